@@ -1,0 +1,63 @@
+# Every target builds what it needs in .venv; nothing touches the system's Python.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# A compiled kernel does not notice an edit in another file, so its cache is keyed by all the sources.
+DIGEST := $(shell cat $$(find src -name '*.py' | LC_ALL=C sort) | cksum | cut -d' ' -f1)
+export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache/$(DIGEST)
+
+.PHONY: help demo test quick lint bench docs clean
+
+help:
+	@echo 'make demo   make artificial data, describe it, rank it, write demo/report.md'
+	@echo 'make test   everything CI checks: lint, types, tests'
+	@echo 'make quick  the tests that take under a minute'
+	@echo 'make lint   ruff and mypy --strict'
+	@echo 'make bench  measure against other tools; writes bench/results/'
+	@echo 'make docs   build the documentation into site/'
+	@echo 'make clean  remove what the other targets made'
+
+demo: $(VENV)/.core
+	$(BIN)/python -m podium.demo demo
+
+test: lint
+	$(BIN)/python -m pytest
+
+quick: $(VENV)/.dev
+	$(BIN)/python -m pytest -m 'not slow'
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/mypy
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m bench
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict --quiet
+
+clean:
+	rm -rf $(VENV) .numba_cache demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo 'Podium needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3 ...'; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[dev]'
+	@touch $@ $(VENV)/.core
+
+$(VENV)/.bench: $(VENV)/.dev
+	$(PIP) -e '.[bench]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(PIP) -e '.[docs]'
+	@touch $@

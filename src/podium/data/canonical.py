@@ -1,0 +1,83 @@
+"""An order of the documents within each query that depends on what they are, not on how they came."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data.columns import Features, is_sparse
+from podium.threads import map_threads, ranges
+
+if TYPE_CHECKING:
+    from podium.data.ranking_data import RankingData
+
+
+def hash_rows(features: Features) -> NDArray[np.uint64]:
+    """A 64-bit hash of each feature row, the same for dense and sparse features."""
+    from podium.data import kernels
+
+    hashes = np.empty(features.shape[0], np.uint64)
+    if is_sparse(features):
+        columns = features.indices.astype(np.int64)
+        starts = features.indptr.astype(np.int64)
+        kernels.hash_compressed_rows(starts, columns, features.data.view(np.uint32), hashes)
+        return hashes
+    bits = features.view(np.uint32)
+    pieces = ranges(len(bits))
+    for _ in map_threads(lambda r: kernels.hash_dense_rows(bits[slice(*r)], hashes[slice(*r)]), pieces):
+        pass
+    return hashes
+
+
+def canonical_order(data: RankingData) -> NDArray[np.int64]:
+    """The rows, query by query as in `data.order`, each query sorted by content.
+
+    The hash of the features decides. Rows with equal features are told apart by document id, position,
+    weight, preferences and the other labels, and by the relevance last: as long as anything else
+    differs, no document stands higher for being relevant. Rows equal in all of it are interchangeable.
+    """
+    hashes = hash_rows(data.features)
+    query = np.repeat(np.arange(data.n_queries), data.query_sizes)
+    by_hash = np.lexsort((hashes[data.order], query))
+    order = data.order[by_hash]
+    same = (hashes[order][1:] == hashes[order][:-1]) & (query[1:] == query[:-1])
+    if not same.any():
+        return order
+    tied = np.flatnonzero(np.concatenate([[False], same]) | np.concatenate([same, [False]]))
+    rows = order[tied]
+    order[tied] = rows[np.lexsort((*_separating_keys(data, rows, hashes), hashes[rows], query[tied]))]
+    return order
+
+
+def _separating_keys(
+    data: RankingData, rows: NDArray[np.int64], hashes: NDArray[np.uint64]
+) -> list[NDArray[np.generic]]:
+    """Sort keys for rows with equal features, the least important first, as `np.lexsort` takes them."""
+    keys: list[NDArray[np.generic]] = []
+    if "relevance" in data.labels:
+        keys.append(data.labels["relevance"][rows])
+    keys += [data.labels[source][rows] for source in sorted(data.labels) if source != "relevance"]
+    if data.preferences is not None:
+        keys.append(_preference_hashes(data, hashes)[rows])
+    if data.document_weights is not None:
+        keys.append(data.document_weights[rows])
+    if data.positions is not None:
+        keys.append(data.positions[rows])
+    if data.document_ids is not None:
+        keys.append(np.unique(data.document_ids[rows].astype(str), return_inverse=True)[1])
+    return keys
+
+
+def _preference_hashes(data: RankingData, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """For each row, a hash of the pairs it takes part in: with whom, on which side, how surely."""
+    assert data.preferences is not None
+    pairs = data.preferences
+    sums = np.zeros(data.n_documents, np.uint64)
+    surely = pairs.probability.view(np.uint32).astype(np.uint64)
+    for mine, other, side in ((pairs.i, pairs.j, 1), (pairs.j, pairs.i, 2)):
+        words = (hashes[other] ^ (surely << np.uint64(2))) + np.uint64(side)
+        words *= np.uint64(0x9E3779B97F4A7C15)
+        np.add.at(sums, mine, words ^ (words >> np.uint64(29)))
+    return sums

@@ -1,0 +1,314 @@
+"""From whatever the caller has to the arrays of `RankingData`, checked one column at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from podium.errors import DataError
+
+Features: TypeAlias = Any  # an (n, f) float32 array, or a scipy csr_array of float32 where zeros are implied
+MERGE_SAMPLE = 1 << 16  # rows looked at for float64 values that become one float32
+
+
+@dataclass(frozen=True)
+class PreferencePairs:
+    """Row `i` should stand above row `j` with the given probability; contradictions are allowed."""
+
+    i: NDArray[np.int64]
+    j: NDArray[np.int64]
+    probability: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.i)
+
+
+def is_sparse(features: Any) -> bool:
+    """Whether features are a scipy sparse matrix or array."""
+    return hasattr(features, "tocsr")
+
+
+def n_rows(features: Any) -> int:
+    """The number of rows of an array, a sparse matrix or a frame."""
+    return int(features.shape[0] if hasattr(features, "shape") else len(features))
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A view of the array that cannot be written through."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+class Losses:
+    """Takes note of features whose values float32 does not hold; in a sample of the rows, to be quick."""
+
+    def __init__(self) -> None:
+        self.merged: list[Any] = []
+        self.infinite: list[Any] = []
+
+    def look(self, name: Any, given: NDArray[Any], kept: NDArray[np.float32]) -> None:
+        """Compare a column with its float32 form."""
+        step = max(1, len(given) // MERGE_SAMPLE)
+        given, kept = given[::step], kept[::step]
+        if np.array_equal(kept, given, equal_nan=given.dtype.kind == "f"):
+            return
+        values = np.unique(given)
+        with np.errstate(over="ignore"):
+            shorter = values.astype(np.float32)
+        if (np.isinf(shorter) & np.isfinite(values)).any():
+            self.infinite.append(name)
+        elif (shorter[1:] == shorter[:-1]).any():
+            self.merged.append(name)
+
+    def words(self) -> tuple[str, ...]:
+        """What was noted."""
+        merged = f"different values became equal in float32 in {listed('feature', self.merged)}"
+        infinite = f"values beyond float32's range became infinite in {listed('feature', self.infinite)}"
+        return (merged,) * bool(self.merged) + (infinite,) * bool(self.infinite)
+
+
+def fits_float32(dtype: np.dtype[Any]) -> bool:
+    """Whether float32 holds every value of a type."""
+    return dtype == np.float32 or dtype.itemsize <= 2 or dtype.kind == "b"
+
+
+def to_features(X: Any) -> tuple[Features, tuple[str, ...]]:
+    """Features as float32, and what was lost on the way, in words."""
+    if is_sparse(X):
+        return _to_compressed_rows(X), ()
+    if isinstance(X, np.ma.MaskedArray):
+        X = X.astype(np.float64).filled(np.nan)
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise DataError(
+            f"features must have two dimensions, documents × features, not {array.ndim}; "
+            "a single feature is X[:, None], a single document X[None, :]"
+        )
+    if array.dtype.kind == "O":
+        array = _from_objects(array)
+    if array.dtype.kind not in "fiub":
+        raise DataError(f"features must be numbers, not {array.dtype}")
+    with np.errstate(over="ignore"):
+        features = np.ascontiguousarray(array, dtype=np.float32)
+    losses = Losses()
+    if not fits_float32(array.dtype):
+        for column in range(array.shape[1]):
+            losses.look(column, array[:, column], features[:, column])
+    return frozen(features), losses.words()
+
+
+def _to_compressed_rows(X: Any) -> Features:
+    from scipy.sparse import csr_array
+
+    if X.ndim != 2:
+        raise DataError(f"features must have two dimensions, documents × features, not {X.ndim}")
+    if X.dtype.kind not in "fiub":
+        raise DataError(f"features must be numbers, not {X.dtype}")
+    rows = csr_array(X, dtype=np.float32)
+    if not rows.has_canonical_format:
+        rows = rows.copy()  # the caller's matrix stays as it is
+        rows.sum_duplicates()
+    return rows
+
+
+def _from_objects(array: NDArray[Any]) -> NDArray[np.float64]:
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        pass
+    for column in range(array.shape[1]):
+        for row, value in enumerate(array[:, column]):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                raise DataError(
+                    f"features must be numbers, but row {row}, column {column} holds {value!r}"
+                ) from None
+    raise DataError("features must be numbers")
+
+
+def listed(noun: str, items: list[Any], most: int = 8) -> str:
+    """`feature 3`, `features 1, 2`, or the first few and how many more."""
+    shown = ", ".join(str(item) for item in items[:most])
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return f"{noun}{'s' if len(items) > 1 else ''} {shown}{more}"
+
+
+def to_floats(values: ArrayLike, name: str, n: int) -> NDArray[np.float32]:
+    """A column of n numbers as float32."""
+    array = np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1 or len(array) != n:
+        raise DataError(f"{name} must have one entry for each of the {n} rows, but has shape {array.shape}")
+    if array.dtype.kind not in "fiub":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{name} must be numbers, not {array.dtype} ({error})") from None
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(array, dtype=np.float32)
+
+
+def to_labels(values: ArrayLike, source: str, n: int) -> NDArray[np.float32]:
+    """Labels of one source; NaN where a document is not labelled."""
+    labels = to_floats(values, f"labels {source!r}", n)
+    infinite = np.flatnonzero(np.isinf(labels))
+    if len(infinite):
+        raise DataError(
+            f"labels {source!r}: row {infinite[0]} is infinite; labels are finite numbers, "
+            "or NaN where a document is not labelled"
+        )
+    return frozen(labels)
+
+
+def to_weights(values: ArrayLike, name: str, n: int) -> NDArray[np.float32]:
+    """Finite, non-negative weights."""
+    weights = to_floats(values, name, n)
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise DataError(
+            f"{name} must be finite and not negative, but entry {bad[0]} is {weights[bad[0]]}"
+        )
+    return frozen(weights)
+
+
+def to_query_weights(
+    values: Any, query_ids: NDArray[Any], order: NDArray[np.int64], offsets: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """A weight for each query, from a mapping by id, an array by query, or an array by row."""
+    n_queries, n = len(query_ids), len(order)
+    if isinstance(values, Mapping):
+        missing = [query for query in query_ids.tolist() if query not in values]
+        if missing:
+            raise DataError(f"query_weights has no entry for {listed('query id', missing)}")
+        return to_weights([values[query] for query in query_ids.tolist()], "query_weights", n_queries)
+    array = np.asarray(values)
+    if array.ndim == 1 and len(array) == n != n_queries:
+        weights = to_weights(array, "query_weights", n)[order]
+        first = weights[offsets[:-1]]
+        unequal = np.flatnonzero(weights != np.repeat(first, np.diff(offsets)))
+        if len(unequal):
+            row = order[unequal[0]]
+            raise DataError(f"query_weights differ within one query (row {row}); they must be constant there")
+        return frozen(np.ascontiguousarray(first))
+    if array.ndim != 1 or len(array) != n_queries:
+        raise DataError(
+            f"query_weights must have one entry for each of the {n_queries} queries (in the order of "
+            f"query_ids) or of the {n} rows, or be a mapping from query id; it has shape {array.shape}"
+        )
+    return to_weights(array, "query_weights", n_queries)
+
+
+def to_positions(values: ArrayLike, n: int) -> NDArray[np.int32]:
+    """Ranks at which documents were shown, from 1; −1 or NaN for a document that was not shown."""
+    floats = to_floats(values, "positions", n)
+    floats = np.where(np.isnan(floats), np.float32(-1), floats)
+    bad = np.flatnonzero((floats != np.floor(floats)) | ((floats < 1) & (floats != -1)) | (floats > 2**24))
+    if len(bad):
+        raise DataError(
+            f"positions count from 1, with −1 or NaN for a document that was not shown, "
+            f"but row {bad[0]} has {floats[bad[0]]:g}"
+        )
+    return frozen(floats.astype(np.int32))
+
+
+def to_document_ids(values: ArrayLike, n: int) -> NDArray[Any]:
+    """Document ids as text."""
+    given = np.asarray(values, dtype=object)
+    if given.shape != (n,):
+        raise DataError(
+            f"document_ids must have one entry for each of the {n} rows, not shape {given.shape}"
+        )
+    ids = np.empty(n, object)
+    ids[:] = [str(value) for value in given]
+    return frozen(ids)
+
+
+def to_query_ids(values: Any, n: int) -> NDArray[Any]:
+    """Query ids as int64 or as objects of text."""
+    array = np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.shape != (n,):
+        raise DataError(
+            f"qid must have one entry for each of the {n} rows, but has shape {array.shape}; "
+            "sizes of groups, as LightGBM takes them, go to group_sizes"
+        )
+    kind = array.dtype.kind
+    if kind in "iub" and (kind != "u" or n == 0 or array.max() <= np.iinfo(np.int64).max):
+        return frozen(array.astype(np.int64))
+    if kind == "f":
+        bad = np.flatnonzero(~np.isfinite(array) | (array != np.floor(array)) | (np.abs(array) >= 2**53))
+        if len(bad):
+            raise DataError(f"qid must be whole numbers or text, but row {bad[0]} has {array[bad[0]]}")
+        return frozen(array.astype(np.int64))
+    return frozen(_query_ids_from_objects(array))
+
+
+def _query_ids_from_objects(array: NDArray[Any]) -> NDArray[Any]:
+    items = array.tolist()
+    if all(isinstance(item, str) for item in items):
+        ids = np.empty(len(items), object)
+        ids[:] = items
+        return ids
+    if all(isinstance(item, int) for item in items):
+        try:
+            return np.array(items, np.int64)
+        except OverflowError:
+            return _query_ids_from_objects(np.array([str(item) for item in items], object))
+    row = next(k for k, item in enumerate(items) if type(item) is not type(items[0]) or item != item)
+    raise DataError(
+        f"qid must be whole numbers or text, all of one kind, but row 0 has {items[0]!r} and "
+        f"row {row} has {items[row]!r}"
+    )
+
+
+def to_preferences(
+    values: Any, n: int, order: NDArray[np.int64], offsets: NDArray[np.int64]
+) -> PreferencePairs:
+    """Pairs (i, j, probability that i stands above j) of rows of one query."""
+    if isinstance(values, PreferencePairs):
+        values = (values.i, values.j, values.probability)
+    elif isinstance(values, np.ndarray) and values.ndim == 2:
+        values = tuple(values.T)
+    if not isinstance(values, tuple | list) or len(values) not in (2, 3):
+        raise DataError("preferences must be (i, j), (i, j, probability) or an array with those columns")
+    rows = []
+    for name, column in zip("ij", values, strict=False):
+        array = np.atleast_1d(np.asarray(column))
+        if array.size == 0:
+            array = array.astype(np.int64)
+        if array.ndim != 1 or (array.dtype.kind not in "iu" and not np.array_equal(array, np.floor(array))):
+            raise DataError(f"preferences: {name} must be a column of row numbers")
+        bad = np.flatnonzero((array < 0) | (array >= n))
+        if len(bad):
+            raise DataError(
+                f"preferences: pair {bad[0]} names row {array[bad[0]]}, but rows go from 0 to {n - 1}"
+            )
+        rows.append(array.astype(np.int64))
+    i, j = rows
+    if len(i) != len(j):
+        raise DataError(f"preferences: i has {len(i)} entries and j has {len(j)}")
+    probability = (
+        to_floats(values[2], "preferences: probability", len(i))
+        if len(values) == 3
+        else np.ones(len(i), np.float32)
+    )
+    bad = np.flatnonzero(~((probability >= 0) & (probability <= 1)))
+    if len(bad):
+        raise DataError(f"preferences: pair {bad[0]} has probability {probability[bad[0]]}, not in [0, 1]")
+    query = np.empty(n, np.int64)
+    query[order] = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    bad = np.flatnonzero((query[i] != query[j]) | (i == j))
+    if len(bad):
+        k = bad[0]
+        raise DataError(
+            f"preferences: pair {k} (rows {i[k]} and {j[k]}) must name two documents of one query"
+        )
+    return PreferencePairs(frozen(i), frozen(j), frozen(probability))

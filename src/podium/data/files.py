@@ -1,0 +1,186 @@
+"""Ranking data from files and to files, the format told by the suffix."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from podium.data.ranking_data import RankingData
+from podium.data.text.blocks import Source, source_name
+from podium.data.text.letor import Absent, LetorOptions, read_letor
+from podium.data.text.parsing import Returning
+from podium.errors import DataError
+from podium.progress import progress
+
+Format = Literal["letor", "csv", "tsv", "parquet"]
+
+COMPRESSED = (".gz", ".bz2", ".xz")
+SUFFIXES: dict[str, Format] = {
+    ".txt": "letor", ".letor": "letor", ".svm": "letor", ".svmlight": "letor", ".libsvm": "letor",
+    ".dat": "letor", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet",
+}  # fmt: skip
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+
+
+def format_of(path: str | os.PathLike[str]) -> Format:
+    """The format that a file's name promises."""
+    suffixes = Path(path).suffixes
+    if suffixes and suffixes[-1].lower() in COMPRESSED:
+        suffixes.pop()
+    found = SUFFIXES.get(suffixes[-1].lower()) if suffixes else None
+    if found is None:
+        raise DataError(
+            f"{os.fspath(path)}: the format is not clear from the name; end it in one of "
+            f"{', '.join(SUFFIXES)} (and .gz, .bz2 or .xz), or give format='letor', 'csv', 'tsv' or 'parquet'"
+        )
+    return found
+
+
+def read(
+    source: Source | Sequence[Source],
+    format: Format | None = None,  # noqa: A002
+    *,
+    n_features: int | None = None,
+    absent: Absent = "zero",
+    first_index: int = 1,
+    largest_index: int = 1_000_000,
+    sparse: bool = False,
+    returning_qid: Returning = "warn",
+    relevance: str | None = None,
+    qid: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    document_weights: str | None = None,
+    query_weights: str | None = None,
+    positions: str | None = None,
+    document_ids: str | None = None,
+    feature_names: Sequence[str] | None = None,
+    unlabelled: float | None = None,
+    normalize: str | None = None,
+    n_threads: int | None = None,
+) -> RankingData:
+    """Read ranking data; several files are read as one.
+
+    Args:
+        source: a path, an open binary file, or several of them. Text may be compressed with gzip, bzip2
+            or xz, whatever its name.
+        format: `"letor"` (also SVMlight, LibSVM), `"csv"`, `"tsv"` or `"parquet"`; by default what the
+            suffix says.
+        n_features: LETOR: the number of features; by default the largest index met.
+        absent: LETOR: what a feature that a line does not name is: `"zero"` or `"missing"` (NaN).
+        first_index: LETOR: what the file calls its first feature, 1 or 0.
+        largest_index: LETOR: an index above this is taken for a mistake.
+        sparse: LETOR: keep the features as a scipy csr_array.
+        returning_qid: text: what to do where a query id comes back after other queries: `"warn"` and
+            take its rows as one query, `"merge"` silently, or `"error"`.
+        relevance, qid, labels, document_weights, query_weights, positions, document_ids, feature_names:
+            CSV, TSV, Parquet: the columns that serve for these; the defaults are those of `RankingData`.
+        unlabelled: a label value that stands for "not labelled".
+        normalize: bring features to a common scale within each query: `"sum"`, `"zscore"` or `"minmax"`.
+        n_threads: threads to parse with; all cores by default. The result is the same.
+
+    Raises:
+        FileFormatError: with file, line and column where the text is not as it should be.
+    """
+    sources: list[Source] = list(source) if isinstance(source, list | tuple) else [source]  # type: ignore[list-item]
+    if not sources:
+        raise DataError("there is no file to read")
+    kind = format or _common_format(sources)
+    if kind not in ("letor", "csv", "tsv", "parquet"):
+        raise DataError(f"format must be 'letor', 'csv', 'tsv' or 'parquet', not {kind!r}")
+    options = LetorOptions(n_features, absent, first_index, largest_index, sparse, returning_qid, n_threads)
+    roles = {
+        "relevance": relevance, "qid": qid, "labels": dict(labels or {}),
+        "document_weights": document_weights, "query_weights": query_weights,
+        "positions": positions, "document_ids": document_ids,
+    }  # fmt: skip
+    _refuse_unused(kind, options, roles, feature_names)
+    if kind == "parquet":
+        from podium.data.parquet import read_parquet
+
+        data = read_parquet(sources, roles, feature_names)
+    else:
+        with progress(f"reading {source_name(sources[0])}", _total_size(sources)) as advance:
+            if kind == "letor":
+                arguments = read_letor(sources, options, advance)
+            else:
+                from podium.data.text.delimited import read_delimited
+
+                arguments = read_delimited(
+                    sources, _DELIMITERS[kind], roles, feature_names, returning_qid, advance, n_threads
+                )
+        data = RankingData(**arguments)
+    if unlabelled is not None:
+        data = data.replace(
+            labels={source: np.where(v == unlabelled, np.nan, v) for source, v in data.labels.items()}
+        )
+    return data if normalize is None else data.normalized(normalize)
+
+
+def write(
+    data: RankingData,
+    path: str | os.PathLike[str],
+    format: Format | None = None,  # noqa: A002
+    *,
+    absent: Literal["zero", "missing", "none"] = "zero",
+    lossy: bool = False,
+) -> None:
+    """Write ranking data; what was there under that name is replaced only once all is written.
+
+    Args:
+        data: the data; every float32 is written so that it reads back as the same bits.
+        path: where to; `.gz`, `.bz2` and `.xz` compress text.
+        format: `"letor"` or `"parquet"`; by default what the suffix says.
+        absent: LETOR: which features are left out of a line: zeros, missing ones (NaN), or none. The first
+            line is always full, so that the number of features can be told.
+        lossy: LETOR text holds the relevance, the query ids, the features and a document id. Data that has
+            more is refused, unless `lossy=True` lets the rest go.
+    """
+    kind = format or format_of(path)
+    if kind == "parquet":
+        from podium.data.parquet import write_parquet
+
+        write_parquet(data, Path(path))
+    elif kind == "letor":
+        from podium.data.text.writing import write_letor
+
+        write_letor(data, Path(path), absent, lossy)
+    else:
+        raise DataError(f"{os.fspath(path)}: Podium writes 'letor' text and 'parquet', not {kind!r}")
+
+
+def _common_format(sources: Sequence[Source]) -> Format:
+    formats = set()
+    for source in sources:
+        if not isinstance(source, str | os.PathLike):
+            raise DataError("a stream has no suffix: give its format, as in read(stream, format='letor')")
+        formats.add(format_of(source))
+    if len(formats) > 1:
+        raise DataError(f"files that are read as one must have one format, not {', '.join(sorted(formats))}")
+    return formats.pop()
+
+
+def _refuse_unused(
+    kind: str, options: LetorOptions, roles: dict[str, Any], feature_names: Sequence[str] | None
+) -> None:
+    """Nothing that the caller says is dropped in silence."""
+    if kind == "letor":
+        unused = [name for name, value in (*roles.items(), ("feature_names", feature_names)) if value]
+    else:
+        default = LetorOptions()
+        names = ("n_features", "absent", "first_index", "largest_index", "sparse")
+        unused = [name for name in names if getattr(options, name) != getattr(default, name)]
+    if unused:
+        raise DataError(f"{unused[0]} has no meaning for the format {kind!r}")
+
+
+def _total_size(sources: Sequence[Source]) -> float | None:
+    sizes = []
+    for source in sources:
+        if not isinstance(source, str | os.PathLike) or not Path(source).is_file():
+            return None
+        sizes.append(Path(source).stat().st_size)
+    return sum(sizes)

@@ -1,0 +1,51 @@
+"""Compiled loops over the rows and columns of ranking data."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.kernels import helper, kernel
+
+
+@helper
+def mix(word: np.uint64) -> np.uint64:
+    """Scramble 64 bits so that every bit of the result depends on every bit given (splitmix64)."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+@helper
+def _cell_hash(bits: np.uint32, column: int) -> np.uint64:
+    """The share of one cell in its row's hash: 0 for ±0, one value for every NaN."""
+    if bits << np.uint32(1) == np.uint32(0):
+        return np.uint64(0)
+    if bits & np.uint32(0x7FFFFFFF) > np.uint32(0x7F800000):
+        bits = np.uint32(0x7FC00000)
+    return mix((np.uint64(column + 1) << np.uint64(32) | np.uint64(bits)) * np.uint64(0x9E3779B97F4A7C15))
+
+
+@kernel
+def hash_dense_rows(bits: NDArray[np.uint32], hashes: NDArray[np.uint64]) -> None:
+    """A hash of each row of float32 bits; a sum over cells, so that zeros do not count."""
+    for row in range(bits.shape[0]):
+        total = np.uint64(0)
+        for column in range(bits.shape[1]):
+            total += _cell_hash(bits[row, column], column)
+        hashes[row] = total
+
+
+@kernel
+def hash_compressed_rows(
+    starts: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    bits: NDArray[np.uint32],
+    hashes: NDArray[np.uint64],
+) -> None:
+    """The same hash for compressed sparse rows."""
+    for row in range(len(starts) - 1):
+        total = np.uint64(0)
+        for k in range(starts[row], starts[row + 1]):
+            total += _cell_hash(bits[k], columns[k])
+        hashes[row] = total

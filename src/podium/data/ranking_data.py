@@ -1,0 +1,326 @@
+"""Documents with features and labels, grouped into queries: what everything in Podium works on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from podium.data import columns, frames
+from podium.data.columns import Features, PreferencePairs, is_sparse
+from podium.data.grouping import group_rows, qid_from_sizes
+from podium.errors import DataError
+
+if TYPE_CHECKING:
+    import os
+
+    from podium.data.summary import Summary
+
+
+class RankingData:
+    """Ranking data, frozen; every array stands in the caller's row order.
+
+    Args:
+        features: an (n, f) array, a scipy sparse matrix (kept sparse; what is not stored is 0), or a
+            pandas, polars or pyarrow frame. NaN is a missing value, ±inf are values. Kept as float32;
+            an array that has that type already is not copied.
+        relevance: the main labels, one per row: real numbers, NaN for "not labelled".
+        qid: the query of each row, whole numbers or text, in any order.
+        group_sizes: instead of `qid`, the number of rows of each query, for rows that stand grouped.
+        labels: further label sources by name, such as `{"clicks": c}`.
+        document_weights: non-negative weights of rows.
+        query_weights: weights of queries: a mapping from query id, one entry per query in the order of
+            `query_ids`, or one per row that is constant within a query.
+        positions: the rank, from 1, at which a document was shown; −1 or NaN if it was not.
+        preferences: pairs (i, j, probability) of rows of one query, i to stand above j.
+        document_ids: a name for each row.
+        feature_names: a name for each feature; a frame brings its own.
+
+    With a frame, any of these may be the name of a column. Columns named `qid`, `label` (or
+    `relevance`), `label.SOURCE`, `document_id`, `document_weight`, `query_weight` and `position` take
+    those roles by themselves; the other columns are features, or those named in `feature_names`.
+
+    Attributes:
+        features, qid, labels, document_weights, query_weights, positions, preferences, document_ids,
+            feature_names: as given, checked and converted; `labels` includes `"relevance"`.
+        query_ids: the distinct query ids in order of first appearance; query k is `query_ids[k]`.
+        order, offsets: the rows of query k are `order[offsets[k]:offsets[k + 1]]`.
+        losses: what the conversion to float32 lost, in words.
+    """
+
+    features: Features
+    qid: NDArray[Any]
+    labels: Mapping[str, NDArray[np.float32]]
+    document_weights: NDArray[np.float32] | None
+    query_weights: NDArray[np.float32] | None
+    positions: NDArray[np.int32] | None
+    preferences: PreferencePairs | None
+    document_ids: NDArray[Any] | None
+    feature_names: tuple[str, ...] | None
+    query_ids: NDArray[Any]
+    order: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    losses: tuple[str, ...]
+
+    def __init__(
+        self,
+        features: Any,
+        relevance: ArrayLike | str | None = None,
+        *,
+        qid: ArrayLike | str | None = None,
+        group_sizes: ArrayLike | None = None,
+        labels: Mapping[str, ArrayLike | str] | None = None,
+        document_weights: ArrayLike | str | None = None,
+        query_weights: Any = None,
+        positions: ArrayLike | str | None = None,
+        preferences: Any = None,
+        document_ids: ArrayLike | str | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        given = {
+            "relevance": relevance,
+            "qid": qid,
+            "labels": dict(labels or {}),
+            "document_weights": document_weights,
+            "query_weights": query_weights,
+            "positions": positions,
+            "document_ids": document_ids,
+        }
+        if group_sizes is not None:
+            if qid is not None:
+                raise DataError("give qid or group_sizes, not both")
+            given["qid"] = qid_from_sizes(group_sizes, columns.n_rows(features))
+        lost_before: tuple[str, ...] = ()
+        if frames.is_frame(features):
+            features, feature_names, given, lost_before = frames.take_apart(features, given, feature_names)
+        if given["qid"] is None:
+            raise DataError("which rows belong to one query? give qid, one id per row, or group_sizes")
+
+        kept, losses = columns.to_features(features)
+        losses = lost_before + losses
+        n = kept.shape[0]
+        query_of_row = columns.to_query_ids(given["qid"], n)
+        query_ids, order, offsets = group_rows(query_of_row)
+        self._set(
+            features=kept,
+            losses=losses,
+            qid=query_of_row,
+            query_ids=columns.frozen(query_ids),
+            order=columns.frozen(order),
+            offsets=columns.frozen(offsets),
+            labels=MappingProxyType(_all_labels(given["relevance"], given["labels"], n)),
+            feature_names=_checked_names(feature_names, kept.shape[1]),
+            document_weights=_unless_none(columns.to_weights, given["document_weights"], "document_weights", n),
+            query_weights=_unless_none(
+                columns.to_query_weights, given["query_weights"], query_ids, order, offsets
+            ),
+            positions=_unless_none(columns.to_positions, given["positions"], n),
+            document_ids=_unless_none(columns.to_document_ids, given["document_ids"], n),
+            preferences=_unless_none(columns.to_preferences, preferences, n, order, offsets),
+        )
+
+    def _set(self, **attributes: Any) -> None:
+        for name, value in attributes.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"RankingData is frozen; data.replace({name}=…) makes a changed copy")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("RankingData is frozen")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self._arguments(), self.losses)
+
+    def __len__(self) -> int:
+        return self.n_documents
+
+    def __repr__(self) -> str:
+        sources = ", ".join(self.labels) or "none"
+        optional = ("document_weights", "query_weights", "positions", "preferences", "document_ids")
+        extras = "".join(f", {name}" for name in optional if getattr(self, name) is not None)
+        sparse = " (sparse)" if is_sparse(self.features) else ""
+        return (
+            f"RankingData({self.n_documents} documents in {self.n_queries} queries, "
+            f"{self.n_features} features{sparse}, labels: {sources}{extras})"
+        )
+
+    @property
+    def n_documents(self) -> int:
+        """The number of rows."""
+        return int(self.features.shape[0])
+
+    @property
+    def n_queries(self) -> int:
+        """The number of distinct query ids."""
+        return len(self.query_ids)
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns."""
+        return int(self.features.shape[1])
+
+    @property
+    def query_sizes(self) -> NDArray[np.int64]:
+        """The number of documents of each query."""
+        return np.diff(self.offsets)
+
+    @property
+    def relevance(self) -> NDArray[np.float32]:
+        """The main labels."""
+        if "relevance" not in self.labels:
+            raise DataError("this data has no relevance labels; give them as RankingData(features, relevance)")
+        return self.labels["relevance"]
+
+    @cached_property
+    def canonical_order(self) -> NDArray[np.int64]:
+        """As `order`, with the rows of each query sorted by their content instead of as they came."""
+        from podium.data.canonical import canonical_order
+
+        return columns.frozen(canonical_order(self))
+
+    def rows(self, query: int) -> NDArray[np.int64]:
+        """The rows of query k, that is of the query id `query_ids[k]`."""
+        return self.order[self.offsets[query] : self.offsets[query + 1]]
+
+    def feature(self, name: int | str) -> NDArray[np.float32]:
+        """One feature as a column, by its number from 0 or by its name."""
+        if isinstance(name, str):
+            if self.feature_names is None or name not in self.feature_names:
+                raise DataError(f"there is no feature named {name!r}")
+            name = self.feature_names.index(name)
+        if not 0 <= name < self.n_features:
+            raise DataError(f"there is no feature {name}; they are numbered 0 to {self.n_features - 1}")
+        if is_sparse(self.features):
+            return np.asarray(self.features[:, [name]].toarray()).ravel()
+        return np.asarray(self.features[:, name])
+
+    def replace(self, **changes: Any) -> RankingData:
+        """A copy with some of the constructor's arguments changed; the rest is shared."""
+        arguments = self._arguments() | changes
+        if "labels" in changes:
+            arguments["labels"] = dict(changes["labels"])
+        return RankingData(**arguments)
+
+    def select(self, queries: Iterable[int] | NDArray[Any]) -> RankingData:
+        """The data of some queries, by their numbers or by a mask; the rows keep their order."""
+        numbers = np.asarray(queries if isinstance(queries, np.ndarray) else list(queries))
+        chosen = np.zeros(self.n_queries, bool)
+        if numbers.size:
+            if numbers.dtype.kind not in "iub":
+                raise DataError(f"queries are chosen by number or by a mask, not by {numbers.dtype}")
+            if numbers.dtype.kind == "b" and len(numbers) != self.n_queries:
+                raise DataError(f"the mask has {len(numbers)} entries for {self.n_queries} queries")
+            if numbers.dtype.kind != "b" and (numbers.min() < 0 or numbers.max() >= self.n_queries):
+                raise DataError(f"queries are numbered 0 to {self.n_queries - 1}")
+            chosen[numbers] = True
+        rows = np.sort(self.order[np.repeat(chosen, self.query_sizes)])
+        return self._take(rows)
+
+    def _take(self, rows: NDArray[np.int64]) -> RankingData:
+        """The data of whole queries, given by all their rows."""
+        arguments: dict[str, Any] = {"feature_names": self.feature_names}
+        arguments["labels"] = {source: values[rows] for source, values in self.labels.items()}
+        for name in ("features", "qid", "document_weights", "positions", "document_ids"):
+            value = getattr(self, name)
+            arguments[name] = None if value is None else value[rows]
+        if self.query_weights is not None:
+            arguments["query_weights"] = self._query_weight_of_rows()[rows]
+        if self.preferences is not None:
+            new_row = np.full(self.n_documents, -1)
+            new_row[rows] = np.arange(len(rows))
+            pairs = self.preferences
+            kept = new_row[pairs.i] >= 0
+            arguments["preferences"] = (
+                new_row[pairs.i[kept]], new_row[pairs.j[kept]], pairs.probability[kept],
+            )  # fmt: skip
+        return _rebuild(arguments, self.losses)
+
+    def _query_weight_of_rows(self) -> NDArray[np.float32]:
+        assert self.query_weights is not None
+        weights = np.empty(self.n_documents, np.float32)
+        weights[self.order] = np.repeat(self.query_weights, self.query_sizes)
+        return weights
+
+    def split(self, *fractions: float, seed: int = 0) -> tuple[RankingData, ...]:
+        """Cut into parts by query, such as `train, valid, test = data.split(0.6, 0.2, 0.2)`.
+
+        Which part a query goes to depends on its id and the seed alone, not on where its rows stand.
+        """
+        from podium.data.splitting import split_queries
+
+        return tuple(self.select(part) for part in split_queries(self.query_ids, fractions, seed))
+
+    def k_fold(self, n_splits: int = 5, *, seed: int = 0) -> list[tuple[RankingData, RankingData]]:
+        """(train, test) for each of `n_splits` folds; every query is in exactly one test part."""
+        from podium.data.splitting import fold_of_queries
+
+        fold = fold_of_queries(self.query_ids, n_splits, seed)
+        return [(self.select(fold != k), self.select(fold == k)) for k in range(n_splits)]
+
+    def normalized(self, method: str) -> RankingData:
+        """Features brought to a common scale within each query: "sum", "zscore" or "minmax"."""
+        from podium.data.normalizing import normalize_queries
+
+        return self.replace(features=normalize_queries(self.features, self.order, self.offsets, method))
+
+    def summary(self) -> Summary:
+        """What is in the data, and what looks like a mistake; print it, or read its fields."""
+        from podium.data.summary import summarize
+
+        return summarize(self)
+
+    def write(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write to a file: LETOR text or Parquet, by suffix; see `podium.write`."""
+        from podium.data.files import write
+
+        write(self, path, **options)
+
+    def _arguments(self) -> dict[str, Any]:
+        """The arguments that make this object again."""
+        names = ("features", "qid", "document_weights", "query_weights", "positions", "preferences")
+        arguments = {name: getattr(self, name) for name in (*names, "document_ids", "feature_names")}
+        return arguments | {"labels": dict(self.labels)}
+
+    @staticmethod
+    def concatenate(parts: Iterable[RankingData]) -> RankingData:
+        """Several data sets as one, row after row; equal query ids are one query."""
+        from podium.data.concatenating import concatenate
+
+        return concatenate(list(parts))
+
+
+def _unless_none(convert: Any, value: Any, *arguments: Any) -> Any:
+    return None if value is None else convert(value, *arguments)
+
+
+def _rebuild(arguments: dict[str, Any], losses: tuple[str, ...]) -> RankingData:
+    data = RankingData(**arguments)
+    data._set(losses=losses)
+    return data
+
+
+def _all_labels(relevance: Any, others: Mapping[str, Any], n: int) -> dict[str, NDArray[np.float32]]:
+    if relevance is not None and "relevance" in others:
+        raise DataError("the relevance labels are given twice, by themselves and among labels")
+    given = ({} if relevance is None else {"relevance": relevance}) | dict(others)
+    for source in given:
+        if not isinstance(source, str) or not source.isidentifier():
+            raise DataError(f"a label source is named by a plain word, such as 'clicks', not {source!r}")
+    return {source: columns.to_labels(values, source, n) for source, values in given.items()}
+
+
+def _checked_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    names = tuple(str(name) for name in names)
+    if len(names) != n_features:
+        raise DataError(f"feature_names has {len(names)} names for {n_features} features")
+    if len(set(names)) < len(names):
+        twice = next(name for k, name in enumerate(names) if name in names[:k])
+        raise DataError(f"feature_names: {twice!r} stands twice")
+    return names

@@ -1,0 +1,184 @@
+"""Text files, plain or compressed, as blocks of whole lines."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.errors import FileFormatError
+
+BLOCK_BYTES = 1 << 22
+Source = str | os.PathLike[str] | IO[bytes]
+
+_OPENERS: list[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]]] = [
+    (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw)),
+    (b"BZh", bz2.BZ2File),
+    (b"\xfd7zXZ\x00", lzma.LZMAFile),
+]
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_OTHER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PAR1": "Parquet", b"PK\x03\x04": "zip"}
+
+
+@dataclass
+class Block:
+    """Whole lines of one file, as bytes that end with a line feed.
+
+    `first_line`, the number of its first line in the file, is known once the blocks before are counted.
+    """
+
+    file: str
+    text: NDArray[np.uint8]
+    first_line: int = 1
+
+    def place(self, at: int) -> tuple[int, int]:
+        """The line in the file and the character in the line, from 1, of a byte of this block."""
+        before = self.text[:at].tobytes()
+        line_start = before.rfind(b"\n") + 1
+        column = len(before[line_start:].decode("utf-8", errors="replace")) + 1
+        return self.first_line + before.count(b"\n"), column
+
+    def error(self, at: int, problem: str) -> FileFormatError:
+        """An error that points to a byte of this block."""
+        line, column = self.place(at)
+        return FileFormatError(self.file, problem, line=line, column=column)
+
+    def token(self, at: int, stops: bytes = b" \t\r\n#") -> str:
+        """What stands at a byte, up to a separator: the words an error message quotes."""
+        end = at
+        while self.text[end] not in stops and end - at < 40:
+            end += 1
+        return self.text[at:end].tobytes().decode("utf-8", errors="replace")
+
+
+def source_name(source: Source) -> str:
+    """What to call a source in messages."""
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)
+    name = getattr(source, "name", None)
+    return name if isinstance(name, str) else "<stream>"
+
+
+def read_blocks(source: Source, advance: Callable[[float], None] = lambda amount: None) -> Iterator[Block]:
+    """The blocks of a file or binary stream, decompressed by what it is, not by what it is called.
+
+    `advance` hears how many bytes of the file, as it lies on disk, each block took.
+    """
+    name = source_name(source)
+    with _opened(source) as raw, _blaming(name):
+        seen = 0.0
+        stream = _decompressed(raw)
+        rest = np.empty(0, np.uint8)  # the beginning of a line whose end is not read yet
+        first = True
+        while True:
+            # A line longer than a block makes the next one twice as large: no line is copied often.
+            text = np.empty(len(rest) + max(BLOCK_BYTES, len(rest)) + 1, np.uint8)
+            text[: len(rest)] = rest
+            end = len(rest) + _fill(stream, memoryview(text)[len(rest) : -1])
+            if first:
+                text, end, first = *_without_mark(name, text, end), False
+            if end == len(rest):
+                break
+            cut = _after_last_line_feed(text[:end])
+            rest = text[cut:end]
+            if cut > 0:
+                yield Block(name, text[:cut])
+            if raw.seekable():
+                seen, before = float(raw.tell()), seen
+                advance(seen - before)
+        if len(rest) > 0:
+            text[end] = ord("\n")
+            yield Block(name, text[: end + 1])
+
+
+def _fill(stream: IO[bytes], room: memoryview) -> int:
+    """Read until the room is full or the stream ends; the number of bytes read."""
+    filled = 0
+    while filled < len(room):
+        got = stream.readinto(room[filled:])  # type: ignore[attr-defined]
+        if not got:
+            break
+        filled += got
+    return filled
+
+
+def _after_last_line_feed(text: NDArray[np.uint8]) -> int:
+    """The place after the last line feed, 0 if there is none; most often found near the end."""
+    for tail in (1 << 14, len(text)):
+        found = text[-tail:].tobytes().rfind(b"\n")
+        if found >= 0:
+            return max(0, len(text) - tail) + found + 1
+    return 0
+
+
+@contextmanager
+def _opened(source: Source) -> Iterator[io.BufferedReader]:
+    """The source as a stream that can be peeked into; a stream of the caller's stays open."""
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        if path.is_dir():
+            raise FileFormatError(path, "is a folder, not a file; podium.folds reads a folder of folds")
+        try:
+            stream = path.open("rb")
+        except OSError as error:
+            raise FileFormatError(path, f"cannot be opened: {error.strerror}") from error
+        with stream:
+            yield stream
+        return
+    if isinstance(source, io.TextIOBase):
+        raise FileFormatError(
+            source_name(source), "is opened as text; open it in binary mode, as in open(path, 'rb')"
+        )
+    if isinstance(source, io.BufferedReader):
+        yield source
+        return
+    reader = io.BufferedReader(source)  # type: ignore[arg-type]
+    try:
+        yield reader
+    finally:
+        reader.detach()
+
+
+def _decompressed(raw: io.BufferedReader) -> IO[bytes]:
+    head = raw.peek(8)
+    for magic, opener in _OPENERS:
+        if head.startswith(magic):
+            return opener(raw)
+    return raw
+
+
+def _without_mark(name: str, text: NDArray[np.uint8], end: int) -> tuple[NDArray[np.uint8], int]:
+    head = text[: min(end, 8)].tobytes()
+    for mark, what in _OTHER_MARKS.items():
+        if head.startswith(mark):
+            raise FileFormatError(name, f"looks like {what}, not like plain text in UTF-8", line=1)
+    skipped = len(_BYTE_ORDER_MARK) if head.startswith(_BYTE_ORDER_MARK) else 0
+    return text[skipped:], end - skipped
+
+
+@contextmanager
+def _blaming(name: str) -> Iterator[None]:
+    """Turn the errors of decompressors into ones that name the file."""
+
+    def blame(problem: str, error: Exception) -> NoReturn:
+        raise FileFormatError(name, problem) from error
+
+    try:
+        yield
+    except EOFError as error:
+        blame("the compressed data ends too early; the file seems truncated", error)
+    except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+        blame(f"the compressed data is damaged ({error})", error)
+    except OSError as error:
+        blame(f"cannot be read: {error.strerror or error}", error)

@@ -1,0 +1,211 @@
+"""CSV and TSV with a header line; the names of the columns say what they are."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data.frames import assign_roles
+from podium.data.text import kernels
+from podium.data.text.blocks import Block, Source, read_blocks, source_name
+from podium.data.text.parsing import (
+    Counted,
+    Returning,
+    Run,
+    decoded,
+    drain,
+    load_blocks,
+    number_at,
+    query_ids,
+    raise_problem,
+    runs_of,
+    warn_of_overflows,
+    with_room_for_hard_numbers,
+)
+from podium.errors import FileFormatError
+from podium.threads import map_threads
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where each column of the file goes."""
+
+    delimiter: str
+    names: list[str]
+    features: list[str]
+    extras: list[tuple[str, str]]  # (argument of RankingData, or label source after "labels.", column)
+    codes: NDArray[np.int64]
+
+
+@dataclass
+class _Part:
+    """What one block holds, apart from its numbers."""
+
+    runs: list[Run]
+    document_ids: list[str] | None
+    overflows: int
+
+
+def read_delimited(
+    sources: Sequence[Source],
+    delimiter: str,
+    given: dict[str, Any],
+    feature_names: Sequence[str] | None,
+    returning_qid: Returning,
+    advance: Callable[[float], None],
+    n_threads: int | None,
+) -> dict[str, Any]:
+    """Read files with one and the same header as one; the arguments of `RankingData`."""
+    headers: list[list[str]] = []
+
+    def without_header(source: Source, advance: Callable[[float], None]) -> Iterator[Block]:
+        blocks = read_blocks(source, advance)
+        names, rest = _split_header(source, blocks, delimiter)
+        headers.append(names)
+        if names != headers[0]:
+            raise FileFormatError(
+                source_name(source), f"has another header than {source_name(sources[0])}", line=1
+            )
+        return rest
+
+    def scan(block: Block) -> tuple[int, int, int]:
+        return (*kernels.scan_lines(block.text), 0)
+
+    items = load_blocks(sources, scan, advance, n_threads, without_header)
+    layout = _layout(source_name(sources[0]), delimiter, headers[0], given, feature_names)
+    n_rows = sum(item.rows for item in items)
+    features = np.empty((n_rows, len(layout.features)), np.float32)
+    extras = np.empty((n_rows, len(layout.extras)), np.float32)
+    parts = list(
+        map_threads(lambda item: _parse(item, features, extras, layout), drain(items), n_threads)
+    )
+    warn_of_overflows(sum(part.overflows for part in parts), ", ".join(map(source_name, sources)))
+    arguments: dict[str, Any] = {
+        "features": features,
+        "feature_names": layout.features,
+        "qid": query_ids(chain.from_iterable(part.runs for part in parts), n_rows, returning_qid),
+        "labels": {},
+    }
+    if kernels.DOCUMENT_ID in layout.codes:
+        arguments["document_ids"] = np.array(
+            [name for part in parts for name in part.document_ids or ()], object
+        )
+    for k, (argument, _) in enumerate(layout.extras):
+        role, _, label_source = argument.partition(".")
+        if label_source:
+            arguments["labels"][label_source] = extras[:, k]
+        else:
+            arguments[role] = extras[:, k]
+    return arguments
+
+
+def _split_header(
+    source: Source, blocks: Iterator[Block], delimiter: str
+) -> tuple[list[str], Iterator[Block]]:
+    """The names in the first line, and the blocks from the second line on."""
+    first = next(blocks, None)
+    if first is None:
+        raise FileFormatError(source_name(source), "is empty; expected a header line with column names")
+    end = first.text.tobytes().index(b"\n") + 1
+    line = decoded(first, 0, end, "header").rstrip("\r\n")
+    names = [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])]
+    if not any(names):
+        raise FileFormatError(source_name(source), "expected a header line with column names", line=1)
+    if all(_is_number(name) for name in names):
+        raise FileFormatError(
+            source_name(source), f"expected a header line with column names, but found {line[:40]!r}", line=1
+        )
+
+    def rest() -> Iterator[Block]:
+        for block in chain([Block(first.file, first.text[end:])], blocks):
+            block.first_line = 2
+            yield block
+
+    return names, rest()
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return name.lower() not in ("nan", "inf", "infinity")
+
+
+def _layout(
+    file: str, delimiter: str, names: list[str], given: dict[str, Any], feature_names: Sequence[str] | None
+) -> _Layout:
+    try:
+        roles, features = assign_roles(names, given, feature_names)
+    except ValueError as error:
+        raise FileFormatError(file, str(error), line=1) from None
+    if roles["qid"] is None:
+        shown = ", ".join(map(repr, names[:12])) + (", …" if len(names) > 12 else "")
+        raise FileFormatError(file, f"there is no column 'qid'; name it with qid=…, one of {shown}", line=1)
+    numeric = ("relevance", "document_weights", "query_weights", "positions")
+    extras = [(role, roles[role]) for role in numeric if roles[role] is not None]
+    extras += [(f"labels.{source}", column) for source, column in roles["labels"].items()]
+    used = [*features, *(column for _, column in extras), roles["qid"], roles["document_ids"]]
+    twice = next((name for k, name in enumerate(used) if name is not None and name in used[:k]), None)
+    if twice is not None:
+        raise FileFormatError(file, f"the column {twice!r} is asked to serve for two things", line=1)
+    codes = np.full(len(names), kernels.SKIPPED, np.int64)
+    for k, name in enumerate(features):
+        codes[names.index(name)] = k
+    for k, (_, name) in enumerate(extras):
+        codes[names.index(name)] = kernels.FIRST_EXTRA - k
+    codes[names.index(roles["qid"])] = kernels.QID
+    if roles["document_ids"] is not None:
+        codes[names.index(roles["document_ids"])] = kernels.DOCUMENT_ID
+    return _Layout(delimiter, names, features, extras, codes)
+
+
+def _parse(
+    item: Counted, features: NDArray[np.float32], extras: NDArray[np.float32], layout: _Layout
+) -> _Part:
+    block, rows = item.block, slice(item.first_row, item.first_row + item.rows)
+    my_features, my_extras = features[rows], extras[rows]
+    runs = np.empty((item.rows, 4), np.int64)
+    documents = np.zeros((item.rows, 2), np.int64)
+
+    def parse(hard: NDArray[np.int64]) -> NDArray[np.int64]:
+        outcome = np.zeros(kernels.N_OUTCOMES, np.int64)
+        kernels.parse_delimited(
+            block.text, ord(layout.delimiter), layout.codes, my_features, my_extras,
+            runs, documents, hard, outcome,
+        )  # fmt: skip
+        return outcome
+
+    outcome, hard = with_room_for_hard_numbers(parse)
+    if outcome[kernels.ERROR]:
+        stops = layout.delimiter.encode() + b"\r\n"
+        fields = _count_fields(block, int(outcome[kernels.AT]), layout.delimiter)
+        raise_problem(block, outcome, stops=stops, columns=len(layout.names), fields=fields)
+    for row, slot, start, end in hard.tolist():
+        target, column = (my_features, slot) if slot < len(layout.features) else (
+            my_extras, slot - len(layout.features),
+        )  # fmt: skip
+        target[row, column] = number_at(block, start, end)
+    text_of = lambda start, end: _unquoted(decoded(block, start, end, "text"))  # noqa: E731
+    ids = None
+    if kernels.DOCUMENT_ID in layout.codes:
+        ids = [text_of(start, end) for start, end in documents.tolist()]
+    found = runs_of(item, runs[: outcome[kernels.RUNS]], text_of)
+    return _Part(found, ids, int(outcome[kernels.OVERFLOWS]))
+
+
+def _count_fields(block: Block, at: int, delimiter: str) -> int:
+    """The number of fields on the line of a byte."""
+    text = block.text.tobytes()
+    line = text[text.rfind(b"\n", 0, at) + 1 : text.index(b"\n", at)].decode("utf-8", errors="replace")
+    return len(next(csv.reader([line], delimiter=delimiter), []))
+
+
+def _unquoted(field: str) -> str:
+    return field[1:-1].replace('""', '"') if field.startswith('"') else field

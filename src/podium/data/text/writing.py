@@ -1,0 +1,88 @@
+"""LETOR text to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data.atomic import compressed, replacing
+from podium.data.columns import is_sparse
+from podium.data.ranking_data import RankingData
+from podium.data.text import kernels
+from podium.errors import DataError
+from podium.progress import progress
+from podium.threads import map_threads
+
+CHUNK_BYTES = 1 << 23
+
+
+def write_letor(
+    data: RankingData, path: Path, absent: Literal["zero", "missing", "none"], lossy: bool
+) -> None:
+    """Write every row as a line, in the caller's order; see `podium.write`."""
+    if absent not in ("zero", "missing", "none"):
+        raise DataError(f"absent must be 'zero', 'missing' or 'none', not {absent!r}")
+    if is_sparse(data.features) and absent != "zero":
+        raise DataError("sparse features are written with absent='zero'")
+    if not lossy:
+        _refuse_loss(data)
+    labels = data.labels.get("relevance", np.full(data.n_documents, np.nan, np.float32))
+    queries = _joined([_plain(str(query), "query id", " \t#\r\n\0") for query in data.query_ids])
+    query_of_row = np.empty(data.n_documents, np.int64)
+    query_of_row[data.order] = np.repeat(np.arange(data.n_queries), data.query_sizes)
+    names = [""] * data.n_documents if data.document_ids is None else data.document_ids.tolist()
+    step = max(1, CHUNK_BYTES // kernels.bytes_per_row(data.n_features))
+    bounds = list(pairwise([*range(0, data.n_documents, step), data.n_documents]))
+
+    def text_of(bound: tuple[int, int]) -> memoryview:
+        rows = slice(*bound)
+        features = data.features[rows]
+        features = features.toarray() if is_sparse(features) else features
+        comments = _joined([_plain(name, "document id", "\r\n\0") for name in names[rows]])
+        longest_query = int(np.diff(queries[1]).max())
+        room = len(features) * (kernels.bytes_per_row(data.n_features) + longest_query) + len(comments[0])
+        out = np.empty(room, np.uint8)
+        size = kernels.format_letor(
+            out, features, labels[rows], query_of_row[rows], *queries, *comments,
+            absent == "zero", absent == "missing", bound[0] == 0,
+        )  # fmt: skip
+        return memoryview(out)[:size]
+
+    with (
+        progress(f"writing {path}", data.n_documents) as advance,
+        replacing(path) as temporary,
+        compressed(temporary, path.suffix) as stream,
+    ):
+        for bound, text in zip(bounds, map_threads(text_of, bounds), strict=True):
+            stream.write(text)
+            advance(bound[1] - bound[0])
+
+
+def _refuse_loss(data: RankingData) -> None:
+    optional = ("document_weights", "query_weights", "positions", "preferences", "feature_names")
+    extra = [name for name in optional if getattr(data, name) is not None]
+    extra += [f"the labels {source!r}" for source in data.labels if source != "relevance"]
+    if extra:
+        raise DataError(
+            f"LETOR text cannot hold {', '.join(extra)}; write Parquet, or pass lossy=True to leave them out"
+        )
+
+
+def _plain(text: str, what: str, forbidden: str) -> str:
+    """Text that a LETOR line can hold and a reader gives back."""
+    if text != text.strip() or any(c in text for c in forbidden) or (what == "query id" and not text):
+        raise DataError(f"the {what} {text!r} cannot be written as LETOR text")
+    return text
+
+
+def _joined(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Texts one after the other, and where each begins and ends."""
+    pieces = [text.encode() for text in texts]
+    bounds = np.zeros(len(pieces) + 1, np.int64)
+    np.cumsum([len(piece) for piece in pieces], out=bounds[1:])
+    return np.frombuffer(b"".join(pieces), np.uint8), bounds

@@ -1,0 +1,59 @@
+"""What Podium raises and warns: every message says what was expected, what came and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class PodiumError(Exception):
+    """The base of all errors that Podium raises on purpose."""
+
+
+class DataError(PodiumError, ValueError):
+    """Data or a parameter that cannot be right."""
+
+
+class FileFormatError(DataError):
+    """A file that cannot be read, with the place where it went wrong.
+
+    Attributes:
+        path: the file, as the caller named it.
+        line: the line, counted from 1, or None where no line is to blame.
+        column: the character within the line, counted from 1, or None.
+        problem: the message without the place.
+    """
+
+    def __init__(
+        self, path: str | Path, problem: str, *, line: int | None = None, column: int | None = None
+    ) -> None:
+        place = str(path)
+        if line is not None:
+            place += f", line {line}"
+        if column is not None:
+            place += f", column {column}"
+        super().__init__(f"{place}: {problem}")
+        self.path, self.problem, self.line, self.column = str(path), problem, line, column
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_file_format_error, (self.path, self.problem, self.line, self.column)
+
+
+class MissingExtraError(PodiumError, ImportError):
+    """An optional dependency that is not installed."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs {package}, which is not installed: pip install 'podium[{extra}]'")
+        self.package, self.extra, self.purpose = package, extra, purpose
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return MissingExtraError, (self.package, self.extra, self.purpose)
+
+
+class PodiumWarning(UserWarning):
+    """Something legal that is often a mistake."""
+
+
+def _rebuild_file_format_error(
+    path: str, problem: str, line: int | None, column: int | None
+) -> FileFormatError:
+    return FileFormatError(path, problem, line=line, column=column)

@@ -1,0 +1,53 @@
+"""A progress bar for whatever takes longer than two seconds, on terminals only."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+PATIENCE = 2.0  # seconds without a bar
+
+
+class _Bar:
+    """Counts steps; turns into a visible bar once the wait has become noticeable."""
+
+    def __init__(self, title: str, total: float | None) -> None:
+        self.title, self.total, self.done = title, total, 0.0
+        self.started = time.monotonic()
+        self.rich: Progress | None = None
+
+    def advance(self, amount: float = 1) -> None:
+        self.done += amount
+        if self.rich is None:
+            if time.monotonic() - self.started < PATIENCE:
+                return
+            from rich.console import Console
+            from rich.progress import Progress
+
+            self.rich = Progress(console=Console(stderr=True), transient=True)
+            self.rich.start()
+            self.rich.add_task(self.title, total=self.total, completed=self.done)
+        self.rich.update(self.rich.task_ids[0], completed=self.done)
+
+    def close(self) -> None:
+        if self.rich is not None:
+            self.rich.stop()
+
+
+@contextmanager
+def progress(title: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
+    """Give a function `advance(amount)`; where stderr is a terminal, it moves a bar after two seconds."""
+    if not sys.stderr.isatty():
+        yield lambda amount: None
+        return
+    bar = _Bar(title, total)
+    try:
+        yield bar.advance
+    finally:
+        bar.close()
