@@ -21,6 +21,7 @@ class FileFormatError(DataError):
         line: the line, counted from 1, or None where no line is to blame.
         column: the character within the line, counted from 1, or None.
         problem: the message without the place.
+
     """
 
     def __init__(

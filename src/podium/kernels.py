@@ -13,7 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from numba import config, njit
+from numba import njit
+from numba.core import config as _config
+
+config: Any = _config  # its attributes come from the environment, where no type checker sees them
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -26,7 +29,7 @@ def kernel(function: Function) -> Function:
     """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     try:
-        compiled = njit(cache=True, **options)(function)
+        compiled: Any = njit(cache=True, **options)(function)
     except RuntimeError:  # numba found no writable place: package folder, home and cache are read-only
         compiled = _cached_in_temporary_folder(function, options)
     return compiled  # type: ignore[no-any-return]
@@ -34,7 +37,8 @@ def kernel(function: Function) -> Function:
 
 def helper(function: Function) -> Function:
     """Compile as a part of the kernels that call it."""
-    return njit(nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+    compiled: Any = njit(nogil=True, error_model="numpy")(function)
+    return compiled  # type: ignore[no-any-return]
 
 
 def _cached_in_temporary_folder(function: Function, options: dict[str, Any]) -> Any:

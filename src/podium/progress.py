@@ -32,7 +32,7 @@ class _Bar:
 
             self.rich = Progress(console=Console(stderr=True), transient=True)
             self.rich.start()
-            self.rich.add_task(self.title, total=self.total, completed=self.done)
+            self.rich.add_task(self.title, total=self.total)
         self.rich.update(self.rich.task_ids[0], completed=self.done)
 
     def close(self) -> None:

@@ -50,9 +50,9 @@ def compressed(path: Path, suffix: str) -> Iterator[IO[bytes]]:
                 yield stream  # type: ignore[misc]
         elif suffix == ".bz2":
             with bz2.BZ2File(raw, "wb") as stream:
-                yield stream  # type: ignore[misc]
+                yield stream
         elif suffix == ".xz":
             with lzma.LZMAFile(raw, "wb") as stream:
-                yield stream  # type: ignore[misc]
+                yield stream
         else:
             yield raw

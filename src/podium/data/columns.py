@@ -82,7 +82,7 @@ def to_features(X: Any) -> tuple[Features, tuple[str, ...]]:
     if is_sparse(X):
         return _to_compressed_rows(X), ()
     if isinstance(X, np.ma.MaskedArray):
-        X = X.astype(np.float64).filled(np.nan)
+        X = np.ma.filled(X.astype(np.float64), np.nan)
     array = np.asarray(X)
     if array.ndim != 2:
         raise DataError(
@@ -172,9 +172,7 @@ def to_weights(values: ArrayLike, name: str, n: int) -> NDArray[np.float32]:
     weights = to_floats(values, name, n)
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
-        raise DataError(
-            f"{name} must be finite and not negative, but entry {bad[0]} is {weights[bad[0]]}"
-        )
+        raise DataError(f"{name} must be finite and not negative, but entry {bad[0]} is {weights[bad[0]]}")
     return frozen(weights)
 
 
@@ -222,9 +220,7 @@ def to_document_ids(values: ArrayLike, n: int) -> NDArray[Any]:
     """Document ids as text."""
     given = np.asarray(values, dtype=object)
     if given.shape != (n,):
-        raise DataError(
-            f"document_ids must have one entry for each of the {n} rows, not shape {given.shape}"
-        )
+        raise DataError(f"document_ids must have one entry for each of the {n} rows, not shape {given.shape}")
     ids = np.empty(n, object)
     ids[:] = [str(value) for value in given]
     return frozen(ids)
@@ -262,7 +258,8 @@ def _query_ids_from_objects(array: NDArray[Any]) -> NDArray[Any]:
             return np.array(items, np.int64)
         except OverflowError:
             return _query_ids_from_objects(np.array([str(item) for item in items], object))
-    row = next(k for k, item in enumerate(items) if type(item) is not type(items[0]) or item != item)
+    kind = str if isinstance(items[0], str) else int
+    row = next(k for k, item in enumerate(items) if not isinstance(item, kind))
     raise DataError(
         f"qid must be whole numbers or text, all of one kind, but row 0 has {items[0]!r} and "
         f"row {row} has {items[row]!r}"

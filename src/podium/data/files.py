@@ -11,8 +11,7 @@ import numpy as np
 
 from podium.data.ranking_data import RankingData
 from podium.data.text.blocks import Source, source_name
-from podium.data.text.letor import Absent, LetorOptions, read_letor
-from podium.data.text.parsing import Returning
+from podium.data.text.options import Absent, LetorOptions, Returning
 from podium.errors import DataError
 from podium.progress import progress
 
@@ -84,6 +83,7 @@ def read(
 
     Raises:
         FileFormatError: with file, line and column where the text is not as it should be.
+
     """
     sources: list[Source] = list(source) if isinstance(source, list | tuple) else [source]  # type: ignore[list-item]
     if not sources:
@@ -105,6 +105,8 @@ def read(
     else:
         with progress(f"reading {source_name(sources[0])}", _total_size(sources)) as advance:
             if kind == "letor":
+                from podium.data.text.letor import read_letor
+
                 arguments = read_letor(sources, options, advance)
             else:
                 from podium.data.text.delimited import read_delimited
@@ -138,6 +140,7 @@ def write(
             line is always full, so that the number of features can be told.
         lossy: LETOR text holds the relevance, the query ids, the features and a document id. Data that has
             more is refused, unless `lossy=True` lets the rest go.
+
     """
     kind = format or format_of(path)
     if kind == "parquet":

@@ -82,9 +82,7 @@ class Parts(NamedTuple):
     losses: tuple[str, ...]
 
 
-def take_apart(
-    native: Any, given: dict[str, Any], feature_names: Sequence[str] | None
-) -> Parts:
+def take_apart(native: Any, given: dict[str, Any], feature_names: Sequence[str] | None) -> Parts:
     """A frame's features as an array, and the other columns by role."""
     import narwhals.stable.v2 as nw
 

@@ -49,3 +49,55 @@ def hash_compressed_rows(
         for k in range(starts[row], starts[row + 1]):
             total += _cell_hash(bits[k], columns[k])
         hashes[row] = total
+
+
+@kernel
+def normalize(
+    features: NDArray[np.float32],
+    order: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    method: int,
+    result: NDArray[np.float32],
+) -> None:
+    """(x − origin) / scale for each feature of each query; 0 where the scale is 0, NaN where x is NaN."""
+    width = features.shape[1]
+    origin, scale, count = np.empty(width), np.empty(width), np.empty(width)
+    low, high = np.empty(width), np.empty(width)
+    for query in range(len(offsets) - 1):
+        rows = order[offsets[query] : offsets[query + 1]]
+        origin[:], scale[:], count[:], low[:], high[:] = 0.0, 0.0, 0.0, np.inf, -np.inf
+        for row in rows:
+            for k in range(width):
+                x = float(features[row, k])
+                if x == x:
+                    count[k] += 1.0
+                    origin[k] += x
+                    scale[k] += abs(x)
+                    low[k], high[k] = min(low[k], x), max(high[k], x)
+        for k in range(width):
+            if method == 0:
+                origin[k] = 0.0
+            elif method == 1:
+                origin[k] /= max(count[k], 1.0)
+                scale[k] = 0.0
+            else:
+                origin[k], scale[k] = low[k], high[k] - low[k]
+        if method == 1:
+            for row in rows:
+                for k in range(width):
+                    x = float(features[row, k]) - origin[k]
+                    if x == x:
+                        scale[k] += x * x
+            for k in range(width):
+                # Rounding leaves a trace of variance in a constant feature; low == high does not.
+                constant = low[k] == high[k] or count[k] < 2.0
+                scale[k] = 0.0 if constant else np.sqrt(scale[k] / (count[k] - 1.0))
+        for row in rows:
+            for k in range(width):
+                x = float(features[row, k])
+                if x != x:
+                    result[row, k] = np.nan
+                elif scale[k] > 0.0:
+                    result[row, k] = (x - origin[k]) / scale[k]
+                else:
+                    result[row, k] = 0.0

@@ -70,7 +70,7 @@ def _preferences(metadata: list[dict[bytes, bytes]], sizes: list[int]) -> Any:
     for entries, size in zip(metadata, sizes, strict=True):
         if _PREFERENCES in entries:
             found = np.load(io.BytesIO(entries[_PREFERENCES]), allow_pickle=False)
-            pairs.append(found + [first_row, first_row, 0.0])
+            pairs.append(found + np.array([first_row, first_row, 0.0]))
         first_row += size
     return np.concatenate(pairs) if pairs else None
 

@@ -50,6 +50,7 @@ class RankingData:
         query_ids: the distinct query ids in order of first appearance; query k is `query_ids[k]`.
         order, offsets: the rows of query k are `order[offsets[k]:offsets[k + 1]]`.
         losses: what the conversion to float32 lost, in words.
+
     """
 
     features: Features
@@ -114,7 +115,9 @@ class RankingData:
             offsets=columns.frozen(offsets),
             labels=MappingProxyType(_all_labels(given["relevance"], given["labels"], n)),
             feature_names=_checked_names(feature_names, kept.shape[1]),
-            document_weights=_unless_none(columns.to_weights, given["document_weights"], "document_weights", n),
+            document_weights=_unless_none(
+                columns.to_weights, given["document_weights"], "document_weights", n
+            ),
             query_weights=_unless_none(
                 columns.to_query_weights, given["query_weights"], query_ids, order, offsets
             ),
@@ -173,7 +176,9 @@ class RankingData:
     def relevance(self) -> NDArray[np.float32]:
         """The main labels."""
         if "relevance" not in self.labels:
-            raise DataError("this data has no relevance labels; give them as RankingData(features, relevance)")
+            raise DataError(
+                "this data has no relevance labels; give them as RankingData(features, relevance)"
+            )
         return self.labels["relevance"]
 
     @cached_property
@@ -266,7 +271,7 @@ class RankingData:
         """Features brought to a common scale within each query: "sum", "zscore" or "minmax"."""
         from podium.data.normalizing import normalize_queries
 
-        return self.replace(features=normalize_queries(self.features, self.order, self.offsets, method))
+        return self.replace(features=normalize_queries(self, method))
 
     def summary(self) -> Summary:
         """What is in the data, and what looks like a mistake; print it, or read its fields."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from podium.errors import FileFormatError
 BLOCK_BYTES = 1 << 22
 Source = str | os.PathLike[str] | IO[bytes]
 
-_OPENERS: list[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]]] = [
+_OPENERS: list[tuple[bytes, Callable[[IO[bytes]], Any]]] = [
     (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw)),
     (b"BZh", bz2.BZ2File),
     (b"\xfd7zXZ\x00", lzma.LZMAFile),
@@ -85,7 +85,7 @@ def read_blocks(source: Source, advance: Callable[[float], None] = lambda amount
             # A line longer than a block makes the next one twice as large: no line is copied often.
             text = np.empty(len(rest) + max(BLOCK_BYTES, len(rest)) + 1, np.uint8)
             text[: len(rest)] = rest
-            end = len(rest) + _fill(stream, memoryview(text)[len(rest) : -1])
+            end = len(rest) + _fill(stream, text.data[len(rest) : -1])
             if first:
                 text, end, first = *_without_mark(name, text, end), False
             if end == len(rest):
@@ -102,11 +102,11 @@ def read_blocks(source: Source, advance: Callable[[float], None] = lambda amount
             yield Block(name, text[: end + 1])
 
 
-def _fill(stream: IO[bytes], room: memoryview) -> int:
+def _fill(stream: Any, room: memoryview) -> int:
     """Read until the room is full or the stream ends; the number of bytes read."""
     filled = 0
     while filled < len(room):
-        got = stream.readinto(room[filled:])  # type: ignore[attr-defined]
+        got = stream.readinto(room[filled:])
         if not got:
             break
         filled += got
@@ -123,7 +123,7 @@ def _after_last_line_feed(text: NDArray[np.uint8]) -> int:
 
 
 @contextmanager
-def _opened(source: Source) -> Iterator[io.BufferedReader]:
+def _opened(source: Source) -> Iterator[Any]:
     """The source as a stream that can be peeked into; a stream of the caller's stays open."""
     if isinstance(source, str | os.PathLike):
         path = Path(source)
@@ -143,14 +143,15 @@ def _opened(source: Source) -> Iterator[io.BufferedReader]:
     if isinstance(source, io.BufferedReader):
         yield source
         return
-    reader = io.BufferedReader(source)  # type: ignore[arg-type]
+    raw: Any = source
+    reader = io.BufferedReader(raw)
     try:
         yield reader
     finally:
         reader.detach()
 
 
-def _decompressed(raw: io.BufferedReader) -> IO[bytes]:
+def _decompressed(raw: Any) -> Any:
     head = raw.peek(8)
     for magic, opener in _OPENERS:
         if head.startswith(magic):

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from podium.data.frames import assign_roles
 from podium.data.text import kernels
 from podium.data.text.blocks import Block, Source, read_blocks, source_name
+from podium.data.text.options import Returning
 from podium.data.text.parsing import (
     Counted,
-    Returning,
     Run,
     decoded,
     drain,
@@ -82,9 +82,7 @@ def read_delimited(
     n_rows = sum(item.rows for item in items)
     features = np.empty((n_rows, len(layout.features)), np.float32)
     extras = np.empty((n_rows, len(layout.extras)), np.float32)
-    parts = list(
-        map_threads(lambda item: _parse(item, features, extras, layout), drain(items), n_threads)
-    )
+    parts = list(map_threads(lambda item: _parse(item, features, extras, layout), drain(items), n_threads))
     warn_of_overflows(sum(part.overflows for part in parts), ", ".join(map(source_name, sources)))
     arguments: dict[str, Any] = {
         "features": features,
@@ -192,7 +190,10 @@ def _parse(
             my_extras, slot - len(layout.features),
         )  # fmt: skip
         target[row, column] = number_at(block, start, end)
-    text_of = lambda start, end: _unquoted(decoded(block, start, end, "text"))  # noqa: E731
+
+    def text_of(start: int, end: int) -> str:
+        return _unquoted(decoded(block, start, end, "text"))
+
     ids = None
     if kernels.DOCUMENT_ID in layout.codes:
         ids = [text_of(start, end) for start, end in documents.tolist()]

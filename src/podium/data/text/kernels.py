@@ -19,6 +19,7 @@ from podium.kernels import helper, kernel
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
+Int = Any  # an integer, compiled as int64
 
 TAB, LINE_FEED, RETURN, SPACE, QUOTE, HASH = 9, 10, 13, 32, 34, 35
 PLUS, MINUS, DOT, ZERO, NINE, COLON, LETTER_E = 43, 45, 46, 48, 57, 58, 101
@@ -41,7 +42,7 @@ _NOT_A_NUMBER, _CERTAIN, _UNCERTAIN = 0, 1, 2
 
 
 @helper
-def to_float32(mantissa: int, exponent: int, truncated: bool) -> tuple[Any, bool]:
+def to_float32(mantissa: Int, exponent: Int, truncated: bool) -> tuple[Any, Any]:
     """float32(float64(mantissa · 10^exponent)), and whether that is certain.
 
     Up to 2^53 and 10^22 both factors are doubles, so one multiplication or division rounds correctly
@@ -55,7 +56,7 @@ def to_float32(mantissa: int, exponent: int, truncated: bool) -> tuple[Any, bool
         return np.float32(np.inf), True
     if exponent < -70:  # below 10^18 · 10^-71, less than half the smallest float32
         return np.float32(0.0), True
-    value = float(mantissa)
+    value: Any = float(mantissa)
     if exponent < 0:
         value /= _POWERS[-exponent]
     else:
@@ -68,13 +69,13 @@ def to_float32(mantissa: int, exponent: int, truncated: bool) -> tuple[Any, bool
 
 
 @helper
-def _is_word(text: Bytes, at: int, first: int, second: int, third: int) -> bool:
+def _is_word(text: Bytes, at: Int, first: Int, second: Int, third: Int) -> Any:
     """Whether three letters, in either case, stand at `at`; stops early at the end of a line."""
     return (text[at] | 32) == first and (text[at + 1] | 32) == second and (text[at + 2] | 32) == third
 
 
 @helper
-def _number_in_letters(text: Bytes, at: int) -> tuple[float, int]:
+def _number_in_letters(text: Bytes, at: Int) -> tuple[float, Int]:
     """`nan`, `inf` and `infinity` in any case: the value, and the place after it (`at` if none)."""
     if _is_word(text, at, 110, 97, 110):
         return np.nan, at + 3
@@ -87,9 +88,10 @@ def _number_in_letters(text: Bytes, at: int) -> tuple[float, int]:
 
 
 @helper
-def _long_mantissa(text: Bytes, at: int) -> tuple[int, int, bool]:
+def _long_mantissa(text: Bytes, at: Int) -> tuple[Int, Int, Any]:
     """The first 18 significant digits from `at`, the power of ten they lack, and whether more followed."""
-    mantissa, exponent, kept = 0, 0, 0
+    mantissa: Int = 0
+    exponent, kept = 0, 0
     truncated, fraction = False, False
     while True:
         c = text[at]
@@ -109,20 +111,20 @@ def _long_mantissa(text: Bytes, at: int) -> tuple[int, int, bool]:
 
 
 @helper
-def parse_number(text: Bytes, at: int) -> tuple[Any, int, int]:
+def parse_number(text: Bytes, at: Int) -> tuple[Any, Int, Int]:
     """The number that starts at `at`: its value, the place after it, and how sure the value is."""
     negative = text[at] == MINUS
     if negative or text[at] == PLUS:
         at += 1
     first = at
-    mantissa = np.int64(0)
+    mantissa: Int = 0
     digit = text[at] - np.uint8(ZERO)  # wraps: one comparison tells a digit
     while digit < 10:
         mantissa = mantissa * 10 + np.int64(digit)
         at += 1
         digit = text[at] - np.uint8(ZERO)
     digits = at - first
-    exponent = np.int64(0)
+    exponent: Int = 0
     if text[at] == DOT:
         at += 1
         fraction = at
@@ -131,7 +133,7 @@ def parse_number(text: Bytes, at: int) -> tuple[Any, int, int]:
             mantissa = mantissa * 10 + np.int64(digit)
             at += 1
             digit = text[at] - np.uint8(ZERO)
-        exponent = np.int64(fraction - at)
+        exponent = fraction - at
         digits += at - fraction
     if digits == 0:
         value, end = _number_in_letters(text, first)
@@ -147,7 +149,7 @@ def parse_number(text: Bytes, at: int) -> tuple[Any, int, int]:
         if shrinks or text[at] == PLUS:
             at += 1
         first = at
-        power = np.int64(0)
+        power: Int = 0
         digit = text[at] - np.uint8(ZERO)
         while digit < 10:
             if power < 1_000_000_000:  # more is beyond any text; the cap only keeps it an int64
@@ -162,25 +164,25 @@ def parse_number(text: Bytes, at: int) -> tuple[Any, int, int]:
 
 
 @helper
-def _skip_blanks(text: Bytes, at: int) -> int:
+def _skip_blanks(text: Bytes, at: Int) -> Int:
     while text[at] == SPACE or text[at] == TAB:
         at += 1
     return at
 
 
 @helper
-def _ends_line(text: Bytes, at: int) -> bool:
+def _ends_line(text: Bytes, at: Int) -> Any:
     return text[at] == LINE_FEED or (text[at] == RETURN and text[at + 1] == LINE_FEED)
 
 
 @helper
-def _ends_token(text: Bytes, at: int) -> bool:
+def _ends_token(text: Bytes, at: Int) -> Any:
     c = text[at]
     return c == SPACE or c == TAB or c == HASH or c == LINE_FEED or c == RETURN
 
 
 @helper
-def _same_bytes(text: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool:
+def _same_bytes(text: Bytes, a: Int, a_end: Int, b: Int, b_end: Int) -> Any:
     if a_end - a != b_end - b:
         return False
     for k in range(a_end - a):
@@ -189,22 +191,29 @@ def _same_bytes(text: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool:
     return True
 
 
+@helper
+def _note(table: Ints, entry: Int, row: Int, second: Int, start: Int, end: Int) -> None:
+    """Write a row of a table; assigning a tuple to it would compile for seconds."""
+    table[entry, 0], table[entry, 1], table[entry, 2], table[entry, 3] = row, second, start, end
+
+
 @kernel
-def scan_letor(text: Bytes) -> tuple[int, int, int]:
+def scan_letor(text: Bytes) -> tuple[Int, Int, Int]:
     """The lines, the lines that hold a document, and the largest last feature index of a line."""
-    n, at, lines, rows, largest = len(text), 0, 0, 0, np.int64(0)
+    n, at, lines, rows, largest = len(text), 0, 0, 0, 0
     while at < n:
         while text[at] == SPACE or text[at] == TAB or text[at] == RETURN:
             at += 1
         rows += text[at] != LINE_FEED and text[at] != HASH
-        colon = np.int64(-1)
+        colon = -1
         while text[at] != LINE_FEED and text[at] != HASH:
             if text[at] == COLON:
                 colon = at
             at += 1
         while text[at] != LINE_FEED:
             at += 1
-        index, power, digit_at = np.int64(0), np.int64(1), max(colon - 1, np.int64(0))
+        index: Int = 0
+        power, digit_at = 1, max(colon - 1, 0)
         while digit_at > 0 and ZERO <= text[digit_at] <= NINE and power <= 1_000_000_000_000:
             index += power * np.int64(text[digit_at] - ZERO)
             power *= 10
@@ -219,8 +228,8 @@ def scan_letor(text: Bytes) -> tuple[int, int, int]:
 @kernel
 def parse_letor(
     text: Bytes,
-    first_index: int,
-    last_index: int,
+    first_index: Int,
+    last_index: Int,
     features: Floats,
     columns: NDArray[np.int32],
     pairs_before: Ints,
@@ -235,12 +244,12 @@ def parse_letor(
     Features go to `features[row, index − first_index]` or, where `columns` has room, one after the other
     to `features[0, :]` with their columns beside them, `pairs_before[row]` counting those of earlier
     rows: compressed sparse rows. `runs` takes (row, line, start, end) of every query id that differs
-    from the one before it, `comments` the (start, end) of each row's comment, `hard` the (row, slot, start, end)
-    of numbers left to Python, the slot −1 for the label.
+    from the one before it, `comments` the (start, end) of each row's comment, `hard` the (row, slot,
+    start, end) of numbers left to Python, the slot −1 for the label.
     """
     n, at, row, line, n_runs, n_pairs, n_hard = len(text), 0, 0, 0, 0, 0, 0
     sparse = len(columns) > 0
-    run_start, run_end = np.int64(0), np.int64(-1)
+    run_start, run_end = 0, -1
     while at < n:
         at = _skip_blanks(text, at)
         if not _ends_line(text, at) and text[at] != HASH:
@@ -255,7 +264,7 @@ def parse_letor(
                 if n_hard == len(hard):
                     outcome[ERROR] = TOO_MANY_HARD
                     return
-                hard[n_hard] = (row, -1, at, end)
+                _note(hard, n_hard, row, -1, at, end)
                 n_hard += 1
             labels[row] = label
 
@@ -276,15 +285,15 @@ def parse_letor(
                 outcome[ERROR], outcome[AT] = EMPTY_QID, at
                 return
             if not _same_bytes(text, run_start, run_end, start, at):
-                runs[n_runs] = (row, line, start, at)
+                _note(runs, n_runs, row, line, start, at)
                 n_runs += 1
-                run_start, run_end = np.int64(start), np.int64(at)
+                run_start, run_end = start, at
 
-            previous = np.int64(first_index - 1)
+            previous = first_index - 1
             at = _skip_blanks(text, at)
             while not _ends_line(text, at) and text[at] != HASH:
                 start = at
-                index = np.int64(0)
+                index: Int = 0
                 digit = text[at] - np.uint8(ZERO)
                 while digit < 10:
                     if index < 1_000_000_000_000:
@@ -293,9 +302,7 @@ def parse_letor(
                     digit = text[at] - np.uint8(ZERO)
                 if at == start or text[at] != COLON:
                     negative = text[start] == MINUS and ZERO <= text[start + 1] <= NINE
-                    lone = text[at] == RETURN
-                    outcome[ERROR] = NEGATIVE_INDEX if negative else LONE_RETURN if lone else PAIR
-                    outcome[AT] = at if lone else start
+                    outcome[ERROR], outcome[AT] = NEGATIVE_INDEX if negative else PAIR, start
                     return
                 if index <= previous or index > last_index:
                     if index < first_index:
@@ -317,7 +324,7 @@ def parse_letor(
                     if n_hard == len(hard):
                         outcome[ERROR] = TOO_MANY_HARD
                         return
-                    hard[n_hard] = (row, slot, at, end)
+                    _note(hard, n_hard, row, slot, at, end)
                     n_hard += 1
                 if math.isinf(value) and text[end - 1] <= NINE:  # written in digits, yet beyond float32
                     outcome[OVERFLOWS] += 1
@@ -329,7 +336,7 @@ def parse_letor(
                     features[row, slot] = value
                 at = _skip_blanks(text, end)
 
-            comments[row] = (0, 0)
+            comments[row, 0], comments[row, 1] = 0, 0
             if text[at] == HASH:
                 start = at + 1
                 while text[at] != LINE_FEED:
@@ -337,7 +344,7 @@ def parse_letor(
                         outcome[ERROR], outcome[AT] = NUL, at
                         return
                     at += 1
-                comments[row] = (start, at)
+                comments[row, 0], comments[row, 1] = start, at
             row += 1
             pairs_before[row] = n_pairs
         while text[at] != LINE_FEED:  # a comment line, or the carriage return before a line feed
@@ -351,7 +358,7 @@ def parse_letor(
 
 
 @kernel
-def scan_lines(text: Bytes) -> tuple[int, int]:
+def scan_lines(text: Bytes) -> tuple[Int, Int]:
     """The lines, and those that are not blank."""
     n, at, lines, rows = len(text), 0, 0, 0
     while at < n:
@@ -368,7 +375,7 @@ def scan_lines(text: Bytes) -> tuple[int, int]:
 @kernel
 def parse_delimited(
     text: Bytes,
-    delimiter: int,
+    delimiter: Int,
     roles: Ints,
     features: Floats,
     extras: Floats,
@@ -384,7 +391,7 @@ def parse_delimited(
     the quotes of quoted ones included.
     """
     n, at, row, line, n_runs, n_hard = len(text), 0, 0, -1, 0, 0
-    run_start, run_end = np.int64(0), np.int64(-1)
+    run_start, run_end = 0, -1
     while at < n:
         line += 1
         content = at
@@ -427,11 +434,11 @@ def parse_delimited(
                     outcome[ERROR], outcome[AT] = EMPTY_QID, start
                     return
                 if not _same_bytes(text, run_start, run_end, start, end):
-                    runs[n_runs] = (row, line, start, end)
+                    _note(runs, n_runs, row, line, start, end)
                     n_runs += 1
-                    run_start, run_end = np.int64(start), np.int64(end)
+                    run_start, run_end = start, end
             elif role == DOCUMENT_ID:
-                documents[row] = (start, end)
+                documents[row, 0], documents[row, 1] = start, end
             elif role != SKIPPED:
                 if quoted:
                     start += 1
@@ -447,7 +454,7 @@ def parse_delimited(
                             outcome[ERROR] = TOO_MANY_HARD
                             return
                         slot = role if role >= 0 else features.shape[1] + FIRST_EXTRA - role
-                        hard[n_hard] = (row, slot, start, end)
+                        _note(hard, n_hard, row, slot, start, end)
                         n_hard += 1
                     if math.isinf(value) and text[end - 1] <= NINE:
                         outcome[OVERFLOWS] += 1
@@ -466,7 +473,7 @@ def parse_delimited(
 
 
 @helper
-def _put_integer(out: Bytes, at: int, value: int) -> int:
+def _put_integer(out: Bytes, at: Int, value: Int) -> Int:
     """Write a non-negative integer in decimal; the place after it."""
     end = at + 1
     rest = value // 10
@@ -480,7 +487,7 @@ def _put_integer(out: Bytes, at: int, value: int) -> int:
 
 
 @helper
-def _shortest(value: float) -> tuple[int, int]:
+def _shortest(value: float) -> tuple[Int, Int]:
     """(mantissa, exponent) with the fewest digits that `to_float32` turns back into this float32.
 
     Nine digits always do: their rounding error, at most 5·10^-9 of the value, is below the 2^-25 that
@@ -502,7 +509,7 @@ def _shortest(value: float) -> tuple[int, int]:
 
 
 @helper
-def _put_number(out: Bytes, at: int, value: Any) -> int:
+def _put_number(out: Bytes, at: Int, value: Any) -> Int:
     """Write a float32 in the fewest digits that read back as the same bits (NaN as `nan`)."""
     if math.isnan(value):
         out[at], out[at + 1], out[at + 2] = 110, 97, 110
@@ -544,7 +551,7 @@ def _put_number(out: Bytes, at: int, value: Any) -> int:
 
 
 @helper
-def _put_bytes(out: Bytes, at: int, source: Bytes, start: int, end: int) -> int:
+def _put_bytes(out: Bytes, at: Int, source: Bytes, start: Int, end: Int) -> Int:
     for k in range(start, end):
         out[at] = source[k]
         at += 1
@@ -564,7 +571,7 @@ def format_letor(
     skip_zeros: bool,
     skip_missing: bool,
     first_is_full: bool,
-) -> int:
+) -> Int:
     """Write rows as LETOR text; the number of bytes. `out` must have room (see `bytes_per_row`)."""
     at = 0
     for row in range(len(features)):

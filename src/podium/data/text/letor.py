@@ -1,19 +1,19 @@
-"""LETOR text, also known as SVMlight or LibSVM text with query ids: `label qid:ID index:value … # comment`."""
+"""LETOR text, or SVMlight text with query ids: `label qid:ID index:value … # comment`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.data.text import kernels
 from podium.data.text.blocks import Block, Source, source_name
+from podium.data.text.options import LetorOptions
 from podium.data.text.parsing import (
     Counted,
-    Returning,
     Run,
     decoded,
     drain,
@@ -25,46 +25,10 @@ from podium.data.text.parsing import (
     warn_of_overflows,
     with_room_for_hard_numbers,
 )
-from podium.errors import DataError, FileFormatError
+from podium.errors import FileFormatError
 from podium.threads import map_threads
 
-Absent = Literal["zero", "missing"]
 DENSE_WASTE = 64  # a dense array this many times the size of its text, and over 1 GiB, is a mistake
-
-
-@dataclass(frozen=True)
-class LetorOptions:
-    """How to understand LETOR text; see `podium.read`."""
-
-    n_features: int | None = None
-    absent: Absent = "zero"
-    first_index: int = 1
-    largest_index: int = 1_000_000
-    sparse: bool = False
-    returning_qid: Returning = "warn"
-    n_threads: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.absent not in ("zero", "missing"):
-            raise DataError(f"absent must be 'zero' or 'missing', not {self.absent!r}")
-        if self.first_index not in (0, 1):
-            raise DataError(f"first_index must be 0 or 1, not {self.first_index!r}")
-        if self.n_features is not None and self.n_features < 0:
-            raise DataError(f"n_features must not be negative, but is {self.n_features}")
-        if self.sparse and self.absent == "missing":
-            raise DataError("sparse=True keeps absent features as zeros; absent='missing' needs sparse=False")
-
-    @property
-    def last_index(self) -> int:
-        """The largest feature index that is taken for one."""
-        if self.n_features is None:
-            return self.largest_index
-        return self.n_features - 1 + self.first_index
-
-    @property
-    def why_last(self) -> str:
-        """The reason for that bound, for an error message."""
-        return " (largest_index=… raises the bound)" if self.n_features is None else ", as n_features says"
 
 
 @dataclass

@@ -5,17 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.data.text import kernels
 from podium.data.text.blocks import Block, Source, read_blocks, source_name
-from podium.errors import DataError, FileFormatError, PodiumWarning
+from podium.data.text.options import Returning
+from podium.errors import FileFormatError, PodiumWarning
 from podium.threads import map_threads
-
-Returning = Literal["warn", "merge", "error"]
 
 PROBLEMS = {
     kernels.LABEL: "expected a label, a number, but found {token!r}",
@@ -115,6 +114,12 @@ def raise_problem(block: Block, outcome: NDArray[np.int64], **words: Any) -> Non
     if code == 0:
         return
     token = block.token(at, words.pop("stops", b" \t\r\n#"))
+    if (
+        code != kernels.FIELDS
+        and block.text[at] == kernels.RETURN
+        and block.text[at + 1] != kernels.LINE_FEED
+    ):
+        code = kernels.LONE_RETURN
     if "\x00" in token:
         code, at = kernels.NUL, at + token.index("\x00")
     raise block.error(at, PROBLEMS[code].format(token=token, **words))
@@ -139,8 +144,6 @@ def runs_of(item: Counted, runs: NDArray[np.int64], text_of: Callable[[int, int]
 
 def query_ids(runs: Iterable[Run], n_rows: int, returning: Returning) -> NDArray[Any]:
     """One query id for each row: integers where every id is written as one, else text."""
-    if returning not in ("warn", "merge", "error"):
-        raise DataError(f"returning_qid must be 'warn', 'merge' or 'error', not {returning!r}")
     joined: list[Run] = []
     for run in runs:
         if not joined or joined[-1].query != run.query:  # a run may go on in the next block

@@ -51,7 +51,7 @@ def write_letor(
             out, features, labels[rows], query_of_row[rows], *queries, *comments,
             absent == "zero", absent == "missing", bound[0] == 0,
         )  # fmt: skip
-        return memoryview(out)[:size]
+        return out.data[:size]
 
     with (
         progress(f"writing {path}", data.n_documents) as advance,

@@ -1,0 +1,70 @@
+"""The commands, and what becomes of errors on the command line."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from typing import Annotated
+
+import typer
+
+from podium import __version__
+from podium.cli import data
+from podium.errors import PodiumError, PodiumWarning
+
+app = typer.Typer(
+    name="podium",
+    help="Learning to rank. Give --help after a command to see what it takes.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(data.generate)
+app.command()(data.describe)
+app.command()(data.convert)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"podium {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Learning to rank. Give --help after a command to see what it takes."""
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    if issubclass(category, PodiumWarning):
+        print(f"podium: warning: {message}", file=sys.stderr)
+
+
+def main() -> None:
+    """Run a command; the exit code is 0 if it went well, 1 for an error, 2 for wrong usage."""
+    warnings.showwarning = _show_warning
+    try:
+        app()
+    except PodiumError as error:
+        _complain(error)
+    except BrokenPipeError:  # the reader of our output has seen enough, as in `podium describe x | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except (MemoryError, OSError) as error:
+        _complain(error)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _complain(error: BaseException) -> None:
+    if "--debug" in sys.argv:
+        traceback.print_exception(error)
+    print(f"podium: error: {error or type(error).__name__}", file=sys.stderr)
+    sys.exit(1)

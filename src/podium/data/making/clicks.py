@@ -1,0 +1,124 @@
+"""Click labels as Svore, Volkovs and Burges (2011, §6) describe them, from simulated users."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data.ranking_data import RankingData
+from podium.errors import DataError
+
+
+def simulate_clicks(
+    data: RankingData,
+    *,
+    users: int = 200,
+    depth: int = 10,
+    position_bias: float = 1.0,
+    noise: float = 0.1,
+    disorder: float = 0.3,
+    similar_queries: int = 0,
+    label: str = "clicks",
+    seed: int = 0,
+) -> RankingData:
+    """Add click labels: the rate at which simulated users made their *last* click on a document.
+
+    For each query the documents are shown in one order, by attraction with some disorder, down to a depth. A
+    user looks at rank r with probability r^−bias, clicks what attracts, and stops when satisfied. What
+    was never shown or never clicked has the label 0. The result does not depend on the order of rows.
+
+    Args:
+        data: needs relevance labels; a document attracts as ERR has it, (2^l − 1) / 2^{l_max}.
+        users: per query, and per similar query.
+        depth: documents shown.
+        position_bias: 0 for users who see every rank alike.
+        noise: the share of clicks decided by a coin.
+        disorder: standard deviation of the noise on attraction by which documents are shown.
+        similar_queries: also count users of that many similar queries, whose attraction differs somewhat.
+        label: the name of the new label source.
+        seed: with the query ids, decides all chances.
+
+    Returns:
+        The data with the label source added, and `positions`: the rank shown, −1 for none.
+
+    """
+    relevance = np.nan_to_num(data.relevance.astype(np.float64))
+    if len(relevance) and (relevance.min() < 0 or relevance.max() > 50):
+        raise DataError("clicks are simulated from relevance labels between 0 and 50")
+    attraction = (2.0**relevance - 1.0) / 2.0 ** max(relevance.max(initial=0.0), 1.0)
+    return add_clicks(
+        data, attraction, users=users, depth=depth, position_bias=position_bias, noise=noise,
+        disorder=disorder, similar_queries=similar_queries, label=label, seed=seed,
+    )  # fmt: skip
+
+
+def add_clicks(
+    data: RankingData,
+    attraction: NDArray[np.float64],
+    *,
+    users: int = 200,
+    depth: int = 10,
+    position_bias: float = 1.0,
+    noise: float = 0.1,
+    disorder: float = 0.3,
+    similar_queries: int = 0,
+    label: str = "clicks",
+    seed: int = 0,
+) -> RankingData:
+    """As `simulate_clicks`, with the attraction of each document, between 0 and 1, given."""
+    for name, value in {"users": users, "depth": depth}.items():
+        if value < 1:
+            raise DataError(f"{name} must be at least 1, but is {value}")
+    if not 0 <= noise <= 1:
+        raise DataError(f"noise must be between 0 and 1, but is {noise}")
+    if label in data.labels:
+        raise DataError(f"the data has labels {label!r} already; name others with label=…")
+    # Rounded to 2^-32, so that another platform's power function gives the same chances.
+    ranks = np.arange(1, depth + 1, dtype=np.float64)
+    examination = np.rint(ranks**-position_bias * 2.0**32) / 2.0**32
+    rates = np.zeros(data.n_documents, np.float32)
+    positions = np.full(data.n_documents, -1, np.int32)
+    for k, query in enumerate(data.query_ids.tolist()):
+        rows = data.canonical_order[data.offsets[k] : data.offsets[k + 1]]
+        for variant in range(similar_queries + 1):
+            shown, last_clicks = _sessions(
+                f"{seed}/{query}/{variant}",
+                attraction[rows],
+                variant > 0,
+                disorder,
+                examination,
+                noise,
+                users,
+            )
+            rates[rows[shown]] += last_clicks
+            if variant == 0:
+                positions[rows[shown]] = np.arange(1, len(shown) + 1)
+    rates /= np.float32(users * (similar_queries + 1))
+    return data.replace(labels=dict(data.labels) | {label: rates}, positions=positions)
+
+
+def _sessions(
+    purpose: str,
+    attraction: NDArray[np.float64],
+    is_similar: bool,
+    disorder: float,
+    examination: NDArray[np.float64],
+    noise: float,
+    users: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which documents are shown, from the top, and how many users made their last click on each."""
+    from podium.data.making import kernels
+
+    digest = hashlib.blake2b(purpose.encode(), digest_size=8).digest()
+    key = np.uint64(int.from_bytes(digest, "little"))
+    chance = np.empty(2 * len(attraction))
+    kernels.fill_normal(key ^ np.uint64(0x5851F42D4C957F2D), 0, chance)
+    if is_similar:  # another query: somewhat different documents please
+        attraction = np.clip(attraction + 0.15 * chance[len(attraction) :], 0.0, 1.0)
+    by_appeal = np.argsort(-(attraction + disorder * chance[: len(attraction)]), kind="stable")
+    shown = by_appeal[: len(examination)]
+    last_clicks = np.zeros(len(shown), np.int64)
+    kernels.simulate_sessions(key, examination, attraction[shown], noise, users, last_clicks)
+    return shown, last_clicks

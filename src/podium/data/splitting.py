@@ -1,0 +1,48 @@
+"""Parts of data by query, decided by query id and seed: the order of the rows plays no part."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.errors import DataError
+
+
+def shuffled_queries(query_ids: NDArray[Any], seed: int) -> NDArray[np.int64]:
+    """The numbers of the queries in a random order that depends on ids and seed alone."""
+    keys = [
+        (hashlib.blake2b(f"{seed}/{query}".encode(), digest_size=8).digest(), str(query))
+        for query in query_ids.tolist()
+    ]
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
+
+
+def split_queries(
+    query_ids: NDArray[Any], fractions: tuple[float, ...], seed: int
+) -> list[NDArray[np.int64]]:
+    """Numbers of queries for each fraction; the fractions add up to 1, and no part is empty."""
+    if len(fractions) < 2 or min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-9:
+        raise DataError(
+            f"the fractions must be at least two positive numbers that add up to 1, not {fractions}"
+        )
+    order = shuffled_queries(query_ids, seed)
+    bounds = np.rint(np.cumsum((0.0, *fractions)) * len(order)).astype(np.int64)
+    parts = [order[a:b] for a, b in pairwise(bounds)]
+    if any(len(part) == 0 for part in parts):
+        raise DataError(f"{len(order)} queries are too few for the fractions {fractions}: a part is empty")
+    return parts
+
+
+def fold_of_queries(query_ids: NDArray[Any], n_splits: int, seed: int) -> NDArray[np.int64]:
+    """For each query the fold whose test part it is in; folds differ by one query at most."""
+    if not 2 <= n_splits <= len(query_ids):
+        raise DataError(
+            f"n_splits must be between 2 and the number of queries, {len(query_ids)}, but is {n_splits}"
+        )
+    fold = np.empty(len(query_ids), np.int64)
+    fold[shuffled_queries(query_ids, seed)] = np.arange(len(query_ids)) % n_splits
+    return fold

@@ -1,0 +1,178 @@
+"""What is in ranking data, and what looks like a mistake."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data.canonical import hash_rows
+from podium.data.columns import is_sparse, listed
+
+if TYPE_CHECKING:
+    from podium.data.ranking_data import RankingData
+
+MOST_DISTINCT = 12  # label values beyond this many are given as a range
+
+
+@dataclass(frozen=True)
+class LabelSummary:
+    """One label source: how many documents have one, which values, how often each (if they are few)."""
+
+    labelled: int
+    lowest: float
+    mean: float
+    highest: float
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        if not self.labelled:
+            return "none labelled"
+        if self.counts:
+            return ", ".join(f"{value}: {count / self.labelled:.1%}" for value, count in self.counts.items())
+        return f"{self.lowest:g} to {self.highest:g}, mean {self.mean:g}"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The result of `RankingData.summary()`: fields to read, `str` to print, `to_dict` for JSON."""
+
+    documents: int
+    queries: int
+    features: int
+    fewest_documents: int
+    mean_documents: float
+    most_documents: int
+    density: float
+    missing: float
+    labels: dict[str, LabelSummary]
+    warnings: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, texts, lists and dictionaries."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [
+            f"documents  {self.documents:,}",
+            f"queries    {self.queries:,}, with {self.fewest_documents:,} to {self.most_documents:,} "
+            f"documents, {self.mean_documents:.1f} on average",
+            f"features   {self.features:,}; {self.density:.1%} of the values are not zero, "
+            f"{self.missing:.1%} are missing",
+        ]
+        for source, label in self.labels.items():
+            share = "" if label.labelled == self.documents else f" ({label.labelled:,} documents labelled)"
+            lines.append(f"labels     {source}{share}: {label}")
+        lines += [f"warning    {warning}" for warning in self.warnings]
+        return "\n".join(lines)
+
+
+def summarize(data: RankingData) -> Summary:
+    """Look at all of the data once."""
+    sizes = data.query_sizes
+    constant, nonzero, missing = _look_at_features(data)
+    cells = max(1, data.n_documents * data.n_features)
+    return Summary(
+        documents=data.n_documents,
+        queries=data.n_queries,
+        features=data.n_features,
+        fewest_documents=int(sizes.min(initial=data.n_documents)),
+        mean_documents=data.n_documents / max(1, data.n_queries),
+        most_documents=int(sizes.max(initial=0)),
+        density=nonzero / cells,
+        missing=missing / cells,
+        labels={source: _look_at_labels(values) for source, values in data.labels.items()},
+        warnings=[*_warnings(data, constant), *data.losses],
+    )
+
+
+def _look_at_labels(values: NDArray[np.float32]) -> LabelSummary:
+    known = values[~np.isnan(values)]
+    if len(known) == 0:
+        return LabelSummary(0, float("nan"), float("nan"), float("nan"))
+    distinct, counts = np.unique(known, return_counts=True)
+    few = len(distinct) <= MOST_DISTINCT
+    return LabelSummary(
+        len(known), float(distinct[0]), float(known.mean(dtype=np.float64)), float(distinct[-1]),
+        {f"{value:g}": int(count) for value, count in zip(distinct, counts, strict=True)} if few else {},
+    )  # fmt: skip
+
+
+def _look_at_features(data: RankingData) -> tuple[list[int], int, int]:
+    """The constant features, and how many values are not zero and how many are missing."""
+    X = data.features
+    if is_sparse(X):
+        if X.shape[0] == 0:
+            return [], 0, 0
+        missing = int(np.isnan(X.data).sum())
+        spread = X.max(axis=0).toarray().ravel() != X.min(axis=0).toarray().ravel()
+        return np.flatnonzero(~spread).tolist(), int(np.count_nonzero(X.data)) - missing, missing
+    constant = np.ones(X.shape[1], bool)
+    nonzero = missing = 0
+    for start in range(0, len(X), 1 << 14):
+        rows = X[start : start + (1 << 14)]
+        gaps = int(np.isnan(rows).sum())
+        missing += gaps
+        nonzero += int(np.count_nonzero(rows)) - gaps
+        constant &= ((rows == X[0]) | (np.isnan(rows) & np.isnan(X[0]))).all(axis=0)
+    return np.flatnonzero(constant).tolist() if len(X) else [], nonzero, missing
+
+
+def _warnings(data: RankingData, constant: list[int]) -> list[str]:
+    def named(features: list[int]) -> str:
+        if data.feature_names is None:
+            return listed("feature", features) + " (counted from 0)"
+        return listed("feature", [repr(data.feature_names[k]) for k in features])
+
+    found = []
+    if data.n_documents > 1 and constant:
+        found.append(f"{named(constant)} {'has' if len(constant) == 1 else 'have'} one value only")
+    for source, values in data.labels.items():
+        copies = _copies_of(values, data)
+        if copies:
+            found.append(f"{named(copies)} equal{'s' * (len(copies) == 1)} the labels {source!r}: a leak?")
+    duplicates = _count_duplicates(data)
+    if duplicates:
+        found.append(f"{duplicates:,} documents have the features of another one of their query")
+    if "relevance" in data.labels and data.n_queries:
+        found += _barren_queries(data)
+    return found
+
+
+def _copies_of(labels: NDArray[np.float32], data: RankingData) -> list[int]:
+    """The features that equal a label wherever there is one (and the label is not constant)."""
+    known = np.flatnonzero(~np.isnan(labels))
+    if len(known) == 0 or (labels[known] == labels[known[0]]).all():
+        return []
+    probe = known[np.linspace(0, len(known) - 1, min(64, len(known))).astype(np.int64)]
+    rows = data.features[probe]
+    rows = rows.toarray() if is_sparse(rows) else rows
+    candidates = np.flatnonzero((rows == labels[probe, None]).all(axis=0))
+    return [int(k) for k in candidates if np.array_equal(data.feature(int(k))[known], labels[known])]
+
+
+def _count_duplicates(data: RankingData) -> int:
+    hashes = hash_rows(data.features)[data.canonical_order]
+    query = np.repeat(np.arange(data.n_queries), data.query_sizes)
+    return int(((hashes[1:] == hashes[:-1]) & (query[1:] == query[:-1])).sum())
+
+
+def _barren_queries(data: RankingData) -> list[str]:
+    labels = data.relevance[data.order]
+    highest = np.fmax.reduceat(labels, data.offsets[:-1])
+    lowest = np.fmin.reduceat(labels, data.offsets[:-1])
+    nothing = int((~(highest > 0)).sum())
+    equal = int((highest == lowest).sum())
+    found = []
+    if nothing:
+        found.append(
+            f"{nothing:,} of {data.n_queries:,} queries have no relevant document: "
+            "say how measures shall count them"
+        )
+    if equal:
+        found.append(
+            f"{equal:,} of {data.n_queries:,} queries have equal labels only: nothing to learn there"
+        )
+    return found

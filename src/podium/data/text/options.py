@@ -1,0 +1,48 @@
+"""How text is to be understood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from podium.errors import DataError
+
+Absent = Literal["zero", "missing"]
+Returning = Literal["warn", "merge", "error"]
+
+
+@dataclass(frozen=True)
+class LetorOptions:
+    """How to understand LETOR text; see `podium.read`."""
+
+    n_features: int | None = None
+    absent: Absent = "zero"
+    first_index: int = 1
+    largest_index: int = 1_000_000
+    sparse: bool = False
+    returning_qid: Returning = "warn"
+    n_threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.absent not in ("zero", "missing"):
+            raise DataError(f"absent must be 'zero' or 'missing', not {self.absent!r}")
+        if self.first_index not in (0, 1):
+            raise DataError(f"first_index must be 0 or 1, not {self.first_index!r}")
+        if self.n_features is not None and self.n_features < 0:
+            raise DataError(f"n_features must not be negative, but is {self.n_features}")
+        if self.returning_qid not in ("warn", "merge", "error"):
+            raise DataError(f"returning_qid must be 'warn', 'merge' or 'error', not {self.returning_qid!r}")
+        if self.sparse and self.absent == "missing":
+            raise DataError("sparse=True keeps absent features as zeros; absent='missing' needs sparse=False")
+
+    @property
+    def last_index(self) -> int:
+        """The largest feature index that is taken for one."""
+        if self.n_features is None:
+            return self.largest_index
+        return self.n_features - 1 + self.first_index
+
+    @property
+    def why_last(self) -> str:
+        """The reason for that bound, for an error message."""
+        return " (largest_index=… raises the bound)" if self.n_features is None else ", as n_features says"

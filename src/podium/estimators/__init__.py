@@ -1,0 +1,6 @@
+"""scikit-learn's conventions: parameters and validation, no algorithms."""
+
+from podium.estimators.normalizer import QueryNormalizer
+from podium.estimators.splitter import QueryKFold
+
+__all__ = ["QueryKFold", "QueryNormalizer"]

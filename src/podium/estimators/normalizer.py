@@ -1,0 +1,53 @@
+"""Per-query normalisation as a transformer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import validate_data
+
+from podium.data import RankingData
+from podium.errors import DataError
+
+
+class QueryNormalizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Bring features to a common scale within each query, as RankLib's `-norm` does.
+
+    Nothing is learned: every query is normalised by its own documents. In a pipeline the query ids
+    reach it by metadata routing: `QueryNormalizer().set_transform_request(qid=True)`.
+
+    Args:
+        method: `"sum"`, `"zscore"` or `"minmax"`; see `RankingData.normalized`.
+
+    """
+
+    def __init__(self, method: str = "zscore") -> None:
+        self.method = method
+
+    def fit(self, X: Any, y: Any = None, qid: ArrayLike | None = None) -> QueryNormalizer:
+        """Check the features and remember their names and number."""
+        validate_data(self, X, ensure_all_finite=False, dtype=np.float32)
+        return self
+
+    def transform(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.float32]:
+        """The normalised features, in the order of the rows given."""
+        if qid is None:
+            raise DataError(
+                "QueryNormalizer needs the query of each row: transform(X, qid=qid); in a pipeline, enable "
+                "metadata routing and use QueryNormalizer().set_transform_request(qid=True)"
+            )
+        X = validate_data(self, X, reset=False, ensure_all_finite=False, dtype=np.float32)
+        return np.asarray(RankingData(X, qid=qid).normalized(self.method).features)
+
+    def fit_transform(self, X: Any, y: Any = None, qid: ArrayLike | None = None) -> NDArray[np.float32]:
+        """Fit and transform in one step."""
+        return self.fit(X, y).transform(X, qid=qid)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.requires_fit = False
+        return tags

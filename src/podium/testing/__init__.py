@@ -1,0 +1,1 @@
+"""Slow, obvious references for what Podium does fast; for its own tests and for those of others."""

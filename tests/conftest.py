@@ -1,0 +1,28 @@
+"""Shared fixtures; the kernels' cache is keyed by all sources before anything is imported."""
+
+import hashlib
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+if "NUMBA_CACHE_DIR" not in os.environ:
+    sources = b"".join(path.read_bytes() for path in sorted((ROOT / "src").rglob("*.py")))
+    os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / hashlib.sha256(sources).hexdigest()[:16])
+
+import pytest  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
+
+settings.register_profile(
+    "default", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("fuzz", settings.get_profile("default"), max_examples=100_000)
+settings.load_profile("default")
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real data sets, which are not part of the project."""
+    folder = Path(os.environ.get("PODIUM_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no real data in {folder}; name its folder with PODIUM_DATA")
+    return folder
