@@ -69,12 +69,13 @@ def same_bits(a, b):
 @given(texts)
 @example("0 qid:1\r\r\n")
 @example("\r0 qid:1 1:1\n")
+@example("#\0")
 def test_letor_is_read_as_the_slow_reader_reads_it(text):
     raw = text.encode()
     try:
         expected = read_letor_slowly(raw, largest_index=50)
     except Rejected as rejected:
-        place = f"line {rejected.line}, column {rejected.column}:"
+        place = f"line {rejected.line}, column {rejected.column}:|holds no documents"
         with pytest.raises(podium.FileFormatError, match=place):
             podium.read(io.BytesIO(raw), "letor", largest_index=50, returning_qid="merge")
         return
@@ -100,6 +101,8 @@ def test_letor_is_read_as_the_slow_reader_reads_it(text):
 
 
 @given(st.binary(max_size=80))
+@example(b"\r\x00")
+@example(b'qid,f\n1,"\n')
 def test_arbitrary_bytes_are_read_or_refused(raw):
     assume(not raw.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00")))
     for kind in ("letor", "csv"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 import warnings
@@ -54,9 +53,6 @@ def main() -> None:
         app()
     except PodiumError as error:
         _complain(error)
-    except BrokenPipeError:  # the reader of our output has seen enough, as in `podium describe x | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except (MemoryError, OSError) as error:
         _complain(error)
     except KeyboardInterrupt:

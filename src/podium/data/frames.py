@@ -51,6 +51,8 @@ def assign_roles(
             _require(names, {roles[role]}, role)
         elif roles.get(role) is None:
             roles[role] = next((name for name in defaults if name in names and name not in chosen), None)
+    if roles["qid"] is None:
+        raise DataError(f"there is no column 'qid'; name it with qid=…, one of {_shown(names)}")
     labels = dict(roles.get("labels") or {})
     for source, value in labels.items():
         if isinstance(value, str):
@@ -69,8 +71,11 @@ def assign_roles(
 def _require(names: Sequence[str], wanted: set[str], argument: str) -> None:
     absent = sorted(wanted - set(names))
     if absent:
-        shown = ", ".join(map(repr, list(names)[:12])) + (", …" if len(names) > 12 else "")
-        raise DataError(f"{argument}: there is no column {absent[0]!r}; the columns are {shown}")
+        raise DataError(f"{argument}: there is no column {absent[0]!r}; the columns are {_shown(names)}")
+
+
+def _shown(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, list(names)[:12])) + (", …" if len(names) > 12 else "")
 
 
 class Parts(NamedTuple):

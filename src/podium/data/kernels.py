@@ -19,7 +19,7 @@ def mix(word: np.uint64) -> np.uint64:
 @helper
 def _cell_hash(bits: np.uint32, column: int) -> np.uint64:
     """The share of one cell in its row's hash: 0 for ±0, one value for every NaN."""
-    if bits << np.uint32(1) == np.uint32(0):
+    if bits & np.uint32(0x7FFFFFFF) == np.uint32(0):
         return np.uint64(0)
     if bits & np.uint32(0x7FFFFFFF) > np.uint32(0x7F800000):
         bits = np.uint32(0x7FC00000)

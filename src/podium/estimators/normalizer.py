@@ -50,4 +50,5 @@ class QueryNormalizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.requires_fit = False
+        tags.transformer_tags.preserves_dtype = ["float32"]
         return tags

@@ -82,7 +82,8 @@ def artificial(
     data = RankingData(X, _cut(noisy, calibration), qid=_qid(sizes, part))
     if not clicks:
         return data
-    attraction = (np.searchsorted(calibration, true) / len(calibration)) ** 3
+    share_below = np.searchsorted(calibration, true) / len(calibration)
+    attraction = share_below * share_below * share_below
     data = add_clicks(data, attraction, seed=seed)
     return add_clicks(data, attraction, seed=seed, similar_queries=4, label="similar_clicks")
 

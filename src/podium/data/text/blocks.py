@@ -9,7 +9,7 @@ import lzma
 import os
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -148,7 +148,8 @@ def _opened(source: Source) -> Iterator[Any]:
     try:
         yield reader
     finally:
-        reader.detach()
+        with suppress(ValueError):  # the caller has closed it
+            reader.detach()
 
 
 def _decompressed(raw: Any) -> Any:

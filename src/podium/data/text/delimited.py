@@ -112,7 +112,7 @@ def _split_header(
         raise FileFormatError(source_name(source), "is empty; expected a header line with column names")
     end = first.text.tobytes().index(b"\n") + 1
     line = decoded(first, 0, end, "header").rstrip("\r\n")
-    names = [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])]
+    names = [name.strip() for name in _fields(line, delimiter)]
     if not any(names):
         raise FileFormatError(source_name(source), "expected a header line with column names", line=1)
     if all(_is_number(name) for name in names):
@@ -143,9 +143,6 @@ def _layout(
         roles, features = assign_roles(names, given, feature_names)
     except ValueError as error:
         raise FileFormatError(file, str(error), line=1) from None
-    if roles["qid"] is None:
-        shown = ", ".join(map(repr, names[:12])) + (", …" if len(names) > 12 else "")
-        raise FileFormatError(file, f"there is no column 'qid'; name it with qid=…, one of {shown}", line=1)
     numeric = ("relevance", "document_weights", "query_weights", "positions")
     extras = [(role, roles[role]) for role in numeric if roles[role] is not None]
     extras += [(f"labels.{source}", column) for source, column in roles["labels"].items()]
@@ -205,7 +202,14 @@ def _count_fields(block: Block, at: int, delimiter: str) -> int:
     """The number of fields on the line of a byte."""
     text = block.text.tobytes()
     line = text[text.rfind(b"\n", 0, at) + 1 : text.index(b"\n", at)].decode("utf-8", errors="replace")
-    return len(next(csv.reader([line], delimiter=delimiter), []))
+    return len(_fields(line.rstrip("\r"), delimiter))
+
+
+def _fields(line: str, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:  # carriage returns inside the line, or a field of over 128 KiB
+        return line.split(delimiter)
 
 
 def _unquoted(field: str) -> str:

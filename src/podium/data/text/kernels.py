@@ -409,10 +409,10 @@ def parse_delimited(
             if quoted:
                 at += 1
                 while text[at] != QUOTE or text[at + 1] == QUOTE:
-                    at += 2 if text[at] == QUOTE else 1
                     if text[at] == LINE_FEED:
                         outcome[ERROR], outcome[AT] = OPEN_QUOTE, start
                         return
+                    at += 2 if text[at] == QUOTE else 1
                 at += 1
             while text[at] != delimiter and not _ends_line(text, at):
                 if text[at] == 0:
@@ -540,6 +540,10 @@ def _put_number(out: Bytes, at: Int, value: Any) -> Int:
             out[k] = ZERO
         out[at + 1] = DOT
         return end + shift
+    if 0 < exponent <= 10 - digits:  # 123456790
+        for k in range(end, end + exponent):
+            out[k] = ZERO
+        return end + exponent
     if exponent != 0:
         out[end] = LETTER_E
         end += 1

@@ -1,0 +1,121 @@
+"""The commands, as a shell runs them."""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import podium
+
+PODIUM = [str(Path(sys.executable).parent / "podium")]
+
+
+def run(*arguments, **options):
+    return subprocess.run(
+        [*PODIUM, *map(str, arguments)], capture_output=True, text=True, check=False, **options
+    )
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli") / "data.txt.gz"
+    made = run("generate", path, "--queries", 20, "--documents", "5-9", "--features", 4)
+    assert made.returncode == 0, made.stderr
+    return path
+
+
+def test_generate_makes_what_the_library_makes(sample, tmp_path):
+    expected = podium.artificial(20, documents=(5, 9), features=4)
+    assert np.array_equal(podium.read(sample).features, expected.features)
+    web = run("generate", tmp_path / "w.parquet", "--web", "--queries", 2, "--documents", 30, "--features", 9)
+    assert web.returncode == 0, web.stderr
+    assert podium.read(tmp_path / "w.parquet").n_documents == 60
+    clicks = run("generate", tmp_path / "c.parquet", "--queries", 2, "--clicks", "--part", "test")
+    assert clicks.returncode == 0, clicks.stderr
+    assert set(podium.read(tmp_path / "c.parquet").labels) == {"relevance", "clicks", "similar_clicks"}
+
+
+def test_describe_in_words_and_for_programs(sample):
+    words = run("describe", sample)
+    assert words.returncode == 0
+    assert words.stdout.startswith("documents  ")
+    assert "\x1b" not in words.stdout
+    assert words.stderr == ""
+    assert json.loads(run("describe", "--json", sample).stdout)["queries"] == 20
+
+
+def test_standard_input(sample):
+    text = gzip.decompress(sample.read_bytes()).decode()
+    assert "queries    20" in run("describe", "-", "--format", "letor", input=text).stdout
+
+
+def test_convert_there_and_back(sample, tmp_path):
+    for source, target in ((sample, "a.parquet"), (tmp_path / "a.parquet", "b.txt")):
+        done = run("convert", source, tmp_path / target)
+        assert done.returncode == 0, done.stderr
+    assert np.array_equal(podium.read(tmp_path / "b.txt").features, podium.read(sample).features)
+    scaled = run("convert", sample, tmp_path / "c.txt", "--normalize", "minmax")
+    assert scaled.returncode == 0
+    assert podium.read(tmp_path / "c.txt").features.max() == 1
+
+
+def test_columns_are_named_on_the_command_line(tmp_path):
+    (tmp_path / "s.csv").write_text("session,grade,clicked,kind,x\n1,-1,1,WEB,2\n1,3,0,WEB,4\n")
+    options = ("--qid", "session", "--label", "grade", "--labels", "clicks=clicked", "--features", "x")
+    done = run("convert", tmp_path / "s.csv", tmp_path / "s.parquet", *options, "--unlabelled", -1)
+    assert done.returncode == 0, done.stderr
+    data = podium.read(tmp_path / "s.parquet")
+    assert data.labels["clicks"].tolist() == [1, 0]
+    assert np.isnan(data.relevance[0])
+
+
+def test_errors_are_one_line_without_a_traceback(tmp_path):
+    bad = tmp_path / "bad.txt"
+    bad.write_text("0 qid:1 1:1\n0 qid:1 1:x\n")
+    failed = run("describe", bad)
+    assert failed.returncode == 1
+    assert failed.stdout == ""
+    assert failed.stderr == (f"podium: error: {bad}, line 2, column 11: expected a number, but found 'x'\n")
+    debug = run("--debug", "describe", bad)
+    assert debug.returncode == 1
+    assert "Traceback" in debug.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["nonsense"], ["describe"], ["generate", "a.txt", "--documents", "x"],
+     ["generate", "a.txt", "--queries", "x"], ["convert", "a.csv", "b.txt", "--labels", "x"]],
+)  # fmt: skip
+def test_wrong_usage_has_its_own_exit_code(arguments, tmp_path):
+    failed = run(*arguments, cwd=tmp_path)
+    assert failed.returncode == 2
+    assert "Traceback" not in failed.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_warnings_go_to_standard_error(tmp_path):
+    (tmp_path / "a.txt").write_text("0 qid:1 1:1\n0 qid:2 1:2\n1 qid:1 1:3\n")
+    done = run("describe", tmp_path / "a.txt")
+    assert done.returncode == 0
+    assert done.stderr.startswith("podium: warning: ")
+    assert "line 3: query '1' comes back" in done.stderr
+
+
+def test_a_closed_pipe_is_quiet(sample):
+    shell = f"{PODIUM[0]} describe {sample} | true"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+def test_help_and_version():
+    assert podium.__version__ in run("--version").stdout
+    for command in ("generate", "describe", "convert"):
+        assert "Usage: podium" in run(command, "--help").stdout
+    assert "generate" in run("--help").stdout
+    code = "import podium.cli, sys; print([m for m in ('numba', 'numpy') if m in sys.modules])"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"

@@ -1,0 +1,123 @@
+"""CSV and TSV."""
+
+import gzip
+import io
+
+import numpy as np
+import pytest
+
+import podium
+from podium import DataError, FileFormatError, PodiumWarning
+from podium.data.text import blocks
+
+TEXT = 'qid,label,f1,document_id,f2\n1,2,0.5,a,\n1,0,-1e3,"b, ""c""",7\n\n2,1,nan,é, 8 \n'
+
+
+def read(text, kind="csv", **options):
+    return podium.read(io.BytesIO(text.encode()), kind, **options)
+
+
+def test_a_small_file():
+    data = read(TEXT)
+    assert data.feature_names == ("f1", "f2")
+    assert np.array_equal(
+        data.features, np.array([[0.5, np.nan], [-1000, 7], [np.nan, 8]], np.float32), equal_nan=True
+    )
+    assert data.qid.tolist() == [1, 1, 2]
+    assert data.relevance.tolist() == [2, 0, 1]
+    assert data.document_ids.tolist() == ["a", 'b, "c"', "é"]
+
+
+def test_columns_may_be_named(tmp_path):
+    path = tmp_path / "data.tsv.gz"
+    header = "session\tgrade\tclicked\tkind\tposition\tw\tx\r\n"
+    path.write_bytes(
+        gzip.compress((header + "s 1\t-1\t1\tWEB\t1\t2\t0.5\r\ns 1\t3\t0\tAD\t2\t1\t1.5\r\n").encode())
+    )
+    data = podium.read(
+        path, qid="session", relevance="grade", labels={"clicks": "clicked"}, document_weights="w",
+        feature_names=["x"], unlabelled=-1,
+    )  # fmt: skip
+    assert data.qid.tolist() == ["s 1", "s 1"]
+    assert np.isnan(data.relevance[0])
+    assert data.labels["clicks"].tolist() == [1, 0]
+    assert data.document_weights.tolist() == [2, 1]
+    assert data.positions.tolist() == [1, 2]
+    assert data.features.tolist() == [[0.5], [1.5]]
+
+
+def test_several_files_are_read_as_one_if_their_headers_agree(tmp_path):
+    for name, header in {"a": "qid,f", "b": "qid,f", "c": "qid,g"}.items():
+        (tmp_path / f"{name}.csv").write_text(f"{header}\n{ord(name)},1\n")
+    assert podium.read([tmp_path / "a.csv", tmp_path / "b.csv"]).qid.tolist() == [97, 98]
+    with pytest.raises(FileFormatError, match=r"c\.csv, line 1: has another header than .*a\.csv"):
+        podium.read([tmp_path / "a.csv", tmp_path / "c.csv"])
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "words"),
+    [
+        ("qid,f\n1,2\n1,2,3\n", 3, 4, "expected 2 fields as in the header, but this line has 3"),
+        ("qid,f\n1,2\n1\n", 3, 2, "expected 2 fields as in the header, but this line has 1"),
+        ("qid,f\n1,abc\n", 2, 3, "expected a number, but found 'abc'"),
+        ("qid,f\n1,1 2\n", 2, 3, "expected a number, but found '1 2'"),
+        ("qid,f\n,1\n", 2, 1, "query id is empty"),
+        ('qid,f\n1,"1\n2,1\n', 2, 3, "not closed on the same line"),
+        ('qid,f\n1,"1"x\n', 2, 6, "after the closing quote"),
+        ("qid,f\n1,1\x00\n", 2, 4, "NUL byte"),
+        ("qid,f\n1,1\r2,1\n", 2, 4, "carriage return"),
+        ("f,g\n1,1\n", 1, None, "there is no column 'qid'; name it with qid=…, one of 'f', 'g'"),
+        ("qid,f,f\n1,1,2\n", 1, None, "two columns are named 'f'"),
+        ("1,2\n1,2\n", 1, None, "expected a header line"),
+        (",\n1,2\n", 1, None, "expected a header line"),
+        ("qid,f\n", None, None, "holds no documents"),
+        ("", None, None, "is empty"),
+    ],
+)
+def test_bad_text_is_refused_with_its_place(text, line, column, words):
+    with pytest.raises(FileFormatError, match=words) as caught:
+        read(text)
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_a_column_that_is_asked_for_must_be_there_and_serve_once():
+    with pytest.raises(FileFormatError, match="relevance: there is no column 'nope'"):
+        read(TEXT, relevance="nope")
+    with pytest.raises(FileFormatError, match="'f1' is asked to serve for two things"):
+        read(TEXT, relevance="f1", feature_names=["f1"])
+    with pytest.raises(DataError, match="infinite"):
+        read("qid,label\n1,inf\n")
+
+
+def test_a_query_that_comes_back_is_said():
+    with pytest.warns(PodiumWarning, match="line 4: query '1' comes back"):
+        read("qid,f\n1,1\n2,1\n1,1\n")
+
+
+def test_columns_named_by_numbers_as_pandas_writes_them():
+    assert read("qid,0,1\n1,2,3\n").feature_names == ("0", "1")
+
+
+def test_neither_blocks_nor_threads_change_what_is_read(monkeypatch):
+    text = "qid,document_id,label,f\n" + "".join(f"{k // 5},d{k},{k % 3},{k / 7!r}\n" for k in range(300))
+    whole = read(text)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 64)
+    pieces = read(text, n_threads=3)
+    assert np.array_equal(pieces.features, whole.features)
+    assert np.array_equal(whole.features[:, 0], np.array([k / 7 for k in range(300)], np.float32))
+    assert pieces.qid.tolist() == whole.qid.tolist()
+    assert pieces.document_ids.tolist() == whole.document_ids.tolist()
+
+
+def test_the_real_sessions_are_read(real_data):
+    data = podium.read(
+        real_data / "yandex_sessions" / "train.tsv.gz", qid="session", relevance="human_grade",
+        labels={"clicks": "clicked"}, feature_names=["dwell_s"], unlabelled=-1,
+    )  # fmt: skip
+    assert data.n_queries == 10_000
+    assert set(np.unique(data.labels["clicks"])) == {0, 1}
+    assert np.isnan(data.relevance).any()
+    assert np.nanmax(data.relevance) == 4
+    assert podium.read(
+        real_data / "yandex_sessions" / "test.tsv.gz", qid="session", feature_names=["query"]
+    ).n_queries == 10_000  # fmt: skip

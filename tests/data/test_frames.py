@@ -1,0 +1,79 @@
+"""Data frames of every kind."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from podium import DataError, RankingData
+
+COLUMNS = {
+    "f1": [0.5, None, 2.5],
+    "qid": ["x", "y", "x"],
+    "label": [1, 0, 2],
+    "label.clicks": [0.1, 0.2, 0.3],
+    "f2": [1, 2, 3],
+    "document_id": ["a", "b", "c"],
+    "document_weight": [1.0, 2.0, 3.0],
+    "query_weight": [1.0, 2.0, 1.0],
+    "position": [1, 1, 2],
+    "flag": [True, False, True],
+}
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "lazy": pl.LazyFrame, "pyarrow": pa.table}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_columns_take_their_roles_by_name(kind):
+    data = RankingData(FRAMES[kind](COLUMNS))
+    assert data.feature_names == ("f1", "f2", "flag")
+    assert np.array_equal(
+        data.features, np.array([[0.5, 1, 1], [np.nan, 2, 0], [2.5, 3, 1]], np.float32), equal_nan=True
+    )
+    assert data.qid.tolist() == ["x", "y", "x"]
+    assert data.relevance.tolist() == [1, 0, 2]
+    assert np.allclose(data.labels["clicks"], [0.1, 0.2, 0.3])
+    assert data.document_ids.tolist() == ["a", "b", "c"]
+    assert data.document_weights.tolist() == [1, 2, 3]
+    assert data.query_weights.tolist() == [1, 2]
+    assert data.positions.tolist() == [1, 1, 2]
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_the_caller_may_name_columns_or_give_values(kind):
+    frame = FRAMES[kind](COLUMNS)
+    data = RankingData(frame, "f2", qid=[5, 6, 5], labels={"other": "f1"}, feature_names=["position", "f2"])
+    assert data.relevance.tolist() == [1, 2, 3]
+    assert data.qid.tolist() == [5, 6, 5]
+    assert data.feature_names == ("position", "f2")
+    assert data.positions is None
+    assert np.isnan(data.labels["other"][1])
+
+
+def test_a_frame_with_group_sizes():
+    frame = pd.DataFrame({"f": [1.0, 2.0, 3.0]})
+    assert RankingData(frame, [0, 1, 0], group_sizes=[1, 2]).query_sizes.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"qid": "nope"}, "qid: there is no column 'nope'; the columns are 'f1'"),
+        ({"feature_names": ["f1", "nope"]}, "feature_names: there is no column 'nope'"),
+        ({"labels": {"a": "nope"}}, r"labels\['a'\]: there is no column 'nope'"),
+        ({"document_ids": "f2", "feature_names": None}, "column 'document_id' holds String"),
+    ],
+)
+def test_what_is_not_there_or_no_number_is_refused_by_name(arguments, message):
+    with pytest.raises(DataError, match=message):
+        RankingData(pl.DataFrame(COLUMNS), **arguments)
+
+
+def test_values_that_float32_merges_are_named():
+    frame = pd.DataFrame({"time": 1_700_000_000 + np.arange(4), "x": [1, 2, 3, 4], "qid": 1})
+    assert RankingData(frame).losses == ("different values became equal in float32 in feature 'time'",)
+
+
+def test_without_a_query_column():
+    with pytest.raises(DataError, match="there is no column 'qid'; name it with qid=…, one of 'f'"):
+        RankingData(pd.DataFrame({"f": [1.0]}))

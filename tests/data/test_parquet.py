@@ -1,0 +1,80 @@
+"""Parquet."""
+
+import io
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import sparse
+
+import podium
+from podium import DataError, FileFormatError, MissingExtraError, RankingData
+
+from .same import assert_same
+
+
+def test_everything_reads_back_the_same(data, tmp_path):
+    path = tmp_path / "data.parquet"
+    data.write(path)
+    assert_same(podium.read(path), data)
+    with path.open("rb") as stream:
+        assert_same(podium.read(stream, "parquet"), data)
+
+
+def test_features_without_names_and_odd_values_read_back_the_same(tmp_path):
+    features = np.array([[np.nan, -0.0, np.inf], [1e-45, 3.4e38, -1]], np.float32)
+    data = RankingData(features, qid=["b", "a"])
+    data.write(tmp_path / "data.pq")
+    back = podium.read(tmp_path / "data.pq")
+    assert (back.features.view(np.uint32) == features.view(np.uint32)).all()
+    assert back.feature_names is None
+    assert back.qid.tolist() == ["b", "a"]
+    assert not back.labels
+
+
+def test_several_files_are_read_as_one(data, tmp_path):
+    a, b = data.select([0]), data.select([1, 2])
+    a.write(tmp_path / "a.parquet")
+    b.write(tmp_path / "b.parquet")
+    joined = podium.read([tmp_path / "a.parquet", tmp_path / "b.parquet"])
+    assert_same(joined, RankingData.concatenate([a, b]))
+
+
+def test_sparse_features_are_written(tmp_path):
+    data = RankingData(sparse.csr_matrix([[0, 1], [2, 0]]), qid=[1, 1])
+    data.write(tmp_path / "a.parquet")
+    assert podium.read(tmp_path / "a.parquet").features.tolist() == [[0, 1], [2, 0]]
+
+
+def test_tables_of_strangers_are_read(tmp_path):
+    pq.write_table(pa.table({"query": ["a", "b"], "y": [1, 0], "x": [1.5, None]}), tmp_path / "a.parquet")
+    data = podium.read(tmp_path / "a.parquet", qid="query", relevance="y")
+    assert data.feature_names == ("x",)
+    assert np.isnan(data.features[1, 0])
+    with pytest.raises(FileFormatError, match=r"a\.parquet: there is no column 'qid'"):
+        podium.read(tmp_path / "a.parquet")
+
+
+def test_bad_files_are_refused_by_name(tmp_path):
+    bad = tmp_path / "bad.parquet"
+    bad.write_bytes(b"PAR1 not really")
+    with pytest.raises(FileFormatError, match=r"bad\.parquet: cannot be read as Parquet"):
+        podium.read(bad)
+    with pytest.raises(FileFormatError, match=r"none\.parquet: cannot be read"):
+        podium.read(tmp_path / "none.parquet")
+    pq.write_table(pa.table({"qid": pa.array([], pa.int64())}), tmp_path / "empty.parquet")
+    with pytest.raises(FileFormatError, match="holds no documents"):
+        podium.read(tmp_path / "empty.parquet")
+    for name in ("qid", "label", "label.x", "position"):
+        with pytest.raises(DataError, match="rename it"):
+            RankingData([[1]], qid=[1], feature_names=[name]).write(tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="no meaning"):
+        podium.read(io.BytesIO(), "parquet", first_index=0)
+
+
+def test_without_pyarrow_the_error_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'podium\[parquet\]'"):
+        podium.read(tmp_path / "a.parquet")

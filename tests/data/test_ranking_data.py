@@ -1,0 +1,278 @@
+"""RankingData: what it takes, what it refuses, and that rows stay where the caller put them."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+
+import podium
+from podium import DataError, RankingData
+
+from .same import assert_same
+
+X = np.arange(12, dtype=np.float32).reshape(6, 2)
+Y = [2, 0, 1, 0, 1, 0]
+QID = [7, 3, 7, 9, 3, 7]
+
+
+def test_rows_keep_the_callers_order_and_grouping_is_an_index(data):
+    assert np.array_equal(data.features, X)
+    assert data.relevance.tolist() == Y
+    assert data.query_ids.tolist() == [7, 3, 9]
+    assert [data.rows(k).tolist() for k in range(3)] == [[0, 2, 5], [1, 4], [3]]
+    assert data.query_sizes.tolist() == [3, 2, 1]
+    assert data.query_weights.tolist() == [1.5, 0.5, 2.0]
+    assert data.positions.tolist() == [1, 1, 2, -1, -1, 3]
+    assert data.feature("q").tolist() == X[:, 1].tolist()
+    assert (len(data), data.n_documents, data.n_queries, data.n_features) == (6, 6, 3, 2)
+
+
+def test_repr_says_what_there_is(data):
+    assert repr(data) == (
+        "RankingData(6 documents in 3 queries, 2 features, labels: relevance, clicks, document_weights, "
+        "query_weights, positions, preferences, document_ids)"
+    )
+
+
+def test_it_is_frozen_and_does_not_freeze_the_callers_arrays(data):
+    with pytest.raises(AttributeError, match="frozen"):
+        data.qid = None
+    for array in (data.features, data.qid, data.relevance, data.order, data.document_ids):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+    with pytest.raises(TypeError):
+        data.labels["x"] = 1
+    mine = np.ones((2, 1), np.float32)
+    RankingData(mine, qid=[1, 1])
+    mine[0] = 2
+
+
+def test_copies_and_pickles_are_equal(data):
+    for twin in (pickle.loads(pickle.dumps(data)), copy.deepcopy(data), data.replace()):
+        assert_same(twin, data)
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=40))
+def test_grouping_agrees_with_a_loop(qid):
+    data = RankingData(np.zeros((len(qid), 1)), qid=qid)
+    first_seen = list(dict.fromkeys(qid))
+    assert data.query_ids.tolist() == first_seen
+    for k, query in enumerate(first_seen):
+        assert data.rows(k).tolist() == [row for row, q in enumerate(qid) if q == query]
+
+
+@pytest.mark.parametrize(
+    "qid",
+    [["b", "a", "b"], np.array(["b", "a", "b"]), np.array([2, 1, 2], np.uint8), [2.0, 1.0, 2.0],
+     np.array([2**63 + 1, 5, 2**63 + 1], np.uint64), [10**30, 5, 10**30], np.array([[2], [1], [2]])],
+)  # fmt: skip
+def test_query_ids_of_any_type(qid):
+    data = RankingData(np.zeros((3, 1)), qid=qid)
+    assert data.n_queries == 2
+    assert data.rows(0).tolist() == [0, 2]
+
+
+def test_group_sizes_for_those_who_come_from_lightgbm():
+    assert RankingData(X, group_sizes=[2, 4]).query_sizes.tolist() == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "which rows belong to one query"),
+        ({"qid": QID, "group_sizes": [6]}, "not both"),
+        ({"group_sizes": [2, 3]}, "add up to 5, but there are 6"),
+        ({"group_sizes": [6, 0]}, "group 1 is empty"),
+        ({"group_sizes": [2.5, 3.5]}, "whole numbers"),
+        ({"qid": [1, 2]}, "one entry for each of the 6 rows.*group_sizes"),
+        ({"qid": [1.5] * 6}, "row 0 has 1.5"),
+        ({"qid": [1, 2, np.nan, 3, 4, 5]}, "row 2 has nan"),
+        ({"qid": ["a", "b", None, "a", "b", "c"]}, "row 2 has None"),
+        ({"qid": ["a", 3, "b", "a", "b", "c"]}, None),
+        ({"qid": QID, "relevance": [1, 2]}, "relevance.*6 rows"),
+        ({"qid": QID, "relevance": [1, 2, np.inf, 0, 0, 0]}, "row 2 is infinite"),
+        ({"qid": QID, "relevance": list("abcdef")}, "must be numbers"),
+        ({"qid": QID, "labels": {"two words": Y}}, "plain word"),
+        ({"qid": QID, "relevance": Y, "labels": {"relevance": Y}}, "given twice"),
+        ({"qid": QID, "document_weights": [1, 1, -1, 1, 1, 1]}, "entry 2 is -1"),
+        ({"qid": QID, "document_weights": [1, 1, np.nan, 1, 1, 1]}, "entry 2 is nan"),
+        ({"qid": QID, "query_weights": {7: 1, 3: 1}}, "no entry for query id 9"),
+        ({"qid": QID, "query_weights": [1, 2]}, "3 queries"),
+        ({"qid": QID, "query_weights": [1, 2, 3, 4, 5, 6]}, "differ within one query"),
+        ({"qid": QID, "positions": [0, 1, 2, 3, 4, 5]}, "count from 1.*row 0 has 0"),
+        ({"qid": QID, "positions": [1.5, 1, 2, 3, 4, 5]}, "row 0 has 1.5"),
+        ({"qid": QID, "preferences": ([0], [1])}, "two documents of one query"),
+        ({"qid": QID, "preferences": ([0], [0])}, "two documents of one query"),
+        ({"qid": QID, "preferences": ([0], [6])}, "names row 6"),
+        ({"qid": QID, "preferences": ([0], [2], [1.5])}, "probability 1.5"),
+        ({"qid": QID, "preferences": ([0, 2], [2])}, "i has 2 entries"),
+        ({"qid": QID, "preferences": 3}, "preferences must be"),
+        ({"qid": QID, "document_ids": ["a"]}, "document_ids"),
+        ({"qid": QID, "feature_names": ["p"]}, "1 names for 2 features"),
+        ({"qid": QID, "feature_names": ["p", "p"]}, "'p' stands twice"),
+    ],
+)
+def test_what_cannot_be_right_is_refused(arguments, message):
+    if message is None:  # numpy makes text of such a list before we see it
+        assert RankingData(X, **arguments).query_ids.tolist() == ["a", "3", "b", "c"]
+        return
+    with pytest.raises(DataError, match=message):
+        RankingData(X, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        ([1, 2, 3], "two dimensions"),
+        (np.zeros((2, 2, 2)), "two dimensions"),
+        ([["a", "b"]], "numbers"),
+        (np.array([[1, "x"], [2, 3]], object), "row 0, column 1 holds 'x'"),
+        (np.zeros((2, 2), complex), "numbers, not complex"),
+    ],
+)
+def test_features_that_are_no_matrix_of_numbers_are_refused(features, message):
+    with pytest.raises(DataError, match=message):
+        RankingData(features, qid=np.zeros(len(features), int))
+
+
+def test_query_weights_by_row_and_by_query_agree():
+    by_row = RankingData(X, qid=QID, query_weights=[1.5, 0.5, 1.5, 2, 0.5, 1.5])
+    by_query = RankingData(X, qid=QID, query_weights=[1.5, 0.5, 2])
+    assert by_row.query_weights.tolist() == by_query.query_weights.tolist() == [1.5, 0.5, 2]
+
+
+def test_masked_values_are_missing():
+    masked = np.ma.array([[1.0, 2.0]], mask=[[False, True]])
+    assert np.isnan(RankingData(masked, qid=[1]).features[0, 1])
+
+
+def test_sparse_features_stay_sparse_and_the_callers_matrix_stays_as_it_is():
+    matrix = sparse.coo_matrix(([1.0, 2.0, 3.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 3))
+    data = RankingData(matrix, qid=[1, 1])
+    assert sparse.issparse(data.features)
+    assert data.features.dtype == np.float32
+    assert data.features.toarray().tolist() == [[0, 3, 0], [3, 0, 0]]
+    assert data.feature(1).tolist() == [3, 0]
+    assert matrix.nnz == 3
+    assert "(sparse)" in repr(data)
+
+
+def test_what_float32_loses_is_said():
+    times = 1_700_000_000 + np.arange(6)
+    data = RankingData(np.column_stack([times, np.full(6, 1e300), np.arange(6) / 10]), qid=QID)
+    assert len(data.losses) == 2
+    assert "equal in float32 in feature 0" in data.losses[0]
+    assert "infinite in feature 1" in data.losses[1]
+    assert RankingData(times[:, None], qid=QID).losses
+    assert not RankingData(X, qid=QID).losses
+    assert data.select([0]).losses == data.losses
+
+
+def test_select_keeps_whole_queries_in_row_order(data):
+    part = data.select([2, 0])
+    assert part.qid.tolist() == [7, 7, 9, 7]
+    assert part.features.tolist() == X[[0, 2, 3, 5]].tolist()
+    assert part.query_weights.tolist() == [1.5, 2.0]
+    assert list(zip(part.preferences.i, part.preferences.j, strict=True)) == [(0, 3)]
+    assert part.document_ids.tolist() == list("acdf")
+    assert_same(data.select(np.array([True, False, True])), part)
+    assert data.select([]).n_documents == 0
+    for wrong in ([3], [-1], np.array([True]), ["a"]):
+        with pytest.raises(DataError):
+            data.select(wrong)
+
+
+def test_concatenate_puts_parts_together_again(data):
+    a, b = data.select([0]), data.select([1, 2])
+    joined = RankingData.concatenate([a, b])
+    assert joined.n_queries == 3
+    assert joined.query_weights.tolist() == [1.5, 0.5, 2.0]
+    assert list(zip(joined.preferences.i, joined.preferences.j, strict=True)) == [(0, 2), (5, 3)]
+    with pytest.raises(DataError, match="number of features"):
+        RankingData.concatenate([a, RankingData([[1]], [1], qid=[1])])
+    with pytest.raises(DataError, match="label sources"):
+        RankingData.concatenate([a, RankingData([[1, 2]], qid=[1], feature_names=["p", "q"])])
+
+
+def test_a_feature_that_is_not_there(data):
+    for wrong in ("z", 2, -1):
+        with pytest.raises(DataError, match="no feature"):
+            data.feature(wrong)
+    with pytest.raises(DataError, match="no relevance"):
+        _ = RankingData(X, qid=QID).relevance
+
+
+rows = hnp.arrays(
+    np.float32, st.tuples(st.integers(1, 12), st.just(2)), elements=st.sampled_from([0, -0.0, 1, 2, np.nan])
+)
+
+
+@given(rows, st.data())
+def test_canonical_order_does_not_depend_on_the_order_of_rows(features, draw):
+    n = len(features)
+    pick = lambda options: draw.draw(st.lists(st.sampled_from(options), min_size=n, max_size=n))  # noqa: E731
+    columns = {
+        "relevance": pick([0, 1, np.nan]), "qid": pick([1, 2]), "document_weights": pick([1, 2]),
+        "positions": pick([1, 2, -1]), "document_ids": pick(["a", "b"]),
+    }  # fmt: skip
+    clicks = pick([0, 0.5])
+    data = RankingData(features, **columns, labels={"clicks": clicks})
+    shuffle = np.array(draw.draw(st.permutations(range(n))))
+    shuffled = RankingData(
+        features[shuffle], labels={"clicks": np.array(clicks)[shuffle]},
+        **{name: np.array(values)[shuffle] for name, values in columns.items()},
+    )  # fmt: skip
+
+    def content(d):
+        found = {}
+        for k, query in enumerate(d.query_ids.tolist()):
+            rows = d.canonical_order[d.offsets[k] : d.offsets[k + 1]]
+            assert sorted(rows) == sorted(d.rows(k))
+            found[query] = [
+                (str(d.features[r] + 0.0), str(d.relevance[r]), d.document_ids[r], d.positions[r],
+                 d.document_weights[r], d.labels["clicks"][r])
+                for r in rows
+            ]  # fmt: skip
+        return found
+
+    assert content(data) == content(shuffled)
+
+
+def test_canonical_order_puts_the_label_last():
+    # Equal features: the document id decides, not the label, in whichever way the labels stand.
+    for labels in ([0, 1], [1, 0]):
+        data = RankingData(np.ones((2, 1)), labels, qid=[1, 1], document_ids=["b", "a"])
+        assert data.canonical_order.tolist() == [1, 0]
+    data = RankingData(np.ones((2, 1)), [1, 0], qid=[1, 1])
+    assert data.canonical_order.tolist() == [1, 0]
+
+
+def test_canonical_order_tells_apart_rows_that_differ_in_preferences_only():
+    features = np.array([[1], [1], [2]], np.float32)
+    a = RankingData(features, qid=[1] * 3, preferences=([0], [2]))
+    b = RankingData(features, qid=[1] * 3, preferences=([1], [2]))
+    preferred = [data.canonical_order.tolist().index(data.preferences.i[0]) for data in (a, b)]
+    assert preferred[0] == preferred[1]
+
+
+def test_canonical_order_is_the_same_for_sparse_and_dense():
+    dense = podium.artificial(20, documents=30, features=8).features * (np.arange(8) % 2)
+    qid = np.repeat(np.arange(20), 30)
+    a, b = RankingData(dense, qid=qid), RankingData(sparse.csr_matrix(dense), qid=qid)
+    assert np.array_equal(a.canonical_order, b.canonical_order)
+
+
+def test_a_wider_row_of_zeros_has_the_same_hash():
+    from podium.data.canonical import hash_rows
+
+    narrow = np.array([[1, np.nan, 3]], np.float32)
+    other_nan = narrow.copy()
+    other_nan.view(np.uint32)[0, 1] = 0x7FFFFFFF
+    wide = np.hstack([narrow, np.zeros((1, 2), np.float32)])
+    assert hash_rows(narrow) == hash_rows(wide) == hash_rows(other_nan)
+    assert hash_rows(narrow) != hash_rows(narrow[:, ::-1].copy())

@@ -1,0 +1,66 @@
+"""What a summary says."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import podium
+from podium import RankingData
+
+
+def make(features, **options):
+    return RankingData(features, [0, 1, 2, 0, 0], qid=[1, 1, 1, 2, 2], **options)
+
+
+FEATURES = np.array([[1, 0, 7, 0], [2, 1, 7, 0], [3, 2, 7, np.nan], [4, 0, 7, 5], [4, 0, 7, 5]], np.float32)
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_everything_is_counted(as_sparse):
+    data = make(sparse.csr_matrix(FEATURES) if as_sparse else FEATURES)
+    found = data.summary()
+    assert (found.documents, found.queries, found.features) == (5, 2, 4)
+    assert (found.fewest_documents, found.mean_documents, found.most_documents) == (2, 2.5, 3)
+    assert found.density == pytest.approx(14 / 20)
+    assert found.missing == pytest.approx(1 / 20)
+    assert found.labels["relevance"].counts == {"0": 3, "1": 1, "2": 1}
+    assert found.warnings == [
+        "feature 2 (counted from 0) has one value only",
+        "feature 1 (counted from 0) equals the labels 'relevance': a leak?",
+        "1 documents have the features of another one of their query",
+        "1 of 2 queries have no relevant document: say how measures shall count them",
+        "1 of 2 queries have equal labels only: nothing to learn there",
+    ]
+
+
+def test_it_prints_and_dumps():
+    data = make(FEATURES, labels={"clicks": [0.5, np.nan, 0, 0, 0]}, feature_names=["a", "b", "c", "d"])
+    text = str(data.summary())
+    assert "documents  5" in text
+    assert "queries    2, with 2 to 3 documents, 2.5 on average" in text
+    assert "labels     relevance: 0: 60.0%, 1: 20.0%, 2: 20.0%" in text
+    assert "labels     clicks (4 documents labelled): 0: 75.0%, 0.5: 25.0%" in text
+    assert "warning    feature 'c' has one value only" in text
+    assert json.loads(json.dumps(data.summary().to_dict()))["queries"] == 2
+
+
+def test_many_label_values_are_given_as_a_range():
+    data = RankingData(np.zeros((100, 1)), np.arange(100) / 10, qid=np.zeros(100, int))
+    assert str(data.summary().labels["relevance"]) == "0 to 9.9, mean 4.95"
+    unlabelled = RankingData(np.zeros((2, 1)), [np.nan, np.nan], qid=[1, 1])
+    assert str(unlabelled.summary().labels["relevance"]) == "none labelled"
+
+
+def test_losses_are_warnings():
+    data = RankingData(1_700_000_000 + np.arange(4)[:, None], qid=[1, 1, 2, 2])
+    assert data.summary().warnings[-1].startswith("different values became equal in float32")
+
+
+def test_no_data_and_one_row():
+    assert podium.artificial(3, documents=2, features=2).select([]).summary().documents == 0
+    assert RankingData([[1.0]], [1], qid=[1]).summary().warnings == [
+        "1 of 1 queries have equal labels only: nothing to learn there"
+    ]
+    assert RankingData(sparse.csr_matrix((0, 3)), qid=[]).summary().queries == 0

@@ -1,0 +1,134 @@
+"""What holds for the whole source: layers, numba's place, the public map, light imports."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import podium
+
+SOURCE = Path(podium.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+
+# Each layer may import from itself and from those before it (docs/architecture.md).
+GROUND = {"errors", "kernels", "progress", "threads"}
+LAYERS = [
+    GROUND, {"data", "measures"}, {"trees"}, {"objectives"}, {"combining"}, {"models"}, {"boosting"},
+    {"neural"}, {"evaluation", "formats"}, {"estimators"}, {"distributed"}, {"reports", "serving"},
+    {"cli", "demo"}, {"testing"},
+]  # fmt: skip
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+STRANGERS = [{"measures", "trees"}]  # know nothing of each other
+
+
+def imports_of(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide the layer"
+            yield node.module
+            if node.module == "podium":
+                yield from (f"podium.{alias.name}" for alias in node.names)
+
+
+def package_of(path):
+    return path.relative_to(SOURCE).with_suffix("").parts[0]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_go_down_the_layers_only(path):
+    mine = package_of(path)
+    if mine in ("__init__", "demo"):  # the map, and a user of it
+        return
+    for name in imports_of(path):
+        parts = name.split(".")
+        if parts[0] != "podium" or len(parts) == 1:
+            continue
+        theirs = parts[1]
+        if theirs in LEVEL:
+            assert LEVEL[theirs] <= LEVEL[mine], f"{path.name} ({mine}) imports {name}"
+            assert {mine, theirs} not in STRANGERS
+            if LEVEL[theirs] == LEVEL[mine] and mine not in GROUND:
+                assert theirs == mine, f"{path.name} ({mine}) imports {name} of the same layer"
+        else:
+            assert theirs == "__version__", f"{path.name} imports {name}"
+
+
+def test_only_kernels_import_numba():
+    users = {path.name for path in FILES if any(n.split(".")[0] == "numba" for n in imports_of(path))}
+    assert users == {"kernels.py"}
+
+
+def test_every_package_has_a_layer():
+    assert {package_of(path) for path in FILES} - {"__init__"} <= set(LEVEL)
+
+
+def test_the_public_map_is_complete_and_true():
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    block = next(n for n in tree.body if isinstance(n, ast.If))
+    typed = {alias.asname: node.module for node in block.body for alias in node.names}
+    assert typed == podium._HOMES
+    for name in podium.__all__:
+        value = getattr(podium, name)
+        assert name == "__version__" or value.__doc__, f"{name} has no docstring"
+    assert set(podium.__all__) <= set(dir(podium))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = podium.nonsense
+
+
+def python(code, **options):
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, **options
+    )
+
+
+def test_import_is_light():
+    done = python("import podium, sys; print([m for m in ('numpy', 'numba', 'sklearn') if m in sys.modules])")
+    assert done.stdout.strip() == "[]"
+    data = python(
+        "import podium, sys; podium.RankingData([[1.0]], [1], qid=[1]); "
+        "print([m for m in ('numba', 'sklearn', 'pandas', 'pyarrow', 'scipy') if m in sys.modules])"
+    )
+    assert data.stdout.strip() == "[]", data.stderr
+
+
+@pytest.mark.parametrize("temporary", ["writable", "blocked"])
+def test_it_works_where_nothing_is_writable(temporary, tmp_path):
+    """A copy of the package in which `__pycache__` is a file: not even root can put a cache there."""
+    copy = tmp_path / "site" / "podium"
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in [copy, *(p for p in copy.rglob("*") if p.is_dir())]:
+        (folder / "__pycache__").touch()
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    if temporary == "blocked":
+        (scratch / f"podium-kernels-{os.getuid()}").touch()
+    environment = {
+        "PYTHONPATH": str(copy.parent), "HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null",
+        "TMPDIR": str(scratch), "PATH": "/usr/bin:/bin",
+    }  # fmt: skip
+    done = python(
+        "import podium, podium.data.kernels as k; assert 'site' in podium.__file__; "
+        "d = podium.RankingData([[2.0], [1.0]], qid=[1, 1]); print(len(d.canonical_order))",
+        env=environment, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.stdout.strip() == "2", done.stderr
+    cached = list(scratch.rglob("*.nbc"))
+    assert bool(cached) == (temporary == "writable")
+
+
+@pytest.mark.slow
+def test_kernels_stay_within_their_arrays(tmp_path):
+    """The readers' tests once more, compiled with bounds checks."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/data", "-k",
+         "fuzz or letor or delimited or artificial or normalizing or summary"],
+        env={**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
