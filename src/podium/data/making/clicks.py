@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from podium.data.ranking_data import RankingData
 from podium.errors import DataError
+from podium.progress import progress
 
 
 def simulate_clicks(
@@ -80,21 +81,18 @@ def add_clicks(
     examination = np.rint(ranks**-position_bias * 2.0**32) / 2.0**32
     rates = np.zeros(data.n_documents, np.float32)
     positions = np.full(data.n_documents, -1, np.int32)
-    for k, query in enumerate(data.query_ids.tolist()):
-        rows = data.canonical_order[data.offsets[k] : data.offsets[k + 1]]
-        for variant in range(similar_queries + 1):
-            shown, last_clicks = _sessions(
-                f"{seed}/{query}/{variant}",
-                attraction[rows],
-                variant > 0,
-                disorder,
-                examination,
-                noise,
-                users,
-            )
-            rates[rows[shown]] += last_clicks
-            if variant == 0:
-                positions[rows[shown]] = np.arange(1, len(shown) + 1)
+    with progress("simulating clicks", data.n_queries) as advance:
+        for k, query in enumerate(data.query_ids.tolist()):
+            rows = data.canonical_order[data.offsets[k] : data.offsets[k + 1]]
+            for variant in range(similar_queries + 1):
+                purpose = f"{seed}/{query}/{variant}"
+                shown, last_clicks = _sessions(
+                    purpose, attraction[rows], variant > 0, disorder, examination, noise, users
+                )
+                rates[rows[shown]] += last_clicks
+                if variant == 0:
+                    positions[rows[shown]] = np.arange(1, len(shown) + 1)
+            advance(1)
     rates /= np.float32(users * (similar_queries + 1))
     return data.replace(labels=dict(data.labels) | {label: rates}, positions=positions)
 

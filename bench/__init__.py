@@ -1,0 +1,1 @@
+"""Measurements against other tools: `python -m bench [NAME …]` writes bench/results/."""

@@ -1,0 +1,21 @@
+"""Run benchmarks by name, or all of them."""
+
+import sys
+from importlib import import_module
+
+from bench.harness import write
+
+NAMES = ("reader", "generation", "startup")
+
+
+def main(names: list[str]) -> None:
+    """Measure, print and keep the results."""
+    unknown = set(names) - set(NAMES)
+    if unknown:
+        sys.exit(f"there is no benchmark {unknown.pop()!r}; there are {', '.join(NAMES)}")
+    for name in names or NAMES:
+        print(write(import_module(f"bench.{name}").run()), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,80 @@
+"""What all benchmarks share: children to measure in, the machine's description, tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "podium")
+
+
+@dataclass
+class Report:
+    """A benchmark's outcome: rows of a table, with what must be known to read it."""
+
+    name: str
+    title: str
+    rows: list[dict[str, Any]]
+    notes: list[str] = field(default_factory=list)
+
+
+def in_child(module: str, *arguments: object) -> dict[str, Any]:
+    """Run `python -m module arguments…` and return the JSON that it prints last."""
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def best(runs: list[dict[str, Any]], key: str = "seconds") -> dict[str, Any]:
+    """The run with the smallest value."""
+    return min(runs, key=lambda run: run[key])
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has held so far."""
+    import resource
+
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on."""
+    cpu = platform.processor()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        cpu = next((x.split(":")[1].strip() for x in info.read_text().splitlines() if "model name" in x), cpu)
+    return {
+        "cpu": cpu,
+        "cores": len(os.sched_getaffinity(0)),
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in PACKAGES},
+    }
+
+
+def write(report: Report) -> str:
+    """Keep a report as JSON and as a Markdown table; the table."""
+    RESULTS.mkdir(exist_ok=True)
+    facts = machine()
+    columns = list(dict.fromkeys(key for row in report.rows for key in row))
+    lines = [f"## {report.title}", "", "| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
+    lines += ["| " + " | ".join(str(row.get(c, "")) for c in columns) + " |" for row in report.rows]
+    packages = ", ".join(f"{name} {number}" for name, number in facts["packages"].items())
+    lines += ["", *report.notes]
+    lines += [f"{facts['cores']} cores, {facts['cpu']}, Python {facts['python']}, {packages}.", ""]
+    lines += [f"Measure again: `.venv/bin/python -m bench {report.name}` (or `make bench` for all).", ""]
+    table = "\n".join(lines)
+    (RESULTS / f"{report.name}.md").write_text(table, encoding="utf-8")
+    content = {"title": report.title, "machine": facts, "rows": report.rows, "notes": report.notes}
+    (RESULTS / f"{report.name}.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    return table

@@ -1,0 +1,98 @@
+"""Threads, progress, errors."""
+
+import io
+import pickle
+import sys
+import threading
+
+import pytest
+
+from podium import progress as progress_module
+from podium.errors import DataError, FileFormatError, MissingExtraError
+from podium.progress import progress
+from podium.threads import map_threads, ranges, thread_count
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+def test_results_come_in_order(n_threads):
+    assert list(map_threads(lambda k: k * k, range(100), n_threads)) == [k * k for k in range(100)]
+    assert list(map_threads(str, [], n_threads)) == []
+
+
+def test_items_are_drawn_only_a_little_ahead():
+    drawn = []
+
+    def items():
+        for k in range(1000):
+            drawn.append(k)
+            yield k
+
+    results = map_threads(lambda k: k, items(), 2)
+    next(results)
+    assert len(drawn) < 20
+    results.close()
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_the_first_exception_in_order_is_raised(n_threads):
+    def work(k):
+        if k >= 5:
+            raise ValueError(f"item {k}")
+        return k
+
+    results = map_threads(work, range(100), n_threads)
+    with pytest.raises(ValueError, match="item 5"):
+        list(results)
+    assert threading.active_count() < 10
+
+
+def test_thread_count():
+    assert thread_count() >= 1
+    assert thread_count(3) == 3
+    with pytest.raises(DataError, match="n_threads must be at least 1"):
+        thread_count(0)
+
+
+@pytest.mark.parametrize("n", [0, 1, 1000, 5000, 10**7])
+def test_ranges_cover_everything_once(n):
+    pieces = ranges(n, 2)
+    assert pieces[0][0] == 0
+    assert pieces[-1][1] == n
+    assert all(a[1] == b[0] for a, b in zip(pieces[:-1], pieces[1:], strict=True))
+    assert len(pieces) <= 8
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_bar_on_a_terminal_after_a_while(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(progress_module, "PATIENCE", 0.0)
+    with progress("counting sheep", 3) as advance:
+        for _ in range(3):
+            advance(1)
+    assert "counting sheep" in sys.stderr.getvalue()
+
+
+@pytest.mark.parametrize(("stream", "patience"), [(Terminal, 60.0), (io.StringIO, 0.0)])
+def test_no_bar_for_the_quick_or_without_a_terminal(stream, patience, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", stream())
+    monkeypatch.setattr(progress_module, "PATIENCE", patience)
+    with progress("counting sheep", 3) as advance:
+        advance(3)
+    assert sys.stderr.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FileFormatError("a.txt", "is odd", line=3, column=4),
+        MissingExtraError("pyarrow", "parquet", "Parquet"),
+    ],
+)
+def test_errors_survive_pickling(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error)
+    assert vars(again) == vars(error)
