@@ -59,7 +59,7 @@ def run() -> Report:
     memory = lowest["papers memory"] / 1e6
     return Report(
         "generation", "Making and writing data", rows,
-        [f"Best of {RUNS} processes, kernels compiled before. Peak memory of the first row: {memory:.0f} MB."],
+        [f"Best of {RUNS} processes, kernels compiled before. First row: {memory:.0f} MB at the peak."],
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import io
 import pickle
 import sys
 import threading
+from itertools import pairwise
 
 import pytest
 
@@ -58,7 +59,7 @@ def test_ranges_cover_everything_once(n):
     pieces = ranges(n, 2)
     assert pieces[0][0] == 0
     assert pieces[-1][1] == n
-    assert all(a[1] == b[0] for a, b in zip(pieces[:-1], pieces[1:], strict=True))
+    assert all(a[1] == b[0] for a, b in pairwise(pieces))
     assert len(pieces) <= 8
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.data.making.clicks import add_clicks
+from podium.data.making.clicks import simulate_clicks
 from podium.data.ranking_data import RankingData
 from podium.errors import DataError
 from podium.threads import map_threads, ranges
@@ -84,8 +84,8 @@ def artificial(
         return data
     share_below = np.searchsorted(calibration, true) / len(calibration)
     attraction = share_below * share_below * share_below
-    data = add_clicks(data, attraction, seed=seed)
-    return add_clicks(data, attraction, seed=seed, similar_queries=4, label="similar_clicks")
+    data = simulate_clicks(data, attraction=attraction, seed=seed)
+    return simulate_clicks(data, attraction=attraction, seed=seed, similar_queries=4, label="similar_clicks")
 
 
 def artificial_web(

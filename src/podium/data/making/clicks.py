@@ -15,6 +15,7 @@ from podium.progress import progress
 def simulate_clicks(
     data: RankingData,
     *,
+    attraction: NDArray[np.float64] | None = None,
     users: int = 200,
     depth: int = 10,
     position_bias: float = 1.0,
@@ -31,7 +32,8 @@ def simulate_clicks(
     was never shown or never clicked has the label 0. The result does not depend on the order of rows.
 
     Args:
-        data: needs relevance labels; a document attracts as ERR has it, (2^l − 1) / 2^{l_max}.
+        data: needs relevance labels, unless the attraction is given.
+        attraction: of each document, between 0 and 1; by default as ERR has it, (2^l − 1) / 2^{l_max}.
         users: per query, and per similar query.
         depth: documents shown.
         position_bias: 0 for users who see every rank alike.
@@ -45,33 +47,13 @@ def simulate_clicks(
         The data with the label source added, and `positions`: the rank shown, −1 for none.
 
     """
-    relevance = np.nan_to_num(data.relevance.astype(np.float64))
-    if len(relevance) and (relevance.min() < 0 or relevance.max() > 50):
-        raise DataError("clicks are simulated from relevance labels between 0 and 50")
-    attraction = (2.0**relevance - 1.0) / 2.0 ** max(relevance.max(initial=0.0), 1.0)
-    return add_clicks(
-        data, attraction, users=users, depth=depth, position_bias=position_bias, noise=noise,
-        disorder=disorder, similar_queries=similar_queries, label=label, seed=seed,
-    )  # fmt: skip
-
-
-def add_clicks(
-    data: RankingData,
-    attraction: NDArray[np.float64],
-    *,
-    users: int = 200,
-    depth: int = 10,
-    position_bias: float = 1.0,
-    noise: float = 0.1,
-    disorder: float = 0.3,
-    similar_queries: int = 0,
-    label: str = "clicks",
-    seed: int = 0,
-) -> RankingData:
-    """As `simulate_clicks`, with the attraction of each document, between 0 and 1, given."""
+    if attraction is None:
+        attraction = _attraction_of_labels(data)
     for name, value in {"users": users, "depth": depth}.items():
         if value < 1:
             raise DataError(f"{name} must be at least 1, but is {value}")
+    if attraction.shape != (data.n_documents,) or not ((attraction >= 0) & (attraction <= 1)).all():
+        raise DataError("attraction must be a number between 0 and 1 for each document")
     if not 0 <= noise <= 1:
         raise DataError(f"noise must be between 0 and 1, but is {noise}")
     if label in data.labels:
@@ -95,6 +77,13 @@ def add_clicks(
             advance(1)
     rates /= np.float32(users * (similar_queries + 1))
     return data.replace(labels=dict(data.labels) | {label: rates}, positions=positions)
+
+
+def _attraction_of_labels(data: RankingData) -> NDArray[np.float64]:
+    relevance = np.nan_to_num(data.relevance.astype(np.float64))
+    if len(relevance) and (relevance.min() < 0 or relevance.max() > 50):
+        raise DataError("clicks are simulated from relevance labels between 0 and 50")
+    return np.asarray((2.0**relevance - 1.0) / 2.0 ** max(relevance.max(initial=0.0), 1.0))
 
 
 def _sessions(
