@@ -27,7 +27,10 @@ class Report:
 
 
 def in_child(module: str, *arguments: object) -> dict[str, Any]:
-    """Run `python -m module arguments…` and return the JSON that it prints last."""
+    """Run `python -m module arguments…` and return the JSON that it prints last.
+
+    Heavy work belongs into children: a child's `ru_maxrss` starts at what its parent holds.
+    """
     command = [sys.executable, "-m", module, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

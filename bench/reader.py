@@ -15,7 +15,7 @@ TEXT_BYTES = 200_000_000
 RUNS = 3
 
 
-def make_text(path: Path) -> None:
+def make_text(path: Path) -> dict[str, Any]:
     """200 MB of web-like LETOR text with every feature on every line, as MSLR-WEB has it."""
     import podium
 
@@ -25,6 +25,7 @@ def make_text(path: Path) -> None:
         file.seek(TEXT_BYTES)
         file.readline()
         file.truncate()
+    return {}
 
 
 def child(tool: str, path: str) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def run() -> Report:
     runs: dict[str, list[dict[str, Any]]] = {tool: [] for tool in tools}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "web.txt"
-        make_text(path)
+        in_child("bench.reader", "make text", path)
         Path(folder, "warm.txt").write_text("0 qid:1 1:0.5\n")
         size = path.stat().st_size
         in_child("bench.reader", "podium", path)
@@ -89,4 +90,4 @@ def run() -> Report:
 
 
 if __name__ == "__main__":
-    print(json.dumps(child(*sys.argv[1:])))
+    print(json.dumps(make_text(Path(sys.argv[2])) if sys.argv[1] == "make text" else child(*sys.argv[1:])))

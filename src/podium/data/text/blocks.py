@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import mmap
 import os
 import zlib
 from collections.abc import Callable, Iterator
@@ -83,7 +84,7 @@ def read_blocks(source: Source, advance: Callable[[float], None] = lambda amount
         first = True
         while True:
             # A line longer than a block makes the next one twice as large: no line is copied often.
-            text = np.empty(len(rest) + max(BLOCK_BYTES, len(rest)) + 1, np.uint8)
+            text = _pages(len(rest) + max(BLOCK_BYTES, len(rest)) + 1)
             text[: len(rest)] = rest
             end = len(rest) + _fill(stream, text.data[len(rest) : -1])
             if first:
@@ -100,6 +101,11 @@ def read_blocks(source: Source, advance: Callable[[float], None] = lambda amount
         if len(rest) > 0:
             text[end] = ord("\n")
             yield Block(name, text[: end + 1])
+
+
+def _pages(size: int) -> NDArray[np.uint8]:
+    """Memory that goes back to the system when the last view of it goes; `malloc` might keep it."""
+    return np.frombuffer(mmap.mmap(-1, size), np.uint8)
 
 
 def _fill(stream: Any, room: memoryview) -> int:
