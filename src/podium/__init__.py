@@ -24,6 +24,28 @@ if TYPE_CHECKING:
     from podium.errors import PodiumWarning as PodiumWarning
     from podium.estimators import QueryKFold as QueryKFold
     from podium.estimators import QueryNormalizer as QueryNormalizer
+    from podium.evaluation import Comparison as Comparison
+    from podium.evaluation import Evaluation as Evaluation
+    from podium.evaluation import compare as compare
+    from podium.evaluation import evaluate as evaluate
+    from podium.evaluation import read_qrels as read_qrels
+    from podium.evaluation import read_run as read_run
+    from podium.evaluation import write_qrels as write_qrels
+    from podium.evaluation import write_run as write_run
+    from podium.measures import AP as AP
+    from podium.measures import CNDCG as CNDCG
+    from podium.measures import DCG as DCG
+    from podium.measures import ERR as ERR
+    from podium.measures import NDCG as NDCG
+    from podium.measures import RBP as RBP
+    from podium.measures import RR as RR
+    from podium.measures import Graded as Graded
+    from podium.measures import KendallTau as KendallTau
+    from podium.measures import Measure as Measure
+    from podium.measures import PairwiseAccuracy as PairwiseAccuracy
+    from podium.measures import Precision as Precision
+    from podium.measures import Recall as Recall
+
 
 # The map: every public name and the module that it comes from.
 _HOMES = {
@@ -37,6 +59,29 @@ _HOMES = {
     "artificial": "podium.data.making.artificial",  # the papers' random cubic polynomials
     "artificial_web": "podium.data.making.artificial",  # in the shape of MSLR-WEB
     "simulate_clicks": "podium.data.making.clicks",  # click labels from simulated users
+    # measures
+    "Measure": "podium.measures",  # the base of all; subclass it for one of your own
+    "NDCG": "podium.measures",  # normalised discounted cumulative gain
+    "DCG": "podium.measures",  # the same without the norm
+    "CNDCG": "podium.measures",  # NDCG on click labels
+    "ERR": "podium.measures",  # expected reciprocal rank
+    "AP": "podium.measures",  # average precision
+    "RR": "podium.measures",  # reciprocal rank
+    "Precision": "podium.measures",  # of the first k
+    "Recall": "podium.measures",  # by the first k
+    "RBP": "podium.measures",  # rank-biased precision
+    "PairwiseAccuracy": "podium.measures",  # pairs in the right order
+    "KendallTau": "podium.measures",  # rank correlation
+    "Graded": "podium.measures",  # several measures in order of trust
+    # evaluation
+    "evaluate": "podium.evaluation",  # one ranking, measured
+    "compare": "podium.evaluation",  # several rankings, with significance
+    "Evaluation": "podium.evaluation",  # what evaluate returns
+    "Comparison": "podium.evaluation",  # what compare returns
+    "read_run": "podium.evaluation",  # TREC runs …
+    "write_run": "podium.evaluation",
+    "read_qrels": "podium.evaluation",  # … and judgements
+    "write_qrels": "podium.evaluation",
     # scikit-learn
     "QueryKFold": "podium.estimators",  # cross-validation by query
     "QueryNormalizer": "podium.estimators",  # per-query normalisation

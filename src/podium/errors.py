@@ -24,9 +24,7 @@ class FileFormatError(DataError):
 
     """
 
-    def __init__(
-        self, path: str | Path, problem: str, *, line: int | None = None, column: int | None = None
-    ) -> None:
+    def __init__(self, path: str | Path, problem: str, *, line: int | None = None, column: int | None = None) -> None:
         place = str(path)
         if line is not None:
             place += f", line {line}"
@@ -54,7 +52,5 @@ class PodiumWarning(UserWarning):
     """Something legal that is often a mistake."""
 
 
-def _rebuild_file_format_error(
-    path: str, problem: str, line: int | None, column: int | None
-) -> FileFormatError:
+def _rebuild_file_format_error(path: str, problem: str, line: int | None, column: int | None) -> FileFormatError:
     return FileFormatError(path, problem, line=line, column=column)

@@ -15,9 +15,7 @@ PODIUM = [str(Path(sys.executable).parent / "podium")]
 
 
 def run(*arguments, **options):
-    return subprocess.run(
-        [*PODIUM, *map(str, arguments)], capture_output=True, text=True, check=False, **options
-    )
+    return subprocess.run([*PODIUM, *map(str, arguments)], capture_output=True, text=True, check=False, **options)
 
 
 @pytest.fixture(scope="module")

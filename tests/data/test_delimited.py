@@ -20,9 +20,7 @@ def read(text, kind="csv", **options):
 def test_a_small_file():
     data = read(TEXT)
     assert data.feature_names == ("f1", "f2")
-    assert np.array_equal(
-        data.features, np.array([[0.5, np.nan], [-1000, 7], [np.nan, 8]], np.float32), equal_nan=True
-    )
+    assert np.array_equal(data.features, np.array([[0.5, np.nan], [-1000, 7], [np.nan, 8]], np.float32), equal_nan=True)
     assert data.qid.tolist() == [1, 1, 2]
     assert data.relevance.tolist() == [2, 0, 1]
     assert data.document_ids.tolist() == ["a", 'b, "c"', "é"]
@@ -31,9 +29,7 @@ def test_a_small_file():
 def test_columns_may_be_named(tmp_path):
     path = tmp_path / "data.tsv.gz"
     header = "session\tgrade\tclicked\tkind\tposition\tw\tx\r\n"
-    path.write_bytes(
-        gzip.compress((header + "s 1\t-1\t1\tWEB\t1\t2\t0.5\r\ns 1\t3\t0\tAD\t2\t1\t1.5\r\n").encode())
-    )
+    path.write_bytes(gzip.compress((header + "s 1\t-1\t1\tWEB\t1\t2\t0.5\r\ns 1\t3\t0\tAD\t2\t1\t1.5\r\n").encode()))
     data = podium.read(
         path, qid="session", relevance="grade", labels={"clicks": "clicked"}, document_weights="w",
         feature_names=["x"], unlabelled=-1,

@@ -60,9 +60,7 @@ def test_istella_and_yahoo(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    ("options", "filler"), [({}, 0), ({"absent": "missing"}, np.nan), ({"sparse": True}, 0)]
-)
+@pytest.mark.parametrize(("options", "filler"), [({}, 0), ({"absent": "missing"}, np.nan), ({"sparse": True}, 0)])
 def test_all_parts_of_a_fold_have_the_same_features(tmp_path, options, filler):
     put(tmp_path / "train.txt", 1, features=5)
     put(tmp_path / "test.txt", 2, features=3)

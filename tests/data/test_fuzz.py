@@ -61,9 +61,7 @@ texts = st.one_of(
 
 def same_bits(a, b):
     a, b = np.asarray(a, np.float32), np.asarray(b, np.float32)
-    return a.shape == b.shape and bool(
-        ((a.view(np.uint32) == b.view(np.uint32)) | (np.isnan(a) & np.isnan(b))).all()
-    )
+    return a.shape == b.shape and bool(((a.view(np.uint32) == b.view(np.uint32)) | (np.isnan(a) & np.isnan(b))).all())
 
 
 @given(texts)
@@ -85,9 +83,7 @@ def test_letor_is_read_as_the_slow_reader_reads_it(text):
         return
     for sparse in (False, True):
         with contextlib.suppress(podium.PodiumWarning):
-            data = podium.read(
-                io.BytesIO(raw), "letor", largest_index=50, returning_qid="merge", sparse=sparse
-            )
+            data = podium.read(io.BytesIO(raw), "letor", largest_index=50, returning_qid="merge", sparse=sparse)
             if sparse:  # toarray turns −0 into 0
                 assert np.array_equal(data.features.toarray(), expected.features, equal_nan=True)
             else:

@@ -250,9 +250,7 @@ def test_many_numbers_that_need_care(monkeypatch):
         read(f"{label} qid:1\n")
 
 
-finite_or_not = hnp.arrays(
-    np.float32, st.tuples(st.integers(1, 5), st.integers(1, 4)), elements=st.floats(width=32)
-)
+finite_or_not = hnp.arrays(np.float32, st.tuples(st.integers(1, 5), st.integers(1, 4)), elements=st.floats(width=32))
 
 
 @pytest.mark.parametrize("absent", ["zero", "missing", "none"])

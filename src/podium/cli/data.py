@@ -53,9 +53,7 @@ FeaturesOption = Annotated[
     str | None, typer.Option(help="CSV, TSV, Parquet: the columns of features, separated by commas.")
 ]
 UnlabelledOption = Annotated[float | None, typer.Option(help="A label that stands for 'not labelled'.")]
-NormalizeOption = Annotated[
-    str | None, typer.Option(help="Scale features within queries: sum, zscore or minmax.")
-]
+NormalizeOption = Annotated[str | None, typer.Option(help="Scale features within queries: sum, zscore or minmax.")]
 
 
 def _read(
@@ -133,9 +131,7 @@ def describe(
     as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
 ) -> None:
     """Say what is in ranking data, and what looks like a mistake."""
-    data = _read(
-        sources, format_, absent, first_index, qid, label, labels, features, unlabelled, normalize=None
-    )
+    data = _read(sources, format_, absent, first_index, qid, label, labels, features, unlabelled, normalize=None)
     summary = data.summary()
     typer.echo(json.dumps(summary.to_dict(), indent=2) if as_json else str(summary))
 

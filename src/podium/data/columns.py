@@ -126,9 +126,7 @@ def _from_objects(array: NDArray[Any]) -> NDArray[np.float64]:
             try:
                 float(value)
             except (TypeError, ValueError):
-                raise DataError(
-                    f"features must be numbers, but row {row}, column {column} holds {value!r}"
-                ) from None
+                raise DataError(f"features must be numbers, but row {row}, column {column} holds {value!r}") from None
     raise DataError("features must be numbers")
 
 
@@ -266,9 +264,7 @@ def _query_ids_from_objects(array: NDArray[Any]) -> NDArray[Any]:
     )
 
 
-def to_preferences(
-    values: Any, n: int, order: NDArray[np.int64], offsets: NDArray[np.int64]
-) -> PreferencePairs:
+def to_preferences(values: Any, n: int, order: NDArray[np.int64], offsets: NDArray[np.int64]) -> PreferencePairs:
     """Pairs (i, j, probability that i stands above j) of rows of one query."""
     if isinstance(values, PreferencePairs):
         values = (values.i, values.j, values.probability)
@@ -285,17 +281,13 @@ def to_preferences(
             raise DataError(f"preferences: {name} must be a column of row numbers")
         bad = np.flatnonzero((array < 0) | (array >= n))
         if len(bad):
-            raise DataError(
-                f"preferences: pair {bad[0]} names row {array[bad[0]]}, but rows go from 0 to {n - 1}"
-            )
+            raise DataError(f"preferences: pair {bad[0]} names row {array[bad[0]]}, but rows go from 0 to {n - 1}")
         rows.append(array.astype(np.int64))
     i, j = rows
     if len(i) != len(j):
         raise DataError(f"preferences: i has {len(i)} entries and j has {len(j)}")
     probability = (
-        to_floats(values[2], "preferences: probability", len(i))
-        if len(values) == 3
-        else np.ones(len(i), np.float32)
+        to_floats(values[2], "preferences: probability", len(i)) if len(values) == 3 else np.ones(len(i), np.float32)
     )
     bad = np.flatnonzero(~((probability >= 0) & (probability <= 1)))
     if len(bad):
@@ -305,7 +297,5 @@ def to_preferences(
     bad = np.flatnonzero((query[i] != query[j]) | (i == j))
     if len(bad):
         k = bad[0]
-        raise DataError(
-            f"preferences: pair {k} (rows {i[k]} and {j[k]}) must name two documents of one query"
-        )
+        raise DataError(f"preferences: pair {k} (rows {i[k]} and {j[k]}) must name two documents of one query")
     return PreferencePairs(frozen(i), frozen(j), frozen(probability))

@@ -19,9 +19,7 @@ def concatenate(parts: list[RankingData]) -> RankingData:
     first = parts[0]
     arguments: dict[str, Any] = {"feature_names": first.feature_names}
     arguments["features"] = _stacked(parts)
-    arguments["labels"] = {
-        source: np.concatenate([part.labels[source] for part in parts]) for source in first.labels
-    }
+    arguments["labels"] = {source: np.concatenate([part.labels[source] for part in parts]) for source in first.labels}
     for name in ("qid", "document_weights", "positions", "document_ids"):
         if getattr(first, name) is not None:
             arguments[name] = np.concatenate([getattr(part, name) for part in parts])
@@ -56,9 +54,7 @@ def _require_alike(parts: list[RankingData]) -> None:
             "label sources": (sorted(first.labels), sorted(part.labels)),
             "kind of query id": (first.qid.dtype, part.qid.dtype),
         }
-        checks |= {
-            name: (getattr(first, name) is not None, getattr(part, name) is not None) for name in optional
-        }
+        checks |= {name: (getattr(first, name) is not None, getattr(part, name) is not None) for name in optional}
         for what, (a, b) in checks.items():
             if a != b:
                 raise DataError(f"parts 0 and {number} differ in their {what}: {a} and {b}")

@@ -116,9 +116,7 @@ def read(
                 )
         data = RankingData(**arguments)
     if unlabelled is not None:
-        data = data.replace(
-            labels={source: np.where(v == unlabelled, np.nan, v) for source, v in data.labels.items()}
-        )
+        data = data.replace(labels={source: np.where(v == unlabelled, np.nan, v) for source, v in data.labels.items()})
     return data if normalize is None else data.normalized(normalize)
 
 

@@ -99,8 +99,7 @@ def take_apart(native: Any, given: dict[str, Any], feature_names: Sequence[str] 
         if isinstance(value, str):
             roles[role] = _column(frame[value])
     roles["labels"] = {
-        source: _column(frame[value]) if isinstance(value, str) else value
-        for source, value in roles["labels"].items()
+        source: _column(frame[value]) if isinstance(value, str) else value for source, value in roles["labels"].items()
     }
     matrix = np.empty((len(frame), len(features)), np.float32)
     losses = Losses()

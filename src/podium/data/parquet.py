@@ -31,9 +31,7 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-def read_parquet(
-    sources: Sequence[Source], roles: dict[str, Any], feature_names: Sequence[str] | None
-) -> RankingData:
+def read_parquet(sources: Sequence[Source], roles: dict[str, Any], feature_names: Sequence[str] | None) -> RankingData:
     """Read Parquet files with the same columns as one."""
     pyarrow = _pyarrow()
     tables = []

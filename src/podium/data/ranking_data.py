@@ -115,12 +115,8 @@ class RankingData:
             offsets=columns.frozen(offsets),
             labels=MappingProxyType(_all_labels(given["relevance"], given["labels"], n)),
             feature_names=_checked_names(feature_names, kept.shape[1]),
-            document_weights=_unless_none(
-                columns.to_weights, given["document_weights"], "document_weights", n
-            ),
-            query_weights=_unless_none(
-                columns.to_query_weights, given["query_weights"], query_ids, order, offsets
-            ),
+            document_weights=_unless_none(columns.to_weights, given["document_weights"], "document_weights", n),
+            query_weights=_unless_none(columns.to_query_weights, given["query_weights"], query_ids, order, offsets),
             positions=_unless_none(columns.to_positions, given["positions"], n),
             document_ids=_unless_none(columns.to_document_ids, given["document_ids"], n),
             preferences=_unless_none(columns.to_preferences, preferences, n, order, offsets),
@@ -176,9 +172,7 @@ class RankingData:
     def relevance(self) -> NDArray[np.float32]:
         """The main labels."""
         if "relevance" not in self.labels:
-            raise DataError(
-                "this data has no relevance labels; give them as RankingData(features, relevance)"
-            )
+            raise DataError("this data has no relevance labels; give them as RankingData(features, relevance)")
         return self.labels["relevance"]
 
     @cached_property

@@ -21,14 +21,10 @@ def shuffled_queries(query_ids: NDArray[Any], seed: int) -> NDArray[np.int64]:
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
 
 
-def split_queries(
-    query_ids: NDArray[Any], fractions: tuple[float, ...], seed: int
-) -> list[NDArray[np.int64]]:
+def split_queries(query_ids: NDArray[Any], fractions: tuple[float, ...], seed: int) -> list[NDArray[np.int64]]:
     """Numbers of queries for each fraction; the fractions add up to 1, and no part is empty."""
     if len(fractions) < 2 or min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-9:
-        raise DataError(
-            f"the fractions must be at least two positive numbers that add up to 1, not {fractions}"
-        )
+        raise DataError(f"the fractions must be at least two positive numbers that add up to 1, not {fractions}")
     order = shuffled_queries(query_ids, seed)
     bounds = np.rint(np.cumsum((0.0, *fractions)) * len(order)).astype(np.int64)
     parts = [order[a:b] for a, b in pairwise(bounds)]
@@ -40,9 +36,7 @@ def split_queries(
 def fold_of_queries(query_ids: NDArray[Any], n_splits: int, seed: int) -> NDArray[np.int64]:
     """For each query the fold whose test part it is in; folds differ by one query at most."""
     if not 2 <= n_splits <= len(query_ids):
-        raise DataError(
-            f"n_splits must be between 2 and the number of queries, {len(query_ids)}, but is {n_splits}"
-        )
+        raise DataError(f"n_splits must be between 2 and the number of queries, {len(query_ids)}, but is {n_splits}")
     fold = np.empty(len(query_ids), np.int64)
     fold[shuffled_queries(query_ids, seed)] = np.arange(len(query_ids)) % n_splits
     return fold

@@ -168,11 +168,8 @@ def _barren_queries(data: RankingData) -> list[str]:
     found = []
     if nothing:
         found.append(
-            f"{nothing:,} of {data.n_queries:,} queries have no relevant document: "
-            "say how measures shall count them"
+            f"{nothing:,} of {data.n_queries:,} queries have no relevant document: say how measures shall count them"
         )
     if equal:
-        found.append(
-            f"{equal:,} of {data.n_queries:,} queries have equal labels only: nothing to learn there"
-        )
+        found.append(f"{equal:,} of {data.n_queries:,} queries have equal labels only: nothing to learn there")
     return found

@@ -178,9 +178,7 @@ def _moved(permutation: NDArray[np.int64], shift: float, key: np.uint64) -> NDAr
     return moved
 
 
-def _standardised_cubic(
-    features: int, seed: int, shift: float
-) -> Callable[[NDArray[np.float32]], NDArray[np.float64]]:
+def _standardised_cubic(features: int, seed: int, shift: float) -> Callable[[NDArray[np.float32]], NDArray[np.float64]]:
     from podium.data.making import kernels
 
     family = ("cubic", features, seed)
@@ -197,8 +195,7 @@ def _standardised_cubic(
     sample = terms(_uniform(CALIBRATION_ROWS, features, stream_key(*family, shift, "scales")))
     means = [math.fsum(column) / len(sample) for column in sample.T]  # fsum is exact: no order, no SIMD
     scales = [
-        math.sqrt(math.fsum((column - mean) ** 2) / len(sample))
-        for column, mean in zip(sample.T, means, strict=True)
+        math.sqrt(math.fsum((column - mean) ** 2) / len(sample)) for column, mean in zip(sample.T, means, strict=True)
     ]
 
     def score(X: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -143,9 +143,7 @@ def _opened(source: Source) -> Iterator[Any]:
             yield stream
         return
     if isinstance(source, io.TextIOBase):
-        raise FileFormatError(
-            source_name(source), "is opened as text; open it in binary mode, as in open(path, 'rb')"
-        )
+        raise FileFormatError(source_name(source), "is opened as text; open it in binary mode, as in open(path, 'rb')")
     if isinstance(source, io.BufferedReader):
         yield source
         return

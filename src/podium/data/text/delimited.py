@@ -69,9 +69,7 @@ def read_delimited(
         names, rest = _split_header(source, blocks, delimiter)
         headers.append(names)
         if names != headers[0]:
-            raise FileFormatError(
-                source_name(source), f"has another header than {source_name(sources[0])}", line=1
-            )
+            raise FileFormatError(source_name(source), f"has another header than {source_name(sources[0])}", line=1)
         return rest
 
     def scan(block: Block) -> tuple[int, int, int]:
@@ -91,9 +89,7 @@ def read_delimited(
         "labels": {},
     }
     if kernels.DOCUMENT_ID in layout.codes:
-        arguments["document_ids"] = np.array(
-            [name for part in parts for name in part.document_ids or ()], object
-        )
+        arguments["document_ids"] = np.array([name for part in parts for name in part.document_ids or ()], object)
     for k, (argument, _) in enumerate(layout.extras):
         role, _, label_source = argument.partition(".")
         if label_source:
@@ -103,9 +99,7 @@ def read_delimited(
     return arguments
 
 
-def _split_header(
-    source: Source, blocks: Iterator[Block], delimiter: str
-) -> tuple[list[str], Iterator[Block]]:
+def _split_header(source: Source, blocks: Iterator[Block], delimiter: str) -> tuple[list[str], Iterator[Block]]:
     """The names in the first line, and the blocks from the second line on."""
     first = next(blocks, None)
     if first is None:
@@ -161,9 +155,7 @@ def _layout(
     return _Layout(delimiter, names, features, extras, codes)
 
 
-def _parse(
-    item: Counted, features: NDArray[np.float32], extras: NDArray[np.float32], layout: _Layout
-) -> _Part:
+def _parse(item: Counted, features: NDArray[np.float32], extras: NDArray[np.float32], layout: _Layout) -> _Part:
     block, rows = item.block, slice(item.first_row, item.first_row + item.rows)
     my_features, my_extras = features[rows], extras[rows]
     runs = np.empty((item.rows, 4), np.int64)

@@ -269,9 +269,7 @@ def parse_letor(
             labels[row] = label
 
             at = _skip_blanks(text, end)
-            if not (
-                text[at] == 113 and text[at + 1] == 105 and text[at + 2] == 100 and text[at + 3] == COLON
-            ):
+            if not (text[at] == 113 and text[at + 1] == 105 and text[at + 2] == 100 and text[at + 3] == COLON):
                 outcome[ERROR], outcome[AT] = NO_QID, at
                 return
             start = at + 4

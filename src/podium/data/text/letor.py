@@ -43,9 +43,7 @@ class _Part:
     pairs_before: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
 
-def read_letor(
-    sources: Sequence[Source], options: LetorOptions, advance: Callable[[float], None]
-) -> dict[str, Any]:
+def read_letor(sources: Sequence[Source], options: LetorOptions, advance: Callable[[float], None]) -> dict[str, Any]:
     """Read files as one; the arguments of `RankingData`."""
     items = load_blocks(sources, lambda block: kernels.scan_letor(block.text), advance, options.n_threads)
     n_rows = sum(item.rows for item in items)
@@ -67,9 +65,7 @@ def read_letor(
         features = np.full((n_rows, width), np.nan, np.float32)
 
     parts = list(
-        map_threads(
-            lambda item: _parse(item, features, labels, sparse, options), drain(items), options.n_threads
-        )
+        map_threads(lambda item: _parse(item, features, labels, sparse, options), drain(items), options.n_threads)
     )
     names = ", ".join(source_name(source) for source in sources)
     warn_of_overflows(sum(part.overflows for part in parts), names)
@@ -117,9 +113,7 @@ def _parse(
         return outcome
 
     outcome, hard = with_room_for_hard_numbers(parse)
-    raise_problem(
-        block, outcome, first=options.first_index, last=options.last_index, why_last=options.why_last
-    )
+    raise_problem(block, outcome, first=options.first_index, last=options.last_index, why_last=options.why_last)
     for row, slot, start, end in hard.tolist():
         number = number_at(block, start, end)
         if slot >= 0:

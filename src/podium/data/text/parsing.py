@@ -114,11 +114,7 @@ def raise_problem(block: Block, outcome: NDArray[np.int64], **words: Any) -> Non
     if code == 0:
         return
     token = block.token(at, words.pop("stops", b" \t\r\n#"))
-    if (
-        code != kernels.FIELDS
-        and block.text[at] == kernels.RETURN
-        and block.text[at + 1] != kernels.LINE_FEED
-    ):
+    if code != kernels.FIELDS and block.text[at] == kernels.RETURN and block.text[at + 1] != kernels.LINE_FEED:
         code = kernels.LONE_RETURN
     if "\x00" in token:
         code, at = kernels.NUL, at + token.index("\x00")

@@ -21,9 +21,7 @@ from podium.threads import map_threads
 CHUNK_BYTES = 1 << 23
 
 
-def write_letor(
-    data: RankingData, path: Path, absent: Literal["zero", "missing", "none"], lossy: bool
-) -> None:
+def write_letor(data: RankingData, path: Path, absent: Literal["zero", "missing", "none"], lossy: bool) -> None:
     """Write every row as a line, in the caller's order; see `podium.write`."""
     if absent not in ("zero", "missing", "none"):
         raise DataError(f"absent must be 'zero', 'missing' or 'none', not {absent!r}")

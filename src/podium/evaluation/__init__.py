@@ -1,0 +1,18 @@
+"""Evaluation that one can publish: per-query tables, intervals, significance, TREC files."""
+
+from podium.evaluation.comparing import Comparison, compare
+from podium.evaluation.evaluating import Evaluation, evaluate
+from podium.evaluation.trec import Qrels, Run, read_qrels, read_run, write_qrels, write_run
+
+__all__ = [
+    "Comparison",
+    "Evaluation",
+    "Qrels",
+    "Run",
+    "compare",
+    "evaluate",
+    "read_qrels",
+    "read_run",
+    "write_qrels",
+    "write_run",
+]

@@ -1,0 +1,185 @@
+"""Several rankings, compared query by query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data import RankingData
+from podium.errors import DataError
+from podium.evaluation.evaluating import Evaluation, Measures, as_measures, evaluated, rankings_of
+from podium.evaluation.significance import (
+    equivalence,
+    holm,
+    mean,
+    paired_t,
+    randomisation,
+    t_interval,
+)
+from podium.evaluation.tables import Table
+from podium.evaluation.trec import Qrels
+
+
+@dataclass(frozen=True)
+class Pair:
+    """System b against system a by one measure, on the queries that both have a value for.
+
+    Attributes:
+        difference: mean of b minus mean of a, with its 95% interval `low` … `high` by Student's t.
+        p_t, p_random: two-sided p of the paired t-test and of Fisher's randomisation test.
+        p_t_holm, p_random_holm: the same, corrected for the number of pairs (Holm).
+        p_equivalent: p of the equivalence test (TOST) with the margin given, or None.
+        wins, ties, losses: queries on which b is better, equal, worse.
+
+    """
+
+    measure: str
+    a: str
+    b: str
+    difference: float
+    low: float
+    high: float
+    p_t: float
+    p_random: float
+    p_t_holm: float
+    p_random_holm: float
+    p_equivalent: float | None
+    wins: int
+    ties: int
+    losses: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The result of `compare`.
+
+    Attributes:
+        evaluations: for each system, its `Evaluation`.
+        pairs: a `Pair` for each measure and pair of systems.
+
+    """
+
+    evaluations: dict[str, Evaluation]
+    pairs: list[Pair]
+
+    def moved(self, a: str, b: str, measure: str | None = None, most: int = 10) -> Table:
+        """The queries on which two systems differ most, the largest differences first."""
+        for name in (a, b):
+            if name not in self.evaluations:
+                raise DataError(f"there is no system {name!r}; there are {', '.join(self.evaluations)}")
+        left, right = self.evaluations[a], self.evaluations[b]
+        name = measure or next(iter(left.values))
+        if name not in left.values:
+            raise DataError(f"{name!r} was not measured; {', '.join(left.values)} were")
+        change = np.nan_to_num(right.values[name] - left.values[name])
+        order = np.argsort(-np.abs(change), kind="stable")[:most]
+        rows = [
+            [left.query_ids[k], float(left.values[name][k]), float(right.values[name][k]), float(change[k])]
+            for k in order
+        ]
+        return Table(["qid", a, b, f"change of {name}"], rows)
+
+    def means_table(self) -> Table:
+        """The mean of each system by each measure."""
+        names = list(next(iter(self.evaluations.values())).means)
+        rows = [[system, *(found.means[name] for name in names)] for system, found in self.evaluations.items()]
+        return Table(["system", *names], rows)
+
+    def table(self) -> Table:
+        """A row for each pair."""
+        columns = [
+            "measure", "a", "b", "b − a", "95% from", "to", "p (t)", "p (t, Holm)", "p (random)",
+            "p (random, Holm)", "wins", "ties", "losses",
+        ]  # fmt: skip
+        rows: list[list[Any]] = [
+            [p.measure, p.a, p.b, p.difference, p.low, p.high, p.p_t, p.p_t_holm, p.p_random, p.p_random_holm,
+             p.wins, p.ties, p.losses]
+            for p in self.pairs
+        ]  # fmt: skip
+        if any(p.p_equivalent is not None for p in self.pairs):
+            columns.append("p (equivalent)")
+            rows = [[*row, p.p_equivalent] for row, p in zip(rows, self.pairs, strict=True)]
+        return Table(columns, rows)
+
+    def __str__(self) -> str:
+        return f"{self.means_table()}\n\n{self.table()}"
+
+    def __rich__(self) -> Any:
+        from rich.console import Group
+
+        return Group(self.means_table().__rich__(), self.table().__rich__())
+
+
+def compare(
+    data: RankingData | Qrels,
+    systems: Mapping[str, Any],
+    measures: Measures = "ndcg@10",
+    *,
+    baseline: str | None = None,
+    margin: float | None = None,
+    drop_uniform: bool = False,
+    resamples: int = 100_000,
+    seed: int = 0,
+) -> Comparison:
+    """Compare rankings of the same data, query by query.
+
+    Args:
+        data, measures, drop_uniform: as in `evaluate`.
+        systems: scores by name, as in `evaluate`.
+        baseline: compare the others with this one only; by default every pair is compared.
+        margin: also test whether two systems are equivalent, that is whether their means differ by less than this. No
+            significant difference is not yet equivalence.
+        resamples: of the randomisation test.
+        seed: of the randomisation test.
+
+    """
+    if len(systems) < 2:
+        raise DataError("a comparison needs at least two systems")
+    if baseline is not None and baseline not in systems:
+        raise DataError(f"there is no system {baseline!r} to be the baseline; there are {', '.join(systems)}")
+    chosen = as_measures(measures)
+    data, rankings = rankings_of(data, list(systems.values()))
+    evaluations = {
+        name: evaluated(data, ranking, chosen, drop_uniform, name)
+        for name, ranking in zip(systems, rankings, strict=True)
+    }
+    names = list(systems)
+    sides = list(combinations(names, 2)) if baseline is None else [(baseline, b) for b in names if b != baseline]
+    pairs = []
+    for measure in map(str, chosen):
+        found = [_tested(evaluations, measure, a, b, margin, resamples, seed) for a, b in sides]
+        t_holm, random_holm = holm([p["p_t"] for p in found]), holm([p["p_random"] for p in found])
+        pairs += [
+            Pair(**entry, p_t_holm=t, p_random_holm=r) for entry, t, r in zip(found, t_holm, random_holm, strict=True)
+        ]
+    return Comparison(evaluations, pairs)
+
+
+def _tested(
+    evaluations: Mapping[str, Evaluation],
+    measure: str,
+    a: str,
+    b: str,
+    margin: float | None,
+    resamples: int,
+    seed: int,
+) -> dict[str, Any]:
+    """One pair's figures, before the correction for the number of pairs."""
+    change = evaluations[b].values[measure] - evaluations[a].values[measure]
+    both: NDArray[np.bool_] = ~np.isnan(change)
+    differences = change[both]
+    low, high = t_interval(differences)
+    queries = evaluations[a].query_ids[both].tolist()
+    return {
+        "measure": measure, "a": a, "b": b, "difference": mean(differences), "low": low, "high": high,
+        "p_t": paired_t(differences),
+        "p_random": randomisation(differences, queries, resamples, seed),
+        "p_equivalent": None if margin is None else equivalence(differences, margin),
+        "wins": int((differences > 0).sum()), "ties": int((differences == 0).sum()),
+        "losses": int((differences < 0).sum()),
+    }  # fmt: skip

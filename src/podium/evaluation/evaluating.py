@@ -1,0 +1,177 @@
+"""One ranking, measured."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data import RankingData
+from podium.errors import DataError, PodiumWarning
+from podium.evaluation.significance import bootstrap_interval, mean, t_interval
+from podium.evaluation.tables import Table
+from podium.evaluation.trec import Qrels, Run, matched, pooled
+from podium.measures import Measure, Ranking, as_measure
+
+TIE_WARNING = 0.001  # how much of a mean ties may decide before it is said: 0.1 points
+
+Measures = Measure | str | Iterable[Measure | str]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Values of measures for each query; NaN where a query is skipped.
+
+    Attributes:
+        query_ids: the queries.
+        values: for each measure, by name, one value per query.
+        means: their means over the queries that are not skipped.
+        intervals: 95% intervals of the means by Student's t.
+
+    """
+
+    query_ids: NDArray[Any]
+    values: dict[str, NDArray[np.float64]]
+    means: dict[str, float] = field(init=False)
+    intervals: dict[str, tuple[float, float]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        kept = {name: values[~np.isnan(values)] for name, values in self.values.items()}
+        object.__setattr__(self, "means", {name: mean(values) for name, values in kept.items()})
+        object.__setattr__(self, "intervals", {name: t_interval(values) for name, values in kept.items()})
+
+    def bootstrap(
+        self, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0
+    ) -> dict[str, tuple[float, float]]:
+        """Percentile intervals of the means from queries drawn with replacement."""
+        return {
+            name: bootstrap_interval(values[~np.isnan(values)], confidence, resamples, seed)
+            for name, values in self.values.items()
+        }
+
+    @property
+    def per_query(self) -> dict[str, NDArray[Any]]:
+        """Columns for a data frame: `qid`, then each measure."""
+        return {"qid": self.query_ids, **self.values}
+
+    def table(self) -> Table:
+        """Means and intervals, a row for each measure."""
+        rows = []
+        for name, value in self.means.items():
+            low, high = self.intervals[name]
+            rows.append([name, value, low, high, int((~np.isnan(self.values[name])).sum())])
+        return Table(["measure", "mean", "95% from", "to", "queries"], rows)
+
+    def query_table(self) -> Table:
+        """A row for each query."""
+        columns = list(self.per_query.values())
+        rows = [[c[k].item() if hasattr(c[k], "item") else c[k] for c in columns]
+                for k in range(len(self.query_ids))]  # fmt: skip
+        return Table(list(self.per_query), rows)
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def __rich__(self) -> Any:
+        return self.table().__rich__()
+
+
+def evaluate(
+    data: RankingData | Qrels,
+    scores: Any,
+    measures: Measures = "ndcg@10",
+    *,
+    drop_uniform: bool = False,
+) -> Evaluation:
+    """Measure a ranking.
+
+    Args:
+        data: documents with labels, or TREC judgements (`read_qrels`).
+        scores: one number for each row of the data, in its order, higher is better; or a TREC run
+            (`read_run`), whose documents are found by query and document id.
+        measures: names such as `"ndcg@10"` or values such as `NDCG(10)`.
+        drop_uniform: leave out queries whose labels are all equal: every ranking is as good there. ([W] 5.3.)
+
+    Warns:
+        PodiumWarning: where the order of documents with equal scores but different labels, which is that of the
+            rows, decides more than 0.1 points of a mean; `ties=expected` in a measure's name averages over it.
+
+    """
+    chosen = as_measures(measures)
+    data, (ranking,) = rankings_of(data, [scores])
+    return evaluated(data, ranking, chosen, drop_uniform)
+
+
+def evaluated(
+    data: RankingData, ranking: Ranking, measures: list[Measure], drop_uniform: bool, name: str = ""
+) -> Evaluation:
+    """The values of measures, with a warning where ties decide."""
+    values = {}
+    for measure in measures:
+        found = measure.values(ranking)
+        if drop_uniform:
+            found = np.where(_is_uniform(data, measure.labels), np.nan, found)
+        if len(found) and np.isnan(found).all():
+            warnings.warn(f"{measure} skips every query: its mean is not defined", PodiumWarning, stacklevel=3)
+        values[str(measure)] = found
+        _warn_of_ties(ranking, measure, name)
+    return Evaluation(data.query_ids, values)
+
+
+def as_measures(measures: Measures) -> list[Measure]:
+    """A list of measures without repetition."""
+    given = [measures] if isinstance(measures, Measure | str) else list(measures)
+    chosen = [as_measure(measure) for measure in given]
+    if not chosen:
+        raise DataError("name at least one measure, such as 'ndcg@10'")
+    return list(dict.fromkeys(chosen))
+
+
+def rankings_of(data: RankingData | Qrels, systems: list[Any]) -> tuple[RankingData, list[Ranking]]:
+    """Each system's scores as a ranking of one and the same data."""
+    if isinstance(data, Qrels):
+        if not all(isinstance(scores, Run) for scores in systems):
+            raise DataError("TREC judgements are matched with TREC runs (read_run), not with bare scores")
+        return pooled(data, systems)
+    return data, [matched(data, s) if isinstance(s, Run) else Ranking(data, s) for s in systems]
+
+
+def _is_uniform(data: RankingData, source: str) -> NDArray[np.bool_]:
+    """Whether all labels of a query are equal (a document without a label is as one with 0)."""
+    labels = np.nan_to_num(data.labels[source][data.order])
+    if not data.n_queries:
+        return np.empty(0, bool)
+    starts = data.offsets[:-1]
+    return np.asarray(np.maximum.reduceat(labels, starts) == np.minimum.reduceat(labels, starts))
+
+
+def _warn_of_ties(ranking: Ranking, measure: Measure, name: str) -> None:
+    """Say how much the order among documents with equal scores can change a mean, if it matters."""
+    data, scores = ranking.data, ranking.ranked_scores
+    if measure.ties == "expected" or not measure.has_swaps or len(scores) < 2:
+        return
+    labels = np.nan_to_num(ranking.labels(measure.labels))
+    tied = (scores[1:] == scores[:-1]) & (labels[1:] != labels[:-1])
+    tied[data.offsets[1:-1] - 1] = False  # the last of a query and the first of the next
+    if not tied.any():
+        return
+    known = np.nan_to_num(data.labels[measure.labels].astype(np.float64))
+    best, worst = (
+        np.nanmean(measure.values(Ranking(
+            data, ranking.scores, base=Ranking(data, sign * known).order, retrieved=ranking.retrieved
+        )))
+        for sign in (1, -1)
+    )  # fmt: skip
+    if best - worst > TIE_WARNING and not math.isnan(best):
+        advice = "; ties=expected averages over their orders" if measure.knows_expected_ties else ""
+        warnings.warn(
+            f"{name}{': ' if name else ''}ties between documents with different labels decide up to "
+            f"{best - worst:.4f} of {measure}, which takes them in the order of the rows{advice}",
+            PodiumWarning,
+            stacklevel=4,
+        )

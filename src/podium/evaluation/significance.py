@@ -1,0 +1,130 @@
+"""Intervals and tests on per-query values."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.errors import DataError
+from podium.threads import map_threads, ranges
+
+Floats = NDArray[np.float64]
+FIXED_POINT = 2.0**40  # per-query differences as integers; 2^22 queries of differences up to 1 fit
+
+
+def mean(values: Floats) -> float:
+    """The mean, exactly rounded: the order of the values does not matter. NaN for none."""
+    return math.fsum(values) / len(values) if len(values) else math.nan
+
+
+def t_interval(values: Floats, confidence: float = 0.95) -> tuple[float, float]:
+    """Student's interval for the mean."""
+    from scipy import stats
+
+    if len(values) < 2:
+        return math.nan, math.nan
+    middle = mean(values)
+    half = stats.t.ppf(0.5 + confidence / 2, len(values) - 1) * _standard_error(values, middle)
+    return float(middle - half), float(middle + half)
+
+
+def _standard_error(values: Floats, middle: float) -> float:
+    n = len(values)
+    return math.sqrt(math.fsum((values - middle) ** 2) / (n - 1) / n)
+
+
+def bootstrap_interval(
+    values: Floats, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0
+) -> tuple[float, float]:
+    """The percentile interval of means of values drawn with replacement."""
+    from podium.evaluation import kernels
+
+    if len(values) < 2:
+        return math.nan, math.nan
+    ordered = np.sort(values)  # the order of queries does not matter
+    key = np.uint64(int.from_bytes(hashlib.blake2b(f"bootstrap/{seed}".encode(), digest_size=8).digest(), "little"))
+    means = np.empty(resamples)
+    for _ in map_threads(
+        lambda b: kernels.bootstrap_means(ordered, key, b[0], means[slice(*b)]),
+        ranges(resamples, smallest=16),
+    ):
+        pass
+    low, high = np.quantile(means, [0.5 - confidence / 2, 0.5 + confidence / 2])
+    return float(low), float(high)
+
+
+def paired_t(differences: Floats) -> float:
+    """The two-sided p of Student's paired t-test: could these differences have mean 0?"""
+    from scipy import stats
+
+    if len(differences) < 2:
+        return math.nan
+    middle = mean(differences)
+    error = _standard_error(differences, middle)
+    if error == 0:
+        return 1.0 if middle == 0 else 0.0
+    return float(2 * stats.t.sf(abs(middle / error), len(differences) - 1))
+
+
+def equivalence(differences: Floats, margin: float) -> float:
+    """The p of two one-sided t-tests (TOST, Schuirmann 1987): small, the mean lies within ±margin."""
+    from scipy import stats
+
+    if not margin > 0:
+        raise DataError(f"the margin of an equivalence test must be positive, but is {margin}")
+    if len(differences) < 2:
+        return math.nan
+    middle = mean(differences)
+    error = _standard_error(differences, middle)
+    if error == 0:
+        return 0.0 if abs(middle) < margin else 1.0
+    freedom = len(differences) - 1
+    above = stats.t.sf((middle + margin) / error, freedom)  # against a mean of −margin or less
+    below = stats.t.cdf((middle - margin) / error, freedom)  # against a mean of margin or more
+    return float(max(above, below))
+
+
+def randomisation(differences: Floats, query_ids: Sequence[Any], resamples: int = 100_000, seed: int = 0) -> float:
+    """The two-sided p of Fisher's randomisation test: how often do random signs give as large a mean?
+
+    The observed signs count as one of the resamples, so p is never 0.
+    """
+    from podium.evaluation import kernels
+
+    if len(differences) == 0:
+        return math.nan
+    scale = FIXED_POINT / max(1.0, float(np.abs(differences).max()))
+    fixed = np.rint(differences * scale).astype(np.int64)
+    keys = np.array(
+        [
+            int.from_bytes(hashlib.blake2b(f"{seed}/{query}".encode(), digest_size=8).digest(), "little")
+            for query in query_ids
+        ],
+        np.uint64,
+    )
+    words = -(-resamples // 64)
+    observed = abs(int(fixed.sum()))
+
+    def count(bounds: tuple[int, int]) -> int:
+        sums = np.empty((bounds[1] - bounds[0], 64), np.int64)
+        kernels.sign_flips(fixed, keys, bounds[0], sums)
+        return int((np.abs(sums) >= observed).sum())
+
+    extreme = sum(map_threads(count, ranges(words, smallest=8)))
+    return (1 + extreme) / (1 + 64 * words)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values corrected for their number (Holm 1979): compare each with the level wanted for all."""
+    order = sorted(range(len(p_values)), key=lambda k: p_values[k])
+    corrected = [0.0] * len(p_values)
+    highest = 0.0
+    for rank, k in enumerate(order):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[k]))
+        corrected[k] = highest
+    return corrected

@@ -1,0 +1,99 @@
+"""A table, for terminals, papers and programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from podium.errors import DataError
+
+FORMATS = ("text", "markdown", "latex", "csv", "json")
+_LATEX = str.maketrans({c: f"\\{c}" for c in "&%$#_{}"} | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}"})
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named columns and rows of texts and numbers; numbers are shown with four decimals, p-values alike."""
+
+    columns: list[str]
+    rows: list[list[Any]]
+
+    def render(self, kind: str = "text") -> str:
+        """As `text`, `markdown`, `latex`, `csv` or `json`."""
+        if kind == "json":
+            return json.dumps([dict(zip(self.columns, map(_plain, row), strict=True)) for row in self.rows], indent=2)
+        if kind == "csv":
+            buffer = io.StringIO()
+            writer = csv.writer(buffer, lineterminator="\n")
+            writer.writerows([self.columns, *([_full(cell) for cell in row] for row in self.rows)])
+            return buffer.getvalue().rstrip("\n")
+        cells = [self.columns, *([_shown(cell) for cell in row] for row in self.rows)]
+        if kind == "latex":
+            return _latex(cells, self._numeric())
+        if kind not in ("text", "markdown"):
+            raise DataError(f"a table is rendered as {', '.join(FORMATS)}, not as {kind!r}")
+        widths = [max(len(row[k]) for row in cells) for k in range(len(self.columns))]
+        numeric = self._numeric()
+        lines = [
+            [cell.rjust(w) if n else cell.ljust(w) for cell, w, n in zip(row, widths, numeric, strict=True)]
+            for row in cells
+        ]
+        if kind == "text":
+            return "\n".join("  ".join(line).rstrip() for line in lines)
+        rule = ["-" * (w - 1) + ":" if n else "-" * w for w, n in zip(widths, numeric, strict=True)]
+        return "\n".join("| " + " | ".join(line) + " |" for line in [lines[0], rule, *lines[1:]])
+
+    def _numeric(self) -> list[bool]:
+        return [any(isinstance(row[k], int | float) for row in self.rows) for k in range(len(self.columns))]
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def __rich__(self) -> Any:
+        from rich.table import Table as RichTable
+
+        table = RichTable()
+        for name, numeric in zip(self.columns, self._numeric(), strict=True):
+            table.add_column(name, justify="right" if numeric else "left")
+        for row in self.rows:
+            table.add_row(*map(_shown, row))
+        return table
+
+
+def _shown(cell: Any) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return "–" if math.isnan(cell) else f"{cell:.4f}"
+    return str(cell)
+
+
+def _full(cell: Any) -> Any:
+    return "" if cell is None or (isinstance(cell, float) and math.isnan(cell)) else cell
+
+
+def _plain(cell: Any) -> Any:
+    if isinstance(cell, float) and math.isnan(cell):
+        return None
+    return cell.item() if hasattr(cell, "item") else cell
+
+
+def _latex(cells: list[list[str]], numeric: list[bool]) -> str:
+    """A tabular with the rules of the package booktabs."""
+    head, *body = [" & ".join(cell.translate(_LATEX) for cell in row) + r" \\" for row in cells]
+    columns = "".join("r" if n else "l" for n in numeric)
+    return "\n".join(
+        [
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            head,
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
+    )

@@ -1,0 +1,189 @@
+"""TREC's files: runs (`query Q0 document rank score name`) and judgements (`query 0 document label`)."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data import RankingData
+from podium.data.atomic import replacing
+from podium.errors import DataError, FileFormatError
+from podium.measures import Ranking
+from podium.measures.ranking import checked_scores
+
+_LETOR_ID = re.compile(r"docid\s*=\s*(\S+)")  # the comments of LETOR's files: "docid = GX008-86 inc = 1 …"
+
+
+@dataclass(frozen=True)
+class Run:
+    """Documents and scores that a system returned, by query: `scores[query][document]`."""
+
+    name: str
+    scores: dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Qrels:
+    """Judgements, by query: `labels[query][document]`."""
+
+    labels: dict[str, dict[str, float]]
+
+
+def read_run(path: str | os.PathLike[str]) -> Run:
+    """Read a run; the ranks in it are ignored, as trec_eval does: the scores decide."""
+    scores: dict[str, dict[str, float]] = {}
+    name = ""
+    for line, (query, _, document, _, score, name) in _lines(path, 6, "query Q0 document rank score name"):  # noqa: B007
+        _put(scores, query, document, _number(path, line, score, "score"), path, line)
+    return Run(name, scores)
+
+
+def read_qrels(path: str | os.PathLike[str]) -> Qrels:
+    """Read judgements."""
+    labels: dict[str, dict[str, float]] = {}
+    for line, (query, _, document, label) in _lines(path, 4, "query 0 document label"):
+        _put(labels, query, document, _number(path, line, label, "label"), path, line)
+    return Qrels(labels)
+
+
+def write_run(data: RankingData, scores: Any, path: str | os.PathLike[str], name: str = "podium") -> None:
+    """Write the ranking of data by scores as a run."""
+    if not name or any(c.isspace() for c in name):
+        raise DataError(f"a run's name is a word without blanks, not {name!r}")
+    ranking = Ranking(data, scores)
+    ids = _document_ids(data)
+    lines = []
+    for query in range(data.n_queries):
+        rows = ranking.order[data.offsets[query] : data.offsets[query + 1]]
+        word = _word(str(data.query_ids[query]), "query id")
+        for rank, row in enumerate(rows, 1):
+            lines.append(f"{word} Q0 {ids[row]} {rank} {float(ranking.scores[row])!r} {name}\n")
+    _write(lines, path)
+
+
+def write_qrels(data: RankingData, path: str | os.PathLike[str], labels: str = "relevance") -> None:
+    """Write labels as judgements; they must be whole numbers, and documents without one are left out."""
+    if labels not in data.labels:
+        raise DataError(f"the data has no labels {labels!r}")
+    values, ids = data.labels[labels], _document_ids(data)
+    known = values[~np.isnan(values)]
+    if (known != np.floor(known)).any():
+        raise DataError(f"TREC judgements are whole numbers, but the labels {labels!r} are not")
+    lines = []
+    for row in np.flatnonzero(~np.isnan(values)):
+        lines.append(f"{_word(str(data.qid[row]), 'query id')} 0 {ids[row]} {int(values[row])}\n")
+    _write(lines, path)
+
+
+def matched(data: RankingData, run: Run) -> Ranking:
+    """A run as a ranking of data, its documents found by query and document id."""
+    if data.document_ids is None:
+        raise DataError("a run is matched by document ids, but the data has none")
+    left = {(query, document) for query, found in run.scores.items() for document in found}
+    scores, retrieved = np.zeros(data.n_documents), np.zeros(data.n_documents, bool)
+    for row, (query, document) in enumerate(zip(data.qid.tolist(), _document_ids(data), strict=True)):
+        if (str(query), document) in left:
+            left.remove((str(query), document))
+            scores[row], retrieved[row] = run.scores[str(query)][document], True
+    if left:
+        query, document = min(left)
+        raise DataError(
+            f"the run {run.name!r} has {len(left)} documents that are not in the data, such as {document!r} of "
+            f"query {query!r}"
+        )
+    return Ranking(data, checked_scores(scores, len(scores)), retrieved=retrieved)
+
+
+def pooled(qrels: Qrels, runs: Sequence[Run]) -> tuple[RankingData, list[Ranking]]:
+    """Judgements and runs as rankings of one data set without features.
+
+    All queries with judgements count, also those that a run lacks. Relevant documents that a run did
+    not return count as relevant but have no rank. Equal scores stand as trec_eval has them, by falling
+    document id.
+    """
+    if not qrels.labels:
+        raise DataError("there are no judgements")
+    rows = [
+        (query, document)
+        for query in qrels.labels
+        for document in sorted(
+            set(qrels.labels[query]).union(*(run.scores.get(query, ()) for run in runs)), reverse=True
+        )
+    ]
+    labels = [qrels.labels[query].get(document, math.nan) for query, document in rows]
+    data = RankingData(
+        np.empty((len(rows), 0), np.float32), labels, qid=np.array([query for query, _ in rows], object),
+        document_ids=[document for _, document in rows],
+    )  # fmt: skip
+    rankings = []
+    for run in runs:
+        found = [run.scores.get(query, {}).get(document) for query, document in rows]
+        retrieved = np.array([score is not None for score in found])
+        scores = np.array([0.0 if score is None else score for score in found])
+        rankings.append(Ranking(data, scores, retrieved=retrieved))
+    return data, rankings
+
+
+def _lines(path: str | os.PathLike[str], fields: int, shape: str) -> Any:
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise FileFormatError(os.fspath(path), f"cannot be opened: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise FileFormatError(os.fspath(path), "is not valid UTF-8") from error
+    found = False
+    for number, line in enumerate(text.splitlines(), 1):
+        parts = line.split()
+        if not parts:
+            continue
+        if len(parts) != fields:
+            raise FileFormatError(os.fspath(path), f"expected '{shape}', but found {line[:60]!r}", line=number)
+        found = True
+        yield number, parts
+    if not found:
+        raise FileFormatError(os.fspath(path), f"is empty; expected lines '{shape}'")
+
+
+def _number(path: str | os.PathLike[str], line: int, text: str, what: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise FileFormatError(os.fspath(path), f"the {what} {text!r} is no finite number", line=line)
+    return value
+
+
+def _put(table: dict[str, dict[str, float]], query: str, document: str, value: float, path: Any, line: int) -> None:
+    mine = table.setdefault(query, {})
+    if document in mine:
+        raise FileFormatError(os.fspath(path), f"document {document!r} stands twice for query {query!r}", line=line)
+    mine[document] = value
+
+
+def _document_ids(data: RankingData) -> list[str]:
+    """A word for each document: its id, LETOR's docid out of a comment, or the row's number."""
+    if data.document_ids is None:
+        return [f"row{row}" for row in range(data.n_documents)]
+    words: NDArray[Any] = data.document_ids
+    found = [match[1] if (match := _LETOR_ID.search(text)) else text for text in words.tolist()]
+    return [_word(text, "document id") for text in found]
+
+
+def _word(text: str, what: str) -> str:
+    if not text or any(c.isspace() for c in text):
+        raise DataError(f"the {what} {text!r} cannot stand in a TREC file: it must be a word without blanks")
+    return text
+
+
+def _write(lines: list[str], path: str | os.PathLike[str]) -> None:
+    with replacing(Path(path)) as temporary:
+        temporary.write_text("".join(lines), encoding="utf-8")

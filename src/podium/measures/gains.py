@@ -1,0 +1,70 @@
+"""What a label is worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.errors import DataError
+
+LARGEST_POWER = 1000  # 2^1000 leaves room for sums of as many gains as memory holds
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A gain for each label: `exponential` (2^{scale·l} − 1), `linear` (l), or a `table` by label.
+
+    As text: `exponential`, `exponential:4`, `linear`, `table:0/1/3/7`.
+    """
+
+    kind: str = "exponential"
+    scale: float = 1.0
+    table: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, value: Gain | str) -> Gain:
+        """A gain from its text."""
+        if isinstance(value, Gain):
+            return value
+        kind, _, rest = value.partition(":")
+        try:
+            if kind == "exponential":
+                return cls(kind, float(rest or 1))
+            if kind == "linear" and not rest:
+                return cls(kind)
+            if kind == "table" and rest:
+                return cls(kind, table=tuple(float(entry) for entry in rest.split("/")))
+        except ValueError:
+            pass
+        raise DataError(f"{value!r} is no gain; expected exponential, exponential:SCALE, linear, or table:G0/G1/…")
+
+    def __str__(self) -> str:
+        if self.kind == "exponential" and self.scale != 1:
+            return f"exponential:{self.scale:g}"
+        if self.kind == "table":
+            return "table:" + "/".join(f"{entry:g}" for entry in self.table)
+        return self.kind
+
+    def __call__(self, labels: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Gains in float64; a document without a label gains nothing."""
+        levels = np.nan_to_num(np.asarray(labels, np.float64), nan=0.0)
+        if levels.size and levels.min() < 0:
+            raise DataError(f"a gain needs labels that are not negative, but one is {levels.min():g}")
+        if self.kind == "linear":
+            return levels
+        if self.kind == "table":
+            numbers = levels.astype(np.int64)
+            if (numbers != levels).any() or (levels.size and numbers.max() >= len(self.table)):
+                raise DataError(
+                    f"the gain {self} has entries for the labels 0 to {len(self.table) - 1} only, "
+                    f"but there is a label {levels[(numbers != levels) | (numbers >= len(self.table))][0]:g}"
+                )
+            return np.asarray(self.table)[numbers]
+        if levels.size and levels.max() * self.scale > LARGEST_POWER:
+            raise DataError(
+                f"2^label overflows for the label {levels.max():g}: use gain=linear, or gain=table:… with a "
+                "gain for each label"
+            )
+        return np.asarray(np.exp2(self.scale * levels) - 1.0)

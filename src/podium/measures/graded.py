@@ -1,0 +1,76 @@
+"""Several measures in order of trust."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.errors import DataError
+from podium.measures.measure import Measure, as_measure, parse
+
+
+@dataclass(frozen=True, init=False)
+class Graded:
+    """A choice by several measures: of those within a tolerance of the best by one, the best by the next.
+
+    ([S] §3. Comparing candidates two at a time with tolerances would not be transitive; this is.) Usable
+    wherever one measure picks a model or an iteration. As text: `ndcg@3>cndcg@3~0.002`.
+
+    Args:
+        measures: in order of trust, as values or names.
+        tolerance: how far below the best a candidate may be, for every measure but the last; one number, or
+            one for each of them.
+
+    """
+
+    measures: tuple[Measure, ...]
+    tolerance: tuple[float, ...]
+
+    def __init__(self, measures: Sequence[Measure | str], tolerance: float | Sequence[float] = 0.0) -> None:
+        chosen = tuple(as_measure(measure) for measure in measures)
+        if len(chosen) < 2:
+            raise DataError("a graded measure has at least two measures")
+        given = (tolerance,) * (len(chosen) - 1) if isinstance(tolerance, int | float) else tuple(tolerance)
+        if len(given) != len(chosen) - 1 or any(not t >= 0 for t in given):
+            raise DataError(
+                f"tolerance must be a number, not negative, for each of the first {len(chosen) - 1} measures"
+            )
+        object.__setattr__(self, "measures", chosen)
+        object.__setattr__(self, "tolerance", tuple(float(t) for t in given))
+
+    def __str__(self) -> str:
+        return ">".join(map(str, self.measures)) + "~" + "/".join(f"{t:g}" for t in self.tolerance)
+
+    @classmethod
+    def of(cls, text: str) -> Graded:
+        """From its text."""
+        names, _, tolerances = text.partition("~")
+        try:
+            tolerance = [float(t) for t in tolerances.split("/")] if tolerances else [0.0]
+        except ValueError:
+            raise DataError(f"{text!r}: expected numbers after ~, the tolerances") from None
+        measures = [parse(name) for name in names.split(">")]
+        return cls(measures, tolerance[0] if len(tolerance) == 1 else tolerance)
+
+    def pick(self, means: NDArray[np.float64]) -> int:
+        """The chosen candidate, given a row of means (one per measure) for each; of equal ones the first."""
+        means = np.asarray(means, np.float64)
+        if means.ndim != 2 or means.shape[1] != len(self.measures) or len(means) == 0:
+            raise DataError(f"expected a row of {len(self.measures)} means for each candidate, not {means.shape}")
+        left = np.arange(len(means))
+        for k, tolerance in enumerate(self.tolerance):
+            mine = means[left, k]
+            left = left[mine >= mine.max() - tolerance]
+        return int(left[np.argmax(means[left, -1])])
+
+
+def as_selection(value: Measure | Graded | str) -> Measure | Graded:
+    """What picks the best of several candidates, given as such or by name."""
+    if isinstance(value, Graded):
+        return value
+    if isinstance(value, str) and ">" in value:
+        return Graded.of(value)
+    return as_measure(value)

@@ -1,0 +1,91 @@
+"""Measures of pairs: how often the better document stands above the worse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.errors import DataError
+from podium.measures.measure import Measure, register
+from podium.measures.ranking import Ranking, for_queries
+
+Floats = NDArray[np.float64]
+
+
+def _counts(measure: Measure, ranking: Ranking, by_score: bool) -> Floats:
+    """For each query: pairs in right order, in wrong order, tied in labels alone, tied in scores alone."""
+    from podium.measures import kernels
+
+    data = ranking.data
+    labels = ranking.labels(measure.labels).astype(np.float64)
+    scores, counts = ranking.ranked_scores, np.empty((data.n_queries, 4))
+    for_queries(
+        data.offsets,
+        lambda offsets, q: kernels.pair_counts(labels, scores, offsets, by_score, counts[q]),
+        smallest=1,
+    )
+    return counts
+
+
+@dataclass(frozen=True)
+class _OfPairs(Measure):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.cutoff is not None:
+            raise DataError(f"{self._word()} looks at all pairs; it has no cutoff")
+
+    def is_empty(self, labels: Floats) -> bool:
+        """Whether no two labels differ."""
+        return len(labels) == 0 or bool((labels == labels[0]).all())
+
+
+@register
+@dataclass(frozen=True)
+class PairwiseAccuracy(_OfPairs):
+    """The share of the pairs with different labels that stand in the right order.
+
+    Documents without a label take no part; a query without such a pair is empty.
+    """
+
+    name: ClassVar[str] = "accuracy"
+
+    def value(self, labels: Floats) -> float:
+        """The share of one ranked list."""
+        above, below = labels[:, None], labels[None, :]
+        pairs = np.triu(np.ones((len(labels), len(labels)), bool), 1)
+        return float((pairs & (above > below)).sum() / (pairs & (above != below)).sum())
+
+    def values(self, ranking: Ranking) -> Floats:
+        """One value for each query."""
+        right, wrong, _, _ = _counts(self, ranking, by_score=False).T
+        pairs = right + wrong
+        return self._with_empties(right / np.maximum(pairs, 1.0), pairs == 0)
+
+
+@register
+@dataclass(frozen=True)
+class KendallTau(_OfPairs):
+    """Kendall's τ_b between labels and scores: (C − D) / √((C + D + T_l)(C + D + T_s)), ties counted out.
+
+    C and D are the pairs in the same and in opposite order, T_l those tied in labels alone, T_s in scores
+    alone. A query in which all labels, or all scores, are equal is empty. It cannot be trained on: with ties
+    in scores it is no function of the ranks.
+    """
+
+    name: ClassVar[str] = "tau"
+    has_swaps: ClassVar[bool] = False
+
+    def value(self, labels: Floats) -> float:
+        """τ_b of one ranked list without ties in scores."""
+        order = np.sign(labels[:, None] - labels[None, :])[np.triu_indices(len(labels), 1)]
+        differ = np.abs(order).sum()
+        return float(order.sum() / np.sqrt(differ * len(order)))
+
+    def values(self, ranking: Ranking) -> Floats:
+        """One value for each query."""
+        right, wrong, equal_labels, equal_scores = _counts(self, ranking, by_score=True).T
+        square = (right + wrong + equal_labels) * (right + wrong + equal_scores)
+        return self._with_empties((right - wrong) / np.sqrt(np.maximum(square, 1.0)), square == 0)

@@ -1,0 +1,106 @@
+"""Scores turned into ranked lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data import RankingData
+from podium.errors import DataError
+from podium.threads import map_threads, ranges
+
+
+class Ranking:
+    """The documents of each query from the top to the bottom, by falling score.
+
+    Args:
+        data: the documents.
+        scores: one for each row of the data, in its order; higher is better.
+        base: the order in which documents with equal scores stand: `data.order`, the caller's, by default, or
+            `data.canonical_order`.
+        retrieved: False for rows that count as relevant but were not ranked at all (TREC runs).
+
+    Attributes:
+        order: rows, query by query as in `data.offsets`, each query from the top.
+        ranked_scores: the scores in that order.
+
+    """
+
+    def __init__(
+        self,
+        data: RankingData,
+        scores: Any,
+        *,
+        base: NDArray[np.int64] | None = None,
+        retrieved: NDArray[np.bool_] | None = None,
+    ) -> None:
+        self.data = data
+        self.scores = checked_scores(scores, data.n_documents)
+        if retrieved is not None:
+            self.scores = np.where(retrieved, self.scores, -np.inf)
+        self.base = data.order if base is None else base
+        self.retrieved = retrieved
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """The rows of each query from the top."""
+        from podium.measures import kernels
+
+        ranked = np.empty(self.data.n_documents, np.int64)
+
+        for_queries(self.data.offsets, lambda offsets, _: kernels.rank_queries(self.scores, self.base, offsets, ranked))
+        return ranked
+
+    @cached_property
+    def ranked_scores(self) -> NDArray[np.float64]:
+        """The scores from the top of each query."""
+        return self.scores[self.order]
+
+    @cached_property
+    def ranked_retrieved(self) -> NDArray[np.float64]:
+        """1 for every document, but 0 for those that were not ranked."""
+        if self.retrieved is None:
+            return np.ones(self.data.n_documents)
+        return self.retrieved[self.order].astype(np.float64)
+
+    def labels(self, source: str) -> NDArray[np.float32]:
+        """The labels of a source from the top of each query, NaN where there is none."""
+        if source not in self.data.labels:
+            known = ", ".join(map(repr, self.data.labels)) or "none"
+            raise DataError(f"the data has no labels {source!r}; it has {known}")
+        return self.data.labels[source][self.order]
+
+
+def for_queries(
+    offsets: NDArray[np.int64], work: Callable[[NDArray[np.int64], slice], None], smallest: int = 64
+) -> None:
+    """Call `work(offsets, queries)` for ranges of queries, on threads."""
+    bounds = ranges(len(offsets) - 1, smallest=smallest)
+    for _ in map_threads(lambda b: work(offsets[b[0] : b[1] + 1], slice(*b)), bounds):
+        pass
+
+
+def checked_scores(scores: Any, n: int) -> NDArray[np.float64]:
+    """Scores as float64; a wrong number of them, NaN, or rows in another order are refused."""
+    index = getattr(scores, "index", None)
+    if index is not None and hasattr(scores, "to_numpy") and list(index) != list(range(n)):
+        raise DataError(
+            "the scores are a Series whose index is not 0, 1, 2 …: are they in the order of the data's rows? "
+            "If so, give scores.to_numpy()"
+        )
+    array = np.asarray(scores)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.shape != (n,):
+        raise DataError(f"there must be one score for each of the {n} rows, but their shape is {array.shape}")
+    if array.dtype.kind not in "fiub":
+        raise DataError(f"scores must be numbers, not {array.dtype}")
+    array = array.astype(np.float64)
+    bad = np.flatnonzero(np.isnan(array))
+    if len(bad):
+        raise DataError(f"the score of row {bad[0]} is NaN ({len(bad)} in all); every document needs a score")
+    return array

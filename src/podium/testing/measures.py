@@ -1,0 +1,103 @@
+"""What every measure must satisfy, checked the slow way.
+
+A measure of one's own is checked by `check_measure(MyMeasure(3))`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby, permutations, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data import RankingData
+from podium.measures import Measure, Precision, Ranking, Recall, parse
+
+Floats = NDArray[np.float64]
+
+
+def slow_value(measure: Measure, labels: Floats) -> float:
+    """The value of one ranked list by definition, empty lists included."""
+    labels = np.nan_to_num(labels)
+    if measure.is_empty(labels):
+        return {"zero": 0.0, "one": 1.0, "skip": np.nan}[measure.empty]
+    return measure.value(labels)
+
+
+def ranked(labels: Floats, scores: Floats) -> Floats:
+    """Labels by falling score, equal scores in the order given."""
+    return labels[sorted(range(len(scores)), key=lambda k: -scores[k])]
+
+
+def tied_orders(labels: Floats, scores: Floats) -> Iterator[Floats]:
+    """Every order of the labels in which scores do not rise."""
+    order = sorted(range(len(scores)), key=lambda k: -scores[k])
+    groups = [list(group) for _, group in groupby(order, key=lambda k: scores[k])]
+    for choice in product(*(permutations(group) for group in groups)):
+        yield labels[[k for group in choice for k in group]]
+
+
+def brute_force_swaps(measure: Measure, labels: Floats) -> Floats:
+    """Z(after) − Z(before) for every pair, by swapping and measuring."""
+    return Measure.swaps(measure, labels)
+
+
+def check_measure(measure: Measure, cases: int = 60, highest: int = 4, seed: int = 0) -> None:
+    """Check one measure on random short lists with many ties; AssertionError says what failed."""
+    rng = np.random.default_rng(seed)
+    assert parse(str(measure)) == measure, f"{measure} does not parse back"
+    for _ in range(cases):
+        sizes = rng.integers(1, 7, 4)
+        qid = np.repeat(np.arange(4), sizes)
+        labels = rng.integers(0, highest + 1, len(qid)).astype(np.float32)
+        scores = rng.integers(0, 4, len(qid)).astype(np.float64)
+        _check_values(measure, labels, qid, scores)
+        if measure.has_swaps:
+            _check_swaps(measure, labels[qid == 0])
+    _check_dependence(measure, highest)
+
+
+def _check_values(measure: Measure, labels: NDArray[Any], qid: NDArray[Any], scores: Floats) -> None:
+    shuffle = np.random.default_rng(len(qid)).permutation(len(qid))
+    data = RankingData(np.empty((len(qid), 0)), qid=qid, labels={measure.labels: labels})
+    fixed = measure.fixed(data)
+    values = measure.values(Ranking(data, scores))
+    for query in range(data.n_queries):
+        mine, its = labels[qid == query].astype(np.float64), scores[qid == query]
+        if measure.ties == "expected":
+            expected = float(np.mean([slow_value(fixed, order) for order in tied_orders(mine, its)]))
+        elif measure.has_swaps:
+            expected = slow_value(fixed, ranked(mine, its))
+        else:
+            continue
+        assert np.isclose(values[query], expected, rtol=1e-12, atol=1e-12, equal_nan=True), (
+            f"{measure}: {values[query]} instead of {expected} for labels {mine} with scores {its}"
+        )
+    mapped = measure.values(Ranking(data, np.exp(scores) * 3 - 7))
+    assert np.array_equal(mapped, values, equal_nan=True), f"{measure} depends on more than the order of scores"
+    if measure.ties == "expected":
+        rows = RankingData(np.empty((len(qid), 0)), qid=qid[shuffle], labels={measure.labels: labels[shuffle]})
+        again = measure.values(Ranking(rows, scores[shuffle]))
+        place = {query: k for k, query in enumerate(rows.query_ids.tolist())}
+        back = again[[place[query] for query in data.query_ids.tolist()]]
+        assert np.allclose(back, values, rtol=1e-12, equal_nan=True), f"{measure} depends on the order of rows"
+
+
+def _check_swaps(measure: Measure, labels: NDArray[Any]) -> None:
+    expected = brute_force_swaps(measure, labels.astype(np.float64))
+    found = measure.swaps(labels)
+    assert np.allclose(found, expected, rtol=1e-10, atol=1e-12), f"{measure}: swaps of {labels} are wrong"
+    pieces = [measure.swaps(labels, k, k + 1) for k in range(len(labels))]
+    assert np.array_equal(np.concatenate(pieces), found), f"{measure}: swaps depend on the blocks"
+
+
+def _check_dependence(measure: Measure, highest: int) -> None:
+    if isinstance(measure, Precision | Recall) and measure.cutoff is None:
+        return  # of the whole list: every order is the same
+    labels = np.zeros((measure.cutoff or 0) + 6, np.float32)
+    labels[:2] = highest
+    data = RankingData(np.empty((len(labels), 0)), qid=np.zeros(len(labels), int), labels={measure.labels: labels})
+    good, bad = (measure.values(Ranking(data, sign * labels))[0] for sign in (1, -1))
+    assert good > bad, f"{measure} does not depend on the scores"

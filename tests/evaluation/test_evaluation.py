@@ -1,0 +1,273 @@
+"""evaluate, compare, tables and TREC's files."""
+
+import csv
+import io
+import json
+import warnings
+
+import ir_measures
+import numpy as np
+import pytest
+from scipy import stats
+
+import podium
+from podium import NDCG, DataError, FileFormatError, PodiumWarning, RankingData
+
+from ..measures.test_measures import letor_slowly
+
+
+@pytest.fixture(scope="module")
+def data():
+    return podium.artificial(80, documents=(2, 12), features=4, seed=2)
+
+
+@pytest.fixture(scope="module")
+def systems(data):
+    rng = np.random.default_rng(0)
+    return {
+        "good": data.relevance + rng.normal(0, 1, len(data)),
+        "fair": data.relevance + rng.normal(0, 3, len(data)),
+        "chance": rng.normal(size=len(data)),
+    }
+
+
+def test_evaluate_gives_values_means_and_intervals(data, systems):
+    found = podium.evaluate(data, systems["good"], ["ndcg@10", "ap", NDCG(3, empty="skip")])
+    values = found.values["ndcg@10"]
+    assert len(values) == data.n_queries
+    assert found.means["ndcg@10"] == pytest.approx(values.mean())
+    interval = stats.ttest_1samp(values, 0).confidence_interval()
+    assert found.intervals["ndcg@10"] == pytest.approx((interval.low, interval.high))
+    low, high = found.bootstrap()["ap"]
+    assert low < found.means["ap"] < high
+    skipped = np.isnan(found.values["ndcg(empty=skip)@3"])
+    barren = np.array([not data.relevance[data.rows(k)].any() for k in range(data.n_queries)])
+    assert np.array_equal(skipped, barren)
+    assert list(found.per_query) == ["qid", "ndcg@10", "ap", "ndcg(empty=skip)@3"]
+
+
+def test_results_do_not_depend_on_the_order_of_rows(data, systems):
+    shuffle = np.random.default_rng(1).permutation(len(data))
+    other = RankingData(data.features[shuffle], data.relevance[shuffle], qid=data.qid[shuffle])
+    names = ["ndcg@10", "ap", "err", "rr", "tau"]
+    a = podium.evaluate(data, systems["fair"], names)
+    b = podium.evaluate(other, systems["fair"][shuffle], names)
+    assert a.means == b.means
+    assert a.bootstrap() == b.bootstrap()
+
+
+def test_uniform_queries_can_be_dropped():
+    data = RankingData(np.empty((5, 0)), [1, 1, 2, 0, 0], qid=[1, 1, 2, 2, 3])
+    scores = [5.0, 4, 3, 2, 1]
+    assert podium.evaluate(data, scores).values["ndcg@10"].tolist() == [1, 1, 0]
+    dropped = podium.evaluate(data, scores, drop_uniform=True)
+    assert np.array_equal(dropped.values["ndcg@10"], [np.nan, 1, np.nan], equal_nan=True)
+    assert dropped.means["ndcg@10"] == 1
+    with pytest.warns(PodiumWarning, match="skips every query"):
+        nothing = podium.evaluate(data.select([0]), [1, 2], drop_uniform=True)
+    assert np.isnan(nothing.means["ndcg@10"])
+
+
+def test_ties_that_decide_are_said(data):
+    with pytest.warns(PodiumWarning, match=r"decide up to 0\.\d+ of ndcg@10.*ties=expected"):
+        podium.evaluate(data, np.zeros(len(data)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        podium.evaluate(data, np.zeros(len(data)), "ndcg(ties=expected)@10")
+        podium.evaluate(data, np.zeros(len(data)), "tau")
+        podium.evaluate(data, np.floor(data.relevance), "ndcg")  # ties, but between equal labels
+
+
+def test_measures_and_scores_that_make_no_sense(data):
+    with pytest.raises(DataError, match="at least one measure"):
+        podium.evaluate(data, data.relevance, [])
+    with pytest.raises(DataError, match="by name or as an object"):
+        podium.evaluate(data, data.relevance, [3])
+    with pytest.raises(DataError, match="one score for each"):
+        podium.evaluate(data, data.relevance[:-1])
+    with pytest.raises(DataError, match="NaN"):
+        podium.evaluate(data, np.full(len(data), np.nan))
+
+
+def test_compare_says_what_differs(data, systems):
+    found = podium.compare(data, systems, ["ndcg@10", "ap"], margin=0.01)
+    assert len(found.pairs) == 6
+    pair = next(p for p in found.pairs if (p.measure, p.a, p.b) == ("ap", "good", "chance"))
+    a, b = (found.evaluations[name].values["ap"] for name in ("good", "chance"))
+    assert pair.difference == pytest.approx((b - a).mean())
+    assert pair.p_t == pytest.approx(stats.ttest_rel(b, a).pvalue)
+    assert pair.p_t <= pair.p_t_holm
+    assert pair.p_random < 0.01
+    assert pair.p_equivalent > 0.5
+    assert pair.wins + pair.ties + pair.losses == data.n_queries
+    assert pair.wins == (b > a).sum()
+    assert pair.low < pair.difference < pair.high
+    same = podium.compare(data, {"x": systems["good"], "y": systems["good"] * 2}, margin=0.001).pairs[0]
+    assert (same.p_t, same.p_random, same.p_equivalent, same.ties) == (1, 1, 0, data.n_queries)
+
+
+def test_a_baseline_limits_the_pairs(data, systems):
+    found = podium.compare(data, systems, baseline="chance")
+    assert [(p.a, p.b) for p in found.pairs] == [("chance", "good"), ("chance", "fair")]
+    with pytest.raises(DataError, match="no system 'x' to be the baseline"):
+        podium.compare(data, systems, baseline="x")
+    with pytest.raises(DataError, match="at least two systems"):
+        podium.compare(data, {"a": systems["good"]})
+
+
+def test_the_queries_that_moved_most(data, systems):
+    found = podium.compare(data, systems, "ndcg@10")
+    rows = found.moved("good", "chance", most=5).rows
+    changes = [abs(row[3]) for row in rows]
+    assert changes == sorted(changes, reverse=True)
+    all_changes = found.evaluations["chance"].values["ndcg@10"] - found.evaluations["good"].values["ndcg@10"]
+    assert changes[0] == pytest.approx(np.abs(all_changes).max())
+    with pytest.raises(DataError, match="no system 'x'"):
+        found.moved("x", "good")
+    with pytest.raises(DataError, match="was not measured"):
+        found.moved("good", "fair", "ap")
+
+
+def test_tables_for_terminals_papers_and_programs(data, systems):
+    from rich.console import Console
+
+    found = podium.evaluate(data, systems["good"], ["ndcg@10", "ndcg(empty=skip)@3"])
+    table = found.table()
+    assert str(found).splitlines()[0].split() == ["measure", "mean", "95%", "from", "to", "queries"]
+    assert table.render("markdown").splitlines()[1].startswith("| ---")
+    assert table.render("markdown").count("\n") == 3
+    latex = table.render("latex")
+    assert r"\toprule" in latex
+    assert r"95\% from" in latex
+    parsed = list(csv.DictReader(io.StringIO(table.render("csv"))))
+    assert float(parsed[0]["mean"]) == found.means["ndcg@10"]
+    assert json.loads(table.render("json"))[0]["mean"] == found.means["ndcg@10"]
+    with pytest.raises(DataError, match="rendered as"):
+        table.render("html")
+    console = Console(file=io.StringIO(), width=200)
+    console.print(found)
+    console.print(podium.compare(data, systems, margin=0.1))
+    assert "p (equivalent)" in console.file.getvalue()
+    per_query = json.loads(found.query_table().render("json"))
+    assert len(per_query) == data.n_queries
+    assert None in [row["ndcg(empty=skip)@3"] for row in per_query]
+    assert "good" in str(podium.compare(data, systems))
+
+
+# --- TREC
+
+
+@pytest.fixture
+def trec(tmp_path):
+    (tmp_path / "qrels").write_text("1 0 a 2\n1 0 b 0\n1 0 c 1\n2 0 d 1\n3 0 e 0\n3 0 f 1\n")
+    (tmp_path / "run").write_text(
+        "1 Q0 b 1 3.0 me\n1 Q0 a 2 2.0 me\n1 Q0 x 3 2.0 me\n2 Q0 y 1 0.5 me\n3 Q0 e 1 1 me\n3 Q0 f 1 1 me\n"
+    )
+    return tmp_path
+
+
+@pytest.mark.filterwarnings("ignore::podium.errors.PodiumWarning")
+def test_runs_agree_with_trec_eval(trec):
+    qrels, run = podium.read_qrels(trec / "qrels"), podium.read_run(trec / "run")
+    names = {"AP": "ap", "RR": "rr", "nDCG@10": "ndcg(gain=linear)@10", "P@2": "precision@2", "R@2": "recall@2"}
+    found = podium.evaluate(qrels, run, list(names.values()))
+    theirs = {ir_measures.parse_measure(name): ours for name, ours in names.items()}
+    for metric in ir_measures.iter_calc(
+        list(theirs), list(ir_measures.read_trec_qrels(str(trec / "qrels"))),
+        list(ir_measures.read_trec_run(str(trec / "run"))),
+    ):  # fmt: skip
+        query = found.query_ids.tolist().index(metric.query_id)
+        assert found.values[theirs[metric.measure]][query] == pytest.approx(metric.value, abs=1e-6), metric
+    assert found.query_ids.tolist() == ["1", "2", "3"]
+
+
+@pytest.mark.filterwarnings("ignore::podium.errors.PodiumWarning")
+def test_runs_are_compared_and_missing_queries_count(trec):
+    (trec / "half").write_text("1 Q0 a 1 3.0 half\n")
+    qrels = podium.read_qrels(trec / "qrels")
+    found = podium.compare(qrels, {n: podium.read_run(trec / n) for n in ("run", "half")}, ["rr", "ap"])
+    assert found.evaluations["half"].values["rr"].tolist() == [1, 0, 0]
+    assert found.evaluations["half"].values["ap"].tolist() == [0.5, 0, 0]
+
+
+def test_data_goes_to_trec_files_and_back(data, systems, tmp_path):
+    named = data.replace(document_ids=[f"d{k}" for k in range(len(data))])
+    podium.write_run(named, systems["good"], tmp_path / "run", "good")
+    podium.write_qrels(named, tmp_path / "qrels")
+    run, qrels = podium.read_run(tmp_path / "run"), podium.read_qrels(tmp_path / "qrels")
+    assert run.name == "good"
+    expected = podium.evaluate(named, systems["good"], ["ndcg@10", "ap"]).means
+    assert podium.evaluate(qrels, run, ["ndcg@10", "ap"]).means == pytest.approx(expected)
+    assert podium.evaluate(named, run, ["ndcg@10", "ap"]).means == pytest.approx(expected)
+    with pytest.raises(DataError, match="not in the data"):
+        podium.evaluate(named.select([0]), run)
+    with pytest.raises(DataError, match="the data has none"):
+        podium.evaluate(data, run)
+    with pytest.raises(DataError, match="matched with TREC runs"):
+        podium.evaluate(qrels, systems["good"])
+
+
+def test_ids_in_trec_files(tmp_path):
+    letor = RankingData([[1], [2]], [1, 0], qid=[1, 1], document_ids=["docid = A-1 inc = 1", "docid = B-2"])
+    podium.write_run(letor, [1, 2], tmp_path / "run")
+    assert podium.read_run(tmp_path / "run").scores == {"1": {"A-1": 1.0, "B-2": 2.0}}
+    podium.write_run(RankingData([[1]], qid=[1]), [1], tmp_path / "run")
+    assert "row0" in (tmp_path / "run").read_text()
+    for bad in ({"document_ids": ["a b"]}, {"document_ids": [""]}):
+        with pytest.raises(DataError, match="word without blanks"):
+            podium.write_run(RankingData([[1]], qid=[1], **bad), [1], tmp_path / "run")
+    with pytest.raises(DataError, match="run's name"):
+        podium.write_run(letor, [1, 2], tmp_path / "run", "a b")
+    with pytest.raises(DataError, match="whole numbers"):
+        podium.write_qrels(letor.replace(labels={"relevance": [0.5, 1]}), tmp_path / "q")
+    with pytest.raises(DataError, match="no labels 'clicks'"):
+        podium.write_qrels(letor, tmp_path / "q", "clicks")
+    podium.write_qrels(letor.replace(labels={"relevance": [np.nan, 1]}), tmp_path / "q")
+    assert podium.read_qrels(tmp_path / "q").labels == {"1": {"B-2": 1.0}}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("1 Q0 a 1 2.0\n", "line 1: expected 'query Q0 document rank score name'"),
+        ("1 Q0 a 1 x me\n", "line 1: the score 'x' is no finite number"),
+        ("1 Q0 a 1 nan me\n", "line 1: the score 'nan' is no finite number"),
+        ("1 Q0 a 1 2 me\n\n1 Q0 a 2 1 me\n", "line 3: document 'a' stands twice for query '1'"),
+        ("\n", "is empty"),
+    ],
+)
+def test_bad_runs_are_refused_with_their_line(text, words, tmp_path):
+    (tmp_path / "run").write_text(text)
+    with pytest.raises(FileFormatError, match=words):
+        podium.read_run(tmp_path / "run")
+
+
+def test_files_that_are_not_there_or_not_text(tmp_path):
+    with pytest.raises(FileFormatError, match="cannot be opened"):
+        podium.read_run(tmp_path / "none")
+    (tmp_path / "bad").write_bytes(b"\xff\xfe")
+    with pytest.raises(FileFormatError, match="UTF-8"):
+        podium.read_qrels(tmp_path / "bad")
+
+
+# --- on real data
+
+
+def test_a_feature_on_the_test_folds_of_mq2008_under_letors_rules(real_data):
+    from podium.measures import letor
+
+    total, expected = [], []
+    for fold in podium.folds(real_data / "mq2008"):
+        test = fold.test
+        scores = test.feature(38)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PodiumWarning)
+            found = podium.evaluate(test, scores, letor(["ndcg@10", "ap"]))
+        total.append(list(found.means.values()))
+        values = []
+        for k in range(test.n_queries):
+            rows = test.rows(k)
+            order = sorted(range(len(rows)), key=lambda i: -scores[rows[i]])
+            values.append(letor_slowly(test.relevance[rows[order]].tolist(), 10, 4))
+        expected.append(np.mean(values, axis=0))
+    assert np.allclose(total, expected, atol=1e-12)
