@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "podium")
+PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "ranx", "pytrec-eval-terrier", "podium")
 
 
 @dataclass

@@ -117,3 +117,64 @@ def test_help_and_version():
     code = "import podium.cli, sys; print([m for m in ('numba', 'numpy') if m in sys.modules])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"
+
+
+# --- evaluation
+
+
+@pytest.fixture(scope="module")
+def scored(sample, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("scores")
+    data = podium.read(sample)
+    np.savetxt(folder / "a.txt", data.feature(0))
+    named = data.replace(document_ids=[f"d{k}" for k in range(len(data))])
+    podium.write_run(named, data.feature(1), folder / "b.run", "b")
+    podium.write_qrels(named, folder / "qrels")
+    return folder
+
+
+def test_evaluate_equals_the_library(sample, scored):
+    data = podium.read(sample)
+    done = run("evaluate", sample, scored / "a.txt", "-m", "ndcg@5", "--measure", "ap", "--as", "json")
+    assert done.returncode == 0, done.stderr
+    expected = podium.evaluate(data, np.loadtxt(scored / "a.txt"), ["ndcg@5", "ap"])
+    assert {row["measure"]: row["mean"] for row in json.loads(done.stdout)} == expected.means
+    by_feature = run("evaluate", sample, "feature:1", "-m", "ndcg@5", "-m", "ap", "--as", "json")
+    assert by_feature.stdout == done.stdout
+    per_query = run("evaluate", sample, "feature:1", "--per-query", "--as", "csv").stdout.splitlines()
+    assert per_query[0] == "qid,ndcg@10"
+    assert len(per_query) == data.n_queries + 1
+
+
+def test_presets_runs_and_judgements(sample, scored):
+    letor = run("evaluate", sample, "feature:2", "--preset", "letor3")
+    assert "ndcg(discount=letor)@10" in letor.stdout
+    trec = run("evaluate", scored / "qrels", scored / "b.run", "--qrels", "-m", "ap", "--as", "json")
+    plain = run("evaluate", sample, "feature:2", "-m", "ap", "--as", "json")
+    assert json.loads(trec.stdout)[0]["mean"] == pytest.approx(json.loads(plain.stdout)[0]["mean"])
+
+
+@pytest.mark.parametrize("shape", ["text", "markdown", "latex", "csv", "json"])
+def test_compare_in_every_shape(shape, sample, scored):
+    done = run("compare", sample, f"a={scored / 'a.txt'}", "b=feature:2", "--margin", 0.1, "--moved", 2, "--as", shape)
+    assert done.returncode == 0, done.stderr
+    assert "equivalent" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_evaluation_errors_name_what_is_wrong(sample, scored, tmp_path):
+    (tmp_path / "bad.txt").write_text("1\nx\n")
+    cases = {
+        ("evaluate", sample, tmp_path / "bad.txt"): "line 2: expected a score (or a TREC run), but found 'x'",
+        ("evaluate", sample, tmp_path / "none.txt"): "cannot be opened",
+        ("evaluate", sample, "feature:9"): "no feature 8",
+        ("evaluate", sample, "feature:x"): "numbered from 1",
+        ("evaluate", sample, "feature:1", "-m", "nope"): "there is no measure 'nope'",
+        ("compare", sample, "a=feature:1"): "at least two systems",
+    }
+    for arguments, words in cases.items():
+        failed = run(*arguments)
+        assert failed.returncode == 1
+        assert failed.stderr.startswith("podium: error: ")
+        assert words in failed.stderr
+    assert run("compare", sample, "a").returncode == 2

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from podium import __version__
-from podium.cli import data
+from podium.cli import data, evaluation
 from podium.errors import PodiumError, PodiumWarning
 
 app = typer.Typer(
@@ -23,6 +23,8 @@ app = typer.Typer(
 app.command()(data.generate)
 app.command()(data.describe)
 app.command()(data.convert)
+app.command()(evaluation.evaluate)
+app.command()(evaluation.compare)
 
 
 def _show_version(wanted: bool) -> None:

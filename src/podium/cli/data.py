@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from podium.data import RankingData
-
-
-class Format(StrEnum):
-    """Formats of ranking data."""
-
-    letor = "letor"
-    csv = "csv"
-    tsv = "tsv"
-    parquet = "parquet"
+from podium.cli.reading import Absent, Reader, Sources, reads_data
 
 
 class Part(StrEnum):
@@ -29,59 +18,6 @@ class Part(StrEnum):
     train = "train"
     valid = "valid"
     test = "test"
-
-
-class Absent(StrEnum):
-    """What a feature is that a line of LETOR text does not name."""
-
-    zero = "zero"
-    missing = "missing"
-
-
-Sources = Annotated[list[str], typer.Argument(help="Files to read as one; - is standard input.")]
-FormatOption = Annotated[
-    Format | None, typer.Option("--format", help="Format of the input; by default what the suffix says.")
-]
-AbsentOption = Annotated[Absent, typer.Option(help="LETOR: what a feature that a line does not name is.")]
-FirstIndexOption = Annotated[int, typer.Option(help="LETOR: what the file calls its first feature, 1 or 0.")]
-QidOption = Annotated[str | None, typer.Option(help="CSV, TSV, Parquet: the column of query ids.")]
-LabelOption = Annotated[str | None, typer.Option(help="CSV, TSV, Parquet: the column of relevance labels.")]
-LabelsOption = Annotated[
-    list[str] | None, typer.Option(help="CSV, TSV, Parquet: a further label source, as NAME=COLUMN.")
-]
-FeaturesOption = Annotated[
-    str | None, typer.Option(help="CSV, TSV, Parquet: the columns of features, separated by commas.")
-]
-UnlabelledOption = Annotated[float | None, typer.Option(help="A label that stands for 'not labelled'.")]
-NormalizeOption = Annotated[str | None, typer.Option(help="Scale features within queries: sum, zscore or minmax.")]
-
-
-def _read(
-    sources: list[str],
-    format_: Format | None,
-    absent: Absent,
-    first_index: int,
-    qid: str | None,
-    label: str | None,
-    labels: list[str] | None,
-    features: str | None,
-    unlabelled: float | None,
-    normalize: str | None,
-) -> RankingData:
-    from podium.data import read
-
-    named: dict[str, str] = {}
-    for entry in labels or ():
-        name, equals, column = entry.partition("=")
-        if not (name and equals and column):
-            raise typer.BadParameter(f"--labels takes NAME=COLUMN, not {entry!r}")
-        named[name] = column
-    files: list[Any] = [sys.stdin.buffer if source == "-" else source for source in sources]
-    kind: Any = format_.value if format_ else None
-    return read(
-        files, kind, absent=absent.value, first_index=first_index, qid=qid, relevance=label, labels=named,
-        feature_names=features.split(",") if features else None, unlabelled=unlabelled, normalize=normalize,
-    )  # fmt: skip
 
 
 def generate(
@@ -118,42 +54,30 @@ def generate(
     typer.echo(f"{output}: {data}")
 
 
+@reads_data
 def describe(
     sources: Sources,
-    format_: FormatOption = None,
-    absent: AbsentOption = Absent.zero,
-    first_index: FirstIndexOption = 1,
-    qid: QidOption = None,
-    label: LabelOption = None,
-    labels: LabelsOption = None,
-    features: FeaturesOption = None,
-    unlabelled: UnlabelledOption = None,
+    reader: Reader,
     as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
 ) -> None:
     """Say what is in ranking data, and what looks like a mistake."""
-    data = _read(sources, format_, absent, first_index, qid, label, labels, features, unlabelled, normalize=None)
-    summary = data.summary()
+    summary = reader(sources).summary()
     typer.echo(json.dumps(summary.to_dict(), indent=2) if as_json else str(summary))
 
 
+@reads_data
 def convert(
     sources: Sources,
     output: Annotated[Path, typer.Argument(help="Where to write: LETOR text or .parquet, by suffix.")],
-    format_: FormatOption = None,
-    absent: AbsentOption = Absent.zero,
-    first_index: FirstIndexOption = 1,
-    qid: QidOption = None,
-    label: LabelOption = None,
-    labels: LabelsOption = None,
-    features: FeaturesOption = None,
-    unlabelled: UnlabelledOption = None,
-    normalize: NormalizeOption = None,
+    reader: Reader,
+    leave_out: Annotated[
+        Absent, typer.Option(help="LETOR text: which features to leave out of a line, zero or missing ones.")
+    ] = Absent.zero,
     lossy: Annotated[
         bool, typer.Option("--lossy", help="Leave out what LETOR text cannot hold, such as weights.")
     ] = False,
 ) -> None:
     """Convert ranking data from one format to another; several files become one."""
-    data = _read(sources, format_, absent, first_index, qid, label, labels, features, unlabelled, normalize)
-    is_text = output.suffix not in (".parquet", ".pq")
-    data.write(output, absent=absent.value if is_text else "zero", lossy=lossy)
+    data = reader(sources)
+    data.write(output, absent=leave_out.value, lossy=lossy)
     typer.echo(f"{output}: {data}")

@@ -17,7 +17,7 @@ _LATEX = str.maketrans({c: f"\\{c}" for c in "&%$#_{}"} | {"~": r"\textasciitild
 
 @dataclass(frozen=True)
 class Table:
-    """Named columns and rows of texts and numbers; numbers are shown with four decimals, p-values alike."""
+    """Named columns and rows of texts and numbers; what people read has four decimals, what programs read all."""
 
     columns: list[str]
     rows: list[list[Any]]
@@ -31,7 +31,7 @@ class Table:
             writer = csv.writer(buffer, lineterminator="\n")
             writer.writerows([self.columns, *([_full(cell) for cell in row] for row in self.rows)])
             return buffer.getvalue().rstrip("\n")
-        cells = [self.columns, *([_shown(cell) for cell in row] for row in self.rows)]
+        cells = [self.columns, *self._texts()]
         if kind == "latex":
             return _latex(cells, self._numeric())
         if kind not in ("text", "markdown"):
@@ -47,6 +47,9 @@ class Table:
         rule = ["-" * (w - 1) + ":" if n else "-" * w for w, n in zip(widths, numeric, strict=True)]
         return "\n".join("| " + " | ".join(line) + " |" for line in [lines[0], rule, *lines[1:]])
 
+    def _texts(self) -> list[list[str]]:
+        return [[_shown(cell, name) for cell, name in zip(row, self.columns, strict=True)] for row in self.rows]
+
     def _numeric(self) -> list[bool]:
         return [any(isinstance(row[k], int | float) for row in self.rows) for k in range(len(self.columns))]
 
@@ -59,14 +62,16 @@ class Table:
         table = RichTable()
         for name, numeric in zip(self.columns, self._numeric(), strict=True):
             table.add_column(name, justify="right" if numeric else "left")
-        for row in self.rows:
-            table.add_row(*map(_shown, row))
+        for row in self._texts():
+            table.add_row(*row)
         return table
 
 
-def _shown(cell: Any) -> str:
+def _shown(cell: Any, column: str) -> str:
     if cell is None:
         return ""
+    if column.startswith("p (") and cell < 0.00005:
+        return "<0.0001"
     if isinstance(cell, float):
         return "–" if math.isnan(cell) else f"{cell:.4f}"
     return str(cell)

@@ -108,13 +108,15 @@ def discounted(gains: Floats, scores: Floats, offsets: Ints, discounts: Floats, 
 @kernel
 def discounted_swaps(gains: Floats, discounts: Floats, norm: float, first: Int, rows: Floats) -> None:
     """(g_j − g_i)(d_i − d_j) / norm for the ranks i from `first` on and all j below them."""
-    n, depth = len(gains), len(discounts)
+    n = len(gains)
+    share = gains / norm
+    weight = np.zeros(n)
+    weight[: len(discounts)] = discounts
     for row in range(rows.shape[0]):
         i = first + row
-        discount = discounts[i] if i < depth else 0.0
+        mine, its_weight = share[i], weight[i]
         for j in range(i + 1, n):
-            other = discounts[j] if j < depth else 0.0
-            rows[row, j] = (gains[j] - gains[i]) * (discount - other) / norm
+            rows[row, j] = (share[j] - mine) * (its_weight - weight[j])
 
 
 @kernel

@@ -1,0 +1,143 @@
+"""The commands that measure and compare rankings."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from podium.cli.reading import Reader, reads_data
+
+if TYPE_CHECKING:
+    from podium.evaluation.tables import Table
+
+
+class Shape(StrEnum):
+    """How a table is shown."""
+
+    text = "text"
+    markdown = "markdown"
+    latex = "latex"
+    csv = "csv"
+    json = "json"
+
+
+class Preset(StrEnum):
+    """Other people's conventions."""
+
+    letor3 = "letor3"
+    letor4 = "letor4"
+
+
+Data = Annotated[str, typer.Argument(help="Ranking data with labels, or with --qrels TREC judgements.")]
+MeasureOption = Annotated[
+    list[str] | None, typer.Option("--measure", "-m", help="Such as ndcg@10, err, 'ndcg(empty=skip)@5'; repeatable.")
+]
+PresetOption = Annotated[Preset | None, typer.Option(help="Reckon as LETOR's evaluation scripts do.")]
+QrelsOption = Annotated[bool, typer.Option("--qrels", help="The data are TREC judgements, the scores TREC runs.")]
+DropOption = Annotated[bool, typer.Option("--drop-uniform", help="Leave out queries whose labels are all equal.")]
+ShapeOption = Annotated[Shape, typer.Option("--as", help="How to show tables.")]
+
+
+def _measures(names: list[str] | None, preset: Preset | None) -> list[Any]:
+    from podium.measures import letor, parse
+    from podium.measures.presets import DEFAULT
+
+    chosen = [parse(name) for name in names or (DEFAULT if preset else ("ndcg@10",))]
+    return letor(chosen, 3 if preset is Preset.letor3 else 4) if preset else list(chosen)
+
+
+def _data(source: str, is_qrels: bool, reader: Reader) -> Any:
+    if is_qrels:
+        from podium.evaluation import read_qrels
+
+        return read_qrels(source)
+    return reader([source])
+
+
+def _scores(where: str, data: Any) -> Any:
+    """Scores from a file, or `feature:NAME`, a feature as the file names it."""
+    from podium.errors import DataError
+    from podium.evaluation.scores import read_scores
+
+    kind, colon, name = where.partition(":")
+    if kind != "feature" or not colon:
+        return read_scores(where)
+    if data.feature_names is not None:
+        return data.feature(name)
+    if not name.isdecimal() or int(name) < 1:
+        raise DataError(f"{where!r}: features without names are numbered from 1, as in feature:1")
+    return data.feature(int(name) - 1)
+
+
+def _show(table: Table, shape: Shape) -> None:
+    if shape is Shape.text and sys.stdout.isatty():
+        from rich.console import Console
+
+        Console().print(table)
+    else:
+        typer.echo(table.render(shape.value))
+
+
+@reads_data
+def evaluate(
+    data: Data,
+    scores: Annotated[
+        str, typer.Argument(help="A file with one score per line, a TREC run, or feature:NAME (numbered from 1).")
+    ],
+    reader: Reader,
+    measure: MeasureOption = None,
+    preset: PresetOption = None,
+    qrels: QrelsOption = False,
+    drop_uniform: DropOption = False,
+    per_query: Annotated[bool, typer.Option("--per-query", help="A row for each query.")] = False,
+    shape: ShapeOption = Shape.text,
+) -> None:
+    """Measure a ranking: means with 95% intervals, or a value for each query."""
+    import podium.evaluation
+
+    documents = _data(data, qrels, reader)
+    found = podium.evaluation.evaluate(
+        documents, _scores(scores, documents), _measures(measure, preset), drop_uniform=drop_uniform
+    )
+    _show(found.query_table() if per_query else found.table(), shape)
+
+
+@reads_data
+def compare(
+    data: Data,
+    systems: Annotated[list[str], typer.Argument(help="NAME=SCORES for each system, scores as for evaluate.")],
+    reader: Reader,
+    measure: MeasureOption = None,
+    preset: PresetOption = None,
+    qrels: QrelsOption = False,
+    drop_uniform: DropOption = False,
+    baseline: Annotated[str | None, typer.Option(help="Compare the others with this system only.")] = None,
+    margin: Annotated[float | None, typer.Option(help="Also test whether means differ by less than this.")] = None,
+    moved: Annotated[int, typer.Option(help="Show as many queries that changed most between the first two.")] = 0,
+    shape: ShapeOption = Shape.text,
+) -> None:
+    """Compare rankings query by query: t-test, randomisation test, Holm's correction, equivalence."""
+    import podium.evaluation
+
+    named: dict[str, str] = {}
+    for entry in systems:
+        name, equals, where = entry.partition("=")
+        if not (name and equals and where) or name in named:
+            raise typer.BadParameter(f"systems are given as NAME=SCORES with different names, not {entry!r}")
+        named[name] = where
+    documents = _data(data, qrels, reader)
+    found = podium.evaluation.compare(
+        documents, {name: _scores(where, documents) for name, where in named.items()},
+        _measures(measure, preset), baseline=baseline, margin=margin, drop_uniform=drop_uniform,
+    )  # fmt: skip
+    if shape is not Shape.json:
+        _show(found.means_table(), shape)
+        typer.echo()
+    _show(found.table(), shape)
+    if moved:
+        typer.echo()
+        first, second = list(named)[:2]
+        _show(found.moved(first, second, most=moved), shape)

@@ -1,0 +1,93 @@
+"""The options with which any command reads ranking data."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from podium.data import RankingData
+
+Reader = Callable[[list[str]], "RankingData"]
+Sources = Annotated[list[str], typer.Argument(help="Files to read as one; - is standard input.")]
+
+
+class Format(StrEnum):
+    """Formats of ranking data."""
+
+    letor = "letor"
+    csv = "csv"
+    tsv = "tsv"
+    parquet = "parquet"
+
+
+class Absent(StrEnum):
+    """What a feature is that a line of LETOR text does not name."""
+
+    zero = "zero"
+    missing = "missing"
+
+
+def _read(
+    sources: list[str],
+    *,
+    input_format: Annotated[
+        Format | None, typer.Option("--format", help="Format of the input; by default what the suffix says.")
+    ] = None,
+    absent: Annotated[Absent, typer.Option(help="LETOR: what a feature that a line does not name is.")] = Absent.zero,
+    first_index: Annotated[int, typer.Option(help="LETOR: what the file calls its first feature, 1 or 0.")] = 1,
+    qid: Annotated[str | None, typer.Option(help="CSV, TSV, Parquet: the column of query ids.")] = None,
+    label: Annotated[str | None, typer.Option(help="CSV, TSV, Parquet: the column of relevance labels.")] = None,
+    labels: Annotated[
+        list[str] | None, typer.Option(help="CSV, TSV, Parquet: a further label source, as NAME=COLUMN.")
+    ] = None,
+    features: Annotated[
+        str | None, typer.Option(help="CSV, TSV, Parquet: the columns of features, separated by commas.")
+    ] = None,
+    unlabelled: Annotated[float | None, typer.Option(help="A label that stands for 'not labelled'.")] = None,
+    normalize: Annotated[str | None, typer.Option(help="Scale features within queries: sum, zscore or minmax.")] = None,
+) -> RankingData:
+    """Read files with the options of the command line."""
+    from podium.data import read
+
+    named: dict[str, str] = {}
+    for entry in labels or ():
+        name, equals, column = entry.partition("=")
+        if not (name and equals and column):
+            raise typer.BadParameter(f"--labels takes NAME=COLUMN, not {entry!r}")
+        named[name] = column
+    files: list[Any] = [sys.stdin.buffer if source == "-" else source for source in sources]
+    kind: Any = input_format.value if input_format else None
+    return read(
+        files, kind, absent=absent.value, first_index=first_index, qid=qid, relevance=label, labels=named,
+        feature_names=features.split(",") if features else None, unlabelled=unlabelled, normalize=normalize,
+    )  # fmt: skip
+
+
+def reads_data(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `_read`; its argument `reader` then reads with what the user chose."""
+    options = [p for p in _parameters(_read) if p.name != "sources"]
+    own = [p for p in _parameters(command) if p.name != "reader"]
+
+    def wrapped(**values: Any) -> None:
+        chosen = {p.name: values.pop(p.name) for p in options}
+        command(reader=partial(_read, **chosen), **values)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [p.replace(kind=keyword) for p in (*own, *options)]
+    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
+    wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
+    return wrapped
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    names = {"RankingData": Any}  # imported for type checkers only
+    signature = inspect.signature(function, eval_str=True, locals=names)
+    return list(signature.parameters.values())
