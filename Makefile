@@ -36,7 +36,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m bench
 
 docs: $(VENV)/.docs
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf $(VENV) .numba_cache demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis

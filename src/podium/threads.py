@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import TypeVar
@@ -36,7 +36,7 @@ def map_threads(
     pool lives for this one call: nothing is left behind for a forked child to trip over.
     """
     n_threads = thread_count(n_threads)
-    if n_threads == 1:
+    if n_threads == 1 or (isinstance(items, Sized) and len(items) < 2):
         yield from map(function, items)
         return
     with ThreadPoolExecutor(n_threads, thread_name_prefix="podium") as pool:
