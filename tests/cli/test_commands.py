@@ -11,6 +11,8 @@ import pytest
 
 import podium
 
+pytestmark = pytest.mark.slow  # every call starts a process
+
 PODIUM = [str(Path(sys.executable).parent / "podium")]
 
 
