@@ -1,0 +1,57 @@
+"""A tree as flat arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Nodes and leaves; node 0 is the root, and a child below 0 is the leaf ~child. A stump of one leaf has no node.
+
+    Attributes:
+        feature: the feature that each node asks for.
+        threshold: x ≤ threshold goes left.
+        missing_left: where a missing value goes.
+        category: for a categorical node the number of its entry in `categories`, else −1: a value in that
+            entry goes left, every other one, a missing or unknown one too, right.
+        left, right: the children.
+        gain: by how much the split raised the score.
+        count: the documents that came to each node in training.
+        leaf_value, leaf_count: of each leaf.
+        categories: sets of values that go left.
+
+    """
+
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float32]
+    missing_left: NDArray[np.bool_]
+    category: NDArray[np.int32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    gain: NDArray[np.float64]
+    count: NDArray[np.int64]
+    leaf_value: NDArray[np.float64]
+    leaf_count: NDArray[np.int64]
+    categories: tuple[NDArray[np.float32], ...] = ()
+
+    @property
+    def n_leaves(self) -> int:
+        """The number of leaves."""
+        return len(self.leaf_value)
+
+    def leaves(self, features: NDArray[np.float32]) -> NDArray[np.int32]:
+        """The leaf that each row falls into."""
+        from podium.trees import kernels
+
+        result = np.empty(len(features), np.int32)
+        bounds = np.concatenate([[0], np.cumsum([len(c) for c in self.categories])]).astype(np.int64)
+        values = np.concatenate([np.empty(0, np.float32), *self.categories])
+        kernels.leaves_of_rows(
+            features, self.feature, self.threshold, self.missing_left, self.category, self.left, self.right,
+            values, bounds, result,
+        )  # fmt: skip
+        return result
