@@ -1,0 +1,141 @@
+"""LambdaRank's gradients for any measure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data import RankingData
+from podium.errors import DataError
+from podium.measures import AP, Measure, Ranking, as_measure
+from podium.measures.cascade import Cascade
+from podium.measures.discounted import Discounted
+from podium.measures.ranking import for_queries
+from podium.objectives.objective import BoundObjective, Objective
+
+Floats = NDArray[np.float64]
+BLOCK_CELLS = 1 << 22  # of |ΔZ| held at once for a measure without a kernel
+
+
+@dataclass(frozen=True)
+class Lambda(Objective):
+    """λ of LambdaRank and LambdaMART for a measure Z ([B] §4, §7).
+
+    For every pair i ▷ j of documents with different labels, λ_ij = σ |ΔZ_ij| / (1 + e^{σ(s_i − s_j)}) pushes i up and j
+    down, and w_ij = σ² |ΔZ_ij| ρ (1 − ρ) is the curvature of both; ΔZ is the change of the measure when the two
+    swap ranks. With weights a pair counts u_q √(d_i d_j) times. Σ λ = 0 in every query.
+
+    Args:
+        measure: any measure with swap deltas, by value or name. Its cutoff serves evaluation and stopping; λ looks
+            at the whole list ([S] §3: training on NDCG@3 starves it of pairs) unless `truncation` says otherwise.
+        truncation: the cutoff of the measure whose swaps count in λ.
+        sigma: σ, the steepness of the sigmoid.
+        normalize: scale each query's λ and w by log2(1 + Λ)/Λ, Λ the sum of its |λ_ij|, as LightGBM does.
+
+    """
+
+    measure: Measure | str = "ndcg"
+    truncation: int | None = None
+    sigma: float = 1.0
+    normalize: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "measure", as_measure(self.measure))
+        if not (self.sigma > 0 and math.isfinite(self.sigma)):
+            raise DataError(f"sigma must be positive, but is {self.sigma}")
+        self.trained_measure()._refuse_without_swaps()
+
+    def trained_measure(self) -> Measure:
+        """The measure whose swap deltas weight the pairs."""
+        assert isinstance(self.measure, Measure)
+        if self.measure.cutoff is None and self.truncation is None:
+            return self.measure
+        return self.measure.replace(cutoff=self.truncation)
+
+    def bind(self, data: RankingData) -> BoundObjective:
+        """On these documents."""
+        return _BoundLambda(self, data)
+
+
+class _BoundLambda(BoundObjective):
+    def __init__(self, objective: Lambda, data: RankingData) -> None:
+        self.objective, self.data = objective, data
+        self.measure = objective.trained_measure().fixed(data)
+        if self.measure.labels not in data.labels:
+            known = ", ".join(map(repr, data.labels)) or "none"
+            raise DataError(f"{self.measure} needs the labels {self.measure.labels!r}; the data has {known}")
+        weights = data.document_weights
+        self.roots = np.ones(len(data)) if weights is None else np.sqrt(weights.astype(np.float64))
+        self.query_weights = np.ones(data.n_queries)
+        if data.query_weights is not None:
+            self.query_weights = data.query_weights.astype(np.float64)
+
+    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
+        """λ and w; documents with equal scores stand in the canonical order."""
+        from podium.objectives import kernels
+
+        data, measure = self.data, self.measure
+        ranking = Ranking(data, scores, base=data.canonical_order)
+        labels = ranking.labels(measure.labels)
+        family, values, norms, discounts = _tables(measure, labels, data.offsets)
+        depth = len(discounts) if family == kernels.DISCOUNTED else measure.cutoff or data.n_documents
+        lambdas, curvatures = np.zeros(len(data)), np.zeros(len(data))
+        lists = (labels.astype(np.float64), values, ranking.ranked_scores, self.roots[ranking.order])
+        options = (depth, self.objective.sigma, self.objective.normalize)
+        if family == kernels.GIVEN:
+            self._by_brute_force(ranking, lists, lambdas, curvatures)
+            return lambdas, curvatures
+
+        def work(offsets: NDArray[np.int64], queries: slice) -> None:
+            kernels.lambda_gradients(
+                family, ranking.order, offsets, *lists, norms[queries], discounts, options[0],
+                self.query_weights[queries], options[1], options[2], 0, data.n_documents, np.empty((0, 0)),
+                lambdas, curvatures,
+            )  # fmt: skip
+
+        for_queries(data.offsets, work, smallest=16)
+        return lambdas, curvatures
+
+    def _by_brute_force(
+        self, ranking: Ranking, lists: tuple[Floats, Floats, Floats, Floats], lambdas: Floats, curvatures: Floats
+    ) -> None:
+        """Pairs of a measure that has no kernel: its deltas a few rows at a time."""
+        from podium.objectives import kernels
+
+        if self.objective.normalize:
+            raise DataError(f"normalize=True needs a measure with a kernel, not {self.measure}")
+        offsets = self.data.offsets
+        for q in range(self.data.n_queries):
+            bounds = offsets[q : q + 2]
+            mine = lists[0][bounds[0] : bounds[1]]
+            step = max(1, BLOCK_CELLS // max(1, len(mine)))
+            for first in range(0, len(mine), step):
+                last = min(first + step, len(mine))
+                given = np.abs(self.measure.swaps(mine, first, last))
+                kernels.lambda_gradients(
+                    kernels.GIVEN, ranking.order, bounds, *lists, np.ones(1), np.empty(0), len(mine),
+                    self.query_weights[q : q + 1], self.objective.sigma, False, first, last, given, lambdas, curvatures,
+                )  # fmt: skip
+
+
+def _tables(
+    measure: Measure, labels: NDArray[np.float32], offsets: NDArray[np.int64]
+) -> tuple[int, Floats, Floats, Floats]:
+    """The family of a measure, what its kernel takes for each document and query, and discounts."""
+    from podium.objectives import kernels
+
+    n_queries, nothing = len(offsets) - 1, np.empty(0)
+    if isinstance(measure, Discounted):
+        gains = measure.gains(labels)
+        norms = np.where(np.isfinite(found := measure.norms(gains, offsets)), found, 0.0)
+        return kernels.DISCOUNTED, gains, norms, measure.discounts(int(np.diff(offsets).max(initial=0)))
+    if isinstance(measure, AP):
+        relevant = measure.relevant(labels)
+        count = np.add.reduceat(relevant, offsets[:-1]) if n_queries else nothing
+        return kernels.PRECISION, relevant, count, nothing
+    if isinstance(measure, Cascade):
+        return kernels.CASCADE, measure.stops(labels), np.ones(n_queries), nothing
+    return kernels.GIVEN, np.zeros(len(labels)), np.ones(n_queries), nothing

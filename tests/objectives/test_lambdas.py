@@ -1,0 +1,143 @@
+"""λ: against the slow reference, finite differences, and what must hold for every measure."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import podium
+from podium import DataError, Measure, RankingData
+from podium.measures import parse, registered
+from podium.objectives import Lambda
+from podium.testing.lambdas import slow_lambdas
+
+NAMES = [name for name in sorted(registered()) if name != "tau"]
+
+
+def random_data(seed, source="relevance", highest=4, weights=False):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 9, 5)
+    n = sizes.sum()
+    labels = rng.integers(0, highest + 1, n).astype(np.float32)
+    labels[rng.random(n) < 0.1] = np.nan
+    extras = {"document_weights": rng.random(n) + 0.5, "query_weights": rng.random(5) + 0.5} if weights else {}
+    data = RankingData(rng.normal(size=(n, 3)), qid=np.repeat(np.arange(5), sizes), labels={source: labels}, **extras)
+    return data, np.round(rng.normal(size=n) * 2) / 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("cutoff", [None, 2, 5])
+def test_equals_the_slow_reference(name, cutoff):
+    if name == "accuracy" and cutoff:
+        return
+    measure = parse(name).replace(cutoff=cutoff)
+    for seed in range(8):
+        data, scores = random_data(seed, measure.labels, 1 if name == "cndcg" else 4, weights=seed % 2 == 1)
+        objective = Lambda(measure, truncation=cutoff, sigma=1.5)
+        found = objective.bind(data).gradients(scores)
+        expected = slow_lambdas(data, scores, measure, 1.5)
+        assert np.allclose(found[0], expected[0], rtol=1e-10, atol=1e-12)
+        assert np.allclose(found[1], expected[1], rtol=1e-10, atol=1e-12)
+        for q in range(data.n_queries):
+            assert abs(found[0][data.rows(q)].sum()) < 1e-12
+
+
+def test_the_cutoff_serves_evaluation_and_truncation_the_gradient():
+    data, scores = random_data(1)
+    whole = Lambda("ndcg").bind(data).gradients(scores)[0]
+    assert np.array_equal(Lambda("ndcg@2").bind(data).gradients(scores)[0], whole)
+    assert not np.array_equal(Lambda("ndcg", truncation=2).bind(data).gradients(scores)[0], whole)
+
+
+@pytest.mark.parametrize("name", ["ndcg", "ap", "err"])
+def test_gradients_are_finite_differences_at_fixed_ranks(name):
+    rng = np.random.default_rng(0)
+    data, _ = random_data(3)
+    scores = rng.permutation(len(data)).astype(float)  # far apart: a small step changes no rank
+    bound = Lambda(name).bind(data)
+    lambdas, curvatures = bound.gradients(scores)
+    step = 1e-5
+    for row in range(len(data)):
+        moved = np.zeros(len(data))
+        moved[row] = step
+        up, down = (slow_lambdas(data, scores + s * moved, parse(name))[2] for s in (1, -1))
+        assert -(up - down) / (2 * step) == pytest.approx(lambdas[row], abs=1e-7)  # λ = −∂C/∂s
+        change = (bound.gradients(scores + moved)[0] - bound.gradients(scores - moved)[0]) / (2 * step)
+        assert -change[row] == pytest.approx(curvatures[row], abs=1e-7)  # w = −∂λ/∂s
+
+
+def test_cross_derivatives_are_symmetric():
+    data, _ = random_data(4)
+    scores = np.random.default_rng(1).permutation(len(data)).astype(float)
+    bound = Lambda("ndcg").bind(data)
+    jacobian = np.empty((len(data), len(data)))
+    for row in range(len(data)):
+        moved = np.zeros(len(data))
+        moved[row] = 1e-5
+        jacobian[row] = (bound.gradients(scores + moved)[0] - bound.gradients(scores - moved)[0]) / 2e-5
+    assert np.allclose(jacobian, jacobian.T, atol=1e-8)
+
+
+@given(st.integers(0, 10_000), st.sampled_from(["ndcg", "err", "ap"]))
+def test_row_order_does_not_matter(seed, name):
+    data, scores = random_data(seed % 50, weights=True)
+    shuffle = np.random.default_rng(seed).permutation(len(data))
+    other = RankingData(
+        data.features[shuffle], data.relevance[shuffle], qid=data.qid[shuffle],
+        document_weights=data.document_weights[shuffle],
+        query_weights=dict(zip(data.query_ids.tolist(), data.query_weights.tolist(), strict=True)),
+    )  # fmt: skip
+    a = Lambda(name, normalize=True).bind(data).gradients(scores)
+    b = Lambda(name, normalize=True).bind(other).gradients(scores[shuffle])
+    assert np.array_equal(a[0][shuffle], b[0])
+    assert np.array_equal(a[1][shuffle], b[1])
+
+
+def test_scores_far_apart_are_safe():
+    data = RankingData([[1], [2], [3]], [0, 1, 2], qid=[1, 1, 1])
+    for scores in ([1e4, 0, -1e4], [-1e4, 0, 1e4], [1e300, 0, -1e300]):
+        lambdas, curvatures = Lambda().bind(data).gradients(np.array(scores, float))
+        assert np.isfinite(lambdas).all()
+        assert np.isfinite(curvatures).all()
+        assert abs(lambdas.sum()) < 1e-12
+
+
+def test_normalisation_scales_whole_queries():
+    data, scores = random_data(7)
+    plain, scaled = (Lambda(normalize=flag).bind(data).gradients(scores) for flag in (False, True))
+    for q in range(data.n_queries):
+        rows = data.rows(q)
+        used = np.abs(plain[0][rows]) > 1e-9
+        ratios = scaled[0][rows][used] / plain[0][rows][used]
+        assert np.allclose(ratios, ratios[0] if len(ratios) else 1)
+
+
+def test_a_measure_of_ones_own_gives_lambdas():
+    class Top(Measure):
+        def value(self, labels):
+            return float(labels[0])
+
+    data, scores = random_data(2)
+    found = Lambda(Top()).bind(data).gradients(scores)
+    expected = slow_lambdas(data, scores, Top())
+    assert np.allclose(found[0], expected[0], atol=1e-12)
+    with pytest.raises(DataError, match="normalize=True needs"):
+        Lambda(Top(), normalize=True).bind(data).gradients(scores)
+
+
+def test_what_makes_no_sense():
+    data = podium.artificial(3, features=2)
+    with pytest.raises(DataError, match="tau has no swap deltas"):
+        Lambda("tau")
+    with pytest.raises(DataError, match="sigma must be positive"):
+        Lambda(sigma=0)
+    with pytest.raises(DataError, match="needs the labels 'clicks'"):
+        Lambda("cndcg").bind(data)
+
+
+def test_20000_documents_in_one_query():
+    rng = np.random.default_rng(0)
+    data = RankingData(rng.normal(size=(20_000, 1)), rng.integers(0, 5, 20_000), qid=np.zeros(20_000, int))
+    lambdas, _ = Lambda(truncation=30).bind(data).gradients(rng.normal(size=20_000))
+    assert abs(lambdas.sum()) < 1e-9
+    assert (lambdas != 0).any()
