@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from podium.errors import MissingExtraError as MissingExtraError
     from podium.errors import PodiumError as PodiumError
     from podium.errors import PodiumWarning as PodiumWarning
+    from podium.estimators import LambdaMART as LambdaMART
     from podium.estimators import QueryKFold as QueryKFold
     from podium.estimators import QueryNormalizer as QueryNormalizer
     from podium.evaluation import Comparison as Comparison
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from podium.measures import PairwiseAccuracy as PairwiseAccuracy
     from podium.measures import Precision as Precision
     from podium.measures import Recall as Recall
+    from podium.models import Ensemble as Ensemble
+    from podium.models import load as load
 
 
 # The map: every public name and the module that it comes from.
@@ -82,6 +85,10 @@ _HOMES = {
     "write_run": "podium.evaluation",
     "read_qrels": "podium.evaluation",  # … and judgements
     "write_qrels": "podium.evaluation",
+    # models
+    "LambdaMART": "podium.estimators",  # boosted trees on LambdaRank's gradients
+    "Ensemble": "podium.models",  # the trees themselves
+    "load": "podium.models",  # a model from its file
     # scikit-learn
     "QueryKFold": "podium.estimators",  # cross-validation by query
     "QueryNormalizer": "podium.estimators",  # per-query normalisation

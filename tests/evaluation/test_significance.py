@@ -14,11 +14,11 @@ from podium.evaluation.significance import (
     bootstrap_interval,
     equivalence,
     holm,
-    mean,
     paired_t,
     randomisation,
     t_interval,
 )  # fmt: skip
+from podium.measures.means import mean
 
 RNG = np.random.default_rng(0)
 VALUES = RNG.beta(2, 3, 300)

@@ -118,6 +118,30 @@ def take_apart(native: Any, given: dict[str, Any], feature_names: Sequence[str] 
     return Parts(matrix, features, roles, losses.words())
 
 
+def features_by_name(native: Any, names: Sequence[str] | None) -> NDArray[np.float32]:
+    """The features of a frame in the order of the names; other columns must have a role by their name."""
+    import narwhals.stable.v2 as nw
+
+    frame = nw.from_native(native)
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    if names is None:
+        names = [name for name in frame.columns if not _has_role(name)]
+    extra = [name for name in frame.columns if name not in names and not _has_role(name)]
+    _require(frame.columns, set(names), "the model's features")
+    if extra:
+        raise DataError(f"the data has the column {extra[0]!r}, which the model does not know ({len(extra)} in all)")
+    matrix = np.empty((len(frame), len(names)), np.float32)
+    for k, name in enumerate(names):
+        with np.errstate(over="ignore"):
+            matrix[:, k] = _column(frame[name])
+    return matrix
+
+
+def _has_role(name: str) -> bool:
+    return name.startswith(LABEL_PREFIX) or any(name in defaults for defaults in ROLES.values())
+
+
 def _column(series: Any) -> NDArray[Any]:
     """A column as an array, with NaN where a number is null."""
     if series.dtype.is_numeric() and series.null_count():

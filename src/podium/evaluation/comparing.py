@@ -16,13 +16,13 @@ from podium.evaluation.evaluating import Evaluation, Measures, as_measures, eval
 from podium.evaluation.significance import (
     equivalence,
     holm,
-    mean,
     paired_t,
     randomisation,
     t_interval,
 )
 from podium.evaluation.tables import Table
 from podium.evaluation.trec import Qrels
+from podium.measures.means import mean
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from podium.data import RankingData
 from podium.errors import DataError, PodiumWarning
-from podium.evaluation.significance import bootstrap_interval, mean, t_interval
+from podium.evaluation.significance import bootstrap_interval, t_interval
 from podium.evaluation.tables import Table
 from podium.evaluation.trec import Qrels, Run, matched, pooled
 from podium.measures import Measure, Ranking, as_measure
+from podium.measures.means import mean
 
 TIE_WARNING = 0.001  # how much of a mean ties may decide before it is said: 0.1 points
 

@@ -11,15 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import DataError
+from podium.measures.means import mean
 from podium.threads import map_threads, ranges
 
 Floats = NDArray[np.float64]
 FIXED_POINT = 2.0**40  # per-query differences as integers; 2^22 queries of differences up to 1 fit
-
-
-def mean(values: Floats) -> float:
-    """The mean, exactly rounded: the order of the values does not matter. NaN for none."""
-    return math.fsum(values) / len(values) if len(values) else math.nan
 
 
 def t_interval(values: Floats, confidence: float = 0.95) -> tuple[float, float]:

@@ -230,48 +230,9 @@ def best_split(
 
 
 @kernel
-def sum_rows(rows: NDArray[np.int32], fixed: Ints, other: Ints) -> tuple[Int, Int]:
-    """Sums of two columns of integers over some rows."""
-    a, b = np.int64(0), np.int64(0)
+def sum_rows(rows: NDArray[np.int32], fixed: Ints) -> Int:
+    """The sum of a column of integers over some rows."""
+    total = np.int64(0)
     for row in rows:
-        a += fixed[row]
-        b += other[row]
-    return a, b
-
-
-@kernel
-def add_to_rows(rows: NDArray[np.int32], value: float, scores: Floats) -> None:
-    """Add a leaf's value to the scores of its rows."""
-    for row in rows:
-        scores[row] += value
-
-
-@kernel
-def leaves_of_rows(
-    features: NDArray[np.float32],
-    feature: NDArray[np.int32],
-    threshold: NDArray[np.float32],
-    missing_left: NDArray[np.bool_],
-    category: NDArray[np.int32],
-    left: NDArray[np.int32],
-    right: NDArray[np.int32],
-    category_values: NDArray[np.float32],
-    category_bounds: Ints,
-    leaves: NDArray[np.int32],
-) -> None:
-    """The leaf that each row of floats falls into; children below 0 are leaves, ~child."""
-    for row in range(features.shape[0]):
-        node = np.int64(0) if len(feature) else np.int64(-1)
-        while node >= 0:
-            x = features[row, feature[node]]
-            entry = category[node]
-            if entry >= 0:
-                goes_left = False
-                for k in range(category_bounds[entry], category_bounds[entry + 1]):
-                    goes_left = goes_left or category_values[k] == x
-            elif np.isnan(x):
-                goes_left = missing_left[node]
-            else:
-                goes_left = x <= threshold[node]
-            node = np.int64(left[node] if goes_left else right[node])
-        leaves[row] = ~node
+        total += fixed[row]
+    return total

@@ -42,16 +42,3 @@ class Tree:
     def n_leaves(self) -> int:
         """The number of leaves."""
         return len(self.leaf_value)
-
-    def leaves(self, features: NDArray[np.float32]) -> NDArray[np.int32]:
-        """The leaf that each row falls into."""
-        from podium.trees import kernels
-
-        result = np.empty(len(features), np.int32)
-        bounds = np.concatenate([[0], np.cumsum([len(c) for c in self.categories])]).astype(np.int64)
-        values = np.concatenate([np.empty(0, np.float32), *self.categories])
-        kernels.leaves_of_rows(
-            features, self.feature, self.threshold, self.missing_left, self.category, self.left, self.right,
-            values, bounds, result,
-        )  # fmt: skip
-        return result

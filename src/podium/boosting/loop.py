@@ -1,0 +1,210 @@
+"""Gradient boosting: an objective, a step, a sampler and observers, one tree after the other."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.boosting.sampling import BoundSampling, Sampling
+from podium.boosting.steps import Newton, Step
+from podium.data import RankingData
+from podium.errors import DataError, PodiumWarning
+from podium.measures import Graded, Measure, Ranking, as_selection
+from podium.measures.means import mean
+from podium.models import Ensemble
+from podium.objectives import Lambda, Objective
+from podium.progress import progress
+from podium.trees import Grower, GrowthParameters, Tree, bin_features, find_bins
+from podium.trees.growing import quantised
+
+Floats = NDArray[np.float64]
+log = logging.getLogger("podium")
+
+
+@dataclass(frozen=True)
+class Round:
+    """What observers see after each tree.
+
+    Attributes:
+        iteration: from 0.
+        tree: with its final leaf values.
+        scores: of the training documents, with this tree.
+        lambdas, curvatures: that the tree was grown on.
+        means: of each measure on each evaluation set, by `set/measure`.
+
+    """
+
+    iteration: int
+    tree: Tree
+    scores: Floats
+    lambdas: Floats
+    curvatures: Floats
+    means: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Boosted:
+    """The result: the model, what was measured after each tree, and the best of them."""
+
+    ensemble: Ensemble
+    history: dict[str, list[float]]
+    best_iteration: int | None
+
+
+@dataclass(frozen=True)
+class Boosting:
+    """The settings of a training run.
+
+    Args:
+        objective: gives λ and w.
+        step: gives leaf values.
+        growth: how each tree is grown.
+        sampling: what each tree sees.
+        n_trees: at most so many.
+        learning_rate: leaf values are multiplied by it.
+        max_bins: of each feature.
+        categorical: numbers of the categorical features.
+        selection: the measure, or graded measures, that picks the number of trees where there is validation data.
+        patience: stop after so many trees without a better one; None grows all.
+        n_threads: all cores by default; the model is the same for any number.
+
+    """
+
+    objective: Objective = field(default_factory=Lambda)
+    step: Step = field(default_factory=Newton)
+    growth: GrowthParameters = field(default_factory=GrowthParameters)
+    sampling: Sampling = field(default_factory=Sampling)
+    n_trees: int = 100
+    learning_rate: float = 0.1
+    max_bins: int = 255
+    categorical: tuple[int, ...] = ()
+    selection: Measure | Graded | str = "ndcg@10"
+    patience: int | None = None
+    n_threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_trees < 1:
+            raise DataError(f"n_trees must be at least 1, but is {self.n_trees}")
+        if not (self.learning_rate > 0 and math.isfinite(self.learning_rate)):
+            raise DataError(f"learning_rate must be positive, but is {self.learning_rate}")
+        if self.patience is not None and self.patience < 1:
+            raise DataError(f"patience must be at least 1 or None, but is {self.patience}")
+
+    def fit(
+        self,
+        train: RankingData,
+        valid: Mapping[str, RankingData] | None = None,
+        observers: Sequence[Callable[[Round], None]] = (),
+    ) -> Boosted:
+        """Train. The first validation set decides when to stop and which tree is the last."""
+        if train.n_documents == 0:
+            raise DataError("there are no documents to train on")
+        run = _Run(self, train, dict(valid or {}))
+        try:
+            with progress("growing trees", self.n_trees) as advance:
+                while not run.is_done():
+                    found = run.add_tree()
+                    for observer in observers:
+                        observer(found)
+                    advance(1)
+        except KeyboardInterrupt:
+            if not run.trees:
+                raise
+            warnings.warn(f"interrupted: the {len(run.trees)} trees so far are kept", PodiumWarning, stacklevel=2)
+        return run.result()
+
+
+class _Run:
+    """A training run in progress."""
+
+    def __init__(self, settings: Boosting, train: RankingData, valid: dict[str, RankingData]) -> None:
+        self.settings, self.train, self.valid = settings, train, valid
+        self.selection = as_selection(settings.selection)
+        for name, data in valid.items():
+            if data.n_features != train.n_features:
+                raise DataError(
+                    f"the evaluation set {name!r} has {data.n_features} features, the training data {train.n_features}"
+                )
+        bins = find_bins(train.features, settings.max_bins, settings.categorical, settings.n_threads)
+        binned = bin_features(train.features, bins, n_threads=settings.n_threads)
+        self.bins = bins
+        self.grower = Grower(binned, settings.growth, settings.n_threads)
+        self.objective = settings.objective.bind(train)
+        self.sampling = BoundSampling(settings.sampling, train)
+        self.measures = [m.fixed(train) for m in self.selection.measures]
+        self.scores = np.zeros(train.n_documents)
+        self.valid_scores = {name: np.zeros(data.n_documents) for name, data in valid.items()}
+        self.trees: list[Tree] = []
+        self.history: dict[str, list[float]] = {}
+        self.best: int | None = None
+        self.exhausted = False
+
+    def is_done(self) -> bool:
+        """Whether there are enough trees, or no better one for too long, or nothing left to learn."""
+        patience, n = self.settings.patience, len(self.trees)
+        waited = patience is not None and self.best is not None and n - 1 - self.best >= patience
+        return n >= self.settings.n_trees or waited or self.exhausted
+
+    def add_tree(self) -> Round:
+        """Grow one tree, add it to all scores, and measure."""
+        iteration, started = len(self.trees), time.perf_counter()
+        lambdas, curvatures = self.objective.gradients(self.scores, iteration)
+        rows = self.sampling.rows(iteration)
+        grown = self.grower.grow(quantised(lambdas, curvatures), rows, self.sampling.features(iteration))
+        values = self.settings.step.leaf_values(grown, lambdas, curvatures)
+        tree = grown.with_values(self.settings.learning_rate * values)
+        if rows is None:
+            for leaf, mine in enumerate(grown.leaf_rows):
+                self.scores[mine] += tree.leaf_value[leaf]
+        else:
+            self._add(tree, self.train, self.scores)
+        self.trees.append(tree)
+        self.exhausted = tree.n_leaves == 1 and self.settings.sampling == Sampling(seed=self.settings.sampling.seed)
+        means: dict[str, float] = {}
+        for name, data in self.valid.items():
+            self._add(tree, data, self.valid_scores[name])
+            means |= self._measured(name, data, self.valid_scores[name])
+        for key, value in means.items():
+            self.history.setdefault(key, []).append(value)
+        if self.valid:
+            first = next(iter(self.valid))
+            table = np.column_stack([self.history[f"{first}/{m}"] for m in self.selection.measures])
+            self.best = self.selection.pick(table)
+        log.info(
+            "tree %d: %d leaves, %.3f s%s", iteration, tree.n_leaves, time.perf_counter() - started,
+            "".join(f", {key} {value:.4f}" for key, value in means.items()),
+        )  # fmt: skip
+        return Round(iteration, tree, self.scores, lambdas, curvatures, means)
+
+    def _add(self, tree: Tree, data: RankingData, scores: Floats) -> None:
+        ensemble = Ensemble.of_trees([tree], data.n_features)
+        ensemble._add(data.features, 0, 1, scores, self.settings.n_threads)
+
+    def _measured(self, name: str, data: RankingData, scores: Floats) -> dict[str, float]:
+        """Means over queries; ties stand in the canonical order."""
+        ranking = Ranking(data, scores, base=data.canonical_order)
+        found = {}
+        for shown, measure in zip(self.selection.measures, self.measures, strict=True):
+            values = measure.values(ranking)
+            found[f"{name}/{shown}"] = mean(values[~np.isnan(values)])
+        return found
+
+    def result(self) -> Boosted:
+        """The model, cut after the best tree where there was validation data."""
+        last = len(self.trees) if self.best is None else self.best + 1
+        info: dict[str, Any] = {"measures": [str(m) for m in self.measures], "history": self.history}
+        if self.best is not None:
+            info["best_iteration"] = self.best
+        ensemble = Ensemble.of_trees(
+            self.trees[:last], self.train.n_features,
+            feature_names=self.train.feature_names, cuts=self.bins.cuts, info=info,
+        )  # fmt: skip
+        return Boosted(ensemble, self.history, self.best)

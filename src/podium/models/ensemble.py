@@ -1,0 +1,261 @@
+"""An ensemble of trees on flat arrays."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data.columns import Features, is_sparse
+from podium.errors import DataError
+from podium.threads import map_threads, ranges
+from podium.trees import Tree
+
+ROWS_AT_ONCE = 4096  # of sparse features made dense
+
+# The arrays of an ensemble, with their types: one entry for each node, leaf, tree or category.
+ARRAYS = {
+    "node_offsets": np.int64, "leaf_offsets": np.int64, "feature": np.int32, "threshold": np.float32,
+    "missing_left": np.bool_, "category": np.int32, "left": np.int32, "right": np.int32, "gain": np.float64,
+    "count": np.int64, "category_offsets": np.int64, "category_values": np.float32, "leaf_value": np.float64,
+    "leaf_count": np.int64,
+}  # fmt: skip
+_OF_NODES = ("feature", "threshold", "missing_left", "category", "left", "right")
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Trees one after the other; a score is the sum of a leaf of each, in their order.
+
+    Attributes:
+        n_features: the number of features.
+        arrays: all trees, flat: tree t has the nodes from `node_offsets[t]` and the leaves from `leaf_offsets[t]` on,
+            its children counted from its own first node, a leaf k as ~k. See `podium.trees.Tree`.
+        feature_names: names of the features, or None.
+        cuts: the borders between the bins of each feature in training.
+        info: parameters, history and the like, as JSON has it.
+
+    """
+
+    n_features: int
+    arrays: dict[str, NDArray[Any]]
+    feature_names: tuple[str, ...] | None = None
+    cuts: tuple[NDArray[np.float32], ...] = ()
+    info: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of_trees(cls, trees: Sequence[Tree], n_features: int, **others: Any) -> Ensemble:
+        """Flat arrays from trees."""
+        joined: dict[str, NDArray[Any]] = {}
+        for name in (
+            "feature",
+            "threshold",
+            "missing_left",
+            "left",
+            "right",
+            "gain",
+            "count",
+            "leaf_value",
+            "leaf_count",
+        ):
+            joined[name] = np.concatenate([np.empty(0, ARRAYS[name]), *(getattr(tree, name) for tree in trees)])
+        sets = [values for tree in trees for values in tree.categories]
+        before = np.cumsum([0, *(len(tree.categories) for tree in trees)])
+        joined["category"] = np.concatenate(
+            [
+                np.empty(0, np.int32),
+                *(np.where(t.category >= 0, t.category + first, -1) for t, first in zip(trees, before, strict=False)),
+            ]
+        )
+        joined["category_values"] = np.concatenate([np.empty(0, np.float32), *sets])
+        joined["category_offsets"] = np.cumsum([0, *map(len, sets)])
+        joined["node_offsets"] = np.cumsum([0, *(len(tree.feature) for tree in trees)])
+        joined["leaf_offsets"] = np.cumsum([0, *(tree.n_leaves for tree in trees)])
+        arrays: dict[str, NDArray[Any]] = {
+            name: np.ascontiguousarray(joined[name], dtype) for name, dtype in ARRAYS.items()
+        }
+        return cls(n_features, arrays, **others)
+
+    @property
+    def n_trees(self) -> int:
+        """The number of trees."""
+        return len(self.arrays["node_offsets"]) - 1
+
+    def __len__(self) -> int:
+        return self.n_trees
+
+    def __repr__(self) -> str:
+        leaves = len(self.arrays["leaf_value"])
+        return f"Ensemble({self.n_trees} trees with {leaves} leaves on {self.n_features} features)"
+
+    def score(
+        self,
+        features: Features,
+        offsets: NDArray[np.int64] | None = None,
+        *,
+        n_trees: int | None = None,
+        n_threads: int | None = None,
+    ) -> NDArray[np.float64]:
+        """The score of each row, by the first `n_trees` trees or all; `offsets` of queries are not needed."""
+        last = self._checked_count(n_trees)
+        scores = np.zeros(self._checked_rows(features))
+        self._add(features, 0, last, scores, n_threads)
+        return scores
+
+    def staged_scores(self, features: Features, n_threads: int | None = None) -> Iterator[NDArray[np.float64]]:
+        """The scores after the first tree, the second, …"""
+        scores = np.zeros(self._checked_rows(features))
+        for tree in range(self.n_trees):
+            self._add(features, tree, tree + 1, scores, n_threads)
+            yield scores.copy()
+
+    def _add(
+        self, features: Features, first: int, last: int, scores: NDArray[np.float64], n_threads: int | None
+    ) -> None:
+        from podium.models import kernels
+
+        names = ("node_offsets", "leaf_offsets", *_OF_NODES, "category_offsets", "category_values", "leaf_value")
+        arrays: Any = [self.arrays[name] for name in names]
+        add: Any = kernels.add_scores
+
+        def work(bounds: tuple[int, int]) -> None:
+            rows = slice(*bounds)
+            add(_dense(features, rows), first, last, *arrays, scores[rows])
+
+        for _ in map_threads(work, _pieces(features, n_threads), n_threads):
+            pass
+
+    def leaves(self, features: Features, n_threads: int | None = None) -> NDArray[np.int32]:
+        """The leaf of each tree (column) that each row falls into."""
+        from podium.models import kernels
+
+        found = np.empty((self._checked_rows(features), self.n_trees), np.int32)
+        find: Any = kernels.find_leaves
+        arrays: Any = [self.arrays[n] for n in ("node_offsets", *_OF_NODES, "category_offsets", "category_values")]
+
+        def work(bounds: tuple[int, int]) -> None:
+            rows = slice(*bounds)
+            find(_dense(features, rows), *arrays, found[rows])
+
+        for _ in map_threads(work, _pieces(features, n_threads), n_threads):
+            pass
+        return found
+
+    def truncate(self, n_trees: int) -> Ensemble:
+        """The first trees alone: less accurate, faster."""
+        last = self._checked_count(n_trees)
+        return Ensemble.of_trees(
+            [self.tree(k) for k in range(last)], self.n_features,
+            feature_names=self.feature_names, cuts=self.cuts, info=self.info,
+        )  # fmt: skip
+
+    def tree(self, number: int) -> Tree:
+        """One of the trees."""
+        a = self.arrays
+        nodes = slice(a["node_offsets"][number], a["node_offsets"][number + 1])
+        leaves = slice(a["leaf_offsets"][number], a["leaf_offsets"][number + 1])
+        entries = [k for k in a["category"][nodes] if k >= 0]
+        renumbered = np.where(a["category"][nodes] >= 0, a["category"][nodes] - min(entries, default=0), -1)
+        sets = tuple(
+            a["category_values"][a["category_offsets"][k] : a["category_offsets"][k + 1]] for k in sorted(entries)
+        )
+        return Tree(
+            a["feature"][nodes], a["threshold"][nodes], a["missing_left"][nodes], renumbered.astype(np.int32),
+            a["left"][nodes], a["right"][nodes], a["gain"][nodes], a["count"][nodes], a["leaf_value"][leaves],
+            a["leaf_count"][leaves], sets,
+        )  # fmt: skip
+
+    def importance(self, kind: Literal["gain", "count"] = "gain") -> NDArray[np.float64]:
+        """For each feature the sum of the gains of its splits, or their number."""
+        if kind not in ("gain", "count"):
+            raise DataError(f"importance is by 'gain' or 'count', not {kind!r}")
+        weights = self.arrays["gain"] if kind == "gain" else None
+        return np.bincount(self.arrays["feature"], weights, self.n_features).astype(np.float64)
+
+    def digest(self) -> str:
+        """A hash of all that decides scores: two models with the same digest score alike, to the bit."""
+        found = hashlib.sha256(str(self.n_features).encode())
+        for name in ("node_offsets", "leaf_offsets", *_OF_NODES, "category_offsets", "category_values", "leaf_value"):
+            found.update(name.encode() + self.arrays[name].tobytes())
+        return found.hexdigest()
+
+    def dump(self, kind: Literal["text", "json"] = "text") -> str:
+        """All trees, for people or for programs."""
+        if kind == "json":
+            trees = [self._node(k, 0 if len(self.tree(k).feature) else -1) for k in range(self.n_trees)]
+            return json.dumps({"n_features": self.n_features, "trees": trees}, indent=1)
+        if kind != "text":
+            raise DataError(f"an ensemble is dumped as 'text' or 'json', not {kind!r}")
+        lines: list[str] = []
+        for k in range(self.n_trees):
+            lines.append(f"tree {k}")
+            self._lines(self._node(k, 0 if len(self.tree(k).feature) else -1), 1, lines)
+        return "\n".join(lines)
+
+    def _name(self, feature: int) -> str:
+        return self.feature_names[feature] if self.feature_names is not None else f"feature {feature}"
+
+    def _node(self, number: int, place: int) -> dict[str, Any]:
+        t = self.tree(number)
+        if place < 0:
+            return {"value": float(t.leaf_value[~place]), "count": int(t.leaf_count[~place])}
+        found: dict[str, Any] = {"feature": self._name(int(t.feature[place]))}
+        if t.category[place] >= 0:
+            found["in"] = t.categories[t.category[place]].tolist()
+        else:
+            limit = float(t.threshold[place])
+            found |= {
+                "at_most": limit if np.isfinite(limit) else str(limit),
+                "missing_left": bool(t.missing_left[place]),
+            }
+        return found | {
+            "gain": float(t.gain[place]), "count": int(t.count[place]),
+            "left": self._node(number, int(t.left[place])), "right": self._node(number, int(t.right[place])),
+        }  # fmt: skip
+
+    def _lines(self, node: dict[str, Any], depth: int, lines: list[str]) -> None:
+        indent = "  " * depth
+        if "value" in node:
+            lines.append(f"{indent}{node['value']:.6g}  ({node['count']} documents)")
+            return
+        if "in" in node:
+            test = f"in {node['in']}"
+        else:
+            test = f"<= {node['at_most']:.6g}" if isinstance(node["at_most"], float) else "is not missing"
+            test += " or missing" if node["missing_left"] else ""
+        lines.append(f"{indent}{node['feature']} {test}  ({node['count']} documents, gain {node['gain']:.4g})")
+        self._lines(node["left"], depth + 1, lines)
+        self._lines(node["right"], depth + 1, lines)
+
+    def with_info(self, **info: Any) -> Ensemble:
+        """The same trees with other information."""
+        return replace(self, info=self.info | info)
+
+    def _checked_rows(self, features: Features) -> int:
+        if features.ndim != 2 or features.shape[1] != self.n_features:
+            raise DataError(f"the model has {self.n_features} features, but the data has shape {features.shape}")
+        return int(features.shape[0])
+
+    def _checked_count(self, n_trees: int | None) -> int:
+        if n_trees is None:
+            return self.n_trees
+        if not 0 <= n_trees <= self.n_trees:
+            raise DataError(f"n_trees must be between 0 and {self.n_trees}, but is {n_trees}")
+        return n_trees
+
+
+def _pieces(features: Features, n_threads: int | None) -> list[tuple[int, int]]:
+    n = features.shape[0]
+    if is_sparse(features):
+        return [(k, min(k + ROWS_AT_ONCE, n)) for k in range(0, n, ROWS_AT_ONCE)]
+    return ranges(n, n_threads, smallest=256)
+
+
+def _dense(features: Features, rows: slice) -> NDArray[np.float32]:
+    piece = features[rows]
+    return np.ascontiguousarray(piece.toarray() if is_sparse(piece) else piece, np.float32)
