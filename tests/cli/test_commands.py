@@ -31,9 +31,9 @@ def sample(tmp_path_factory):
 def test_generate_makes_what_the_library_makes(sample, tmp_path):
     expected = podium.artificial(20, documents=(5, 9), features=4)
     assert np.array_equal(podium.read(sample).features, expected.features)
-    web = run("generate", tmp_path / "w.parquet", "--web", "--queries", 2, "--documents", 30, "--features", 9)
+    web = run("generate", tmp_path / "w.parquet", "--web", "--queries", 2, "--documents", 30)
     assert web.returncode == 0, web.stderr
-    assert podium.read(tmp_path / "w.parquet").n_documents == 60
+    assert podium.read(tmp_path / "w.parquet").features.shape == (60, 136)
     clicks = run("generate", tmp_path / "c.parquet", "--queries", 2, "--clicks", "--part", "test")
     assert clicks.returncode == 0, clicks.stderr
     assert set(podium.read(tmp_path / "c.parquet").labels) == {"relevance", "clicks", "similar_clicks"}
@@ -161,6 +161,8 @@ def test_compare_in_every_shape(shape, sample, scored):
     done = run("compare", sample, f"a={scored / 'a.txt'}", "b=feature:2", "--margin", 0.1, "--moved", 2, "--as", shape)
     assert done.returncode == 0, done.stderr
     assert "equivalent" in done.stdout
+    if shape == "json":
+        assert set(json.loads(done.stdout)) == {"means", "pairs", "moved"}
     assert "\x1b" not in done.stdout
 
 
@@ -169,8 +171,9 @@ def test_evaluation_errors_name_what_is_wrong(sample, scored, tmp_path):
     cases = {
         ("evaluate", sample, tmp_path / "bad.txt"): "line 2: expected a score (or a TREC run), but found 'x'",
         ("evaluate", sample, tmp_path / "none.txt"): "cannot be opened",
-        ("evaluate", sample, "feature:9"): "no feature 8",
-        ("evaluate", sample, "feature:x"): "numbered from 1",
+        ("evaluate", sample, "feature:9"): "they are numbered 1 to 4",
+        ("evaluate", sample, "feature:x"): "numbered 1 to 4",
+        ("evaluate", scored / "qrels", "feature:1", "--qrels"): "have no features",
         ("evaluate", sample, "feature:1", "-m", "nope"): "there is no measure 'nope'",
         ("compare", sample, "a=feature:1"): "at least two systems",
     }
@@ -180,3 +183,7 @@ def test_evaluation_errors_name_what_is_wrong(sample, scored, tmp_path):
         assert failed.stderr.startswith("podium: error: ")
         assert words in failed.stderr
     assert run("compare", sample, "a").returncode == 2
+    assert "Traceback" in run("evaluate", sample, "feature:9", "--debug").stderr
+    (tmp_path / "z.txt").write_text("1 qid:1 0:5 1:1\n0 qid:1 0:1 1:9\n")
+    zero = run("evaluate", tmp_path / "z.txt", "feature:1", "--first-index", 0, "-m", "rr", "--as", "json")
+    assert json.loads(zero.stdout)[0]["mean"] == 0.5

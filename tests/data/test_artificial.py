@@ -197,7 +197,11 @@ def test_clicks_of_artificial_data_know_more_than_the_label():
     assert np.corrcoef(score[label_two], data.labels["clicks"][label_two])[0, 1] > 0.1
 
 
-@pytest.mark.parametrize("wrong", [{"users": 0}, {"depth": 0}, {"noise": 2}, {"label": "relevance"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"users": 0}, {"depth": 0}, {"noise": 2}, {"label": "relevance"}, {"similar_queries": -1}, {"position_bias": -2},
+     {"disorder": float("nan")}, {"attraction": [2.0]}],
+)  # fmt: skip
 def test_click_parameters_that_make_no_sense(wrong):
     with pytest.raises(DataError):
         podium.simulate_clicks(podium.artificial(2, features=2), **wrong)

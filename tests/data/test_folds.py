@@ -85,6 +85,17 @@ def test_what_is_no_folder_of_folds_is_refused(tmp_path):
         podium.folds(tmp_path)
 
 
+def test_other_files_do_not_matter_but_two_for_one_role_do(tmp_path):
+    put(tmp_path / "train.txt", 1)
+    (tmp_path / "README.txt").write_text("hello")
+    (tmp_path / "README.dat").write_text("hello")
+    assert len(podium.folds(tmp_path)) == 1
+    put(tmp_path / "vali.txt", 2)
+    put(tmp_path / "valid.txt", 3)
+    with pytest.raises(FileFormatError, match="keep one of them"):
+        podium.folds(tmp_path)
+
+
 def test_real_folds(real_data):
     sizes = {
         "mq2008": [fold.test.n_queries for fold in podium.folds(real_data / "mq2008")],

@@ -1,11 +1,14 @@
 """Data frames of every kind."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
+import podium
 from podium import DataError, RankingData
 
 COLUMNS = {
@@ -61,7 +64,7 @@ def test_a_frame_with_group_sizes():
         ({"qid": "nope"}, "qid: there is no column 'nope'; the columns are 'f1'"),
         ({"feature_names": ["f1", "nope"]}, "feature_names: there is no column 'nope'"),
         ({"labels": {"a": "nope"}}, r"labels\['a'\]: there is no column 'nope'"),
-        ({"document_ids": "f2", "feature_names": None}, "column 'document_id' holds String"),
+        ({"feature_names": ["f1", "document_id"]}, "column 'document_id' holds String"),
     ],
 )
 def test_what_is_not_there_or_no_number_is_refused_by_name(arguments, message):
@@ -77,3 +80,51 @@ def test_values_that_float32_merges_are_named():
 def test_without_a_query_column():
     with pytest.raises(DataError, match="there is no column 'qid'; name it with qid=…, one of 'f'"):
         RankingData(pd.DataFrame({"f": [1.0]}))
+
+
+def test_rows_of_pandas_are_told_apart_by_their_index():
+    frame = pd.DataFrame({"qid": [1] * 4, "label": [3, 2, 1, 0], "bm25": [4.0, 3, 2, 1]})
+    shuffled = frame.iloc[[3, 2, 1, 0]]
+    data = RankingData(shuffled)
+    assert podium.evaluate(data, shuffled["bm25"], "ndcg").means["ndcg"] == 1
+    with pytest.raises(DataError, match="index is not that of the data's rows"):
+        podium.evaluate(data, frame["bm25"], "ndcg")
+    with pytest.raises(DataError, match="relevance is a Series whose index is not that of the features"):
+        RankingData(shuffled[["bm25"]], frame["label"], qid=shuffled["qid"])
+    with pytest.raises(DataError, match="qid is a Series whose index"):
+        RankingData(shuffled[["bm25"]], shuffled["label"], qid=frame["qid"])
+    part = data.select([0])
+    assert part.row_index.tolist() == [3, 2, 1, 0]
+    assert RankingData(frame).row_index is None
+
+
+def test_columns_with_a_reserved_name_never_become_features_by_accident():
+    frame = pd.DataFrame({"qid": [1, 1], "label": [1, 0], "relevance": [1, 0], "f": [5.0, 6.0]})
+    assert RankingData(frame).feature_names == ("f",)
+    assert RankingData(frame, [0, 1]).feature_names == ("f",)
+    assert RankingData(frame, qid=[1, 2]).feature_names == ("f",)
+    assert RankingData(frame, group_sizes=[2]).feature_names == ("f",)
+    assert RankingData(frame, feature_names=["relevance", "f"]).feature_names == ("relevance", "f")
+    with pytest.raises(DataError, match="column 1 has no name"):
+        RankingData(pd.DataFrame({"": [0, 1], "qid": [1, 1]}))
+
+
+def test_columns_named_by_numbers_and_odd_types():
+    plain = RankingData(pd.DataFrame(np.ones((2, 2))), [1, 0], qid=[1, 1])
+    assert plain.feature_names == ("0", "1")
+    table = pa.table(
+        {"qid": [1, 1], "flag": pa.array([True, None]), "price": pa.array([Decimal("1.5"), None], pa.decimal128(5, 2))}
+    )
+    data = RankingData(table)
+    assert np.array_equal(data.features, [[1, 1.5], [np.nan, np.nan]], equal_nan=True)
+    nullable = pd.DataFrame({"qid": [1, 1], "b": pd.array([True, None], "boolean"), "i": pd.array([1, None], "Int64")})
+    assert np.array_equal(RankingData(nullable).features, [[1, 1], [np.nan, np.nan]], equal_nan=True)
+
+
+def test_query_weights_as_groupby_gives_them_and_ids_that_are_null():
+    weights = pd.Series({3: 30.0, 5: 50.0})
+    data = RankingData(
+        np.ones((4, 1)), qid=[5, 5, 3, 3], query_weights=weights, document_ids=["a", None, np.nan, pd.NA]
+    )
+    assert data.query_weights.tolist() == [50, 30]
+    assert data.document_ids.tolist() == ["a", "", "", ""]

@@ -162,6 +162,29 @@ def test_paths_that_lead_nowhere(tmp_path):
         podium.read(io.StringIO("0 qid:1"), "letor")
 
 
+def test_streams_of_all_kinds(tmp_path):
+    class OnlyRead:
+        def __init__(self):
+            self.inner = io.BytesIO(TEXT)
+
+        def read(self, size):
+            return self.inner.read(size)
+
+    assert podium.read(OnlyRead(), "letor").n_queries == 2
+    closed = io.BytesIO(TEXT)
+    closed.close()
+    for kind in ("letor", "csv"):
+        with pytest.raises(FileFormatError, match="is closed"):
+            podium.read(closed, kind)
+    with pytest.raises(FileFormatError, match="cannot be read as Parquet"):
+        podium.read(closed, "parquet")
+    (tmp_path / "real.txt").write_bytes(b"")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
+    read(TEXT).write(tmp_path / "link.txt")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert podium.read(tmp_path / "real.txt").n_queries == 2
+
+
 def test_options_that_do_not_fit_are_refused():
     with pytest.raises(DataError, match="qid has no meaning"):
         read(TEXT, qid="q")

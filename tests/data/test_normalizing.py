@@ -67,6 +67,11 @@ def test_it_is_an_option_of_reading():
 def test_what_is_refused():
     with pytest.raises(DataError, match="normalize must be one of"):
         RankingData(X, qid=QID).normalized("x")
+    with pytest.raises(DataError, match="feature 0 of row 1 is infinite"):
+        RankingData([[1], [np.inf]], qid=[1, 1]).normalized("minmax")
+    with pytest.raises(DataError, match="method must be one of"):
+        QueryNormalizer("x").fit(X)
+    assert QueryNormalizer().fit(X).get_feature_names_out().tolist() == ["x0", "x1", "x2"]
     with pytest.raises(DataError, match="sparse"):
         RankingData(sparse.csr_matrix(X), qid=QID).normalized("sum")
     with pytest.raises(DataError, match=r"set_transform_request\(qid=True\)"):

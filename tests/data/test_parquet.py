@@ -78,3 +78,19 @@ def test_without_pyarrow_the_error_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'podium\[parquet\]'"):
         podium.read(tmp_path / "a.parquet")
+
+
+def test_files_of_pandas_and_of_different_types(tmp_path):
+    import pandas as pd
+
+    frame = pd.DataFrame({"qid": [1, 1, 2], "label": [1, 0, 1], "p": [1.0, 2.0, 3.0]})
+    frame[frame.p != 2].to_parquet(tmp_path / "i.parquet")
+    assert podium.read(tmp_path / "i.parquet").feature_names == ("p",)
+    frame.astype({"label": float}).to_parquet(tmp_path / "f.parquet", index=False)
+    frame.to_parquet(tmp_path / "n.parquet", index=False)
+    assert len(podium.read([tmp_path / "n.parquet", tmp_path / "f.parquet"])) == 6
+    table = pa.table({"qid": [1], "f": [1.0]})
+    for metadata in ({"podium": "{"}, {"podium.preferences": "junk"}):
+        pq.write_table(table.replace_schema_metadata(metadata), tmp_path / "junk.parquet")
+        with pytest.raises(FileFormatError, match=r"junk\.parquet"):
+            podium.read(tmp_path / "junk.parquet")

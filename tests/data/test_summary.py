@@ -49,7 +49,11 @@ def test_it_prints_and_dumps():
 def test_many_label_values_are_given_as_a_range():
     data = RankingData(np.zeros((100, 1)), np.arange(100) / 10, qid=np.zeros(100, int))
     assert str(data.summary().labels["relevance"]) == "0 to 9.9, mean 4.95"
+    assert sum(data.summary().labels["relevance"].counts.values()) == 100
+    large = RankingData(np.zeros((3, 1)), [1234567, 1234568, 0.5], qid=[1, 1, 1]).summary().labels["relevance"]
+    assert large.counts == {"0.5": 1, "1234567": 1, "1234568": 1}
     unlabelled = RankingData(np.zeros((2, 1)), [np.nan, np.nan], qid=[1, 1])
+    assert unlabelled.summary().to_dict()["labels"]["relevance"]["mean"] is None
     assert str(unlabelled.summary().labels["relevance"]) == "none labelled"
 
 

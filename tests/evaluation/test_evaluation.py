@@ -1,6 +1,7 @@
 """evaluate, compare, tables and TREC's files."""
 
 import csv
+import gzip
 import io
 import json
 import warnings
@@ -12,6 +13,7 @@ from scipy import stats
 
 import podium
 from podium import NDCG, DataError, FileFormatError, PodiumWarning, RankingData
+from podium.evaluation import Qrels, Run
 
 from ..measures.test_measures import letor_slowly
 
@@ -201,8 +203,12 @@ def test_data_goes_to_trec_files_and_back(data, systems, tmp_path):
     assert podium.evaluate(named, run, ["ndcg@10", "ap"]).means == pytest.approx(expected)
     with pytest.raises(DataError, match="not in the data"):
         podium.evaluate(named.select([0]), run)
-    with pytest.raises(DataError, match="the data has none"):
+    with pytest.raises(DataError, match="not in the data"):
         podium.evaluate(data, run)
+    podium.write_run(data, systems["good"], tmp_path / "unnamed")
+    assert podium.evaluate(data, podium.read_run(tmp_path / "unnamed"), "ap").means == pytest.approx(
+        {"ap": expected["ap"]}
+    )
     with pytest.raises(DataError, match="matched with TREC runs"):
         podium.evaluate(qrels, systems["good"])
 
@@ -248,6 +254,83 @@ def test_files_that_are_not_there_or_not_text(tmp_path):
     (tmp_path / "bad").write_bytes(b"\xff\xfe")
     with pytest.raises(FileFormatError, match="UTF-8"):
         podium.read_qrels(tmp_path / "bad")
+
+
+def test_results_are_found_by_any_name_of_the_measure(data, systems):
+    found = podium.evaluate(data, systems["good"], ["map", "NDCG@10", NDCG(3)])
+    assert found.means["map"] == found.means["ap"] == found.means[podium.AP()]
+    assert found.intervals["NDCG@10"] == found.intervals["ndcg@10"]
+    with pytest.raises(KeyError):
+        _ = found.means["rr"]
+    compared = podium.compare(data, systems, "map")
+    assert compared.moved("good", "fair", "map").columns[-1] == "change of ap"
+    assert set(podium.evaluate(data, systems["good"], podium.Graded(["ndcg", "ap"])).means) == {"ndcg", "ap"}
+    with pytest.raises(DataError, match="given by name"):
+        podium.compare(data, [systems["good"], systems["fair"]])
+
+
+def test_the_pool_does_not_change_a_systems_value():
+    qrels = Qrels({"1": {"a": 1, "b": 1, "c": 0}})
+    mine, other = Run("r", {"1": {"a": 2.0, "x": 1.0}}), Run("o", {"1": {f"z{k}": float(k) for k in range(7)}})
+    from podium.measures import letor
+
+    names = ["precision", "ap", "err", *letor(["ndcg@5"])]
+    alone = podium.evaluate(qrels, mine, names).means
+    assert alone["precision"] == 0.5
+    assert podium.compare(qrels, {"r": mine, "o": other}, names).evaluations["r"].means == alone
+
+
+def test_measures_of_lists_alone_refuse_documents_without_a_rank():
+    class Top(podium.Measure):
+        def value(self, labels):
+            return float(labels[0])
+
+    qrels, run = Qrels({"1": {"a": 1, "b": 1}}), Run("r", {"1": {"a": 2.0}})
+    for measure in (Top(), "accuracy"):
+        with pytest.raises(DataError, match="did not return all judged documents"):
+            podium.evaluate(qrels, run, measure)
+
+
+def test_runs_and_judgements_of_different_queries():
+    run = Run("r", {"1": {"a": 1.0}})
+    with pytest.raises(DataError, match="no query of the judgements"):
+        podium.evaluate(Qrels({"101": {"a": 1}}), run)
+    with pytest.warns(PodiumWarning, match="lacks 1 of 2 judged queries"):
+        podium.evaluate(Qrels({"1": {"a": 1}, "2": {"b": 1}}), run)
+
+
+@pytest.mark.filterwarnings("ignore::podium.errors.PodiumWarning")
+def test_judgements_as_trec_has_them(tmp_path):
+    (tmp_path / "q").write_bytes(b"\xef\xbb\xbf1 0 a 1\n1 0 b -2\n")
+    (tmp_path / "r.gz").write_bytes(gzip.compress(b"1 Q0 a 1 1.0 me\n"))
+    found = podium.evaluate(podium.read_qrels(tmp_path / "q"), podium.read_run(tmp_path / "r.gz"), ["ap", "ndcg"])
+    assert found.means == {"ap": 1.0, "ndcg": 1.0}
+    tied = podium.evaluate(
+        Qrels({"1": {"a": 1, "b": 0, "c": 0}}), Run("r", {"1": {"a": 1.00000001, "b": 1, "c": 1}}), "rr"
+    )
+    assert tied.means["rr"] == pytest.approx(1 / 3)  # single precision, then falling document id
+
+
+def test_names_with_markup_in_tables(data, systems):
+    from rich.console import Console
+
+    odd = podium.compare(data, {"[/b]|x": systems["good"], "back\\slash": systems["fair"]})
+    console = Console(file=io.StringIO(), width=250)
+    console.print(odd)
+    assert "[/b]|x" in console.file.getvalue()
+    assert r"[/b]\|x" in odd.means_table().render("markdown")
+    assert r"back\textbackslash{}slash" in odd.means_table().render("latex")
+    odd.table().render("latex").encode("ascii")
+
+
+def test_duplicate_ids_and_infinite_scores_do_not_go_into_trec_files(tmp_path):
+    twice = RankingData([[1], [2]], [1, 0], qid=[1, 1], document_ids=["a", "a"])
+    with pytest.raises(DataError, match="'a' stands twice in query '1'"):
+        podium.write_run(twice, [1, 2], tmp_path / "run")
+    with pytest.raises(DataError, match="stands twice"):
+        podium.evaluate(twice, Run("r", {"1": {"a": 1.0}}))
+    with pytest.raises(DataError, match="finite"):
+        podium.write_run(RankingData([[1]], qid=[1]), [np.inf], tmp_path / "run")
 
 
 # --- on real data

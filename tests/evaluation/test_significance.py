@@ -93,6 +93,12 @@ def test_holm_corrects_as_published():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.5, 0.9]) == [1.0, 1.0]
     assert holm([]) == []
+    assert np.array_equal(holm([0.001, math.nan, 0.002]), [0.002, math.nan, 0.002], equal_nan=True)
+    for wrong in ({"confidence": 95}, {"resamples": 0}):
+        with pytest.raises(DataError, match="bootstrap"):
+            bootstrap_interval(VALUES, **wrong)
+    with pytest.raises(DataError, match="resamples"):
+        randomisation(VALUES, range(300), 0)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))

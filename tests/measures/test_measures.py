@@ -221,6 +221,8 @@ def test_ranking_is_a_stable_sort(scores, queries):
         ("ndcg(gain=table:0/1/3)", NDCG(gain=Gain("table", table=(0, 1, 3)))),
         ("ndcg(gain=exponential:4)", NDCG(gain=Gain(scale=4))),
         ("rbp(p=0.95)", RBP(p=0.95)),
+        ("ndcg(gain=table:0/1234567/2.5)@10", NDCG(np.int64(10), gain="table:0/1234567/2.5")),
+        ("ndcg(gain=exponential:0.123456789)", NDCG(gain=Gain(scale=0.123456789))),
         ("err(max_label=4)@3", ERR(3, max_label=4)),
     ],
 )
@@ -246,6 +248,16 @@ def test_names_parse_and_parse_back(text, measure):
         ("tau(ties=expected)", "tau has no expectation"),
         ("accuracy@10", "no cutoff"),
         ("rbp(p=1)", "p must be between"),
+        ("rbp(p=abc)", "p must be between"),
+        ("ap(threshold=high)", "threshold must be a number"),
+        ("ap(threshold=nan)", "threshold must be a number"),
+        ("err(max_label=none)", "max_label must be a number"),
+        ("err(max_label=2000)", "max_label must be a number"),
+        ("ndcg(gain=3)", "3 is no gain"),
+        ("ndcg(gain=exponential:-1)", "is no gain"),
+        ("ndcg(gain=table:nan/1)", "is no gain"),
+        ("ndcg(labels=3)", "names a label source"),
+        ("ap@99999999999999999999", "cutoff of ap"),
     ],
 )
 def test_names_that_make_no_sense(text, words):
@@ -290,7 +302,7 @@ def test_a_series_in_another_order_is_refused():
 
     data = RankingData(np.empty((3, 0)), qid=[1, 1, 1])
     assert Ranking(data, pd.Series([1.0, 2, 3])).order.tolist() == [2, 1, 0]
-    with pytest.raises(DataError, match="index is not 0, 1, 2"):
+    with pytest.raises(DataError, match="index is not that of the data's rows"):
         Ranking(data, pd.Series([1.0, 2, 3], index=[2, 0, 1]))
 
 
@@ -478,3 +490,38 @@ def test_letors_presets_equal_an_independent_reckoning(real_data):
     with pytest.raises(DataError, match="version 3 and 4"):
         letor(["ndcg"], 2)
     assert str(letor(["ndcg@5"])[0]) == "ndcg(discount=letor,short=zero)@5"
+
+
+# --- what is easily got wrong
+
+
+def test_nan_is_never_picked():
+    assert NDCG().pick(np.array([0.5, np.nan, 0.6])) == 2
+    assert Graded(["ndcg", "ap"]).pick([[0.5, 1], [np.nan, 1]]) == 0
+    with pytest.raises(DataError, match="no candidate"):
+        NDCG().pick(np.array([np.nan]))
+
+
+@given(st.lists(st.sampled_from([0.0, 1.0, 2.0, np.nan]), min_size=1, max_size=9))
+def test_deltas_of_accuracy_leave_unlabelled_documents_out(labels):
+    labels = np.array(labels)
+    measure = PairwiseAccuracy()
+    found = measure.swaps(labels)
+    assert np.allclose(found, brute_force_swaps(measure, labels), atol=1e-12)
+    for k in range(len(labels)):
+        assert np.array_equal(measure.swaps(labels, k, k + 1)[0], found[k])
+
+
+def test_empty_lists_have_no_deltas():
+    for name in NAMES:
+        if name != "tau":
+            assert parse(name).swaps(np.empty(0)).shape == (0, 0)
+
+
+def test_masked_scores_are_refused():
+    with pytest.raises(DataError, match="NaN"):
+        Ranking(RankingData(np.empty((2, 0)), qid=[1, 1]), np.ma.masked_array([1.0, 2.0], [True, False]))
+    with pytest.raises(DataError, match="cutoff"):
+        NDCG(True)
+    with pytest.raises(DataError, match="makes no sense"):
+        Gain("lineer")

@@ -51,18 +51,18 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: object, *
 def main() -> None:
     """Run a command; the exit code is 0 if it went well, 1 for an error, 2 for wrong usage."""
     warnings.showwarning = _show_warning
+    debug = "--debug" in sys.argv
+    sys.argv = [argument for argument in sys.argv if argument != "--debug"]  # it may stand behind a command, too
     try:
         app()
-    except PodiumError as error:
-        _complain(error)
-    except (MemoryError, OSError) as error:
-        _complain(error)
+    except (PodiumError, MemoryError, OSError) as error:
+        _complain(error, debug)
     except KeyboardInterrupt:
         sys.exit(130)
 
 
-def _complain(error: BaseException) -> None:
-    if "--debug" in sys.argv:
+def _complain(error: BaseException, debug: bool) -> None:
+    if debug:
         traceback.print_exception(error)
     print(f"podium: error: {error or type(error).__name__}", file=sys.stderr)
     sys.exit(1)

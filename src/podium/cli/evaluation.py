@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -57,7 +58,7 @@ def _data(source: str, is_qrels: bool, reader: Reader) -> Any:
     return reader([source])
 
 
-def _scores(where: str, data: Any) -> Any:
+def _scores(where: str, data: Any, first_index: int) -> Any:
     """Scores from a file, or `feature:NAME`, a feature as the file names it."""
     from podium.errors import DataError
     from podium.evaluation.scores import read_scores
@@ -65,11 +66,14 @@ def _scores(where: str, data: Any) -> Any:
     kind, colon, name = where.partition(":")
     if kind != "feature" or not colon:
         return read_scores(where)
+    if not hasattr(data, "feature_names"):
+        raise DataError(f"{where!r}: TREC judgements have no features; give a run")
     if data.feature_names is not None:
         return data.feature(name)
-    if not name.isdecimal() or int(name) < 1:
-        raise DataError(f"{where!r}: features without names are numbered from 1, as in feature:1")
-    return data.feature(int(name) - 1)
+    if not name.isdecimal() or not first_index <= int(name) < first_index + data.n_features:
+        last = first_index + data.n_features - 1
+        raise DataError(f"{where!r}: there is no such feature; they are numbered {first_index} to {last}")
+    return data.feature(int(name) - first_index)
 
 
 def _show(table: Table, shape: Shape) -> None:
@@ -85,7 +89,8 @@ def _show(table: Table, shape: Shape) -> None:
 def evaluate(
     data: Data,
     scores: Annotated[
-        str, typer.Argument(help="A file with one score per line, a TREC run, or feature:NAME (numbered from 1).")
+        str,
+        typer.Argument(help="A file with one score per line, a TREC run, or feature:NAME (as the file numbers it)."),
     ],
     reader: Reader,
     measure: MeasureOption = None,
@@ -100,7 +105,10 @@ def evaluate(
 
     documents = _data(data, qrels, reader)
     found = podium.evaluation.evaluate(
-        documents, _scores(scores, documents), _measures(measure, preset), drop_uniform=drop_uniform
+        documents,
+        _scores(scores, documents, reader.keywords["first_index"]),
+        _measures(measure, preset),
+        drop_uniform=drop_uniform,
     )
     _show(found.query_table() if per_query else found.table(), shape)
 
@@ -130,14 +138,19 @@ def compare(
         named[name] = where
     documents = _data(data, qrels, reader)
     found = podium.evaluation.compare(
-        documents, {name: _scores(where, documents) for name, where in named.items()},
+        documents,
+        {name: _scores(where, documents, reader.keywords["first_index"]) for name, where in named.items()},
         _measures(measure, preset), baseline=baseline, margin=margin, drop_uniform=drop_uniform,
     )  # fmt: skip
-    if shape is not Shape.json:
-        _show(found.means_table(), shape)
-        typer.echo()
-    _show(found.table(), shape)
+    tables = {"means": found.means_table(), "pairs": found.table()}
     if moved:
-        typer.echo()
         first, second = list(named)[:2]
-        _show(found.moved(first, second, most=moved), shape)
+        tables["moved"] = found.moved(first, second, most=moved)
+    if shape is Shape.json:
+        typer.echo(json.dumps({name: table.records() for name, table in tables.items()}, indent=2))
+    elif shape is Shape.csv:
+        _show(tables["pairs"], shape)
+    else:
+        for k, table in enumerate(tables.values()):
+            typer.echo("\n" * (k > 0), nl=False)
+            _show(table, shape)

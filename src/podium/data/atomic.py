@@ -7,6 +7,7 @@ import gzip
 import lzma
 import os
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from podium.errors import FileFormatError
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path beside `path`, which takes its place when all went well and vanishes otherwise."""
+    path = path.resolve()  # a link keeps pointing to what is replaced
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
@@ -34,10 +36,14 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+_ONE_AT_A_TIME = threading.Lock()
+
+
 def _umask() -> int:
     """The permissions that new files lack; it can only be read by setting it."""
-    current = os.umask(0o022)
-    os.umask(current)
+    with _ONE_AT_A_TIME:  # two threads at once could leave the other's value behind
+        current = os.umask(0o077)
+        os.umask(current)
     return current
 
 

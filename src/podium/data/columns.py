@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -72,6 +73,13 @@ class Losses:
         return (merged,) * bool(self.merged) + (infinite,) * bool(self.infinite)
 
 
+def unmasked(values: Any) -> NDArray[Any]:
+    """An array, with NaN where a masked array is masked."""
+    if isinstance(values, np.ma.MaskedArray):
+        return np.asarray(np.ma.filled(values.astype(np.float64), np.nan))
+    return np.asarray(values)
+
+
 def fits_float32(dtype: np.dtype[Any]) -> bool:
     """Whether float32 holds every value of a type."""
     return dtype == np.float32 or dtype.itemsize <= 2 or dtype.kind == "b"
@@ -80,10 +88,11 @@ def fits_float32(dtype: np.dtype[Any]) -> bool:
 def to_features(X: Any) -> tuple[Features, tuple[str, ...]]:
     """Features as float32, and what was lost on the way, in words."""
     if is_sparse(X):
-        return _to_compressed_rows(X), ()
-    if isinstance(X, np.ma.MaskedArray):
-        X = np.ma.filled(X.astype(np.float64), np.nan)
-    array = np.asarray(X)
+        return _to_compressed_rows(X)
+    try:
+        array = unmasked(X)
+    except ValueError as error:
+        raise DataError(f"features must be a matrix of numbers ({error})") from None
     if array.ndim != 2:
         raise DataError(
             f"features must have two dimensions, documents × features, not {array.ndim}; "
@@ -102,18 +111,27 @@ def to_features(X: Any) -> tuple[Features, tuple[str, ...]]:
     return frozen(features), losses.words()
 
 
-def _to_compressed_rows(X: Any) -> Features:
+def _to_compressed_rows(X: Any) -> tuple[Features, tuple[str, ...]]:
     from scipy.sparse import csr_array
 
     if X.ndim != 2:
         raise DataError(f"features must have two dimensions, documents × features, not {X.ndim}")
     if X.dtype.kind not in "fiub":
         raise DataError(f"features must be numbers, not {X.dtype}")
-    rows = csr_array(X, dtype=np.float32)
+    with np.errstate(over="ignore"):
+        rows = csr_array(X, dtype=np.float32)
     if not rows.has_canonical_format:
         rows = rows.copy()  # the caller's matrix stays as it is
         rows.sum_duplicates()
-    return rows
+    rows = csr_array((frozen(rows.data), frozen(rows.indices), frozen(rows.indptr)), shape=rows.shape, copy=False)
+    losses = Losses()
+    if not fits_float32(X.dtype):
+        columns = X.tocsc()
+        for k in range(X.shape[1]):
+            given = columns.data[columns.indptr[k] : columns.indptr[k + 1]]
+            with np.errstate(over="ignore"):
+                losses.look(k, given, given.astype(np.float32))
+    return rows, losses.words()
 
 
 def _from_objects(array: NDArray[Any]) -> NDArray[np.float64]:
@@ -139,12 +157,14 @@ def listed(noun: str, items: list[Any], most: int = 8) -> str:
 
 def to_floats(values: ArrayLike, name: str, n: int) -> NDArray[np.float32]:
     """A column of n numbers as float32."""
-    array = np.asarray(values)
+    array = unmasked(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or len(array) != n:
         raise DataError(f"{name} must have one entry for each of the {n} rows, but has shape {array.shape}")
     if array.dtype.kind not in "fiub":
+        if array.dtype.kind in "mMV":
+            raise DataError(f"{name} must be numbers, not {array.dtype}")
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError) as error:
@@ -179,6 +199,9 @@ def to_query_weights(
 ) -> NDArray[np.float32]:
     """A weight for each query, from a mapping by id, an array by query, or an array by row."""
     n_queries, n = len(query_ids), len(order)
+    by_id = _mapping_by_id(values, query_ids)
+    if by_id is not None:
+        values = by_id
     if isinstance(values, Mapping):
         missing = [query for query in query_ids.tolist() if query not in values]
         if missing:
@@ -201,6 +224,14 @@ def to_query_weights(
     return to_weights(array, "query_weights", n_queries)
 
 
+def _mapping_by_id(values: Any, query_ids: NDArray[Any]) -> dict[Any, Any] | None:
+    """A pandas Series whose index is the query ids, as `groupby` gives it, as a mapping."""
+    if not (hasattr(values, "index") and hasattr(values, "to_dict")):
+        return None
+    found = values.to_dict()
+    return found if set(found) == set(query_ids.tolist()) else None
+
+
 def to_positions(values: ArrayLike, n: int) -> NDArray[np.int32]:
     """Ranks at which documents were shown, from 1; −1 or NaN for a document that was not shown."""
     floats = to_floats(values, "positions", n)
@@ -220,13 +251,27 @@ def to_document_ids(values: ArrayLike, n: int) -> NDArray[Any]:
     if given.shape != (n,):
         raise DataError(f"document_ids must have one entry for each of the {n} rows, not shape {given.shape}")
     ids = np.empty(n, object)
-    ids[:] = [str(value) for value in given]
+    ids[:] = ["" if _is_null(value) else str(value) for value in given]
     return frozen(ids)
+
+
+def _is_null(value: Any) -> bool:
+    """None, NaN, or pandas' NA: no value at all."""
+    return (
+        value is None
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, float) and math.isnan(value))
+    )
 
 
 def to_query_ids(values: Any, n: int) -> NDArray[Any]:
     """Query ids as int64 or as objects of text."""
-    array = np.asarray(values)
+    if isinstance(values, list | tuple):
+        kinds = {type(value) for value in values}
+        mixed = str in kinds and len(kinds) > 1
+        array = np.array(values, object if mixed or kinds == {int} else None)
+    else:
+        array = np.asarray(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.shape != (n,):
@@ -268,16 +313,21 @@ def to_preferences(values: Any, n: int, order: NDArray[np.int64], offsets: NDArr
     """Pairs (i, j, probability that i stands above j) of rows of one query."""
     if isinstance(values, PreferencePairs):
         values = (values.i, values.j, values.probability)
-    elif isinstance(values, np.ndarray) and values.ndim == 2:
+    elif isinstance(values, list):  # of pairs; a tuple holds columns
+        values = np.array(values, np.float64) if values else np.empty((0, 2))
+    if isinstance(values, np.ndarray) and values.ndim == 2:
         values = tuple(values.T)
-    if not isinstance(values, tuple | list) or len(values) not in (2, 3):
-        raise DataError("preferences must be (i, j), (i, j, probability) or an array with those columns")
+    if not isinstance(values, tuple) or len(values) not in (2, 3):
+        raise DataError(
+            "preferences must be columns (i, j) or (i, j, probability) as a tuple, or rows of those as a list or array"
+        )
     rows = []
     for name, column in zip("ij", values, strict=False):
         array = np.atleast_1d(np.asarray(column))
         if array.size == 0:
             array = array.astype(np.int64)
-        if array.ndim != 1 or (array.dtype.kind not in "iu" and not np.array_equal(array, np.floor(array))):
+        whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and np.array_equal(array, np.floor(array)))
+        if array.ndim != 1 or not whole:
             raise DataError(f"preferences: {name} must be a column of row numbers")
         bad = np.flatnonzero((array < 0) | (array >= n))
         if len(bad):

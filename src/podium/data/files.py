@@ -12,7 +12,7 @@ import numpy as np
 from podium.data.ranking_data import RankingData
 from podium.data.text.blocks import Source, source_name
 from podium.data.text.options import Absent, LetorOptions, Returning
-from podium.errors import DataError
+from podium.errors import DataError, FileFormatError
 from podium.progress import progress
 
 Format = Literal["letor", "csv", "tsv", "parquet"]
@@ -114,7 +114,10 @@ def read(
                 arguments = read_delimited(
                     sources, _DELIMITERS[kind], roles, feature_names, returning_qid, advance, n_threads
                 )
-        data = RankingData(**arguments)
+        try:
+            data = RankingData(**arguments)
+        except DataError as error:  # an infinite label, a negative weight, …: rows count from 0, without the header
+            raise FileFormatError(source_name(sources[0]), str(error)) from None
     if unlabelled is not None:
         data = data.replace(labels={source: np.where(v == unlabelled, np.nan, v) for source, v in data.labels.items()})
     return data if normalize is None else data.normalized(normalize)
@@ -172,7 +175,8 @@ def _refuse_unused(
         unused = [name for name, value in (*roles.items(), ("feature_names", feature_names)) if value]
     else:
         default = LetorOptions()
-        names = ("n_features", "absent", "first_index", "largest_index", "sparse")
+        names = ["n_features", "absent", "first_index", "largest_index", "sparse"]
+        names += ["returning_qid"] * (kind == "parquet")
         unused = [name for name in names if getattr(options, name) != getattr(default, name)]
     if unused:
         raise DataError(f"{unused[0]} has no meaning for the format {kind!r}")

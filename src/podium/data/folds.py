@@ -105,7 +105,10 @@ def _data_files(folder: Path) -> dict[str, Path]:
         for suffix in COMPRESSED:
             name = name.removesuffix(suffix)
         stem, dot, last = name.rpartition(".")
-        if path.is_file() and dot + last in SUFFIXES:
+        role_or_part = (
+            stem in _ROLE_OF_WORD or re.fullmatch(r"s[1-5]", stem) or stem.rpartition(".")[2] in _ROLE_OF_WORD
+        )
+        if path.is_file() and dot + last in SUFFIXES and role_or_part:
             if stem in found:
                 raise FileFormatError(path, f"and {found[stem].name} are both there; keep one of them")
             found[stem] = path
@@ -113,7 +116,11 @@ def _data_files(folder: Path) -> dict[str, Path]:
 
 
 def _by_role(files: dict[str, Path]) -> dict[str, list[Path]]:
-    roles = {_ROLE_OF_WORD[stem]: [path] for stem, path in files.items() if stem in _ROLE_OF_WORD}
+    roles: dict[str, list[Path]] = {}
+    for stem, path in files.items():
+        if stem in _ROLE_OF_WORD and roles.setdefault(_ROLE_OF_WORD[stem], [path]) != [path]:
+            other = roles[_ROLE_OF_WORD[stem]][0].name
+            raise FileFormatError(path, f"and {other} are both there; keep one of them")
     return {role: roles[role] for role in _ROLES if role in roles} if "train" in roles else {}
 
 
@@ -166,6 +173,8 @@ def _widened(data: RankingData, width: int, fill: float) -> RankingData:
     more = width - data.n_features
     if more == 0:
         return data
+    if data.feature_names is not None:
+        raise DataError(f"the parts of a fold have different columns: {data.n_features} and {width} features")
     if is_sparse(data.features):
         wider = data.features.copy()
         wider.resize(data.n_documents, width)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -43,6 +44,10 @@ def assign_roles(
     if len(set(names)) < len(names):
         twice = next(name for k, name in enumerate(names) if name in names[:k])
         raise DataError(f"two columns are named {twice!r}; names must differ")
+    if "" in names:
+        raise DataError(
+            f"column {list(names).index('') + 1} has no name (pandas writes its index so, unless index=False); name it"
+        )
     chosen = set(feature_names or ())
     _require(names, chosen, "feature_names")
     roles = dict(given)
@@ -65,7 +70,7 @@ def assign_roles(
     taken = {value for value in (*roles.values(), *labels.values()) if isinstance(value, str)}
     if feature_names is not None:
         return roles, list(feature_names)
-    return roles, [name for name in names if name not in taken]
+    return roles, [name for name in names if name not in taken and not has_role(name)]
 
 
 def _require(names: Sequence[str], wanted: set[str], argument: str) -> None:
@@ -91,20 +96,19 @@ def take_apart(native: Any, given: dict[str, Any], feature_names: Sequence[str] 
     """A frame's features as an array, and the other columns by role."""
     import narwhals.stable.v2 as nw
 
-    frame = nw.from_native(native)
-    if isinstance(frame, nw.LazyFrame):
-        frame = frame.collect()
-    roles, features = assign_roles(frame.columns, given, feature_names)
+    frame, series_of = columns_by_name(native)
+    roles, features = assign_roles(list(series_of), given, feature_names)
     for role, value in roles.items():
         if isinstance(value, str):
-            roles[role] = _column(frame[value])
+            roles[role] = _column(series_of[value])
     roles["labels"] = {
-        source: _column(frame[value]) if isinstance(value, str) else value for source, value in roles["labels"].items()
+        source: _column(series_of[value]) if isinstance(value, str) else value
+        for source, value in roles["labels"].items()
     }
     matrix = np.empty((len(frame), len(features)), np.float32)
     losses = Losses()
     for k, name in enumerate(features):
-        series = frame[name]
+        series = series_of[name]
         if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
             raise DataError(
                 f"column {name!r} holds {series.dtype}, not numbers: drop it, encode it, or leave it out "
@@ -118,34 +122,70 @@ def take_apart(native: Any, given: dict[str, Any], feature_names: Sequence[str] 
     return Parts(matrix, features, roles, losses.words())
 
 
-def features_by_name(native: Any, names: Sequence[str] | None) -> NDArray[np.float32]:
-    """The features of a frame in the order of the names; other columns must have a role by their name."""
+def has_role(name: str) -> bool:
+    """Whether a column's name says that it is no feature; only `feature_names` makes it one."""
+    reserved = any(name in defaults for defaults in ROLES.values())
+    return reserved or name.startswith(LABEL_PREFIX) or re.fullmatch(r"__index_level_\d+__", name) is not None
+
+
+def columns_by_name(native: Any) -> tuple[Any, dict[str, Any]]:
+    """A frame of narwhals', and its columns by name; names of other types are taken as their text."""
     import narwhals.stable.v2 as nw
 
-    frame = nw.from_native(native)
-    if isinstance(frame, nw.LazyFrame):
-        frame = frame.collect()
+    if hasattr(native, "set_axis") and not all(isinstance(name, str) for name in native.columns):  # pandas
+        native = native.set_axis([str(name) for name in native.columns], axis=1)
+    try:
+        frame = nw.from_native(native)
+        if isinstance(frame, nw.LazyFrame):
+            frame = frame.collect()
+        return frame, {name: frame[name] for name in frame.columns}
+    except nw.exceptions.NarwhalsError as error:
+        raise DataError(f"the frame cannot be read: {error}") from None
+
+
+def features_by_name(native: Any, names: Sequence[str] | None) -> NDArray[np.float32]:
+    """The features of a frame in the order of the names; other columns must have a role by their name."""
+    frame, series_of = columns_by_name(native)
     if names is None:
-        names = [name for name in frame.columns if not _has_role(name)]
-    extra = [name for name in frame.columns if name not in names and not _has_role(name)]
-    _require(frame.columns, set(names), "the model's features")
+        names = [name for name in series_of if not has_role(name)]
+    extra = [name for name in series_of if name not in names and not has_role(name)]
+    _require(list(series_of), set(names), "the model's features")
     if extra:
         raise DataError(f"the data has the column {extra[0]!r}, which the model does not know ({len(extra)} in all)")
     matrix = np.empty((len(frame), len(names)), np.float32)
     for k, name in enumerate(names):
         with np.errstate(over="ignore"):
-            matrix[:, k] = _column(frame[name])
+            matrix[:, k] = _column(series_of[name])
     return matrix
-
-
-def _has_role(name: str) -> bool:
-    return name.startswith(LABEL_PREFIX) or any(name in defaults for defaults in ROLES.values())
 
 
 def _column(series: Any) -> NDArray[Any]:
     """A column as an array, with NaN where a number is null."""
-    if series.dtype.is_numeric() and series.null_count():
-        import narwhals.stable.v2 as nw
+    import narwhals.stable.v2 as nw
 
+    is_number = series.dtype.is_numeric() or series.dtype == nw.Boolean
+    if is_number and (series.null_count() or series.dtype in (nw.Decimal, nw.Boolean)):
         return np.asarray(series.cast(nw.Float64).fill_null(float("nan")).to_numpy(), np.float64)
     return np.asarray(series.to_numpy())
+
+
+def row_index(frame: Any) -> NDArray[Any] | None:
+    """The index of a pandas frame or Series, if it is another than 0, 1, 2 …"""
+    index = getattr(frame, "index", None)
+    if index is None or not hasattr(index, "to_numpy"):
+        return None
+    found = np.asarray(index.to_numpy())
+    return None if np.array_equal(found, np.arange(len(found))) else found
+
+
+def refuse_other_rows(frame: Any, columns: dict[str, Any]) -> None:
+    """A Series beside a pandas frame must have the frame's index: else its values belong to other rows."""
+    if not (hasattr(frame, "index") and hasattr(frame.index, "to_numpy")):
+        return
+    for name, value in columns.items():
+        is_series = hasattr(value, "index") and hasattr(value.index, "equals") and len(value) == len(frame)
+        if is_series and not value.index.equals(frame.index):
+            raise DataError(
+                f"{name} is a Series whose index is not that of the features: its rows stand in another order. "
+                "Align them, or give an array"
+            )

@@ -30,6 +30,9 @@ def normalize_queries(data: RankingData, method: str) -> Features:
         raise DataError(f"normalize must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
     if is_sparse(data.features):
         raise DataError("sparse features are not normalized: read or convert them as a dense array")
+    if np.isinf(data.features).any():
+        row, column = (int(k[0]) for k in np.nonzero(np.isinf(data.features)))
+        raise DataError(f"infinite values have no scale: feature {column} of row {row} is infinite; clip it first")
     from podium.data import kernels
 
     result = np.empty(data.features.shape, np.float32)

@@ -40,7 +40,7 @@ def read_parquet(sources: Sequence[Source], roles: dict[str, Any], feature_names
         stream = os.fspath(source) if isinstance(source, str | os.PathLike) else source
         try:
             tables.append(pyarrow.parquet.ParquetFile(stream).read())
-        except (OSError, pyarrow.ArrowException) as error:
+        except (OSError, ValueError, pyarrow.ArrowException) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise FileFormatError(name, f"cannot be read as Parquet: {reason}") from error
         if tables[-1].schema.names != tables[0].schema.names:
@@ -48,16 +48,16 @@ def read_parquet(sources: Sequence[Source], roles: dict[str, Any], feature_names
         if tables[-1].num_rows == 0:
             raise FileFormatError(name, "holds no documents")
     metadata = tables[0].schema.metadata or {}
-    table = pyarrow.concat_tables([t.replace_schema_metadata(None) for t in tables])
     try:
+        table = pyarrow.concat_tables([t.replace_schema_metadata(None) for t in tables], promote_options="permissive")
         data = RankingData(
             table, **roles, feature_names=feature_names,
             preferences=_preferences([t.schema.metadata or {} for t in tables], [len(t) for t in tables]),
         )  # fmt: skip
-    except DataError as error:
+        description = json.loads(metadata.get(_DESCRIPTION, b"{}"))
+    except (ValueError, TypeError, pyarrow.ArrowException) as error:
         raise FileFormatError(source_name(sources[0]), str(error)) from None
-    description = json.loads(metadata.get(_DESCRIPTION, b"{}"))
-    if description.get("features_are_named", True):
+    if not isinstance(description, dict) or description.get("features_are_named", True):
         return data
     return data.replace(feature_names=None)
 

@@ -50,6 +50,7 @@ class RankingData:
         query_ids: the distinct query ids in order of first appearance; query k is `query_ids[k]`.
         order, offsets: the rows of query k are `order[offsets[k]:offsets[k + 1]]`.
         losses: what the conversion to float32 lost, in words.
+        row_index: the index of the pandas frame the data came from, if it was another than 0, 1, 2 …
 
     """
 
@@ -66,6 +67,7 @@ class RankingData:
     order: NDArray[np.int64]
     offsets: NDArray[np.int64]
     losses: tuple[str, ...]
+    row_index: NDArray[Any] | None
 
     def __init__(
         self,
@@ -96,7 +98,10 @@ class RankingData:
                 raise DataError("give qid or group_sizes, not both")
             given["qid"] = qid_from_sizes(group_sizes, columns.n_rows(features))
         lost_before: tuple[str, ...] = ()
+        row_index = None
         if frames.is_frame(features):
+            frames.refuse_other_rows(features, given | given["labels"])
+            row_index = frames.row_index(features)
             features, feature_names, given, lost_before = frames.take_apart(features, given, feature_names)
         if given["qid"] is None:
             raise DataError("which rows belong to one query? give qid, one id per row, or group_sizes")
@@ -109,6 +114,7 @@ class RankingData:
         self._set(
             features=kept,
             losses=losses,
+            row_index=row_index,
             qid=query_of_row,
             query_ids=columns.frozen(query_ids),
             order=columns.frozen(order),
@@ -133,7 +139,7 @@ class RankingData:
         raise AttributeError("RankingData is frozen")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._arguments(), self.losses)
+        return _rebuild, (self._arguments(), self.losses, self.row_index)
 
     def __len__(self) -> int:
         return self.n_documents
@@ -199,11 +205,20 @@ class RankingData:
         return np.asarray(self.features[:, name])
 
     def replace(self, **changes: Any) -> RankingData:
-        """A copy with some of the constructor's arguments changed; the rest is shared."""
+        """A copy with some of the constructor's arguments changed; the rest is shared.
+
+        `labels` replaces all further label sources, `relevance` (None for none) the main one.
+        """
         arguments = self._arguments() | changes
-        if "labels" in changes:
-            arguments["labels"] = dict(changes["labels"])
-        return RankingData(**arguments)
+        labels = dict(self.labels) if "labels" not in changes else dict(changes["labels"])
+        if "relevance" in changes or ("relevance" in self.labels and "relevance" not in labels):
+            labels["relevance"] = changes.get("relevance", self.labels.get("relevance"))
+        arguments |= {"labels": {k: v for k, v in labels.items() if v is not None}, "relevance": None}
+        if "group_sizes" in changes:
+            arguments["qid"] = changes.get("qid")
+        if "features" in changes:
+            return RankingData(**arguments)
+        return _rebuild(arguments, self.losses, self.row_index)
 
     def select(self, queries: Iterable[int] | NDArray[Any]) -> RankingData:
         """The data of some queries, by their numbers or by a mask; the rows keep their order."""
@@ -237,7 +252,7 @@ class RankingData:
             arguments["preferences"] = (
                 new_row[pairs.i[kept]], new_row[pairs.j[kept]], pairs.probability[kept],
             )  # fmt: skip
-        return _rebuild(arguments, self.losses)
+        return _rebuild(arguments, self.losses, None if self.row_index is None else self.row_index[rows])
 
     def _query_weight_of_rows(self) -> NDArray[np.float32]:
         assert self.query_weights is not None
@@ -297,9 +312,9 @@ def _unless_none(convert: Any, value: Any, *arguments: Any) -> Any:
     return None if value is None else convert(value, *arguments)
 
 
-def _rebuild(arguments: dict[str, Any], losses: tuple[str, ...]) -> RankingData:
+def _rebuild(arguments: dict[str, Any], losses: tuple[str, ...], row_index: NDArray[Any] | None) -> RankingData:
     data = RankingData(**arguments)
-    data._set(losses=losses)
+    data._set(losses=losses, row_index=row_index)
     return data
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +21,7 @@ MOST_DISTINCT = 12  # label values beyond this many are given as a range
 
 @dataclass(frozen=True)
 class LabelSummary:
-    """One label source: how many documents have one, which values, how often each (if they are few)."""
+    """One label source: how many documents have one, and how often each value (or interval, if many) occurs."""
 
     labelled: int
     lowest: float
@@ -30,7 +32,7 @@ class LabelSummary:
     def __str__(self) -> str:
         if not self.labelled:
             return "none labelled"
-        if self.counts:
+        if len(self.counts) and not any(" to " in name for name in self.counts):
             return ", ".join(f"{value}: {count / self.labelled:.1%}" for value, count in self.counts.items())
         return f"{self.lowest:g} to {self.highest:g}, mean {self.mean:g}"
 
@@ -51,8 +53,12 @@ class Summary:
     warnings: list[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, texts, lists and dictionaries."""
-        return asdict(self)
+        """Plain numbers, texts, lists and dictionaries, with None for what is not defined."""
+        found = asdict(self)
+        for label in found["labels"].values():
+            for name in ("lowest", "mean", "highest"):
+                label[name] = None if math.isnan(label[name]) else label[name]
+        return found
 
     def __str__(self) -> str:
         lines = [
@@ -96,8 +102,23 @@ def _look_at_labels(values: NDArray[np.float32]) -> LabelSummary:
     few = len(distinct) <= MOST_DISTINCT
     return LabelSummary(
         len(known), float(distinct[0]), float(known.mean(dtype=np.float64)), float(distinct[-1]),
-        {f"{value:g}": int(count) for value, count in zip(distinct, counts, strict=True)} if few else {},
+        _exact_counts(distinct, counts) if few else _histogram(known),
     )  # fmt: skip
+
+
+def _exact_counts(values: NDArray[np.float32], counts: NDArray[np.int64]) -> dict[str, int]:
+    return {_number(value): int(count) for value, count in zip(values, counts, strict=True)}
+
+
+def _histogram(values: NDArray[np.float32]) -> dict[str, int]:
+    """Counts in ten intervals of equal width."""
+    counts, borders = np.histogram(values.astype(np.float64), 10)
+    names = [f"{a:.4g} to {b:.4g}" for a, b in pairwise(borders)]
+    return dict(zip(names, counts.tolist(), strict=True))
+
+
+def _number(value: np.float32) -> str:
+    return str(int(value)) if value == int(value) else str(value)
 
 
 def _look_at_features(data: RankingData) -> tuple[list[int], int, int]:

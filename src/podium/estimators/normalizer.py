@@ -6,18 +6,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
 from podium.data import RankingData
+from podium.data.normalizing import METHODS
 from podium.errors import DataError
 
 
-class QueryNormalizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Bring features to a common scale within each query, as RankLib's `-norm` does.
 
-    Nothing is learned: every query is normalised by its own documents. In a pipeline the query ids
-    reach it by metadata routing: `QueryNormalizer().set_transform_request(qid=True)`.
+    Nothing is learned: every query is normalised by its own documents. In a pipeline the query ids reach it by
+    metadata routing: `QueryNormalizer().set_fit_request(qid=True).set_transform_request(qid=True)`.
 
     Args:
         method: `"sum"`, `"zscore"` or `"minmax"`; see `RankingData.normalized`.
@@ -29,6 +30,8 @@ class QueryNormalizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, qid: ArrayLike | None = None) -> QueryNormalizer:
         """Check the features and remember their names and number."""
+        if self.method not in METHODS:
+            raise DataError(f"method must be one of {', '.join(map(repr, METHODS))}, not {self.method!r}")
         validate_data(self, X, ensure_all_finite=False, dtype=np.float32)
         return self
 
@@ -37,7 +40,7 @@ class QueryNormalizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if qid is None:
             raise DataError(
                 "QueryNormalizer needs the query of each row: transform(X, qid=qid); in a pipeline, enable "
-                "metadata routing and use QueryNormalizer().set_transform_request(qid=True)"
+                "metadata routing and use QueryNormalizer().set_fit_request(qid=True).set_transform_request(qid=True)"
             )
         X = validate_data(self, X, reset=False, ensure_all_finite=False, dtype=np.float32)
         return np.asarray(RankingData(X, qid=qid).normalized(self.method).features)

@@ -22,6 +22,7 @@ from podium.evaluation.significance import (
 )
 from podium.evaluation.tables import Table
 from podium.evaluation.trec import Qrels
+from podium.measures import as_measure
 from podium.measures.means import mean
 
 
@@ -73,7 +74,7 @@ class Comparison:
             if name not in self.evaluations:
                 raise DataError(f"there is no system {name!r}; there are {', '.join(self.evaluations)}")
         left, right = self.evaluations[a], self.evaluations[b]
-        name = measure or next(iter(left.values))
+        name = str(as_measure(measure)) if measure else next(iter(left.values))
         if name not in left.values:
             raise DataError(f"{name!r} was not measured; {', '.join(left.values)} were")
         change = np.nan_to_num(right.values[name] - left.values[name])
@@ -93,7 +94,7 @@ class Comparison:
     def table(self) -> Table:
         """A row for each pair."""
         columns = [
-            "measure", "a", "b", "b − a", "95% from", "to", "p (t)", "p (t, Holm)", "p (random)",
+            "measure", "a", "b", "b - a", "95% from", "to", "p (t)", "p (t, Holm)", "p (random)",
             "p (random, Holm)", "wins", "ties", "losses",
         ]  # fmt: skip
         rows: list[list[Any]] = [
@@ -138,6 +139,8 @@ def compare(
         seed: of the randomisation test.
 
     """
+    if not isinstance(systems, Mapping):
+        raise DataError("systems are given by name, as {'a': scores, 'b': scores}")
     if len(systems) < 2:
         raise DataError("a comparison needs at least two systems")
     if baseline is not None and baseline not in systems:

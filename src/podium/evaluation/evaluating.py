@@ -16,15 +16,25 @@ from podium.errors import DataError, PodiumWarning
 from podium.evaluation.significance import bootstrap_interval, t_interval
 from podium.evaluation.tables import Table
 from podium.evaluation.trec import Qrels, Run, matched, pooled
-from podium.measures import Measure, Ranking, as_measure
+from podium.measures import Graded, Measure, Ranking, as_measure
 from podium.measures.means import mean
 
 TIE_WARNING = 0.001  # how much of a mean ties may decide before it is said: 0.1 points
 
-Measures = Measure | str | Iterable[Measure | str]
+Measures = Measure | Graded | str | Iterable[Measure | str]
 
 
-@dataclass(frozen=True)
+class ByMeasure(dict[str, Any]):
+    """Entries by a measure's name; any way to write the name, or the measure itself, finds them."""
+
+    def __missing__(self, key: Any) -> Any:
+        name = str(as_measure(key))
+        if name == key or name not in self:
+            raise KeyError(key)
+        return self[name]
+
+
+@dataclass(frozen=True, eq=False)
 class Evaluation:
     """Values of measures for each query; NaN where a query is skipped.
 
@@ -42,18 +52,21 @@ class Evaluation:
     intervals: dict[str, tuple[float, float]] = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "values", ByMeasure(self.values))
         kept = {name: values[~np.isnan(values)] for name, values in self.values.items()}
-        object.__setattr__(self, "means", {name: mean(values) for name, values in kept.items()})
-        object.__setattr__(self, "intervals", {name: t_interval(values) for name, values in kept.items()})
+        object.__setattr__(self, "means", ByMeasure({name: mean(values) for name, values in kept.items()}))
+        object.__setattr__(self, "intervals", ByMeasure({name: t_interval(values) for name, values in kept.items()}))
 
     def bootstrap(
         self, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0
     ) -> dict[str, tuple[float, float]]:
         """Percentile intervals of the means from queries drawn with replacement."""
-        return {
-            name: bootstrap_interval(values[~np.isnan(values)], confidence, resamples, seed)
-            for name, values in self.values.items()
-        }
+        return ByMeasure(
+            {
+                name: bootstrap_interval(values[~np.isnan(values)], confidence, resamples, seed)
+                for name, values in self.values.items()
+            }
+        )
 
     @property
     def per_query(self) -> dict[str, NDArray[Any]]:
@@ -126,6 +139,8 @@ def evaluated(
 
 def as_measures(measures: Measures) -> list[Measure]:
     """A list of measures without repetition."""
+    if isinstance(measures, Graded):
+        return list(measures.measures)
     given = [measures] if isinstance(measures, Measure | str) else list(measures)
     chosen = [as_measure(measure) for measure in given]
     if not chosen:
@@ -160,6 +175,8 @@ def _warn_of_ties(ranking: Ranking, measure: Measure, name: str) -> None:
     tied = (scores[1:] == scores[:-1]) & (labels[1:] != labels[:-1])
     tied[data.offsets[1:-1] - 1] = False  # the last of a query and the first of the next
     if not tied.any():
+        return
+    if np.isnan(measure.values(ranking)).all():
         return
     known = np.nan_to_num(data.labels[measure.labels].astype(np.float64))
     best, worst = (

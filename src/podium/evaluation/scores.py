@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import math
 import os
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import FileFormatError
-from podium.evaluation.trec import Run, read_run
+from podium.evaluation.trec import Run, read_run, text_lines
 
 
 def read_scores(path: str | os.PathLike[str]) -> NDArray[np.float64] | Run:
     """Scores from a file: one number on each line, in the order of the data's rows, or a TREC run."""
-    try:
-        with Path(path).open(encoding="utf-8") as file:
-            first = file.readline()
-            if len(first.split()) == 6:
-                return read_run(path)
-            lines = [first, *file]
-    except OSError as error:
-        raise FileFormatError(os.fspath(path), f"cannot be opened: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise FileFormatError(os.fspath(path), "is not valid UTF-8") from error
+    lines = text_lines(path)
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if lines and len(lines[0].split()) == 6:
+        return read_run(path)
     scores = np.empty(len(lines))
     for k, line in enumerate(lines):
         try:

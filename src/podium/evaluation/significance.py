@@ -40,6 +40,10 @@ def bootstrap_interval(
     """The percentile interval of means of values drawn with replacement."""
     from podium.evaluation import kernels
 
+    if resamples < 1 or not 0 < confidence < 1:
+        raise DataError(
+            f"bootstrap takes at least 1 resample and a confidence between 0 and 1, not {resamples}, {confidence}"
+        )
     if len(values) < 2:
         return math.nan, math.nan
     ordered = np.sort(values)  # the order of queries does not matter
@@ -92,6 +96,8 @@ def randomisation(differences: Floats, query_ids: Sequence[Any], resamples: int 
     """
     from podium.evaluation import kernels
 
+    if resamples < 1:
+        raise DataError(f"resamples must be at least 1, but is {resamples}")
     if len(differences) == 0:
         return math.nan
     scale = FIXED_POINT / max(1.0, float(np.abs(differences).max()))
@@ -117,10 +123,10 @@ def randomisation(differences: Floats, query_ids: Sequence[Any], resamples: int 
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """p-values corrected for their number (Holm 1979): compare each with the level wanted for all."""
-    order = sorted(range(len(p_values)), key=lambda k: p_values[k])
-    corrected = [0.0] * len(p_values)
+    order = sorted((k for k, p in enumerate(p_values) if not math.isnan(p)), key=lambda k: p_values[k])
+    corrected = [math.nan] * len(p_values)  # a test that could not be made counts for nothing
     highest = 0.0
     for rank, k in enumerate(order):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[k]))
+        highest = max(highest, min(1.0, (len(order) - rank) * p_values[k]))
         corrected[k] = highest
     return corrected

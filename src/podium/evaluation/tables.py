@@ -12,7 +12,10 @@ from typing import Any
 from podium.errors import DataError
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
-_LATEX = str.maketrans({c: f"\\{c}" for c in "&%$#_{}"} | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}"})
+_LATEX = str.maketrans(
+    {c: f"\\{c}" for c in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "–": "--", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+)
 
 
 @dataclass(frozen=True)
@@ -25,13 +28,15 @@ class Table:
     def render(self, kind: str = "text") -> str:
         """As `text`, `markdown`, `latex`, `csv` or `json`."""
         if kind == "json":
-            return json.dumps([dict(zip(self.columns, map(_plain, row), strict=True)) for row in self.rows], indent=2)
+            return json.dumps(self.records(), indent=2)
         if kind == "csv":
             buffer = io.StringIO()
             writer = csv.writer(buffer, lineterminator="\n")
             writer.writerows([self.columns, *([_full(cell) for cell in row] for row in self.rows)])
             return buffer.getvalue().rstrip("\n")
         cells = [self.columns, *self._texts()]
+        if kind == "markdown":
+            cells = [[cell.replace("|", "\\|") for cell in row] for row in cells]
         if kind == "latex":
             return _latex(cells, self._numeric())
         if kind not in ("text", "markdown"):
@@ -47,6 +52,10 @@ class Table:
         rule = ["-" * (w - 1) + ":" if n else "-" * w for w, n in zip(widths, numeric, strict=True)]
         return "\n".join("| " + " | ".join(line) + " |" for line in [lines[0], rule, *lines[1:]])
 
+    def records(self) -> list[dict[str, Any]]:
+        """Rows as dictionaries of plain values, None for what is not defined."""
+        return [dict(zip(self.columns, map(_plain, row), strict=True)) for row in self.rows]
+
     def _texts(self) -> list[list[str]]:
         return [[_shown(cell, name) for cell, name in zip(row, self.columns, strict=True)] for row in self.rows]
 
@@ -57,13 +66,14 @@ class Table:
         return self.render()
 
     def __rich__(self) -> Any:
+        from rich.markup import escape
         from rich.table import Table as RichTable
 
         table = RichTable()
         for name, numeric in zip(self.columns, self._numeric(), strict=True):
-            table.add_column(name, justify="right" if numeric else "left")
+            table.add_column(escape(name), justify="right" if numeric else "left")
         for row in self._texts():
-            table.add_row(*row)
+            table.add_row(*map(escape, row))
         return table
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 
 from podium.data import RankingData
 from podium.data.atomic import replacing
-from podium.errors import DataError, FileFormatError
+from podium.data.text.blocks import read_blocks
+from podium.errors import DataError, FileFormatError, PodiumWarning
 from podium.measures import Ranking
 from podium.measures.ranking import checked_scores
 
@@ -59,13 +61,14 @@ def write_run(data: RankingData, scores: Any, path: str | os.PathLike[str], name
     if not name or any(c.isspace() for c in name):
         raise DataError(f"a run's name is a word without blanks, not {name!r}")
     ranking = Ranking(data, scores)
-    ids = _document_ids(data)
+    if not np.isfinite(ranking.scores).all():
+        raise DataError("a TREC run holds finite scores only")
+    ids = _pairs_of_ids(data)
     lines = []
     for query in range(data.n_queries):
         rows = ranking.order[data.offsets[query] : data.offsets[query + 1]]
-        word = _word(str(data.query_ids[query]), "query id")
         for rank, row in enumerate(rows, 1):
-            lines.append(f"{word} Q0 {ids[row]} {rank} {float(ranking.scores[row])!r} {name}\n")
+            lines.append(f"{ids[row][0]} Q0 {ids[row][1]} {rank} {float(ranking.scores[row])!r} {name}\n")
     _write(lines, path)
 
 
@@ -73,26 +76,24 @@ def write_qrels(data: RankingData, path: str | os.PathLike[str], labels: str = "
     """Write labels as judgements; they must be whole numbers, and documents without one are left out."""
     if labels not in data.labels:
         raise DataError(f"the data has no labels {labels!r}")
-    values, ids = data.labels[labels], _document_ids(data)
+    values, ids = data.labels[labels], _pairs_of_ids(data)
     known = values[~np.isnan(values)]
     if (known != np.floor(known)).any():
         raise DataError(f"TREC judgements are whole numbers, but the labels {labels!r} are not")
     lines = []
     for row in np.flatnonzero(~np.isnan(values)):
-        lines.append(f"{_word(str(data.qid[row]), 'query id')} 0 {ids[row]} {int(values[row])}\n")
+        lines.append(f"{ids[row][0]} 0 {ids[row][1]} {int(values[row])}\n")
     _write(lines, path)
 
 
 def matched(data: RankingData, run: Run) -> Ranking:
     """A run as a ranking of data, its documents found by query and document id."""
-    if data.document_ids is None:
-        raise DataError("a run is matched by document ids, but the data has none")
     left = {(query, document) for query, found in run.scores.items() for document in found}
     scores, retrieved = np.zeros(data.n_documents), np.zeros(data.n_documents, bool)
-    for row, (query, document) in enumerate(zip(data.qid.tolist(), _document_ids(data), strict=True)):
-        if (str(query), document) in left:
-            left.remove((str(query), document))
-            scores[row], retrieved[row] = run.scores[str(query)][document], True
+    for row, (query, document) in enumerate(_pairs_of_ids(data)):
+        if (query, document) in left:
+            left.remove((query, document))
+            scores[row], retrieved[row] = run.scores[query][document], True
     if left:
         query, document = min(left)
         raise DataError(
@@ -100,6 +101,18 @@ def matched(data: RankingData, run: Run) -> Ranking:
             f"query {query!r}"
         )
     return Ranking(data, checked_scores(scores, len(scores)), retrieved=retrieved)
+
+
+def _pairs_of_ids(data: RankingData) -> list[tuple[str, str]]:
+    """(query, document) of each row; no two rows may share them."""
+    pairs = [(_word(str(q), "query id"), d) for q, d in zip(data.qid.tolist(), _document_ids(data), strict=True)]
+    if len(set(pairs)) < len(pairs):
+        seen: set[tuple[str, str]] = set()
+        query, document = next(pair for pair in pairs if pair in seen or seen.add(pair))  # type: ignore[func-returns-value]
+        raise DataError(
+            f"document {document!r} stands twice in query {query!r}: in TREC files ids tell documents apart"
+        )
+    return pairs
 
 
 def pooled(qrels: Qrels, runs: Sequence[Run]) -> tuple[RankingData, list[Ranking]]:
@@ -111,6 +124,8 @@ def pooled(qrels: Qrels, runs: Sequence[Run]) -> tuple[RankingData, list[Ranking
     """
     if not qrels.labels:
         raise DataError("there are no judgements")
+    for run in runs:
+        _check_overlap(qrels, run)
     rows = [
         (query, document)
         for query in qrels.labels
@@ -118,7 +133,8 @@ def pooled(qrels: Qrels, runs: Sequence[Run]) -> tuple[RankingData, list[Ranking
             set(qrels.labels[query]).union(*(run.scores.get(query, ()) for run in runs)), reverse=True
         )
     ]
-    labels = [qrels.labels[query].get(document, math.nan) for query, document in rows]
+    # A negative judgement (junk, in TREC's web tracks) is as one of 0.
+    labels = [_not_negative(qrels.labels[query].get(document, math.nan)) for query, document in rows]
     data = RankingData(
         np.empty((len(rows), 0), np.float32), labels, qid=np.array([query for query, _ in rows], object),
         document_ids=[document for _, document in rows],
@@ -127,20 +143,37 @@ def pooled(qrels: Qrels, runs: Sequence[Run]) -> tuple[RankingData, list[Ranking
     for run in runs:
         found = [run.scores.get(query, {}).get(document) for query, document in rows]
         retrieved = np.array([score is not None for score in found])
-        scores = np.array([0.0 if score is None else score for score in found])
+        # trec_eval keeps scores in single precision, and so what ties there ties here.
+        scores = np.array([0.0 if score is None else score for score in found], np.float32)
         rankings.append(Ranking(data, scores, retrieved=retrieved))
     return data, rankings
 
 
+def _not_negative(label: float) -> float:
+    return 0.0 if label < 0 else label
+
+
+def _check_overlap(qrels: Qrels, run: Run) -> None:
+    """Say where judgements and run are of different queries."""
+    missing = [query for query in qrels.labels if query not in run.scores]
+    extra = [query for query in run.scores if query not in qrels.labels]
+    if len(missing) == len(qrels.labels):
+        raise DataError(
+            f"the run {run.name!r} has no query of the judgements: {next(iter(run.scores), 'none')!r} in the one, "
+            f"{missing[0]!r} in the other"
+        )
+    if missing or extra:
+        warnings.warn(
+            f"the run {run.name!r} lacks {len(missing)} of {len(qrels.labels)} judged queries (they count as empty "
+            f"rankings) and has {len(extra)} that were not judged (they do not count)",
+            PodiumWarning,
+            stacklevel=4,
+        )
+
+
 def _lines(path: str | os.PathLike[str], fields: int, shape: str) -> Any:
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise FileFormatError(os.fspath(path), f"cannot be opened: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise FileFormatError(os.fspath(path), "is not valid UTF-8") from error
     found = False
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text_lines(path), 1):
         parts = line.split()
         if not parts:
             continue
@@ -150,6 +183,15 @@ def _lines(path: str | os.PathLike[str], fields: int, shape: str) -> Any:
         yield number, parts
     if not found:
         raise FileFormatError(os.fspath(path), f"is empty; expected lines '{shape}'")
+
+
+def text_lines(path: str | os.PathLike[str]) -> list[str]:
+    """The lines of a text file, compressed or not, without a byte order mark."""
+    try:
+        content = b"".join(block.text.tobytes() for block in read_blocks(path))
+        return content.decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise FileFormatError(os.fspath(path), "is not valid UTF-8") from error
 
 
 def _number(path: str | os.PathLike[str], line: int, text: str, what: str) -> float:

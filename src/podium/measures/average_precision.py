@@ -25,6 +25,7 @@ class AP(Binary):
 
     name: ClassVar[str] = "ap"
     knows_expected_ties: ClassVar[bool] = True
+    knows_retrieved: ClassVar[bool] = True
 
     def value(self, labels: Floats) -> float:
         """AP of one ranked list."""

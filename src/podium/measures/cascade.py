@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from podium.errors import DataError
 from podium.measures.discounted import Binary
-from podium.measures.gains import Gain
+from podium.measures.gains import LARGEST_POWER, Gain
 from podium.measures.measure import Measure, register
 from podium.measures.ranking import Ranking, for_queries
 
@@ -30,6 +30,7 @@ class Cascade(Measure):
     """
 
     knows_expected_ties: ClassVar[bool] = True
+    knows_retrieved: ClassVar[bool] = True
 
     @abstractmethod
     def stops(self, labels: NDArray[Any]) -> Floats:
@@ -86,6 +87,13 @@ class ERR(Cascade):
     max_label: float | None = None
 
     name: ClassVar[str] = "err"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.max_label is not None and (
+            not isinstance(self.max_label, int | float) or not 0 <= self.max_label <= LARGEST_POWER
+        ):
+            raise DataError(f"max_label must be a number from 0 to {LARGEST_POWER}, not {self.max_label!r}")
 
     def fixed(self, data: RankingData) -> Self:
         """With l_max taken from the data, if it is not given."""

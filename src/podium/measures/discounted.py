@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
@@ -28,6 +29,7 @@ class Discounted(Measure):
     """
 
     knows_expected_ties: ClassVar[bool] = True
+    knows_retrieved: ClassVar[bool] = True
 
     @abstractmethod
     def gains(self, labels: NDArray[Any]) -> Floats:
@@ -37,8 +39,8 @@ class Discounted(Measure):
     def discounts(self, depth: int) -> Floats:
         """d(1), d(2), … as far as they are not zero, at most `depth` of them."""
 
-    def norms(self, gains: Floats, offsets: NDArray[np.int64]) -> Floats:
-        """What the sum of each query is divided by, given the gains of all its documents."""
+    def norms(self, gains: Floats, offsets: NDArray[np.int64], sizes: NDArray[np.int64]) -> Floats:
+        """What the sum of each query is divided by, given the gains of all its documents and the number ranked."""
         return np.ones(len(offsets) - 1)
 
     def _depth(self, longest: int) -> int:
@@ -47,7 +49,7 @@ class Discounted(Measure):
     def value(self, labels: Floats) -> float:
         """Σ gain · discount / norm of one ranked list."""
         gains, discounts = self.gains(labels), self.discounts(len(labels))
-        norm = self.norms(gains, np.array([0, len(labels)]))[0]
+        norm = self.norms(gains, *_one_list(gains))[0]
         return float(np.sum(gains[: len(discounts)] * discounts) / norm)
 
     def is_empty(self, labels: Floats) -> bool:
@@ -69,7 +71,7 @@ class Discounted(Measure):
             lambda offsets, q: kernels.discounted(ranked, scores, offsets, discounts, expected, sums[q]),
         )
         highest = np.maximum.reduceat(gains, data.offsets[:-1]) if data.n_queries else np.empty(0)
-        norms = self.norms(gains, data.offsets)
+        norms = self.norms(gains, data.offsets, ranking.ranked_sizes)
         return self._with_empties(sums / np.where(norms > 0, norms, 1.0), highest <= 0)
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
@@ -78,10 +80,15 @@ class Discounted(Measure):
 
         gains = self.gains(np.asarray(labels))
         rows = np.zeros(((len(gains) if last is None else last) - first, len(gains)))
-        norm = self.norms(gains, np.array([0, len(gains)]))[0]
+        norm = self.norms(gains, *_one_list(gains))[0] if len(gains) else 0.0
         if norm > 0:
             kernels.discounted_swaps(gains, self.discounts(len(gains)), float(norm), first, rows)
         return rows
+
+
+def _one_list(gains: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Offsets and sizes of a single query."""
+    return np.array([0, len(gains)]), np.array([len(gains)])
 
 
 @register
@@ -141,14 +148,12 @@ class NDCG(DCG):
         if self.short not in ("count", "zero"):
             raise DataError(f"short must be 'count' or 'zero', not {self.short!r}")
 
-    def norms(self, gains: Floats, offsets: NDArray[np.int64]) -> Floats:
+    def norms(self, gains: Floats, offsets: NDArray[np.int64], sizes: NDArray[np.int64]) -> Floats:
         """The best DCG of each query (infinite where short queries count as zero)."""
         from podium.measures import kernels
 
         best = np.empty(len(offsets) - 1)
-        sizes = np.diff(offsets)
-        discounts = self.discounts(int(sizes.max(initial=0)))
-
+        discounts = self.discounts(int(np.diff(offsets).max(initial=0)))
         for_queries(offsets, lambda part, q: kernels.best_discounted(gains, part, discounts, best[q]))
         if self.short == "zero" and self.cutoff is not None:
             return np.where(sizes < self.cutoff, np.inf, best)
@@ -178,6 +183,11 @@ class Binary(Measure):
 
     _: KW_ONLY
     threshold: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.threshold, int | float) or not math.isfinite(self.threshold):
+            raise DataError(f"threshold must be a number, not {self.threshold!r}")
 
     def relevant(self, labels: NDArray[Any]) -> Floats:
         """1 for a relevant document, 0 for others and for those without a label."""
@@ -210,10 +220,10 @@ class Precision(_BinaryDiscounted):
 
     name: ClassVar[str] = "precision"
 
-    def norms(self, gains: Floats, offsets: NDArray[np.int64]) -> Floats:
+    def norms(self, gains: Floats, offsets: NDArray[np.int64], sizes: NDArray[np.int64]) -> Floats:
         """The cutoff, or the number of documents."""
-        sizes = np.diff(offsets).astype(np.float64)
-        return sizes if self.cutoff is None else np.full(len(sizes), float(self.cutoff))
+        ranked = np.maximum(sizes, 1).astype(np.float64)
+        return ranked if self.cutoff is None else np.full(len(ranked), float(self.cutoff))
 
 
 @register
@@ -223,7 +233,7 @@ class Recall(_BinaryDiscounted):
 
     name: ClassVar[str] = "recall"
 
-    def norms(self, gains: Floats, offsets: NDArray[np.int64]) -> Floats:
+    def norms(self, gains: Floats, offsets: NDArray[np.int64], sizes: NDArray[np.int64]) -> Floats:
         """The number of relevant documents."""
         return np.asarray(np.add.reduceat(gains, offsets[:-1])) if len(offsets) > 1 else np.empty(0)
 
@@ -245,7 +255,7 @@ class RBP(_BinaryDiscounted):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.p < 1:
+        if not isinstance(self.p, int | float) or not 0 < self.p < 1:
             raise DataError(f"p must be between 0 and 1, but is {self.p}")
 
     def discounts(self, depth: int) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,11 @@ from numpy.typing import NDArray
 from podium.errors import DataError
 
 LARGEST_POWER = 1000  # 2^1000 leaves room for sums of as many gains as memory holds
+
+
+def shown(number: float) -> str:
+    """A number in the fewest digits that read back as the same one."""
+    return repr(float(number)).removesuffix(".0")
 
 
 @dataclass(frozen=True)
@@ -23,11 +29,24 @@ class Gain:
     scale: float = 1.0
     table: tuple[float, ...] = ()
 
+    def __post_init__(self) -> None:
+        sensible = {
+            "exponential": 0 < self.scale < math.inf,
+            "linear": True,
+            "table": len(self.table) > 0 and all(0 <= entry < math.inf for entry in self.table),
+        }
+        if not sensible.get(self.kind, False):
+            raise DataError(
+                f"a gain of kind {self.kind!r} with scale {self.scale} and table {self.table} makes no sense"
+            )
+
     @classmethod
     def of(cls, value: Gain | str) -> Gain:
         """A gain from its text."""
         if isinstance(value, Gain):
             return value
+        if not isinstance(value, str):
+            raise DataError(f"{value!r} is no gain; expected a text such as 'linear', or a Gain")
         kind, _, rest = value.partition(":")
         try:
             if kind == "exponential":
@@ -42,9 +61,9 @@ class Gain:
 
     def __str__(self) -> str:
         if self.kind == "exponential" and self.scale != 1:
-            return f"exponential:{self.scale:g}"
+            return f"exponential:{shown(self.scale)}"
         if self.kind == "table":
-            return "table:" + "/".join(f"{entry:g}" for entry in self.table)
+            return "table:" + "/".join(map(shown, self.table))
         return self.kind
 
     def __call__(self, labels: NDArray[np.floating]) -> NDArray[np.float64]:

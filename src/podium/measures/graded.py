@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import DataError
-from podium.measures.measure import Measure, as_measure, parse
+from podium.measures.gains import shown
+from podium.measures.measure import Measure, as_measure, best_of, parse
 
 
 @dataclass(frozen=True, init=False)
@@ -42,7 +43,7 @@ class Graded:
         object.__setattr__(self, "tolerance", tuple(float(t) for t in given))
 
     def __str__(self) -> str:
-        return ">".join(map(str, self.measures)) + "~" + "/".join(f"{t:g}" for t in self.tolerance)
+        return ">".join(map(str, self.measures)) + "~" + "/".join(map(shown, self.tolerance))
 
     @classmethod
     def of(cls, text: str) -> Graded:
@@ -63,8 +64,8 @@ class Graded:
         left = np.arange(len(means))
         for k, tolerance in enumerate(self.tolerance):
             mine = means[left, k]
-            left = left[mine >= mine.max() - tolerance]
-        return int(left[np.argmax(means[left, -1])])
+            left = left[mine >= mine[best_of(mine)] - tolerance]
+        return int(left[best_of(means[left, -1])])
 
 
 def as_selection(value: Measure | Graded | str) -> Measure | Graded:

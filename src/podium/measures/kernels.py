@@ -259,3 +259,30 @@ def pair_counts(labels: Floats, scores: Floats, offsets: Ints, by_score: bool, c
                 else:
                     wrong += 1.0
         counts[q, 0], counts[q, 1], counts[q, 2], counts[q, 3] = right, wrong, equal_labels, equal_scores
+
+
+@helper
+def _sign(a: float, b: float) -> float:
+    """1, 0 or −1 as a is above, equal to or below b; 0 where one is NaN."""
+    return 1.0 if a > b else (-1.0 if a < b else 0.0)
+
+
+@kernel
+def accuracy_swaps(labels: Floats, pairs: float, first: Int, rows: Floats) -> None:
+    """Changes of the share of pairs in the right order."""
+    n = len(labels)
+    before = np.zeros(n)  # Σ_{k≤i} sgn(l_j, l_k), and below Σ_{k<j}, for each j
+    above = np.zeros(n)
+    for j in range(n):
+        for k in range(j):
+            above[j] += _sign(labels[j], labels[k])
+            if k < first:
+                before[j] += _sign(labels[j], labels[k])
+    for row in range(rows.shape[0]):
+        i = first + row
+        mine = 0.0  # Σ_{i<k<j} sgn(l_i, l_k)
+        for j in range(i + 1, n):
+            before[j] += _sign(labels[j], labels[i])
+            change = above[j] - before[j] - mine + _sign(labels[j], labels[i])
+            rows[row, j] = change / pairs
+            mine += _sign(labels[i], labels[j])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import KW_ONLY, MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
@@ -11,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import DataError
-from podium.measures.gains import Gain
+from podium.measures.gains import Gain, shown
 
 if TYPE_CHECKING:
     from podium.data import RankingData
@@ -49,10 +51,18 @@ class Measure(ABC):
     name: ClassVar[str] = ""
     knows_expected_ties: ClassVar[bool] = False
     has_swaps: ClassVar[bool] = True
+    knows_retrieved: ClassVar[bool] = False  # whether relevant documents that a run did not return make sense to it
 
     def __post_init__(self) -> None:
-        if self.cutoff is not None and (not isinstance(self.cutoff, int) or self.cutoff < 1):
+        if self.cutoff is not None and not isinstance(self.cutoff, bool):
+            with suppress(TypeError):
+                object.__setattr__(self, "cutoff", operator.index(self.cutoff))
+        if self.cutoff is not None and (
+            isinstance(self.cutoff, bool) or not isinstance(self.cutoff, int) or not 1 <= self.cutoff < 2**31
+        ):
             raise DataError(f"the cutoff of {self._word()} must be a whole number from 1 on, not {self.cutoff!r}")
+        if not isinstance(self.labels, str):
+            raise DataError(f"labels names a label source, not {self.labels!r}")
         if self.ties not in ("stable", "expected"):
             raise DataError(f"ties must be 'stable' or 'expected', not {self.ties!r}")
         if self.ties == "expected" and not self.knows_expected_ties:
@@ -65,13 +75,13 @@ class Measure(ABC):
         return cls.name or cls.__name__.lower()
 
     def __str__(self) -> str:
-        shown = []
+        entries = []
         for field in fields(self):
             value = getattr(self, field.name)
             default = field.default_factory() if field.default_factory is not MISSING else field.default
             if field.name != "cutoff" and value != default:
-                shown.append(f"{field.name}={value}")
-        parameters = f"({','.join(shown)})" if shown else ""
+                entries.append(f"{field.name}={shown(value) if isinstance(value, float) else value}")
+        parameters = f"({','.join(entries)})" if entries else ""
         return self._word() + parameters + (f"@{self.cutoff}" if self.cutoff is not None else "")
 
     def replace(self, **changes: Any) -> Self:
@@ -86,13 +96,18 @@ class Measure(ABC):
     def value(self, labels: NDArray[np.float64]) -> float:
         """The value of one query that is not empty, from its labels in rank order (0 for no label)."""
 
+    def prepared(self, labels: NDArray[Any]) -> NDArray[np.float64]:
+        """Labels as `value` takes them: a document without one counts as 0."""
+        return np.nan_to_num(np.asarray(labels, np.float64))
+
     def is_empty(self, labels: NDArray[np.float64]) -> bool:
         """Whether a query has no relevant document."""
         return not (labels > 0).any()
 
     def values(self, ranking: Ranking) -> NDArray[np.float64]:
         """One value for each query, in the order of `data.query_ids`; NaN where a query is skipped."""
-        labels = np.nan_to_num(ranking.labels(self.labels).astype(np.float64))
+        self.refuse_unretrieved(ranking)
+        labels = self.prepared(ranking.labels(self.labels))
         offsets = ranking.data.offsets
         result = np.full(ranking.data.n_queries, _OF_EMPTY[self.empty])
         for query in range(ranking.data.n_queries):
@@ -114,7 +129,7 @@ class Measure(ABC):
 
         """
         self._refuse_without_swaps()
-        labels = np.nan_to_num(np.asarray(labels, np.float64))
+        labels = self.prepared(labels)
         n = len(labels)
         last = n if last is None else last
         rows = np.zeros((last - first, n))
@@ -129,6 +144,11 @@ class Measure(ABC):
                 swapped[i], swapped[j] = labels[i], labels[j]
         return rows
 
+    def refuse_unretrieved(self, ranking: Ranking) -> None:
+        """A measure of ranked lists alone cannot say what a document is worth that has no rank."""
+        if ranking.retrieved is not None and not ranking.retrieved.all() and not self.knows_retrieved:
+            raise DataError(f"{self._word()} is not defined for runs that did not return all judged documents")
+
     def _refuse_without_swaps(self) -> None:
         if not self.has_swaps:
             raise DataError(f"{self._word()} has no swap deltas: it cannot be trained on, only evaluated")
@@ -142,8 +162,15 @@ class Measure(ABC):
         return (self,)
 
     def pick(self, means: NDArray[np.float64]) -> int:
-        """The candidate (row) with the best mean; of equal ones the first."""
-        return int(np.argmax(np.asarray(means).reshape(len(means), -1)[:, 0]))
+        """The candidate (row) with the best mean; of equal ones the first. NaN is never best."""
+        return best_of(np.asarray(means, np.float64).reshape(len(means), -1)[:, 0])
+
+
+def best_of(means: NDArray[np.float64]) -> int:
+    """The place of the highest mean, the first of equal ones; NaN counts as lowest."""
+    if len(means) == 0 or np.isnan(means).all():
+        raise DataError("there is no candidate with a mean to choose")
+    return int(np.nanargmax(means))
 
 
 _REGISTRY: dict[str, type[Measure]] = {}

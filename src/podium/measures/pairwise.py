@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +37,13 @@ class _OfPairs(Measure):
         if self.cutoff is not None:
             raise DataError(f"{self._word()} looks at all pairs; it has no cutoff")
 
+    def prepared(self, labels: NDArray[Any]) -> Floats:
+        """As they are: documents without a label take no part."""
+        return np.asarray(labels, np.float64)
+
     def is_empty(self, labels: Floats) -> bool:
         """Whether no two labels differ."""
-        return len(labels) == 0 or bool((labels == labels[0]).all())
+        return len(np.unique(labels[~np.isnan(labels)])) < 2
 
 
 @register
@@ -54,15 +58,33 @@ class PairwiseAccuracy(_OfPairs):
 
     def value(self, labels: Floats) -> float:
         """The share of one ranked list."""
+        labels = labels[~np.isnan(labels)]
         above, below = labels[:, None], labels[None, :]
         pairs = np.triu(np.ones((len(labels), len(labels)), bool), 1)
         return float((pairs & (above > below)).sum() / (pairs & (above != below)).sum())
 
     def values(self, ranking: Ranking) -> Floats:
         """One value for each query."""
+        self.refuse_unretrieved(ranking)
         right, wrong, _, _ = _counts(self, ranking, by_score=False).T
         pairs = right + wrong
         return self._with_empties(right / np.maximum(pairs, 1.0), pairs == 0)
+
+    def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
+        """The change of the share; see `Measure.swaps`.
+
+        Only pairs with the documents between i and j, and the pair itself, change: with sgn(a, b) = 1, 0, −1 for a
+        above, equal to, below b, by Σ_{i<k<j} (sgn(l_j, l_k) − sgn(l_i, l_k)) + sgn(l_j, l_i) pairs.
+        """
+        from podium.measures import kernels
+
+        labels = self.prepared(labels)
+        rows = np.zeros(((len(labels) if last is None else last) - first, len(labels)))
+        known, counts = np.unique(labels[~np.isnan(labels)], return_counts=True)
+        pairs = (counts.sum() ** 2 - (counts**2).sum()) / 2
+        if len(known) > 1:
+            kernels.accuracy_swaps(labels, float(pairs), first, rows)
+        return rows
 
 
 @register
@@ -77,9 +99,11 @@ class KendallTau(_OfPairs):
 
     name: ClassVar[str] = "tau"
     has_swaps: ClassVar[bool] = False
+    knows_retrieved: ClassVar[bool] = True  # what was not returned is tied at the bottom
 
     def value(self, labels: Floats) -> float:
         """τ_b of one ranked list without ties in scores."""
+        labels = labels[~np.isnan(labels)]
         order = np.sign(labels[:, None] - labels[None, :])[np.triu_indices(len(labels), 1)]
         differ = np.abs(order).sum()
         return float(order.sum() / np.sqrt(differ * len(order)))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data import RankingData
+from podium.data.columns import unmasked
 from podium.errors import DataError
 from podium.threads import map_threads, ranges
 
@@ -39,7 +40,7 @@ class Ranking:
         retrieved: NDArray[np.bool_] | None = None,
     ) -> None:
         self.data = data
-        self.scores = checked_scores(scores, data.n_documents)
+        self.scores = checked_scores(scores, data.n_documents, data.row_index)
         if retrieved is not None:
             self.scores = np.where(retrieved, self.scores, -np.inf)
         self.base = data.order if base is None else base
@@ -67,6 +68,13 @@ class Ranking:
             return np.ones(self.data.n_documents)
         return self.retrieved[self.order].astype(np.float64)
 
+    @cached_property
+    def ranked_sizes(self) -> NDArray[np.int64]:
+        """The number of documents of each query that have a rank."""
+        if self.retrieved is None or not self.data.n_queries:
+            return self.data.query_sizes
+        return np.add.reduceat(self.ranked_retrieved, self.data.offsets[:-1]).astype(np.int64)
+
     def labels(self, source: str) -> NDArray[np.float32]:
         """The labels of a source from the top of each query, NaN where there is none."""
         if source not in self.data.labels:
@@ -84,15 +92,17 @@ def for_queries(
         pass
 
 
-def checked_scores(scores: Any, n: int) -> NDArray[np.float64]:
+def checked_scores(scores: Any, n: int, row_index: NDArray[Any] | None = None) -> NDArray[np.float64]:
     """Scores as float64; a wrong number of them, NaN, or rows in another order are refused."""
     index = getattr(scores, "index", None)
-    if index is not None and hasattr(scores, "to_numpy") and list(index) != list(range(n)):
-        raise DataError(
-            "the scores are a Series whose index is not 0, 1, 2 …: are they in the order of the data's rows? "
-            "If so, give scores.to_numpy()"
-        )
-    array = np.asarray(scores)
+    if index is not None and hasattr(index, "to_numpy"):
+        expected = np.arange(n) if row_index is None else row_index
+        if not np.array_equal(index.to_numpy(), expected):
+            raise DataError(
+                "the scores are a Series whose index is not that of the data's rows (0, 1, 2 … unless they came from a "
+                "frame with another): are they in the same order? If so, give scores.to_numpy()"
+            )
+    array = unmasked(scores)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.shape != (n,):

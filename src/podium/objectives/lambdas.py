@@ -130,7 +130,7 @@ def _tables(
     n_queries, nothing = len(offsets) - 1, np.empty(0)
     if isinstance(measure, Discounted):
         gains = measure.gains(labels)
-        norms = np.where(np.isfinite(found := measure.norms(gains, offsets)), found, 0.0)
+        norms = np.where(np.isfinite(found := measure.norms(gains, offsets, np.diff(offsets))), found, 0.0)
         return kernels.DISCOUNTED, gains, norms, measure.discounts(int(np.diff(offsets).max(initial=0)))
     if isinstance(measure, AP):
         relevant = measure.relevant(labels)

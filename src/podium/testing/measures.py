@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 def slow_value(measure: Measure, labels: Floats) -> float:
     """The value of one ranked list by definition, empty lists included."""
-    labels = np.nan_to_num(labels)
+    labels = measure.prepared(labels)
     if measure.is_empty(labels):
         return {"zero": 0.0, "one": 1.0, "skip": np.nan}[measure.empty]
     return measure.value(labels)

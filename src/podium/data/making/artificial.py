@@ -117,7 +117,7 @@ def _check(queries: int, documents: int | tuple[int, int], features: int, part: 
         raise DataError(f"features must be at least 1, but is {features}")
     if part not in PARTS:
         raise DataError(f"part must be 'train', 'valid' or 'test', not {part!r}")
-    low, high = (documents, documents) if isinstance(documents, int) else documents
+    low, high = documents if isinstance(documents, tuple) else (documents, documents)
     if not 1 <= low <= high:
         raise DataError(f"documents must be at least 1, or a rising pair (fewest, most), not {documents}")
 
@@ -129,7 +129,7 @@ def _qid(sizes: NDArray[np.int64], part: str) -> NDArray[np.int64]:
 
 
 def _sizes(queries: int, documents: int | tuple[int, int], key: np.uint64) -> NDArray[np.int64]:
-    if isinstance(documents, int):
+    if not isinstance(documents, tuple):
         return np.full(queries, documents)
     low, high = documents
     grid = (_uniform(queries, 1, key)[:, 0].astype(np.float64) + 1.0) / 2.0

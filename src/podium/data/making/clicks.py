@@ -47,11 +47,13 @@ def simulate_clicks(
         The data with the label source added, and `positions`: the rank shown, −1 for none.
 
     """
-    if attraction is None:
-        attraction = _attraction_of_labels(data)
-    for name, value in {"users": users, "depth": depth}.items():
-        if value < 1:
-            raise DataError(f"{name} must be at least 1, but is {value}")
+    attraction = _attraction_of_labels(data) if attraction is None else np.asarray(attraction, np.float64)
+    for name, value, least in (("users", users, 1), ("depth", depth, 1), ("similar_queries", similar_queries, 0)):
+        if value < least:
+            raise DataError(f"{name} must be at least {least}, but is {value}")
+    for name, amount in (("position_bias", position_bias), ("disorder", disorder)):
+        if not amount >= 0:
+            raise DataError(f"{name} must not be negative, but is {amount}")
     if attraction.shape != (data.n_documents,) or not ((attraction >= 0) & (attraction <= 1)).all():
         raise DataError("attraction must be a number between 0 and 1 for each document")
     if not 0 <= noise <= 1:

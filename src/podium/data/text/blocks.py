@@ -144,16 +144,33 @@ def _opened(source: Source) -> Iterator[Any]:
         return
     if isinstance(source, io.TextIOBase):
         raise FileFormatError(source_name(source), "is opened as text; open it in binary mode, as in open(path, 'rb')")
+    raw: Any = source
+    if getattr(raw, "closed", False):
+        raise FileFormatError(source_name(source), "is closed")
     if isinstance(source, io.BufferedReader):
         yield source
         return
-    raw: Any = source
-    reader = io.BufferedReader(raw)
+    reader = io.BufferedReader(raw if hasattr(raw, "readinto") else _Readable(raw))
     try:
         yield reader
     finally:
         with suppress(ValueError):  # the caller has closed it
             reader.detach()
+
+
+class _Readable(io.RawIOBase):
+    """An object that can only `read` as a stream that can be read into."""
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, room: Any) -> int:
+        piece = self.source.read(len(room))
+        room[: len(piece)] = piece
+        return len(piece)
 
 
 def _decompressed(raw: Any) -> Any:

@@ -410,6 +410,9 @@ def parse_delimited(
                     if text[at] == LINE_FEED:
                         outcome[ERROR], outcome[AT] = OPEN_QUOTE, start
                         return
+                    if text[at] == 0 or text[at] == RETURN:
+                        outcome[ERROR], outcome[AT] = NUL if text[at] == 0 else LONE_RETURN, at
+                        return
                     at += 2 if text[at] == QUOTE else 1
                 at += 1
             while text[at] != delimiter and not _ends_line(text, at):
@@ -428,7 +431,7 @@ def parse_delimited(
                 end -= 1
             role = roles[column]
             if role == QID:
-                if start == end:
+                if end - start <= 2 * quoted:
                     outcome[ERROR], outcome[AT] = EMPTY_QID, start
                     return
                 if not _same_bytes(text, run_start, run_end, start, end):

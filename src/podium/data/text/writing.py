@@ -54,7 +54,7 @@ def write_letor(data: RankingData, path: Path, absent: Literal["zero", "missing"
     with (
         progress(f"writing {path}", data.n_documents) as advance,
         replacing(path) as temporary,
-        compressed(temporary, path.suffix) as stream,
+        compressed(temporary, path.suffix.lower()) as stream,
     ):
         for bound, text in zip(bounds, map_threads(text_of, bounds), strict=True):
             stream.write(text)
