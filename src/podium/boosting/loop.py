@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.boosting.checkpoints import Checkpoint, fingerprint
 from podium.boosting.sampling import BoundSampling, Sampling
 from podium.boosting.steps import Newton, Step
 from podium.data import RankingData
@@ -103,17 +104,27 @@ class Boosting:
         train: RankingData,
         valid: Mapping[str, RankingData] | None = None,
         observers: Sequence[Callable[[Round], None]] = (),
+        checkpoint: Checkpoint | None = None,
     ) -> Boosted:
-        """Train. The first validation set decides when to stop and which tree is the last."""
+        """Train. The first validation set decides when to stop and which tree is the last.
+
+        Observers hear of each tree. With a checkpoint, the run goes on where an earlier one was stopped.
+        """
         if train.n_documents == 0:
             raise DataError("there are no documents to train on")
         run = _Run(self, train, dict(valid or {}))
+        mark = fingerprint(self, train, run.valid) if checkpoint else ""
+        if checkpoint:
+            run.resume(checkpoint.read(mark))
         try:
             with progress("growing trees", self.n_trees) as advance:
+                advance(len(run.trees))
                 while not run.is_done():
                     found = run.add_tree()
                     for observer in observers:
                         observer(found)
+                    if checkpoint and len(run.trees) % checkpoint.every == 0:
+                        checkpoint.write(run.all_trees(), mark)
                     advance(1)
         except KeyboardInterrupt:
             if not run.trees:
@@ -174,15 +185,31 @@ class _Run:
             means |= self._measured(name, data, self.valid_scores[name])
         for key, value in means.items():
             self.history.setdefault(key, []).append(value)
-        if self.valid:
-            first = next(iter(self.valid))
-            table = np.column_stack([self.history[f"{first}/{m}"] for m in self.selection.measures])
-            self.best = self.selection.pick(table)
+        self._choose()
         log.info(
             "tree %d: %d leaves, %.3f s%s", iteration, tree.n_leaves, time.perf_counter() - started,
             "".join(f", {key} {value:.4f}" for key, value in means.items()),
         )  # fmt: skip
         return Round(iteration, tree, self.scores, lambdas, curvatures, means)
+
+    def resume(self, earlier: Ensemble | None) -> None:
+        """Take over the trees of an earlier run, and all that followed from them."""
+        if earlier is None:
+            return
+        self.trees = [earlier.tree(k) for k in range(earlier.n_trees)]
+        self.history = {key: list(values) for key, values in earlier.info["history"].items()}
+        earlier._add(self.train.features, 0, earlier.n_trees, self.scores, self.settings.n_threads)
+        for name, data in self.valid.items():
+            earlier._add(data.features, 0, earlier.n_trees, self.valid_scores[name], self.settings.n_threads)
+        self._choose()
+        log.info("resumed after %d trees", earlier.n_trees)
+
+    def _choose(self) -> None:
+        """Pick the best tree so far by the first validation set."""
+        if self.valid and self.trees:
+            first = next(iter(self.valid))
+            table = np.column_stack([self.history[f"{first}/{m}"] for m in self.selection.measures])
+            self.best = self.selection.pick(table)
 
     def _add(self, tree: Tree, data: RankingData, scores: Floats) -> None:
         ensemble = Ensemble.of_trees([tree], data.n_features)
@@ -197,14 +224,17 @@ class _Run:
             found[f"{name}/{shown}"] = mean(values[~np.isnan(values)])
         return found
 
-    def result(self) -> Boosted:
-        """The model, cut after the best tree where there was validation data."""
-        last = len(self.trees) if self.best is None else self.best + 1
+    def all_trees(self) -> Ensemble:
+        """Every tree so far."""
         info: dict[str, Any] = {"measures": [str(m) for m in self.measures], "history": self.history}
         if self.best is not None:
             info["best_iteration"] = self.best
-        ensemble = Ensemble.of_trees(
-            self.trees[:last], self.train.n_features,
+        return Ensemble.of_trees(
+            self.trees, self.train.n_features,
             feature_names=self.train.feature_names, cuts=self.bins.cuts, info=info,
         )  # fmt: skip
-        return Boosted(ensemble, self.history, self.best)
+
+    def result(self) -> Boosted:
+        """The model, cut after the best tree where there was validation data."""
+        whole = self.all_trees()
+        return Boosted(whole if self.best is None else whole.truncate(self.best + 1), self.history, self.best)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from podium.errors import DataError
 from podium.trees import GrownTree
+from podium.trees.growing import sum_bound
 
 Floats = NDArray[np.float64]
 
@@ -52,9 +53,7 @@ def leaf_sums(grown: GrownTree, values: Floats) -> Floats:
     """
     from podium.trees import kernels
 
-    total = math.fsum(np.abs(values))
-    if not math.isfinite(total):
-        raise DataError("a gradient is not finite: the scores or labels are too large for the objective")
+    total = sum_bound(values)
     if total < 1e-290:
         return np.zeros(len(grown.leaf_rows))
     scale = 2.0 ** (61 - math.ceil(math.log2(total)))

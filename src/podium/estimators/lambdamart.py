@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from podium.boosting import Boosting, Newton, Round, Sampling
+from podium.boosting import Boosting, Checkpoint, Newton, Round, Sampling
 from podium.data import RankingData, frames
 from podium.data.columns import Features, to_features
 from podium.errors import DataError
-from podium.evaluation import evaluate
-from podium.measures import Graded, Measure, as_selection
+from podium.measures import Graded, Measure, Ranking, as_selection
+from podium.measures.means import mean
 from podium.models import Ensemble, save
 from podium.objectives import Lambda, Objective
 from podium.trees import GrowthParameters
@@ -119,6 +119,7 @@ class LambdaMART(BaseEstimator):  # type: ignore[misc]
         valid: RankingData | Mapping[str, RankingData] | None = None,
         eval_set: tuple[Any, ...] | Sequence[tuple[Any, ...]] | None = None,
         observers: Sequence[Callable[[Round], None]] = (),
+        checkpoint: Checkpoint | None = None,
     ) -> LambdaMART:
         """Train on `RankingData`, or on features, labels and the query of each row.
 
@@ -130,11 +131,12 @@ class LambdaMART(BaseEstimator):  # type: ignore[misc]
             valid: validation data, or several by name; the first decides when to stop and how many trees to keep.
             eval_set: the same as `(X, y, qid)`, or several of those.
             observers: called after each tree with a `podium.boosting.Round`.
+            checkpoint: a `podium.boosting.Checkpoint` keeps the trees so far, and a run that was stopped goes on.
 
         """
         train = self._data(X, y, qid, sample_weight, query_weight)
         settings = self._settings(train)
-        found = settings.fit(train, self._validation(valid, eval_set), observers)
+        found = settings.fit(train, self._validation(valid, eval_set), observers, checkpoint)
         self.model_ = found.ensemble.with_info(parameters=self._described())
         self.n_trees_ = self.model_.n_trees
         self.history_ = found.history
@@ -228,10 +230,11 @@ class LambdaMART(BaseEstimator):  # type: ignore[misc]
         return self.model_.leaves(self._features(X), self.n_threads)
 
     def score(self, X: Any, y: ArrayLike | str | None = None, *, qid: ArrayLike | str | None = None) -> float:
-        """The mean of the measure over the queries."""
+        """The mean of the measure over the queries, documents with equal scores in the canonical order."""
         data = self._data(X, y, qid)
-        measure = as_selection(self.measure).measures[0]
-        return evaluate(data, self.predict(data), measure).means[str(measure)]
+        ranking = Ranking(data, self.predict(data), base=data.canonical_order)
+        values = as_selection(self.measure).measures[0].values(ranking)
+        return mean(values[~np.isnan(values)])
 
     def _features(self, X: Any) -> Features:
         """The features in the model's order; columns of a frame are found by name."""

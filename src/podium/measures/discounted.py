@@ -219,6 +219,7 @@ class Precision(_BinaryDiscounted):
     """The share of relevant documents among the first k, whether or not there are k."""
 
     name: ClassVar[str] = "precision"
+    lives_by_cutoff: ClassVar[bool] = True
 
     def norms(self, gains: Floats, offsets: NDArray[np.int64], sizes: NDArray[np.int64]) -> Floats:
         """The cutoff, or the number of documents."""
@@ -232,6 +233,7 @@ class Recall(_BinaryDiscounted):
     """The share of the relevant documents that stand among the first k."""
 
     name: ClassVar[str] = "recall"
+    lives_by_cutoff: ClassVar[bool] = True
 
     def norms(self, gains: Floats, offsets: NDArray[np.int64], sizes: NDArray[np.int64]) -> Floats:
         """The number of relevant documents."""

@@ -51,6 +51,7 @@ class Measure(ABC):
     name: ClassVar[str] = ""
     knows_expected_ties: ClassVar[bool] = False
     has_swaps: ClassVar[bool] = True
+    lives_by_cutoff: ClassVar[bool] = False  # whether without a cutoff every order is as good
     knows_retrieved: ClassVar[bool] = False  # whether relevant documents that a run did not return make sense to it
 
     def __post_init__(self) -> None:

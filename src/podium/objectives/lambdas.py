@@ -31,6 +31,7 @@ class Lambda(Objective):
     Args:
         measure: any measure with swap deltas, by value or name. Its cutoff serves evaluation and stopping; λ looks
             at the whole list ([S] §3: training on NDCG@3 starves it of pairs) unless `truncation` says otherwise.
+            Precision and recall, which are nothing without their cutoff, keep it.
         truncation: the cutoff of the measure whose swaps count in λ.
         sigma: σ, the steepness of the sigmoid.
         normalize: scale each query's λ and w by log2(1 + Λ)/Λ, Λ the sum of its |λ_ij|, as LightGBM does.
@@ -51,9 +52,12 @@ class Lambda(Objective):
     def trained_measure(self) -> Measure:
         """The measure whose swap deltas weight the pairs."""
         assert isinstance(self.measure, Measure)
-        if self.measure.cutoff is None and self.truncation is None:
-            return self.measure
-        return self.measure.replace(cutoff=self.truncation)
+        cutoff = self.truncation
+        if cutoff is None and self.measure.lives_by_cutoff:
+            cutoff = self.measure.cutoff
+            if cutoff is None:
+                raise DataError(f"{self.measure} of the whole list is the same for every order: give it a cutoff")
+        return self.measure if self.measure.cutoff == cutoff else self.measure.replace(cutoff=cutoff)
 
     def bind(self, data: RankingData) -> BoundObjective:
         """On these documents."""

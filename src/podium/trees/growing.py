@@ -102,6 +102,20 @@ class _Leaf:
     mask: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(256, bool))
 
 
+def sum_bound(values: NDArray[np.float64]) -> float:
+    """A tight upper bound of Σ|values| that does not depend on their order.
+
+    A floating-point sum would, in its last bits, and with it the scale of all integers. So the values are summed as
+    integers of 2^-62 · n · max|v|, which cannot overflow, and half a unit for each rounding is added.
+    """
+    highest = float(np.abs(values).max(initial=0.0))
+    if highest < TINY or not math.isfinite(highest):
+        return highest * len(values)
+    unit = highest * len(values) * 2.0**-62
+    total = int(np.rint(np.abs(values) / unit).astype(np.int64).sum())
+    return (total + len(values)) * unit
+
+
 def quantised(gradients: NDArray[np.float64], curvatures: NDArray[np.float64]) -> Quantised:
     """Gradients and curvatures as integers whose sums fit 31 and 32 bits, whatever rows are summed.
 
@@ -117,7 +131,7 @@ def quantised(gradients: NDArray[np.float64], curvatures: NDArray[np.float64]) -
         raise DataError("a gradient or curvature is not finite: the scores or labels are too large for the objective")
     if n and curvatures.min() < 0:
         raise DataError("a curvature is negative: this objective needs another step than Newton's")
-    g, h = math.fsum(np.abs(gradients)), math.fsum(curvatures)
+    g, h = sum_bound(gradients), sum_bound(curvatures)
     by_gradient = (2**31 - 1 - n) / g if g > TINY else 1.0
     by_curvature = (2**32 - 1 - n) / h if h > TINY else 1.0
     words = np.empty(n, np.int64)

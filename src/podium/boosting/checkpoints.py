@@ -1,0 +1,77 @@
+"""Training runs that survive being killed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from podium.data import RankingData
+from podium.data.canonical import hash_rows
+from podium.errors import DataError
+from podium.models import Ensemble, load, save
+
+if TYPE_CHECKING:
+    from podium.boosting.loop import Boosting
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A file that keeps the trees so far.
+
+    A run that finds the file goes on from there; the model is the same, to the bit, as without the interruption.
+
+    Args:
+        path: the file; replaced only once the new one is written whole.
+        every: trees between two writes.
+
+    """
+
+    path: str | os.PathLike[str]
+    every: int = 50
+
+    def __post_init__(self) -> None:
+        if self.every < 1:
+            raise DataError(f"a checkpoint is written every 1 or more trees, not {self.every}")
+
+    def write(self, ensemble: Ensemble, fingerprint: str) -> None:
+        """Keep the trees so far."""
+        save(ensemble.with_info(fingerprint=fingerprint), self.path)
+
+    def read(self, fingerprint: str) -> Ensemble | None:
+        """The trees of an earlier run of the same settings and data, if there are any."""
+        if not Path(self.path).exists():
+            return None
+        found = load(self.path)
+        if found.info.get("fingerprint") != fingerprint:
+            raise DataError(
+                f"{os.fspath(self.path)} is a checkpoint of other data or other settings: delete it, or name another"
+            )
+        return found
+
+
+def fingerprint(settings: Boosting, train: RankingData, valid: dict[str, RankingData]) -> str:
+    """What a run depends on, but for the number of trees and threads; the order of rows does not matter."""
+    shown = {f.name: str(getattr(settings, f.name)) for f in fields(settings) if f.name not in ("n_trees", "n_threads")}
+    found = hashlib.sha256(repr(sorted(shown.items())).encode())
+    for name, data in {"training data": train, **valid}.items():
+        found.update(name.encode() + _digest(data))
+    return found.hexdigest()
+
+
+def _digest(data: RankingData) -> bytes:
+    """A hash of all documents, each with its query and labels, in no order."""
+    keys: Any = hash_rows(data.features).copy()
+    names = {query: int.from_bytes(hashlib.blake2b(str(query).encode(), digest_size=8).digest(), "little")
+             for query in data.query_ids.tolist()}  # fmt: skip
+    with np.errstate(over="ignore"):
+        keys = keys * np.uint64(3) + np.array([names[query] for query in data.qid.tolist()], np.uint64)
+        columns = [data.labels[source] for source in sorted(data.labels)]
+        for column in [*columns, data.document_weights]:
+            if column is not None:
+                keys = keys * np.uint64(0x9E3779B97F4A7C15) + column.view(np.uint32).astype(np.uint64)
+    return hashlib.sha256(np.sort(keys).tobytes()).digest()

@@ -1,0 +1,390 @@
+"""LambdaMART: the same model everywhere, every parameter with its effect, and scikit-learn's conventions."""
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+import threading
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import podium
+from podium import DataError, Graded, LambdaMART, PodiumWarning, QueryKFold, RankingData
+from podium.boosting import Checkpoint
+from podium.objectives import Lambda
+
+SMALL = {"n_trees": 8, "n_leaves": 6, "min_documents_in_leaf": 5}
+
+
+@pytest.fixture(scope="module")
+def train():
+    return podium.artificial(80, documents=(5, 30), features=8)
+
+
+@pytest.fixture(scope="module")
+def valid():
+    return podium.artificial(60, documents=(5, 30), features=8, part="valid")
+
+
+@pytest.fixture(scope="module")
+def model(train, valid):
+    return LambdaMART(**SMALL).fit(train, valid=valid)
+
+
+# --- the same model everywhere
+
+
+@pytest.mark.parametrize("split", ["newton", "least-squares"])
+@pytest.mark.parametrize("sampling", [{}, {"document_fraction": 0.7, "query_fraction": 0.8, "feature_fraction": 0.6}])
+def test_neither_threads_nor_row_order_change_the_model(train, valid, split, sampling):
+    options = SMALL | sampling | {"split": split}
+    digest = LambdaMART(**options, n_threads=1).fit(train, valid=valid).digest()
+    assert LambdaMART(**options, n_threads=3).fit(train, valid=valid).digest() == digest
+    shuffle = np.random.default_rng(0).permutation(len(train))
+    shuffled = RankingData(train.features[shuffle], train.relevance[shuffle], qid=train.qid[shuffle])
+    assert LambdaMART(**options).fit(shuffled, valid=valid).digest() == digest
+    queries = RankingData(train.features, train.relevance, qid=train.qid.astype(str))
+    assert LambdaMART(**options).fit(queries, valid=valid).digest() == digest
+
+
+@pytest.mark.slow
+def test_another_number_of_cores_gives_the_same_model():
+    code = (
+        "import podium; d = podium.artificial(100, features=20); "
+        "print(podium.LambdaMART(n_trees=5, n_threads={}).fit(d).digest())"
+    )
+    digests = set()
+    for threads in (1, 2, 4):
+        environment = os.environ | {"NUMBA_NUM_THREADS": "4"}
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(threads)], env=environment, capture_output=True, text=True, check=True
+        )
+        digests.add(done.stdout.strip())
+    assert len(digests) == 1
+    assert len(digests.pop()) == 64
+
+
+def test_equal_rows_in_another_order_give_the_same_model():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (200, 3)).astype(np.float32)  # many equal rows, with different labels
+    y, qid = rng.integers(0, 3, 200), np.repeat(np.arange(10), 20)
+    shuffle = rng.permutation(200)
+    a = LambdaMART(**SMALL).fit(X, y, qid=qid)
+    b = LambdaMART(**SMALL).fit(X[shuffle], y[shuffle], qid=qid[shuffle])
+    assert a.digest() == b.digest()
+
+
+def test_sparse_and_dense_features_give_the_same_model(train):
+    dense = train.features * (train.features > 0)
+    a = LambdaMART(**SMALL, document_fraction=0.8).fit(dense, train.relevance, qid=train.qid)
+    b = LambdaMART(**SMALL, document_fraction=0.8).fit(sparse.csr_matrix(dense), train.relevance, qid=train.qid)
+    assert a.digest() == b.digest()
+    assert np.array_equal(a.predict(dense), b.predict(sparse.csr_array(dense)))
+
+
+# --- learning
+
+
+def test_it_learns(train, valid):
+    test = podium.artificial(200, documents=(5, 30), features=8, part="test")
+    fitted = LambdaMART(n_trees=60, n_leaves=8, min_documents_in_leaf=5).fit(train, valid=valid)
+    systems = {"best feature": _best_feature(train, test), "model": fitted.predict(test)}
+    found = podium.compare(test, systems, "ndcg(ties=expected)@10").pairs[0]
+    assert found.difference > 0.1
+    assert found.p_t < 1e-6
+
+
+def _best_feature(train, test):
+    agreement = np.corrcoef(train.features.T, train.relevance)[-1, :-1]
+    k = int(np.argmax(np.abs(agreement)))
+    return np.sign(agreement[k]) * test.feature(k)
+
+
+@pytest.mark.parametrize("measure", ["ndcg@10", "err", "ap", "rr", "precision@5", "rbp", "accuracy"])
+def test_every_measure_trains(train, measure):
+    fitted = LambdaMART(**SMALL, measure=measure).fit(train)
+    before = podium.evaluate(train, np.random.default_rng(0).normal(size=len(train)), measure).means[measure]
+    assert fitted.score(train) > before + 0.02
+
+
+def test_scores_of_training_and_prediction_are_the_same_bits(train):
+    seen = []
+    fitted = LambdaMART(**SMALL).fit(train, observers=[lambda r: seen.append(r.scores.copy())])
+    stages = list(fitted.staged_predict(train))
+    assert len(seen) == len(stages) == fitted.n_trees_ == 8
+    assert all(np.array_equal(a, b) for a, b in zip(seen, stages, strict=True))
+    assert np.array_equal(fitted.predict(train, n_trees=3), stages[2])
+    sampled = LambdaMART(**SMALL, document_fraction=0.5).fit(train, observers=[lambda r: seen.append(r.scores.copy())])
+    assert np.array_equal(seen[-1], sampled.predict(train))
+
+
+def test_leaf_values_are_newton_steps(train):
+    seen = []
+    fitted = LambdaMART(**SMALL, learning_rate=0.5, l2=0.3).fit(train, observers=[seen.append])
+    leaves = fitted.apply(train)
+    for k, found in enumerate(seen):
+        for leaf in range(found.tree.n_leaves):
+            rows = leaves[:, k] == leaf
+            expected = 0.5 * found.lambdas[rows].sum() / (found.curvatures[rows].sum() + 0.3)
+            assert found.tree.leaf_value[leaf] == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_early_stopping_keeps_the_best_trees(train, valid):
+    fitted = LambdaMART(n_trees=300, n_leaves=20, learning_rate=0.5, patience=5, min_documents_in_leaf=5).fit(
+        train, valid=valid
+    )
+    history = fitted.history_["valid/ndcg@10"]
+    assert len(history) < 300
+    assert fitted.best_iteration_ == int(np.argmax(history)) == fitted.n_trees_ - 1
+    assert len(history) == fitted.best_iteration_ + 6
+    assert fitted.score(valid) == pytest.approx(max(history), abs=1e-12)
+
+
+def test_graded_measures_pick_the_number_of_trees():
+    data = podium.artificial(60, clicks=True, features=8)
+    other = podium.artificial(60, clicks=True, features=8, part="valid")
+    graded = Graded(["ndcg@3", "cndcg@3"], tolerance=0.02)
+    fitted = LambdaMART(**SMALL, measure=graded).fit(data, valid={"v": other})
+    table = np.column_stack([fitted.history_["v/ndcg@3"], fitted.history_["v/cndcg@3"]])
+    assert fitted.best_iteration_ == graded.pick(table)
+
+
+def test_several_evaluation_sets(train, valid):
+    entry = (valid.features, valid.relevance, valid.qid)
+    one = LambdaMART(**SMALL).fit(train.features, train.relevance, qid=train.qid, eval_set=entry)
+    two = LambdaMART(**SMALL).fit(train, eval_set=[entry, (train.features, train.relevance, train.qid)])
+    assert set(one.history_) == {"eval/ndcg@10"}
+    assert set(two.history_) == {"eval0/ndcg@10", "eval1/ndcg@10"}
+    with pytest.raises(DataError, match="eval_set takes"):
+        LambdaMART(**SMALL).fit(train, eval_set=(1, 2))
+
+
+CHANGES = [
+    {"n_trees": 5}, {"n_leaves": 3}, {"learning_rate": 0.3}, {"measure": "ap"}, {"min_documents_in_leaf": 60},
+    {"max_depth": 2}, {"l2": 5.0}, {"split": "least-squares"}, {"document_fraction": 0.5}, {"query_fraction": 0.5},
+    {"feature_fraction": 0.3}, {"truncation": 2}, {"normalize": True}, {"max_bins": 4},
+    {"monotone": {0: 1, 1: -1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1}}, {"objective": Lambda("err")},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: next(iter(change)))
+def test_every_parameter_has_its_effect(train, model, change):
+    base = LambdaMART(**SMALL).fit(train)
+    assert LambdaMART(**(SMALL | change)).fit(train).digest() != base.digest()
+
+
+def test_sigma_changes_nothing_without_l2_and_the_seed_nothing_without_sampling(train):
+    base = LambdaMART(**SMALL).fit(train).predict(train)
+    other = LambdaMART(**SMALL, sigma=2.0).fit(train).predict(train)
+    assert np.allclose(other * 2, base, rtol=1e-6, atol=1e-9)  # γ scales as 1/σ
+    assert not np.allclose(LambdaMART(**SMALL, sigma=2.0, l2=1.0).fit(train).predict(train) * 2,
+                           LambdaMART(**SMALL, l2=1.0).fit(train).predict(train))  # fmt: skip
+    seeds = [LambdaMART(**SMALL, random_state=seed).fit(train).digest() for seed in (0, 1)]
+    assert seeds[0] == seeds[1]
+    seeds = [LambdaMART(**SMALL, random_state=seed, document_fraction=0.5).fit(train).digest() for seed in (0, 1)]
+    assert seeds[0] != seeds[1]
+
+
+def test_weights_count(train):
+    heavy = LambdaMART(**SMALL).fit(train.features, train.relevance, qid=train.qid, query_weight=np.arange(80) + 1.0)
+    weighted = LambdaMART(**SMALL).fit(
+        train.features, train.relevance, qid=train.qid, sample_weight=np.linspace(0.1, 2, len(train))
+    )
+    assert len({heavy.digest(), weighted.digest(), LambdaMART(**SMALL).fit(train).digest()}) == 3
+
+
+def test_missing_values_and_categories(train):
+    X = train.features.copy()
+    X[::3, 0] = np.nan
+    X[:, 1] = np.round(X[:, 1] * 4)
+    fitted = LambdaMART(**SMALL, categorical=[1]).fit(X, train.relevance, qid=train.qid)
+    unknown = X.copy()
+    unknown[:, 1] = 99
+    assert np.isfinite(fitted.predict(unknown)).all()
+    named = RankingData(X, train.relevance, qid=train.qid, feature_names=[f"f{k}" for k in range(8)])
+    by_name = LambdaMART(**SMALL, categorical=["f1"]).fit(named)
+    assert by_name.digest() == fitted.digest()
+    with pytest.raises(DataError, match="no feature named 'x'"):
+        LambdaMART(categorical=["x"]).fit(named)
+
+
+# --- strange data
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "qid"),
+    [
+        (np.ones((10, 2)), np.arange(10), [0] * 10),
+        (np.random.default_rng(0).random((10, 2)), np.ones(10), [0] * 10),
+        (np.random.default_rng(0).random((10, 2)), np.arange(10) % 3, np.arange(10)),
+        (np.ones((1, 1)), [1], [0]),
+        (np.full((4, 1), np.nan), [0, 1, 0, 1], [0] * 4),
+        (np.array([[np.inf], [-np.inf], [0], [1]]), [0, 1, 2, 3], [0] * 4),
+    ],
+)
+def test_data_with_nothing_or_little_to_learn(X, y, qid):
+    fitted = LambdaMART(n_trees=3, min_documents_in_leaf=1).fit(X, y, qid=qid)
+    assert np.isfinite(fitted.predict(X)).all()
+
+
+def test_large_labels_and_one_large_query():
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 2))
+    fitted = LambdaMART(**SMALL, measure="ndcg(gain=linear)@10").fit(X, X[:, 0] * 1e6, qid=[0] * 300)
+    assert np.corrcoef(fitted.predict(X), X[:, 0])[0, 1] > 0.5
+    with pytest.raises(DataError, match="overflows"):
+        LambdaMART(**SMALL).fit(X, X[:, 0] * 1e6, qid=[0] * 300)
+    big = rng.random((20_000, 2))
+    LambdaMART(n_trees=2, truncation=20).fit(big, rng.integers(0, 5, 20_000), qid=np.zeros(20_000))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fit", "words"),
+    [
+        ({"n_trees": 0}, {}, "n_trees must be"), ({"learning_rate": 0}, {}, "learning_rate"),
+        ({"document_fraction": 0}, {}, "document_fraction"), ({"max_bins": 999}, {}, "max_bins"),
+        ({"patience": 3}, {}, "patience needs validation"), ({"measure": "nope"}, {}, "no measure 'nope'"),
+        ({"monotone": [1]}, {}, "monotone must have"), ({"monotone": {99: 1}}, {}, "no feature 99"),
+        ({"measure": "tau"}, {}, "no swap deltas"), ({}, {"y": [1]}, "brings its own"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(train, arguments, fit, words):
+    with pytest.raises(DataError, match=words):
+        LambdaMART(**(SMALL | arguments)).fit(train, **fit)
+
+
+def test_without_queries_or_labels_or_documents():
+    with pytest.raises(DataError, match="needs the query of each row"):
+        LambdaMART().fit(np.ones((3, 1)), [1, 0, 1])
+    with pytest.raises(DataError, match="needs labels"):
+        LambdaMART().fit(np.ones((3, 1)), qid=[1, 1, 1])
+    with pytest.raises(DataError, match="no documents"):
+        LambdaMART().fit(np.ones((0, 1)), [], qid=[])
+
+
+# --- interruption
+
+
+def test_an_interrupted_run_keeps_its_trees(train):
+    def stop(found):
+        if found.iteration == 2:
+            raise KeyboardInterrupt
+
+    with pytest.warns(PodiumWarning, match="the 3 trees so far are kept"):
+        fitted = LambdaMART(**SMALL).fit(train, observers=[stop])
+    assert fitted.digest() == LambdaMART(**(SMALL | {"n_trees": 3})).fit(train).digest()
+
+
+def test_a_killed_run_goes_on_to_the_same_model(train, valid, tmp_path):
+    options = SMALL | {"n_trees": 10, "document_fraction": 0.7}
+    whole = LambdaMART(**options).fit(train, valid=valid)
+    checkpoint = Checkpoint(tmp_path / "run.podium", every=4)
+
+    class Killed(Exception):  # noqa: N818
+        pass
+
+    def kill(found):
+        if found.iteration == 6:
+            raise Killed
+
+    with pytest.raises(Killed):
+        LambdaMART(**options).fit(train, valid=valid, observers=[kill], checkpoint=checkpoint)
+    assert podium.load(tmp_path / "run.podium").n_trees == 4
+    resumed = LambdaMART(**options).fit(train, valid=valid, checkpoint=checkpoint)
+    assert resumed.digest() == whole.digest()
+    assert resumed.history_ == whole.history_
+    with pytest.raises(DataError, match="other data or other settings"):
+        LambdaMART(**(options | {"l2": 1.0})).fit(train, valid=valid, checkpoint=checkpoint)
+    with pytest.raises(DataError, match="every 1 or more"):
+        Checkpoint("x", 0)
+
+
+# --- scikit-learn
+
+
+def test_clone_pickle_copy_and_joblib(model, train, tmp_path):
+    assert clone(model).get_params() == model.get_params()
+    joblib.dump(model, tmp_path / "m.joblib")
+    for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), joblib.load(tmp_path / "m.joblib")):
+        assert np.array_equal(twin.predict(train), model.predict(train))
+
+
+def test_searches_by_query(train):
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(LambdaMART(**SMALL), {"n_leaves": [2, 6]}, cv=QueryKFold(3))
+        search.fit(train.features, train.relevance, qid=train.qid, groups=train.qid)
+        assert search.best_params_ == {"n_leaves": 6}
+        scores = cross_validate(
+            LambdaMART(**SMALL), train.features, train.relevance, cv=QueryKFold(3),
+            params={"qid": train.qid, "groups": train.qid},
+        )["test_score"]  # fmt: skip
+        assert (scores > 0.3).all()
+        pipeline = make_pipeline(StandardScaler(), LambdaMART(**SMALL))
+        pipeline.fit(train.features, train.relevance, qid=train.qid)
+        assert len(pipeline.predict(train.features)) == len(train)
+    with pytest.raises(DataError, match="metadata routing"):
+        LambdaMART(**SMALL).fit(train).score(train.features, train.relevance)
+
+
+def test_frames_are_matched_by_name(train):
+    names = [f"f{k}" for k in range(8)]
+    frame = pd.DataFrame(train.features, columns=names).assign(qid=train.qid)
+    fitted = LambdaMART(**SMALL).fit(frame, train.relevance)
+    assert fitted.feature_names_in_.tolist() == names
+    expected = LambdaMART(**SMALL).fit(train).predict(train)
+    assert np.array_equal(fitted.predict(frame), expected)
+    assert np.array_equal(fitted.predict(frame[names[::-1]]), expected)
+    assert np.array_equal(fitted.predict(train.features), expected)
+    with pytest.raises(DataError, match="no column 'f3'"):
+        fitted.predict(frame.drop(columns="f3"))
+    with pytest.raises(DataError, match="'extra', which the model does not know"):
+        fitted.predict(frame.assign(extra=1))
+    reordered = RankingData(frame[[*names[::-1], "qid"]])
+    assert np.array_equal(fitted.predict(reordered), expected)
+    with pytest.raises(DataError, match="the model has 8 features"):
+        fitted.predict(np.ones((2, 3)))
+
+
+def test_two_python_threads_at_once(train, valid):
+    expected = LambdaMART(**SMALL).fit(train, valid=valid).digest()
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(LambdaMART(**SMALL).fit(train, valid=valid).digest()))
+        for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 3
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_after_fork_and_inside_loky(train, model):
+    expected = model.predict(train)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        fitted = LambdaMART(**SMALL).fit(train)
+        os.write(writer, fitted.digest().encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reader, 64).decode() == LambdaMART(**SMALL).fit(train).digest()
+    results = joblib.Parallel(n_jobs=2)(joblib.delayed(model.predict)(train) for _ in range(2))
+    assert all(np.array_equal(result, expected) for result in results)
+
+
+def test_importances(model):
+    shares = model.feature_importances_
+    assert shares.sum() == pytest.approx(1)
+    assert (model.model_.importance("count") >= (shares > 0)).all()

@@ -1,0 +1,163 @@
+"""Ensembles and their file: round trips, and what is refused."""
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import podium
+from podium import DataError, FileFormatError, LambdaMART
+from podium.models import Ensemble, load, save
+
+
+@pytest.fixture(scope="module")
+def data():
+    made = podium.artificial(40, documents=20, features=5)
+    features = made.features.copy()
+    features[::7, 0] = np.nan
+    features[:, 1] = np.round(features[:, 1] * 3)
+    return made.replace(features=features, feature_names=list("abcde"))
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return LambdaMART(n_trees=6, n_leaves=5, categorical=["b"]).fit(data).model_
+
+
+@pytest.fixture
+def path(model, tmp_path):
+    save(model, tmp_path / "m.podium")
+    return tmp_path / "m.podium"
+
+
+def test_the_file_gives_back_everything(model, data, path, tmp_path):
+    back = load(path)
+    assert back.digest() == model.digest()
+    assert np.array_equal(back.score(data.features), model.score(data.features))
+    assert back.feature_names == tuple("abcde")
+    assert back.info["parameters"]["n_leaves"] == 5
+    assert all(np.array_equal(a, b) for a, b in zip(back.cuts, model.cuts, strict=True))
+    save(back, tmp_path / "again.podium")
+    assert (tmp_path / "again.podium").read_bytes() == path.read_bytes()
+
+
+def test_trees_come_apart_and_together_again(model, data):
+    again = Ensemble.of_trees([model.tree(k) for k in range(6)], 5)
+    assert again.digest() == model.digest()
+    assert np.array_equal(model.truncate(2).score(data.features), model.score(data.features, n_trees=2))
+    assert model.truncate(0).score(data.features).tolist() == [0.0] * len(data)
+    assert model.leaves(data.features).shape == (len(data), 6)
+    for wrong in (-1, 7):
+        with pytest.raises(DataError, match="n_trees must be"):
+            model.truncate(wrong)
+
+
+def test_threads_do_not_change_scores(model, data):
+    assert np.array_equal(model.score(data.features, n_threads=1), model.score(data.features, n_threads=3))
+
+
+def test_dumps_for_people_and_programs(model):
+    text = model.dump()
+    assert text.count("tree ") == 6
+    assert " in [" in text
+    trees = json.loads(model.dump("json"))["trees"]
+    assert len(trees) == 6
+    assert trees[0]["count"] == 800
+    with pytest.raises(DataError, match="'text' or 'json'"):
+        model.dump("xml")
+    with pytest.raises(DataError, match="'gain' or 'count'"):
+        model.importance("x")
+
+
+def rewritten(path, change):
+    """The file with its header and arrays changed, and the checksums made right again."""
+    import hashlib
+
+    with zipfile.ZipFile(path) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(contents.pop("header.json"))
+    arrays = {name: np.load(io.BytesIO(content)) for name, content in contents.items()}
+    change(header, arrays)
+    for name, array in arrays.items():
+        buffer = io.BytesIO()
+        np.save(buffer, array)
+        contents[name] = buffer.getvalue()
+    header["sha256"] = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in {"header.json": json.dumps(header).encode(), **contents}.items():
+            archive.writestr(name, content)
+    return path
+
+
+def set_entry(name, value, place=0):
+    def change(header, arrays):
+        arrays[name][place] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda h, a: h.update(version=2), "version 2.*upgrade Podium"),
+        (lambda h, a: h.update(version="x"), "version is not valid"),
+        (lambda h, a: h.update(format="x"), "no tree ensemble"),
+        (lambda h, a: h.update(n_features=-1), "number of features"),
+        (lambda h, a: h.update(feature_names=["a"]), "names of the features"),
+        (lambda h, a: a.update({"left.npy": a["left.npy"].astype(np.float64)}), "must be a column of int32"),
+        (lambda h, a: a.update({"left.npy": a["left.npy"][:-1]}), "another length"),
+        (lambda h, a: a.update({"cut_counts.npy": a["cut_counts.npy"] + 1}), "cuts of the features"),
+        (set_entry("feature.npy", 99), "feature is out of range"),
+        (set_entry("left.npy", 99), "not its"),
+        (set_entry("left.npy", 0), "leads back"),
+        (set_entry("right.npy", -99), "not its"),
+        (set_entry("node_offsets.npy", 3), "node_offsets do not match"),
+        (set_entry("category.npy", 99), "category is out of range"),
+        (set_entry("leaf_value.npy", np.nan), "not finite"),
+        (set_entry("threshold.npy", np.nan), "threshold is NaN"),
+    ],
+)
+def test_hostile_files_are_refused(path, change, words):
+    with pytest.raises(FileFormatError, match=words):
+        load(rewritten(path, change))
+
+
+def test_pickles_are_not_loaded(path):
+    def change(header, arrays):
+        arrays["left.npy"] = np.array([{"a": 1}], object)
+
+    with pytest.raises(FileFormatError, match="is no array"):
+        load(rewritten(path, change))
+
+
+def test_damaged_files_are_refused(path, tmp_path):
+    content = path.read_bytes()
+    for broken in (content[:-30], content[:100], b"", b"hello", content[:200] + b"\0" * 40 + content[240:]):
+        (tmp_path / "b").write_bytes(broken)
+        with pytest.raises(FileFormatError):
+            load(tmp_path / "b")
+    with pytest.raises(FileFormatError, match="cannot be opened"):
+        load(tmp_path / "none")
+    with zipfile.ZipFile(tmp_path / "z", "w") as archive:
+        archive.writestr("x", "y")
+    with pytest.raises(FileFormatError, match="no header"):
+        load(tmp_path / "z")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@given(st.data())
+def test_flipped_bytes_never_do_harm(path, data):
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    broken = path.with_name("broken")
+    broken.write_bytes(content)
+    try:
+        found = load(broken)
+    except FileFormatError:
+        return
+    assert np.isfinite(found.score(np.zeros((3, found.n_features), np.float32))).all()
