@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from podium.evaluation import Evaluation as Evaluation
     from podium.evaluation import compare as compare
     from podium.evaluation import evaluate as evaluate
+    from podium.evaluation import permutation_importance as permutation_importance
     from podium.evaluation import read_qrels as read_qrels
     from podium.evaluation import read_run as read_run
     from podium.evaluation import write_qrels as write_qrels
@@ -79,6 +80,7 @@ _HOMES = {
     # evaluation
     "evaluate": "podium.evaluation",  # one ranking, measured
     "compare": "podium.evaluation",  # several rankings, with significance
+    "permutation_importance": "podium.evaluation",  # what a measure loses without a feature
     "Evaluation": "podium.evaluation",  # what evaluate returns
     "Comparison": "podium.evaluation",  # what compare returns
     "read_run": "podium.evaluation",  # TREC runs …

@@ -1,36 +1,50 @@
-"""What `make demo` shows: artificial data, described, ranked by single features, and the rankings compared."""
+"""What `make demo` shows: LambdaMART on the papers' artificial data, against single features and plain regression."""
 
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.ensemble import HistGradientBoostingRegressor
 
 import podium
+from podium.data.making.artificial import PARTS
 
 MEASURES = ["ndcg@10", "err@10", "ap"]
 
 
 def main(folder: Path) -> None:
-    """Make data, describe it, rank it by its best features, compare, and leave a report in the folder."""
-    train = podium.artificial(2_000, seed=0)
-    test = podium.artificial(2_000, seed=0, part="test")
+    """Make data, train, compare on test queries, and leave a report and the model in the folder."""
+    train, valid, test = (podium.artificial(2_000, seed=0, part=part) for part in PARTS)
+    started = time.perf_counter()
+    model = podium.LambdaMART(n_trees=200, n_leaves=10, measure="ndcg@10", normalize=True, patience=20).fit(
+        train, valid=valid
+    )
+    seconds = time.perf_counter() - started
+    regression = HistGradientBoostingRegressor(
+        max_iter=model.n_trees_, max_leaf_nodes=10, learning_rate=0.1, early_stopping=False
+    ).fit(train.features, train.relevance)
     agreement = np.corrcoef(train.features.T, train.relevance)[-1, :-1]
-    systems: dict[str, Any] = {"chance": np.random.default_rng(0).random(test.n_documents)}
-    for k in np.argsort(-np.abs(agreement))[:2].tolist():
-        sign, direction = (1, "") if agreement[k] > 0 else (-1, ", lowest first")
-        systems[f"feature {k}{direction}"] = sign * test.feature(k)
+    best = int(np.argmax(np.abs(agreement)))
+    systems: dict[str, Any] = {
+        f"best feature ({best})": np.sign(agreement[best]) * test.feature(best),
+        "regression trees": regression.predict(test.features),
+        "LambdaMART": model.predict(test),
+    }
     found = podium.compare(test, systems, MEASURES)
     lines = [
-        "# Artificial ranking data",
+        "# LambdaMART on the papers' artificial data",
         "",
         "```",
         str(train.summary()),
         "```",
         "",
-        "Rankings of the test queries by the features that agree best with the training labels:",
+        f"LambdaMART: {model.n_trees_} trees of 10 leaves, chosen by NDCG@10 on validation queries, in {seconds:.1f} s "
+        "(the first run compiles). The regression trees are as many, fitted to the labels by scikit-learn. On the test "
+        "queries:",
         "",
         found.means_table().render("markdown"),
         "",
@@ -40,10 +54,11 @@ def main(folder: Path) -> None:
         "",
     ]
     folder.mkdir(parents=True, exist_ok=True)
+    model.save(folder / "model.podium")
     report = folder / "report.md"
     report.write_text("\n".join(lines), encoding="utf-8")
     print("\n".join(lines))
-    print(f"Written to {report}")
+    print(f"Written to {report}; the model to {folder / 'model.podium'}")
 
 
 if __name__ == "__main__":

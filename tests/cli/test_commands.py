@@ -187,3 +187,63 @@ def test_evaluation_errors_name_what_is_wrong(sample, scored, tmp_path):
     (tmp_path / "z.txt").write_text("1 qid:1 0:5 1:1\n0 qid:1 0:1 1:9\n")
     zero = run("evaluate", tmp_path / "z.txt", "feature:1", "--first-index", 0, "-m", "rr", "--as", "json")
     assert json.loads(zero.stdout)[0]["mean"] == 0.5
+
+
+# --- models
+
+
+def test_train_score_and_inspect(sample, tmp_path):
+    (tmp_path / "c.toml").write_text('n_leaves = 4\nmeasure = "err"\nmin_documents_in_leaf = 2\n')
+    options = (
+        "--valid",
+        sample,
+        "--config",
+        tmp_path / "c.toml",
+        "--n-trees",
+        6,
+        "--measure",
+        "ap",
+        "-o",
+        tmp_path / "run",
+    )
+    done = run("train", sample, *options, "--checkpoint-every", 2)
+    assert done.returncode == 0, done.stderr
+    assert "6 of 6 trees, valid/ap" in done.stderr
+    assert {p.name for p in (tmp_path / "run").iterdir()} == {
+        "model.podium", "history.json", "config.toml", "checkpoint.podium",
+    }  # fmt: skip
+    data = podium.read(sample)
+    expected = podium.LambdaMART(n_trees=6, n_leaves=4, measure="ap", min_documents_in_leaf=2).fit(data, valid=data)
+    model = tmp_path / "run" / "model.podium"
+    assert podium.load(model).digest() == expected.digest()
+    assert len(json.loads((tmp_path / "run" / "history.json").read_text())["valid/ap"]) == 6
+    again = run(
+        "train", sample, "--config", tmp_path / "run" / "config.toml", "-o", tmp_path / "again", "--valid", sample
+    )
+    assert again.returncode == 0, again.stderr
+    assert podium.load(tmp_path / "again" / "model.podium").digest() == expected.digest()
+
+    scores = run("score", model, sample)
+    assert np.array_equal([float(line) for line in scores.stdout.split()], expected.predict(data))
+    assert run("score", model, sample, "--trec", "mine", "-o", tmp_path / "run.trec").returncode == 0
+    assert podium.read_run(tmp_path / "run.trec").name == "mine"
+    assert "most important features" in run("inspect", model).stdout
+    assert json.loads(run("inspect", model, "--json").stdout)["digest"] == expected.digest()
+    assert run("inspect", model, "--trees").stdout.startswith("tree 0")
+
+
+def test_training_errors_name_what_is_wrong(sample, tmp_path):
+    (tmp_path / "bad.toml").write_text("n_leaves = ")
+    (tmp_path / "odd.toml").write_text("colour = 3")
+    cases = {
+        ("train", sample, "--config", tmp_path / "bad.toml"): "is no TOML file",
+        ("train", sample, "--config", tmp_path / "odd.toml"): "no option 'colour'",
+        ("train", sample, "--patience", 3): "patience needs validation data",
+        ("score", sample, sample): "is no model file",
+        ("inspect", tmp_path / "none"): "cannot be opened",
+    }
+    for arguments, words in cases.items():
+        failed = run(*arguments, cwd=tmp_path)
+        assert failed.returncode == 1, arguments
+        assert words in failed.stderr
+        assert "Traceback" not in failed.stderr

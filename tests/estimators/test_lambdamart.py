@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
 
 import podium
 from podium import DataError, Graded, LambdaMART, PodiumWarning, QueryKFold, RankingData
@@ -266,8 +267,10 @@ def test_what_makes_no_sense_is_refused(train, arguments, fit, words):
 def test_without_queries_or_labels_or_documents():
     with pytest.raises(DataError, match="needs the query of each row"):
         LambdaMART().fit(np.ones((3, 1)), [1, 0, 1])
-    with pytest.raises(DataError, match="needs labels"):
+    with pytest.raises(DataError, match="requires y to be passed"):
         LambdaMART().fit(np.ones((3, 1)), qid=[1, 1, 1])
+    with pytest.raises(DataError, match="0 feature"):
+        LambdaMART().fit(np.ones((3, 0)), [1, 0, 1], qid=[1, 1, 1])
     with pytest.raises(DataError, match="no documents"):
         LambdaMART().fit(np.ones((0, 1)), [], qid=[])
 
@@ -290,15 +293,19 @@ def test_a_killed_run_goes_on_to_the_same_model(train, valid, tmp_path):
     whole = LambdaMART(**options).fit(train, valid=valid)
     checkpoint = Checkpoint(tmp_path / "run.podium", every=4)
 
-    class Killed(Exception):  # noqa: N818
-        pass
-
-    def kill(found):
-        if found.iteration == 6:
-            raise Killed
-
-    with pytest.raises(Killed):
-        LambdaMART(**options).fit(train, valid=valid, observers=[kill], checkpoint=checkpoint)
+    code = f"""
+import os, signal, podium
+from podium.boosting import Checkpoint
+train = podium.artificial(80, documents=(5, 30), features=8)
+valid = podium.artificial(60, documents=(5, 30), features=8, part="valid")
+def kill(found):
+    if found.iteration == 6:
+        os.kill(os.getpid(), signal.SIGKILL)
+podium.LambdaMART(**{options!r}).fit(
+    train, valid=valid, observers=[kill], checkpoint=Checkpoint({str(tmp_path / "run.podium")!r}, every=4))
+"""
+    killed = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
+    assert killed.returncode == -9, killed.stderr
     assert podium.load(tmp_path / "run.podium").n_trees == 4
     resumed = LambdaMART(**options).fit(train, valid=valid, checkpoint=checkpoint)
     assert resumed.digest() == whole.digest()
@@ -351,7 +358,7 @@ def test_frames_are_matched_by_name(train):
         fitted.predict(frame.assign(extra=1))
     reordered = RankingData(frame[[*names[::-1], "qid"]])
     assert np.array_equal(fitted.predict(reordered), expected)
-    with pytest.raises(DataError, match="the model has 8 features"):
+    with pytest.raises(DataError, match="X has 3 features, but LambdaMART is expecting 8"):
         fitted.predict(np.ones((2, 3)))
 
 
@@ -388,3 +395,37 @@ def test_importances(model):
     shares = model.feature_importances_
     assert shares.sum() == pytest.approx(1)
     assert (model.model_.importance("count") >= (shares > 0)).all()
+
+
+def test_permutation_importance(train, model):
+    table = podium.permutation_importance(model, train, "ndcg@10", repeats=2)
+    losses = {row[0]: row[1] for row in table.rows}
+    assert table.rows[0][1] == max(losses.values()) > 0.01
+    unused = np.flatnonzero(model.feature_importances_ == 0)
+    assert all(losses[int(k)] == 0 for k in unused)
+    assert podium.permutation_importance(model.predict, train, repeats=2).rows == table.rows
+    with pytest.raises(DataError, match="repeats"):
+        podium.permutation_importance(model, train, repeats=0)
+
+
+def one_query(X):
+    """scikit-learn's checks do not know of query ids: all rows are one query."""
+    return np.zeros(X.shape[0] if hasattr(X, "shape") else len(np.asarray(X)))
+
+
+class OneQuery(LambdaMART):
+    def fit(self, X, y=None, **others):
+        return super().fit(X, y, qid=one_query(X))
+
+    def score(self, X, y=None, **others):
+        return super().score(X, y, qid=one_query(X))
+
+
+def test_scikit_learns_checks():
+    excluded = {
+        "check_dtype_object": "objects that are no numbers are a DataError that names the cell, not a TypeError"
+    }
+    model = OneQuery(n_trees=2, n_leaves=3, measure="ndcg(gain=linear)@10")
+    results = check_estimator(model, expected_failed_checks=excluded, on_fail=None)
+    failed = [(r["check_name"], str(r["exception"])[:150]) for r in results if r["status"] == "failed"]
+    assert not failed, failed

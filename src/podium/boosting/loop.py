@@ -112,6 +112,10 @@ class Boosting:
         """
         if train.n_documents == 0:
             raise DataError("there are no documents to train on")
+        if train.n_features == 0:
+            raise DataError(
+                f"there is nothing to train on: 0 feature(s) (shape={train.features.shape}) while a minimum of 1 is required."
+            )
         run = _Run(self, train, dict(valid or {}))
         mark = fingerprint(self, train, run.valid) if checkpoint else ""
         if checkpoint:
@@ -125,7 +129,7 @@ class Boosting:
                         observer(found)
                     if checkpoint and len(run.trees) % checkpoint.every == 0:
                         checkpoint.write(run.all_trees(), mark)
-                    advance(1)
+                    advance(1, ", ".join(f"{name} {value:.4f}" for name, value in found.means.items()))
         except KeyboardInterrupt:
             if not run.trees:
                 raise

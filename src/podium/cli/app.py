@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from podium import __version__
-from podium.cli import data, evaluation
+from podium.cli import data, evaluation, training
 from podium.errors import PodiumError, PodiumWarning
 
 app = typer.Typer(
@@ -25,6 +25,9 @@ app.command()(data.describe)
 app.command()(data.convert)
 app.command()(evaluation.evaluate)
 app.command()(evaluation.compare)
+app.command()(training.train)
+app.command()(training.score)
+app.command()(training.inspect)
 
 
 def _show_version(wanted: bool) -> None:

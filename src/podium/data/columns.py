@@ -96,12 +96,13 @@ def to_features(X: Any) -> tuple[Features, tuple[str, ...]]:
     if array.ndim != 2:
         raise DataError(
             f"features must have two dimensions, documents × features, not {array.ndim}; "
-            "a single feature is X[:, None], a single document X[None, :]"
+            "Reshape your data: a single feature is X[:, None], a single document X[None, :]"
         )
     if array.dtype.kind == "O":
         array = _from_objects(array)
     if array.dtype.kind not in "fiub":
-        raise DataError(f"features must be numbers, not {array.dtype}")
+        complex_too = " (Complex data not supported)" if array.dtype.kind == "c" else ""
+        raise DataError(f"features must be numbers, not {array.dtype}{complex_too}")
     with np.errstate(over="ignore"):
         features = np.ascontiguousarray(array, dtype=np.float32)
     losses = Losses()

@@ -195,7 +195,7 @@ class LambdaMART(BaseEstimator):  # type: ignore[misc]
                 "scikit-learn's searches, enable metadata routing and give params={'qid': qid}"
             )
         if y is None and not frames.is_frame(X):
-            raise DataError("LambdaMART needs labels: fit(X, y, qid=qid)")
+            raise DataError("LambdaMART requires y to be passed, but the target y is None: fit(X, y, qid=qid)")
         return RankingData(X, y, qid=qid, document_weights=sample_weight, query_weights=query_weight)
 
     def _validation(self, valid: Any, eval_set: Any) -> dict[str, RankingData]:
@@ -238,15 +238,18 @@ class LambdaMART(BaseEstimator):  # type: ignore[misc]
 
     def _features(self, X: Any) -> Features:
         """The features in the model's order; columns of a frame are found by name."""
-        names = self.model_.feature_names
         if isinstance(X, RankingData):
-            if names is not None and X.feature_names is not None and X.feature_names != names:
-                order = _matched(X.feature_names, names)
-                return X.features[:, order]
-            return X.features
-        if frames.is_frame(X):
-            return frames.features_by_name(X, names)
-        return to_features(X)[0]
+            features = self.model_.matched(X)
+        elif frames.is_frame(X):
+            features = frames.features_by_name(X, self.model_.feature_names)
+        else:
+            features = to_features(X)[0]
+        if features.shape[1] != self.n_features_in_:
+            raise DataError(
+                f"X has {features.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input"
+            )
+        return features
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -287,13 +290,3 @@ def _number(train: RankingData, feature: int | str, argument: str) -> int:
     if not 0 <= feature < train.n_features:
         raise DataError(f"{argument}: there is no feature {feature}; they are numbered 0 to {train.n_features - 1}")
     return int(feature)
-
-
-def _matched(given: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """Where each wanted name stands among the given ones; what is missing or too much is refused."""
-    missing, extra = sorted(set(wanted) - set(given)), sorted(set(given) - set(wanted))
-    if missing:
-        raise DataError(f"the model needs the feature {missing[0]!r}, which the data lacks ({len(missing)} in all)")
-    if extra:
-        raise DataError(f"the data has the feature {extra[0]!r}, which the model does not know ({len(extra)} in all)")
-    return [list(given).index(name) for name in wanted]

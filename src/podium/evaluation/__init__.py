@@ -2,6 +2,7 @@
 
 from podium.evaluation.comparing import Comparison, compare
 from podium.evaluation.evaluating import Evaluation, evaluate
+from podium.evaluation.importance import permutation_importance
 from podium.evaluation.trec import Qrels, Run, read_qrels, read_run, write_qrels, write_run
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Run",
     "compare",
     "evaluate",
+    "permutation_importance",
     "read_qrels",
     "read_run",
     "write_qrels",

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.data import RankingData
 from podium.data.columns import Features, is_sparse
 from podium.errors import DataError
 from podium.threads import map_threads, ranges
@@ -106,6 +107,18 @@ class Ensemble:
         scores = np.zeros(self._checked_rows(features))
         self._add(features, 0, last, scores, n_threads)
         return scores
+
+    def matched(self, data: RankingData) -> Features:
+        """The features of data in the model's order, by name where both have names; others are refused."""
+        wanted, given = self.feature_names, data.feature_names
+        if wanted is None or given is None or wanted == given:
+            return data.features
+        missing, extra = sorted(set(wanted) - set(given)), sorted(set(given) - set(wanted))
+        if missing:
+            raise DataError(f"the model needs the feature {missing[0]!r}, which the data lacks ({len(missing)} in all)")
+        if extra:
+            raise DataError(f"the model does not know the data's feature {extra[0]!r} ({len(extra)} in all)")
+        return data.features[:, [given.index(name) for name in wanted]]
 
     def staged_scores(self, features: Features, n_threads: int | None = None) -> Iterator[NDArray[np.float64]]:
         """The scores after the first tree, the second, …"""

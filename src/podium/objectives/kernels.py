@@ -15,6 +15,7 @@ Ints = NDArray[np.int64]
 Int = Any  # an integer, compiled as int64
 
 DISCOUNTED, PRECISION, CASCADE, GIVEN = 0, 1, 2, 3  # families of measures; GIVEN: deltas from a buffer
+NEARNESS = 0.01  # added to the gap of scores that a normalised pair is divided by
 WIDEST = 600.0  # scores further apart than this (times σ) are compared by an exponential for each pair
 
 
@@ -59,7 +60,7 @@ def _cascade_row(i: Int, stops: Floats, before: float, depth: Int, row: Floats) 
 @helper
 def _pair_row(
     i: Int, labels: Floats, scores: Floats, powers: Floats, near: bool, roots: Floats, sigma: float,
-    deltas: Floats, lambdas: Floats, curvatures: Floats,
+    by_gap: bool, deltas: Floats, lambdas: Floats, curvatures: Floats,
 ) -> float:  # fmt: skip
     """Add the pairs of rank i with all ranks below it; the sum of |λ_ij|.
 
@@ -77,6 +78,8 @@ def _pair_row(
         else:
             rho = 1.0 / (1.0 + math.exp(sigma * (scores[better] - scores[worse])))
         weight = deltas[j] * roots[i] * roots[j]
+        if by_gap:
+            weight /= NEARNESS + abs(scores[i] - scores[j])
         push = sigma * weight * rho
         bend = sigma * push * (1.0 - rho)
         lambdas[better] += push
@@ -111,8 +114,9 @@ def lambda_gradients(
     """λ and w of the documents of some queries, all in rank order but for the results, by row.
 
     `values` are gains, relevances or stopping probabilities, as the family has them; `roots` the square roots of
-    document weights. `normalize` multiplies a query's λ and w by log2(1 + Λ)/Λ, Λ the sum of its |λ_ij|, as
-    LightGBM does: queries with many pairs do not outweigh the others. With the family GIVEN, `given` holds
+    document weights. `normalize` divides each pair by 0.01 + |s_i − s_j| and then multiplies a query's λ and w by
+    log2(1 + Λ)/Λ, Λ the sum of |λ| over its documents, as LightGBM does: pairs that are far apart count less, and
+    queries with many pairs do not outweigh the others. With the family GIVEN, `given` holds
     |ΔZ| for the ranks `first_row` … `last_row` of one query, and results are added to what is there.
     """
     largest = 0
@@ -134,6 +138,7 @@ def lambda_gradients(
             for k in range(n):
                 counts[k + 1] = counts[k] + mine[k]
                 shares[k + 1] = shares[k] + (mine[k] / (k + 1.0) if k < depth else 0.0)
+            by_gap = normalize and its_scores[0] != its_scores[n - 1]
             before, total = 1.0, 0.0
             top = n if family == GIVEN else min(n, depth)
             for i in range(max(first_row, 0), min(top, last_row)):
@@ -147,11 +152,11 @@ def lambda_gradients(
                 else:
                     deltas[:n] = given[i - first_row]
                 total += _pair_row(
-                    i, its_labels, its_scores, powers, near, roots[start:end], sigma, deltas[:n], pushes, bends
+                    i, its_labels, its_scores, powers, near, roots[start:end], sigma, by_gap, deltas[:n], pushes, bends
                 )
             scale = query_weights[q]
             if normalize and total > 0.0:
-                scale *= math.log2(1.0 + total) / total
+                scale *= math.log2(1.0 + 2.0 * total) / (2.0 * total)
             for k in range(n):
                 pushes[k] *= scale
                 bends[k] *= scale

@@ -34,7 +34,8 @@ class Lambda(Objective):
             Precision and recall, which are nothing without their cutoff, keep it.
         truncation: the cutoff of the measure whose swaps count in λ.
         sigma: σ, the steepness of the sigmoid.
-        normalize: scale each query's λ and w by log2(1 + Λ)/Λ, Λ the sum of its |λ_ij|, as LightGBM does.
+        normalize: divide each pair's |ΔZ| by 0.01 + |s_i − s_j| (unless all scores are equal), then scale each
+            query's λ and w by log2(1 + Λ)/Λ, Λ the sum of |λ_ij| over both documents of all pairs, as LightGBM does.
 
     """
 

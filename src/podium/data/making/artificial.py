@@ -16,7 +16,7 @@ from podium.errors import DataError
 from podium.threads import map_threads, ranges
 
 Part = Literal["train", "valid", "test"]
-PARTS = ("train", "valid", "test")
+PARTS: tuple[Part, ...] = ("train", "valid", "test")
 SHARES = (0.52, 0.32, 0.13, 0.02, 0.01)  # of the labels 0 … 4, like web data
 CALIBRATION_ROWS = 1 << 17  # documents from which scales and the borders between labels are taken
 MOST_QUERIES = 10_000_000

@@ -1,0 +1,168 @@
+"""The commands that train, score and look into models."""
+
+from __future__ import annotations
+
+import json
+import logging
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from podium.cli.reading import Reader, reads_data
+
+Config = Annotated[
+    Path | None, typer.Option(help="A TOML file with any of these options, dashes as underscores; flags override it.")
+]
+
+
+@reads_data
+def train(
+    data: Annotated[list[str], typer.Argument(help="Training files, read as one.")],
+    reader: Reader,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The run's folder: model, history, config.")] = Path(
+        "run"
+    ),
+    valid: Annotated[list[str] | None, typer.Option(help="Validation files, read as one.")] = None,
+    config: Config = None,
+    measure: Annotated[str | None, typer.Option(help="Such as ndcg@10, err, 'ndcg@3>cndcg@3~0.002'.")] = None,
+    n_trees: Annotated[int | None, typer.Option(help="Trees, at most.")] = None,
+    n_leaves: Annotated[int | None, typer.Option(help="Leaves of a tree, at most.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Share of each step that is taken.")] = None,
+    min_documents_in_leaf: Annotated[int | None, typer.Option(help="Exactly counted.")] = None,
+    max_depth: Annotated[int | None, typer.Option(help="Of a tree.")] = None,
+    l2: Annotated[float | None, typer.Option(help="Added to the curvature of a leaf.")] = None,
+    split: Annotated[str | None, typer.Option(help="newton or least-squares.")] = None,
+    document_fraction: Annotated[float | None, typer.Option(help="Documents that each tree sees.")] = None,
+    query_fraction: Annotated[float | None, typer.Option(help="Queries that each tree sees.")] = None,
+    feature_fraction: Annotated[float | None, typer.Option(help="Features that each tree sees.")] = None,
+    truncation: Annotated[int | None, typer.Option(help="Rank at which pairs cease to count.")] = None,
+    sigma: Annotated[float | None, typer.Option(help="Steepness of the pairs' sigmoid.")] = None,
+    normalize_lambda: Annotated[bool | None, typer.Option(help="Scale λ within each query.")] = None,
+    max_bins: Annotated[int | None, typer.Option(help="Of each feature, 2 to 255.")] = None,
+    patience: Annotated[int | None, typer.Option(help="Trees without a better one before stopping.")] = None,
+    random_state: Annotated[int | None, typer.Option(help="Seed of sampling.")] = None,
+    n_threads: Annotated[int | None, typer.Option(help="All cores by default; the model is the same.")] = None,
+    checkpoint_every: Annotated[int | None, typer.Option(help="Keep the trees so far every so many.")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="A line for each tree.")] = False,
+) -> None:
+    """Train LambdaMART. A run that was stopped goes on from its checkpoint."""
+    flags = {
+        "measure": measure, "n_trees": n_trees, "n_leaves": n_leaves, "learning_rate": learning_rate,
+        "min_documents_in_leaf": min_documents_in_leaf, "max_depth": max_depth, "l2": l2, "split": split,
+        "document_fraction": document_fraction, "query_fraction": query_fraction,
+        "feature_fraction": feature_fraction, "truncation": truncation, "sigma": sigma,
+        "normalize": normalize_lambda, "max_bins": max_bins, "patience": patience, "random_state": random_state,
+        "n_threads": n_threads,
+    }  # fmt: skip
+    from podium.boosting import Checkpoint
+    from podium.errors import DataError
+    from podium.estimators import LambdaMART
+    from podium.progress import lines_without_terminal
+
+    chosen = _from_config(config) | {name: value for name, value in flags.items() if value is not None}
+    if verbose:
+        logging.basicConfig(level=logging.INFO, format="%(message)s")
+    unknown = set(chosen) - set(LambdaMART().get_params())
+    if unknown:
+        raise DataError(f"{config}: there is no option {min(unknown)!r}")
+    model = LambdaMART(**chosen)
+    documents = reader(data)
+    output.mkdir(parents=True, exist_ok=True)
+    checkpoint = Checkpoint(output / "checkpoint.podium", checkpoint_every) if checkpoint_every else None
+    observers = [] if verbose else lines_without_terminal(model.n_trees)
+    model.fit(documents, valid=reader(valid) if valid else None, observers=observers, checkpoint=checkpoint)
+    model.save(output / "model.podium")
+    (output / "history.json").write_text(json.dumps(model.history_, indent=1) + "\n", encoding="utf-8")
+    (output / "config.toml").write_text(_toml(model.get_params()), encoding="utf-8")
+    best = "".join(f", {name} {values[model.best_iteration_ or 0]:.4f}" for name, values in model.history_.items())
+    typer.echo(f"{output / 'model.podium'}: {model.n_trees_} trees{best}")
+
+
+def _from_config(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    from podium.errors import FileFormatError
+
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileFormatError(path, f"cannot be opened: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FileFormatError(path, f"is no TOML file: {error}") from error
+
+
+def _toml(parameters: dict[str, Any]) -> str:
+    """Parameters that are numbers, words or flags; those that are not set are left out."""
+    lines = []
+    for name, value in parameters.items():
+        if isinstance(value, bool):
+            lines.append(f"{name} = {str(value).lower()}")
+        elif isinstance(value, int | float):
+            lines.append(f"{name} = {value!r}")
+        elif value is not None and value != ():
+            lines.append(f"{name} = {json.dumps(str(value))}")
+    return "\n".join(lines) + "\n"
+
+
+@reads_data
+def score(
+    model: Annotated[Path, typer.Argument(help="A model file.")],
+    data: Annotated[list[str], typer.Argument(help="Files to score, read as one.")],
+    reader: Reader,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write; standard output else.")] = None,
+    trec: Annotated[str | None, typer.Option(help="Write a TREC run of this name instead of plain scores.")] = None,
+    n_trees: Annotated[int | None, typer.Option(help="Only the first trees.")] = None,
+) -> None:
+    """Score documents: one number per line in the order of the rows, or a TREC run."""
+    from podium.data.atomic import replacing
+    from podium.errors import DataError
+    from podium.models import load
+
+    ensemble = load(model)
+    documents = reader(data)
+    scores = ensemble.score(ensemble.matched(documents), n_trees=n_trees)
+    if trec is not None:
+        from podium.evaluation import write_run
+
+        if output is None:
+            raise DataError("--trec writes a file: name it with --output")
+        write_run(documents, scores, output, trec)
+        return
+    text = "".join(f"{value!r}\n" for value in scores.tolist())
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        with replacing(output) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+
+def inspect(
+    model: Annotated[Path, typer.Argument(help="A model file.")],
+    trees: Annotated[bool, typer.Option("--trees", help="Show the trees.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
+) -> None:
+    """Say what is in a model file: its parameters, its most important features, its trees."""
+    from podium.models import load
+
+    ensemble = load(model)
+    if trees:
+        typer.echo(ensemble.dump("json" if as_json else "text"))
+        return
+    gains = ensemble.importance("gain")
+    order = [int(k) for k in (-gains).argsort(kind="stable") if gains[k] > 0]
+    names = ensemble.feature_names or tuple(f"feature {k}" for k in range(ensemble.n_features))
+    if as_json:
+        content = {
+            "n_trees": ensemble.n_trees, "n_features": ensemble.n_features, "digest": ensemble.digest(),
+            "parameters": ensemble.info.get("parameters", {}), "gain": {names[k]: float(gains[k]) for k in order},
+        }  # fmt: skip
+        typer.echo(json.dumps(content, indent=2))
+        return
+    typer.echo(f"{ensemble}\ndigest {ensemble.digest()}")
+    for name, value in ensemble.info.get("parameters", {}).items():
+        typer.echo(f"  {name} = {value}")
+    typer.echo("most important features, by their share of the gain:")
+    for k in order[:20]:
+        typer.echo(f"  {gains[k] / gains.sum():6.1%}  {names[k]}")
