@@ -10,7 +10,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache/$(DIGEST)
 .PHONY: help demo test quick lint bench docs clean
 
 help:
-	@echo 'make demo   make artificial data, describe it, rank it, write demo/report.md'
+	@echo 'make demo   train on artificial data, compare, write demo/report.md'
 	@echo 'make test   everything CI checks: lint, types, tests'
 	@echo 'make quick  the tests that take under a minute'
 	@echo 'make lint   ruff and mypy --strict'

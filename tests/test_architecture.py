@@ -123,7 +123,7 @@ def test_it_works_where_nothing_is_writable(temporary, tmp_path):
 @pytest.mark.slow
 def test_kernels_stay_within_their_arrays(tmp_path):
     """The tests of all kernels once more, compiled with bounds checks."""
-    folders = [f"tests/{name}" for name in ("data", "measures", "evaluation")]
+    folders = [f"tests/{name}" for name in ("data", "measures", "evaluation", "trees", "objectives", "models")]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *folders, "-k",
          "not frames and not parquet and not agrees and not checks"],

@@ -107,9 +107,9 @@ def test_scores_far_apart_are_safe():
 def test_normalised_lambdas_equal_the_slow_reference(name):
     for seed in range(6):
         data, scores = random_data(seed)  # without query weights: those come after the scaling
-        for given in (scores, np.zeros(len(data))):
-            found = Lambda(name, normalize=True, sigma=1.5).bind(data).gradients(given)
-            expected = slow_lambdas(data, given, parse(name), 1.5, normalize=True)
+        for start in (scores, np.zeros(len(data))):
+            found = Lambda(name, normalize=True, sigma=1.5).bind(data).gradients(start)
+            expected = slow_lambdas(data, start, parse(name), 1.5, normalize=True)
             assert np.allclose(found[0], expected[0], rtol=1e-9, atol=1e-12)
             assert np.allclose(found[1], expected[1], rtol=1e-9, atol=1e-12)
 

@@ -113,8 +113,9 @@ class Boosting:
         if train.n_documents == 0:
             raise DataError("there are no documents to train on")
         if train.n_features == 0:
+            shape = train.features.shape
             raise DataError(
-                f"there is nothing to train on: 0 feature(s) (shape={train.features.shape}) while a minimum of 1 is required."
+                f"there is nothing to train on: 0 feature(s) (shape={shape}) while a minimum of 1 is required."
             )
         run = _Run(self, train, dict(valid or {}))
         mark = fingerprint(self, train, run.valid) if checkpoint else ""
