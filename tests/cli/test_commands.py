@@ -247,3 +247,4 @@ def test_training_errors_name_what_is_wrong(sample, tmp_path):
         assert failed.returncode == 1, arguments
         assert words in failed.stderr
         assert "Traceback" not in failed.stderr
+    assert run("train").returncode == 2

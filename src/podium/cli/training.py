@@ -19,8 +19,8 @@ Config = Annotated[
 
 @reads_data
 def train(
-    data: Annotated[list[str], typer.Argument(help="Training files, read as one.")],
     reader: Reader,
+    data: Annotated[list[str] | None, typer.Argument(help="Training files, read as one; or named in --config.")] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The run's folder: model, history, config.")] = Path(
         "run"
     ),
@@ -62,20 +62,24 @@ def train(
     from podium.progress import lines_without_terminal
 
     chosen = _from_config(config) | {name: value for name, value in flags.items() if value is not None}
+    files, valid_files = (_files(chosen.pop(name, None), given) for name, given in (("data", data), ("valid", valid)))
+    if not files:
+        raise typer.BadParameter("name the training files, on the command line or as data = [...] in --config")
     if verbose:
         logging.basicConfig(level=logging.INFO, format="%(message)s")
     unknown = set(chosen) - set(LambdaMART().get_params())
     if unknown:
         raise DataError(f"{config}: there is no option {min(unknown)!r}")
     model = LambdaMART(**chosen)
-    documents = reader(data)
+    documents = reader(files)
     output.mkdir(parents=True, exist_ok=True)
     checkpoint = Checkpoint(output / "checkpoint.podium", checkpoint_every) if checkpoint_every else None
     observers = [] if verbose else lines_without_terminal(model.n_trees)
-    model.fit(documents, valid=reader(valid) if valid else None, observers=observers, checkpoint=checkpoint)
+    model.fit(documents, valid=reader(valid_files) if valid_files else None, observers=observers, checkpoint=checkpoint)
     model.save(output / "model.podium")
     (output / "history.json").write_text(json.dumps(model.history_, indent=1) + "\n", encoding="utf-8")
-    (output / "config.toml").write_text(_toml(model.get_params()), encoding="utf-8")
+    effective = {"data": files, "valid": valid_files, **model.get_params()}
+    (output / "config.toml").write_text(_toml(effective), encoding="utf-8")
     best = "".join(f", {name} {values[model.best_iteration_ or 0]:.4f}" for name, values in model.history_.items())
     typer.echo(f"{output / 'model.podium'}: {model.n_trees_} trees{best}")
 
@@ -93,6 +97,13 @@ def _from_config(path: Path | None) -> dict[str, Any]:
         raise FileFormatError(path, f"is no TOML file: {error}") from error
 
 
+def _files(configured: Any, given: list[str] | None) -> list[str]:
+    """Files named on the command line, or else in the config, as one name or a list."""
+    if given:
+        return given
+    return [configured] if isinstance(configured, str) else list(configured or ())
+
+
 def _toml(parameters: dict[str, Any]) -> str:
     """Parameters that are numbers, words or flags; those that are not set are left out."""
     lines = []
@@ -101,6 +112,8 @@ def _toml(parameters: dict[str, Any]) -> str:
             lines.append(f"{name} = {str(value).lower()}")
         elif isinstance(value, int | float):
             lines.append(f"{name} = {value!r}")
+        elif isinstance(value, list):
+            lines += [f"{name} = {json.dumps(value)}"] if value else []
         elif value is not None and value != ():
             lines.append(f"{name} = {json.dumps(str(value))}")
     return "\n".join(lines) + "\n"
