@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from pathlib import Path
 
 
@@ -46,6 +47,18 @@ class MissingExtraError(PodiumError, ImportError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return MissingExtraError, (self.package, self.extra, self.purpose)
+
+
+def require_whole(name: str, value: object, least: int, *, optional: bool = False) -> None:
+    """Refuse a parameter that is no whole number, or too small a one."""
+    if value is None and optional:
+        return
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = least - 1
+    if isinstance(value, bool) or number < least:
+        raise DataError(f"{name} must be a whole number from {least}{' or None' if optional else ''}, but is {value!r}")
 
 
 class PodiumWarning(UserWarning):

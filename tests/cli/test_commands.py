@@ -227,6 +227,9 @@ def test_train_score_and_inspect(sample, tmp_path):
     assert np.array_equal([float(line) for line in scores.stdout.split()], expected.predict(data))
     assert run("score", model, sample, "--trec", "mine", "-o", tmp_path / "run.trec").returncode == 0
     assert podium.read_run(tmp_path / "run.trec").name == "mine"
+    text = gzip.decompress(sample.read_bytes()).decode().splitlines()
+    (tmp_path / "short.txt").write_text("".join(" ".join(line.split()[:4]) + "\n" for line in text))
+    assert len(run("score", model, tmp_path / "short.txt").stdout.split()) == len(data)
     assert "most important features" in run("inspect", model).stdout
     assert json.loads(run("inspect", model, "--json").stdout)["digest"] == expected.digest()
     assert run("inspect", model, "--trees").stdout.startswith("tree 0")
@@ -240,6 +243,7 @@ def test_training_errors_name_what_is_wrong(sample, tmp_path):
         ("train", sample, "--config", tmp_path / "odd.toml"): "no option 'colour'",
         ("train", sample, "--patience", 3): "patience needs validation data",
         ("score", sample, sample): "is no model file",
+        ("train", sample, "--checkpoint-every", 0): "every must be a whole number",
         ("inspect", tmp_path / "none"): "cannot be opened",
     }
     for arguments, words in cases.items():

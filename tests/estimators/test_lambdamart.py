@@ -312,7 +312,7 @@ podium.LambdaMART(**{options!r}).fit(
     assert resumed.history_ == whole.history_
     with pytest.raises(DataError, match="other data or other settings"):
         LambdaMART(**(options | {"l2": 1.0})).fit(train, valid=valid, checkpoint=checkpoint)
-    with pytest.raises(DataError, match="every 1 or more"):
+    with pytest.raises(DataError, match="every must be a whole number from 1"):
         Checkpoint("x", 0)
 
 
@@ -429,3 +429,92 @@ def test_scikit_learns_checks():
     results = check_estimator(model, expected_failed_checks=excluded, on_fail=None)
     failed = [(r["check_name"], str(r["exception"])[:150]) for r in results if r["status"] == "failed"]
     assert not failed, failed
+
+
+# --- what is easily got wrong
+
+
+def test_leaf_values_scale_with_the_learning_rate_under_constraints(train):
+    values = [
+        LambdaMART(n_trees=1, n_leaves=6, learning_rate=rate, monotone={0: 1, 1: -1})
+        .fit(train)
+        .model_.arrays["leaf_value"]
+        for rate in (1.0, 1e-6)
+    ]
+    assert np.allclose(values[0] * 1e-6, values[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("split", ["newton", "least-squares"])
+def test_constraints_hold_for_the_whole_model(train, split):
+    fitted = LambdaMART(**SMALL, monotone={3: 1}, split=split).fit(train)
+    line = np.repeat(train.features[:20], 50, axis=0)
+    line[:, 3] = np.tile(np.linspace(-1, 1, 50), 20)
+    assert (np.diff(fitted.predict(line).reshape(20, 50), axis=1) >= 0).all()
+
+
+def test_validation_data_and_scores_are_matched_by_name(train, valid):
+    names = [f"f{k}" for k in range(8)]
+    frame = pd.DataFrame(train.features, columns=names)
+    other = pd.DataFrame(valid.features, columns=names)
+    straight = LambdaMART(**SMALL).fit(
+        frame, train.relevance, qid=train.qid, eval_set=(other, valid.relevance, valid.qid)
+    )
+    turned = LambdaMART(**SMALL).fit(
+        frame, train.relevance, qid=train.qid, eval_set=(other[names[::-1]], valid.relevance, valid.qid)
+    )
+    assert turned.history_ == straight.history_
+    assert turned.score(other[names[::-1]], valid.relevance, qid=valid.qid) == straight.score(
+        other, valid.relevance, qid=valid.qid
+    )
+    with pytest.raises(DataError, match="needs the feature 'f0'"):
+        LambdaMART(**SMALL).fit(
+            frame, train.relevance, qid=train.qid,
+            eval_set=(other.rename(columns={"f0": "g"}), valid.relevance, valid.qid),
+        )  # fmt: skip
+
+
+def test_checkpoints_know_weights_and_limits(train, tmp_path):
+    checkpoint = Checkpoint(tmp_path / "c", every=2)
+    weighted = train.replace(query_weights=np.arange(80) + 1.0)
+    LambdaMART(**SMALL).fit(weighted, checkpoint=checkpoint)
+    with pytest.raises(DataError, match="other data"):
+        LambdaMART(**SMALL).fit(train, checkpoint=checkpoint)
+    shorter = LambdaMART(**(SMALL | {"n_trees": 3})).fit(weighted, checkpoint=checkpoint)
+    assert shorter.digest() == LambdaMART(**(SMALL | {"n_trees": 3})).fit(weighted).digest()
+    barren = train.replace(relevance=np.zeros(len(train)))
+    checkpoint = Checkpoint(tmp_path / "d", every=1)
+    assert [LambdaMART(**SMALL).fit(barren, checkpoint=checkpoint).n_trees_ for _ in range(3)] == [1, 1, 1]
+
+
+def test_pipelines_are_scored(train):
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(StandardScaler(), LambdaMART(**SMALL)).fit(
+            train.features, train.relevance, qid=train.qid
+        )
+        assert pipeline.score(train.features, train.relevance, qid=train.qid) > 0.4
+
+
+def test_equal_documents_are_sampled_one_by_one():
+    from podium.boosting.sampling import BoundSampling, Sampling
+
+    data = RankingData(np.ones((400, 1)), np.arange(400) % 2, qid=np.zeros(400, int))
+    sizes = [len(BoundSampling(Sampling(document_fraction=0.5), data).rows(k)) for k in range(5)]
+    assert all(150 < size < 250 for size in sizes)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"n_trees": "5"}, {"n_trees": 2.5}, {"n_leaves": 3.7}, {"max_bins": 2.5}, {"l2": "x"}, {"learning_rate": "x"},
+     {"random_state": np.random.RandomState(0)}, {"patience": 0}, {"max_depth": 1.5}, {"min_documents_in_leaf": True}],
+    ids=lambda wrong: next(iter(wrong)),
+)  # fmt: skip
+def test_parameters_of_the_wrong_type(train, valid, wrong):
+    with pytest.raises(DataError):
+        LambdaMART(**(SMALL | wrong)).fit(train, valid=valid)
+
+
+def test_validation_sets_that_make_no_sense(train, valid):
+    with pytest.raises(DataError, match="'valid' has no documents"):
+        LambdaMART(**SMALL).fit(train, valid=valid.select([]))
+    with pytest.raises(DataError, match="two evaluation sets named 'eval'"):
+        LambdaMART(**SMALL).fit(train, valid={"eval": valid}, eval_set=(valid.features, valid.relevance, valid.qid))

@@ -111,6 +111,10 @@ def set_entry(name, value, place=0):
         (lambda h, a: a.update({"left.npy": a["left.npy"].astype(np.float64)}), "must be a column of int32"),
         (lambda h, a: a.update({"left.npy": a["left.npy"][:-1]}), "another length"),
         (lambda h, a: a.update({"cut_counts.npy": a["cut_counts.npy"] + 1}), "cuts of the features"),
+        (lambda h, a: h.update(n_features=2**31 - 1, feature_names=None), "number of features"),
+        (set_entry("cut_counts.npy", 2**62), "cuts of the features"),
+        (set_entry("leaf_value.npy", 1e308), "absurd"),
+        (lambda h, a: a["category.npy"].__setitem__(a["category.npy"] > 0, 0), "not one for each node"),
         (set_entry("feature.npy", 99), "feature is out of range"),
         (set_entry("left.npy", 99), "not its"),
         (set_entry("left.npy", 0), "leads back"),
@@ -132,6 +136,24 @@ def test_pickles_are_not_loaded(path):
 
     with pytest.raises(FileFormatError, match="is no array"):
         load(rewritten(path, change))
+
+
+@pytest.mark.parametrize("shape", ["(1000000000000,)", "(10000000000000000000000,)", "((("])
+def test_arrays_that_claim_anything_are_refused(path, shape):
+    import hashlib
+
+    with zipfile.ZipFile(path) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(contents["header.json"])
+    text = f"{{'descr': '<i4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    contents["left.npy"] = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode() + b"\0" * 8
+    header["sha256"]["left.npy"] = hashlib.sha256(contents["left.npy"]).hexdigest()
+    contents["header.json"] = json.dumps(header).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    with pytest.raises(FileFormatError, match="is no array"):
+        load(path)
 
 
 def test_damaged_files_are_refused(path, tmp_path):

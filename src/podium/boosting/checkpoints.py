@@ -12,7 +12,7 @@ import numpy as np
 
 from podium.data import RankingData
 from podium.data.canonical import hash_rows
-from podium.errors import DataError
+from podium.errors import DataError, require_whole
 from podium.models import Ensemble, load, save
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ class Checkpoint:
     every: int = 50
 
     def __post_init__(self) -> None:
-        if self.every < 1:
-            raise DataError(f"a checkpoint is written every 1 or more trees, not {self.every}")
+        require_whole("every", self.every, 1)
 
     def write(self, ensemble: Ensemble, fingerprint: str) -> None:
         """Keep the trees so far."""
@@ -70,8 +69,10 @@ def _digest(data: RankingData) -> bytes:
              for query in data.query_ids.tolist()}  # fmt: skip
     with np.errstate(over="ignore"):
         keys = keys * np.uint64(3) + np.array([names[query] for query in data.qid.tolist()], np.uint64)
-        columns = [data.labels[source] for source in sorted(data.labels)]
-        for column in [*columns, data.document_weights]:
-            if column is not None:
-                keys = keys * np.uint64(0x9E3779B97F4A7C15) + column.view(np.uint32).astype(np.uint64)
-    return hashlib.sha256(np.sort(keys).tobytes()).digest()
+        columns: dict[str, Any] = {source: data.labels[source] for source in sorted(data.labels)}
+        columns["document weights"] = data.document_weights
+        columns["query weights"] = None if data.query_weights is None else data._query_weight_of_rows()
+        present = {name: column for name, column in columns.items() if column is not None}
+        for column in present.values():
+            keys = keys * np.uint64(0x9E3779B97F4A7C15) + column.view(np.uint32).astype(np.uint64)
+    return hashlib.sha256(repr(list(present)).encode() + np.sort(keys).tobytes()).digest()

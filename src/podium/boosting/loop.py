@@ -17,7 +17,7 @@ from podium.boosting.checkpoints import Checkpoint, fingerprint
 from podium.boosting.sampling import BoundSampling, Sampling
 from podium.boosting.steps import Newton, Step
 from podium.data import RankingData
-from podium.errors import DataError, PodiumWarning
+from podium.errors import DataError, PodiumWarning, require_whole
 from podium.measures import Graded, Measure, Ranking, as_selection
 from podium.measures.means import mean
 from podium.models import Ensemble
@@ -92,12 +92,11 @@ class Boosting:
     n_threads: int | None = None
 
     def __post_init__(self) -> None:
-        if self.n_trees < 1:
-            raise DataError(f"n_trees must be at least 1, but is {self.n_trees}")
-        if not (self.learning_rate > 0 and math.isfinite(self.learning_rate)):
+        require_whole("n_trees", self.n_trees, 1)
+        rate = self.learning_rate
+        if not isinstance(rate, int | float) or not (rate > 0 and math.isfinite(rate)):
             raise DataError(f"learning_rate must be positive, but is {self.learning_rate}")
-        if self.patience is not None and self.patience < 1:
-            raise DataError(f"patience must be at least 1 or None, but is {self.patience}")
+        require_whole("patience", self.patience, 1, optional=True)
 
     def fit(
         self,
@@ -138,13 +137,24 @@ class Boosting:
         return run.result()
 
 
+def with_features_of(train: RankingData, data: RankingData) -> RankingData:
+    """The data with its features in the order of the training data's, by name where both have names."""
+    if train.feature_names is None or data.feature_names in (None, train.feature_names):
+        return data
+    model = Ensemble.of_trees([], train.n_features, feature_names=train.feature_names)
+    return data.replace(features=model.matched(data), feature_names=train.feature_names)
+
+
 class _Run:
     """A training run in progress."""
 
     def __init__(self, settings: Boosting, train: RankingData, valid: dict[str, RankingData]) -> None:
-        self.settings, self.train, self.valid = settings, train, valid
+        self.settings, self.train = settings, train
+        self.valid = {name: with_features_of(train, data) for name, data in valid.items()}
         self.selection = as_selection(settings.selection)
-        for name, data in valid.items():
+        for name, data in self.valid.items():
+            if data.n_documents == 0:
+                raise DataError(f"the evaluation set {name!r} has no documents")
             if data.n_features != train.n_features:
                 raise DataError(
                     f"the evaluation set {name!r} has {data.n_features} features, the training data {train.n_features}"
@@ -176,14 +186,14 @@ class _Run:
         rows = self.sampling.rows(iteration)
         grown = self.grower.grow(quantised(lambdas, curvatures), rows, self.sampling.features(iteration))
         values = self.settings.step.leaf_values(grown, lambdas, curvatures)
-        tree = grown.with_values(self.settings.learning_rate * values)
+        tree = grown.with_values(values, self.settings.learning_rate)
         if rows is None:
             for leaf, mine in enumerate(grown.leaf_rows):
                 self.scores[mine] += tree.leaf_value[leaf]
         else:
             self._add(tree, self.train, self.scores)
         self.trees.append(tree)
-        self.exhausted = tree.n_leaves == 1 and self.settings.sampling == Sampling(seed=self.settings.sampling.seed)
+        self.exhausted = self._nothing_left(tree)
         means: dict[str, float] = {}
         for name, data in self.valid.items():
             self._add(tree, data, self.valid_scores[name])
@@ -201,13 +211,19 @@ class _Run:
         """Take over the trees of an earlier run, and all that followed from them."""
         if earlier is None:
             return
+        earlier = earlier.truncate(min(earlier.n_trees, self.settings.n_trees))
         self.trees = [earlier.tree(k) for k in range(earlier.n_trees)]
-        self.history = {key: list(values) for key, values in earlier.info["history"].items()}
+        self.history = {key: list(values)[: len(self.trees)] for key, values in earlier.info["history"].items()}
+        self.exhausted = bool(self.trees) and self._nothing_left(self.trees[-1])
         earlier._add(self.train.features, 0, earlier.n_trees, self.scores, self.settings.n_threads)
         for name, data in self.valid.items():
             earlier._add(data.features, 0, earlier.n_trees, self.valid_scores[name], self.settings.n_threads)
         self._choose()
         log.info("resumed after %d trees", earlier.n_trees)
+
+    def _nothing_left(self, tree: Tree) -> bool:
+        """Whether a tree of one leaf, grown on all documents and features, says that there is nothing to learn."""
+        return tree.n_leaves == 1 and self.settings.sampling == Sampling(seed=self.settings.sampling.seed)
 
     def _choose(self) -> None:
         """Pick the best tree so far by the first validation set."""

@@ -30,6 +30,8 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer):
+            raise DataError(f"random_state must be a whole number, not {self.seed!r}")
         for name in ("document_fraction", "query_fraction", "feature_fraction"):
             if not 0 < getattr(self, name) <= 1:
                 raise DataError(f"{name} must be above 0 and at most 1, but is {getattr(self, name)}")
@@ -49,7 +51,9 @@ class BoundSampling:
             self.query_keys = np.array([_key(str(query)) for query in data.query_ids.tolist()], np.uint64)
             self.query_of_row = np.empty(len(data), np.int64)
             self.query_of_row[data.order] = np.repeat(np.arange(data.n_queries), data.query_sizes)
-            self.row_keys = hash_rows(data.features) ^ self.query_keys[self.query_of_row]
+            with np.errstate(over="ignore"):
+                times = _occurrences(data).astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
+            self.row_keys = hash_rows(data.features) ^ self.query_keys[self.query_of_row] ^ times
 
     def rows(self, iteration: int) -> NDArray[np.int32] | None:
         """The rows of the sample, or None for all."""
@@ -69,6 +73,19 @@ class BoundSampling:
         numbers = np.arange(self.data.n_features, dtype=np.uint64)
         order = np.argsort(_uniform(numbers, _key(f"{s.seed}/{iteration}/features")), kind="stable")
         return np.sort(order[: max(1, math.ceil(s.feature_fraction * len(numbers)))])
+
+
+def _occurrences(data: RankingData) -> NDArray[np.int64]:
+    """For each row how many rows of its query with the same features stand before it in the canonical order."""
+    order = data.canonical_order
+    hashes = hash_rows(data.features)[order]
+    starts = np.ones(len(order), bool)
+    starts[1:] = hashes[1:] != hashes[:-1]
+    starts[data.offsets[:-1][data.query_sizes > 0]] = True
+    place = np.arange(len(order))
+    found = np.empty(len(order), np.int64)
+    found[order] = place - np.maximum.accumulate(np.where(starts, place, 0))
+    return found
 
 
 def _key(text: str) -> np.uint64:

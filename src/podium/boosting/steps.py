@@ -36,7 +36,7 @@ class Newton(Step):
     l2: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (self.l2 >= 0 and math.isfinite(self.l2)):
+        if not isinstance(self.l2, int | float) or not (self.l2 >= 0 and math.isfinite(self.l2)):
             raise DataError(f"l2 must not be negative, but is {self.l2}")
 
     def leaf_values(self, grown: GrownTree, lambdas: Floats, curvatures: Floats) -> Floats:

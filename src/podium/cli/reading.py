@@ -37,6 +37,7 @@ class Absent(StrEnum):
 def _read(
     sources: list[str],
     *,
+    n_features: int | None = None,
     input_format: Annotated[
         Format | None, typer.Option("--format", help="Format of the input; by default what the suffix says.")
     ] = None,
@@ -53,8 +54,9 @@ def _read(
     unlabelled: Annotated[float | None, typer.Option(help="A label that stands for 'not labelled'.")] = None,
     normalize: Annotated[str | None, typer.Option(help="Scale features within queries: sum, zscore or minmax.")] = None,
 ) -> RankingData:
-    """Read files with the options of the command line."""
+    """Read files with the options of the command line; LETOR text as wide as `n_features`, if given."""
     from podium.data import read
+    from podium.data.files import format_of
 
     named: dict[str, str] = {}
     for entry in labels or ():
@@ -64,15 +66,17 @@ def _read(
         named[name] = column
     files: list[Any] = [sys.stdin.buffer if source == "-" else source for source in sources]
     kind: Any = input_format.value if input_format else None
+    is_letor = kind == "letor" or (kind is None and "-" not in sources and format_of(sources[0]) == "letor")
     return read(
-        files, kind, absent=absent.value, first_index=first_index, qid=qid, relevance=label, labels=named,
+        files, kind, n_features=n_features if is_letor else None,
+        absent=absent.value, first_index=first_index, qid=qid, relevance=label, labels=named,
         feature_names=features.split(",") if features else None, unlabelled=unlabelled, normalize=normalize,
     )  # fmt: skip
 
 
 def reads_data(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of `_read`; its argument `reader` then reads with what the user chose."""
-    options = [p for p in _parameters(_read) if p.name != "sources"]
+    options = [p for p in _parameters(_read) if p.name not in ("sources", "n_features")]
     own = [p for p in _parameters(command) if p.name != "reader"]
 
     def wrapped(**values: Any) -> None:

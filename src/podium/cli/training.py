@@ -67,15 +67,20 @@ def train(
         raise typer.BadParameter("name the training files, on the command line or as data = [...] in --config")
     if verbose:
         logging.basicConfig(level=logging.INFO, format="%(message)s")
-    unknown = set(chosen) - set(LambdaMART().get_params())
+    unknown = set(chosen) - (set(LambdaMART().get_params()) - {"objective"})
     if unknown:
         raise DataError(f"{config}: there is no option {min(unknown)!r}")
     model = LambdaMART(**chosen)
     documents = reader(files)
     output.mkdir(parents=True, exist_ok=True)
-    checkpoint = Checkpoint(output / "checkpoint.podium", checkpoint_every) if checkpoint_every else None
+    checkpoint = Checkpoint(output / "checkpoint.podium", checkpoint_every) if checkpoint_every is not None else None
     observers = [] if verbose else lines_without_terminal(model.n_trees)
-    model.fit(documents, valid=reader(valid_files) if valid_files else None, observers=observers, checkpoint=checkpoint)
+    model.fit(
+        documents,
+        valid=reader(valid_files, n_features=documents.n_features) if valid_files else None,
+        observers=observers,
+        checkpoint=checkpoint,
+    )
     model.save(output / "model.podium")
     (output / "history.json").write_text(json.dumps(model.history_, indent=1) + "\n", encoding="utf-8")
     effective = {"data": files, "valid": valid_files, **model.get_params()}
@@ -101,7 +106,10 @@ def _files(configured: Any, given: list[str] | None) -> list[str]:
     """Files named on the command line, or else in the config, as one name or a list."""
     if given:
         return given
-    return [configured] if isinstance(configured, str) else list(configured or ())
+    names = [configured] if isinstance(configured, str) else configured or []
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise typer.BadParameter(f"files in --config are given by name, not as {configured!r}")
+    return names
 
 
 def _toml(parameters: dict[str, Any]) -> str:
@@ -134,7 +142,7 @@ def score(
     from podium.models import load
 
     ensemble = load(model)
-    documents = reader(data)
+    documents = reader(data, n_features=ensemble.n_features)
     scores = ensemble.score(ensemble.matched(documents), n_trees=n_trees)
     if trec is not None:
         from podium.evaluation import write_run
@@ -174,7 +182,8 @@ def inspect(
         typer.echo(json.dumps(content, indent=2))
         return
     typer.echo(f"{ensemble}\ndigest {ensemble.digest()}")
-    for name, value in ensemble.info.get("parameters", {}).items():
+    parameters = ensemble.info.get("parameters", {})
+    for name, value in parameters.items() if isinstance(parameters, dict) else ():
         typer.echo(f"  {name} = {value}")
     typer.echo("most important features, by their share of the gain:")
     for k in order[:20]:

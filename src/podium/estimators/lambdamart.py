@@ -59,7 +59,7 @@ class LambdaMART(BaseEstimator):  # type: ignore[misc]
 
     # Query ids and weights reach fit and score by metadata routing without further ado.
     __metadata_request__fit = {"qid": True, "sample_weight": True, "query_weight": True}  # noqa: RUF012
-    __metadata_request__score = {"qid": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True, "sample_weight": True}  # noqa: RUF012
 
     def __init__(
         self,
@@ -209,7 +209,10 @@ class LambdaMART(BaseEstimator):  # type: ignore[misc]
             for k, entry in enumerate(several):
                 if len(entry) != 3:
                     raise DataError("eval_set takes (X, y, qid), or a list of those")
-                found[f"eval{k}" if len(several) > 1 else "eval"] = self._data(entry[0], entry[1], entry[2])
+                name = f"eval{k}" if len(several) > 1 else "eval"
+                if name in found:
+                    raise DataError(f"there are two evaluation sets named {name!r}")
+                found[name] = self._data(entry[0], entry[1], entry[2])
         if self.patience is not None and not found:
             raise DataError("patience needs validation data: give valid=… or eval_set=…")
         return found
@@ -229,9 +232,21 @@ class LambdaMART(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.model_.leaves(self._features(X), self.n_threads)
 
-    def score(self, X: Any, y: ArrayLike | str | None = None, *, qid: ArrayLike | str | None = None) -> float:
-        """The mean of the measure over the queries, documents with equal scores in the canonical order."""
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike | str | None = None,
+        *,
+        qid: ArrayLike | str | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """The mean of the measure over the queries, documents with equal scores in the canonical order.
+
+        `sample_weight` is there for scikit-learn's pipelines; measures of rankings do not weight documents.
+        """
+        check_is_fitted(self)
         data = self._data(X, y, qid)
+        data = data.replace(features=self._features(data), feature_names=self.model_.feature_names)
         ranking = Ranking(data, self.predict(data), base=data.canonical_order)
         values = as_selection(self.measure).measures[0].values(ranking)
         return mean(values[~np.isnan(values)])

@@ -199,6 +199,12 @@ class Ensemble:
 
     def dump(self, kind: Literal["text", "json"] = "text") -> str:
         """All trees, for people or for programs."""
+        try:
+            return self._dumped(kind)
+        except RecursionError:
+            raise DataError("a tree is too deep to be dumped") from None
+
+    def _dumped(self, kind: str) -> str:
         if kind == "json":
             trees = [self._node(k, 0 if len(self.tree(k).feature) else -1) for k in range(self.n_trees)]
             return json.dumps({"n_features": self.n_features, "trees": trees}, indent=1)

@@ -23,6 +23,7 @@ from podium.errors import FileFormatError
 from podium.models.ensemble import ARRAYS, Ensemble
 
 VERSION = 1
+MOST_FEATURES = 1 << 24
 LARGEST = 1 << 30  # bytes that an array may claim; more is no model of ours
 _STAMP = (2000, 1, 1, 0, 0, 0)  # the same content gives the same bytes
 
@@ -66,13 +67,18 @@ def load(path: str | os.PathLike[str]) -> Ensemble:
     except (zipfile.BadZipFile, EOFError, zipfile.zlib.error, NotImplementedError, RuntimeError) as error:  # type: ignore[attr-defined]
         raise FileFormatError(name, f"is no model file, or it is damaged ({error})") from error
     n_features, names = header.get("n_features"), header.get("feature_names")
-    if not isinstance(n_features, int) or not 0 <= n_features < 2**31:
+    if not isinstance(n_features, int) or isinstance(n_features, bool) or not 0 <= n_features <= MOST_FEATURES:
         raise FileFormatError(name, "the number of features is not valid")
     if names is not None and (
         not isinstance(names, list) or len(names) != n_features or not all(isinstance(n, str) for n in names)
     ):
         raise FileFormatError(name, "the names of the features are not valid")
-    if (lengths < 0).any() or lengths.sum() != len(cuts) or len(lengths) not in (0, n_features):
+    if (
+        (lengths < 0).any()
+        or (lengths > len(cuts)).any()
+        or lengths.sum() != len(cuts)
+        or len(lengths) not in (0, n_features)
+    ):
         raise FileFormatError(name, "the cuts of the features are not valid")
     _check_structure(arrays, n_features, name)
     info = header.get("info")
@@ -113,8 +119,8 @@ def _array(archive: zipfile.ZipFile, member: str, dtype: Any, header: dict[str, 
         raise FileFormatError(name, f"{member} is damaged: its checksum differs")
     try:
         array = np.load(io.BytesIO(content), allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise FileFormatError(name, f"{member} is no array: {error}") from error
+    except Exception as error:  # whatever a made-up header leads numpy to
+        raise FileFormatError(name, f"{member} is no array: {type(error).__name__} {error}") from error
     if not isinstance(array, np.ndarray) or array.dtype != np.dtype(dtype) or array.ndim != 1:
         raise FileFormatError(name, f"{member} must be a column of {np.dtype(dtype)}")
     return np.ascontiguousarray(array)
@@ -144,8 +150,11 @@ def _check_structure(a: dict[str, NDArray[Any]], n_features: int, name: str) -> 
     require(
         ((a["category"] >= -1) & (a["category"] < len(a["category_offsets"]) - 1)).all(), "a category is out of range"
     )
+    used = a["category"][a["category"] >= 0]
+    require(np.array_equal(used, np.arange(len(a["category_offsets"]) - 1)), "categories are not one for each node")
     require(not np.isnan(a["threshold"]).any(), "a threshold is NaN")
-    require(np.isfinite(a["leaf_value"]).all(), "a leaf's value is not finite")
+    bounded = np.isfinite(a["leaf_value"]).all() and (np.abs(a["leaf_value"]) < 1e290).all()
+    require(bounded, "a leaf's value is not finite, or absurd")
     # A child has a higher number than its parent, and every node and leaf but the root is a child once.
     place = np.arange(len(a["feature"])) - np.repeat(nodes[:-1], np.diff(nodes))
     for tree in range(len(nodes) - 1):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data.columns import Features, is_sparse
-from podium.errors import DataError
+from podium.errors import DataError, require_whole
 from podium.threads import map_threads
 
 MOST_BINS = 255  # bins of values; bin 0 is for missing ones, and a bin is a byte
@@ -70,7 +70,8 @@ def find_bins(
     with as many documents as an equal share of what is left, whole values at a time: a frequent value has a bin
     to itself. Everything follows from integer counts, so neither row order nor threads matter.
     """
-    if not 2 <= max_bins <= MOST_BINS:
+    require_whole("max_bins", max_bins, 2)
+    if max_bins > MOST_BINS:
         raise DataError(f"max_bins must be between 2 and {MOST_BINS}, but is {max_bins}")
     chosen = set(categorical)
     if not chosen <= set(range(features.shape[1])):

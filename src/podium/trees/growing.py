@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.errors import DataError
+from podium.errors import DataError, require_whole
 from podium.threads import map_threads, thread_count
 from podium.trees.binning import BinnedFeatures
 from podium.trees.tree import Tree
@@ -42,15 +42,12 @@ class GrowthParameters:
     monotone: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.n_leaves < 2:
-            raise DataError(f"n_leaves must be at least 2, but is {self.n_leaves}")
-        if self.max_depth is not None and self.max_depth < 1:
-            raise DataError(f"max_depth must be at least 1 or None, but is {self.max_depth}")
-        if self.min_documents_in_leaf < 1:
-            raise DataError(f"min_documents_in_leaf must be at least 1, but is {self.min_documents_in_leaf}")
+        require_whole("n_leaves", self.n_leaves, 2)
+        require_whole("max_depth", self.max_depth, 1, optional=True)
+        require_whole("min_documents_in_leaf", self.min_documents_in_leaf, 1)
         if self.split not in ("newton", "least-squares"):
             raise DataError(f"split must be 'newton' or 'least-squares', not {self.split!r}")
-        if not (self.l2 >= 0 and math.isfinite(self.l2)):
+        if not isinstance(self.l2, int | float) or not (self.l2 >= 0 and math.isfinite(self.l2)):
             raise DataError(f"l2 must not be negative, but is {self.l2}")
 
 
@@ -71,13 +68,13 @@ class GrownTree:
     leaf_rows: list[NDArray[np.int32]]
     bounds: list[tuple[float, float]]
 
-    def with_values(self, values: NDArray[np.float64]) -> Tree:
-        """The tree with leaf values, kept within the bounds that monotone constraints set."""
+    def with_values(self, values: NDArray[np.float64], rate: float = 1.0) -> Tree:
+        """The tree with leaf values: kept within the bounds that monotone constraints set, then multiplied."""
         low, high = np.array(self.bounds, np.float64).reshape(-1, 2).T
         t = self.tree
         return Tree(
             t.feature, t.threshold, t.missing_left, t.category, t.left, t.right, t.gain, t.count,
-            np.clip(values, low, high), t.leaf_count, t.categories,
+            rate * np.clip(values, low, high), t.leaf_count, t.categories,
         )  # fmt: skip
 
 
