@@ -223,6 +223,13 @@ def test_train_score_and_inspect(sample, tmp_path):
     assert again.returncode == 0, again.stderr
     assert podium.load(tmp_path / "again" / "model.podium").digest() == expected.digest()
 
+    scaled = run("train", sample, "--n-trees", 3, "--normalize", "zscore", "-o", tmp_path / "scaled")
+    assert scaled.returncode == 0, scaled.stderr
+    same = run("train", "--config", tmp_path / "scaled" / "config.toml", "-o", tmp_path / "same")
+    assert same.returncode == 0, same.stderr
+    digests = {podium.load(tmp_path / name / "model.podium").digest() for name in ("scaled", "same")}
+    assert len(digests) == 1
+
     scores = run("score", model, sample)
     assert np.array_equal([float(line) for line in scores.stdout.split()], expected.predict(data))
     assert run("score", model, sample, "--trec", "mine", "-o", tmp_path / "run.trec").returncode == 0
@@ -238,9 +245,11 @@ def test_train_score_and_inspect(sample, tmp_path):
 def test_training_errors_name_what_is_wrong(sample, tmp_path):
     (tmp_path / "bad.toml").write_text("n_leaves = ")
     (tmp_path / "odd.toml").write_text("colour = 3")
+    (tmp_path / "read.toml").write_text("[reading]\ncolour = 3")
     cases = {
         ("train", sample, "--config", tmp_path / "bad.toml"): "is no TOML file",
         ("train", sample, "--config", tmp_path / "odd.toml"): "no option 'colour'",
+        ("train", sample, "--config", tmp_path / "read.toml"): "[reading] has no option 'colour'",
         ("train", sample, "--patience", 3): "patience needs validation data",
         ("score", sample, sample): "is no model file",
         ("train", sample, "--checkpoint-every", 0): "every must be a whole number",

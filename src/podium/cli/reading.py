@@ -74,6 +74,33 @@ def _read(
     )  # fmt: skip
 
 
+def configured(reader: Reader, given: dict[str, Any]) -> Reader:
+    """The reader with options from a config where the command line left the default."""
+    from podium.errors import DataError
+
+    defaults = {p.name: p.default for p in _parameters(_read) if p.name in reader.keywords}
+    unknown = set(given) - set(defaults)
+    if unknown:
+        raise DataError(f"[reading] has no option {min(unknown)!r}; there are {', '.join(sorted(defaults))}")
+    kinds: dict[str, Any] = {"absent": Absent, "input_format": Format}
+    try:
+        found = {name: kinds[name](value) if name in kinds else value for name, value in given.items()}
+    except ValueError as error:
+        raise DataError(f"[reading]: {error}") from None
+    left = {name: value for name, value in found.items() if reader.keywords[name] == defaults[name]}
+    return partial(_read, **(reader.keywords | left))
+
+
+def chosen_options(reader: Reader) -> dict[str, Any]:
+    """The options that are not the default, as a config has them."""
+    defaults = {p.name: p.default for p in _parameters(_read)}
+    return {
+        name: value.value if isinstance(value, StrEnum) else value
+        for name, value in reader.keywords.items()
+        if value != defaults[name] and value is not None
+    }
+
+
 def reads_data(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of `_read`; its argument `reader` then reads with what the user chose."""
     options = [p for p in _parameters(_read) if p.name not in ("sources", "n_features")]

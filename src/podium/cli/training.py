@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from podium.cli.reading import Reader, reads_data
+from podium.cli.reading import Reader, chosen_options, configured, reads_data
 
 Config = Annotated[
-    Path | None, typer.Option(help="A TOML file with any of these options, dashes as underscores; flags override it.")
+    Path | None, typer.Option(help="TOML: data, valid, LambdaMART's parameters, and [reading]; flags override it.")
 ]
 
 
@@ -62,6 +62,7 @@ def train(
     from podium.progress import lines_without_terminal
 
     chosen = _from_config(config) | {name: value for name, value in flags.items() if value is not None}
+    reader = configured(reader, chosen.pop("reading", {}))
     files, valid_files = (_files(chosen.pop(name, None), given) for name, given in (("data", data), ("valid", valid)))
     if not files:
         raise typer.BadParameter("name the training files, on the command line or as data = [...] in --config")
@@ -84,7 +85,9 @@ def train(
     model.save(output / "model.podium")
     (output / "history.json").write_text(json.dumps(model.history_, indent=1) + "\n", encoding="utf-8")
     effective = {"data": files, "valid": valid_files, **model.get_params()}
-    (output / "config.toml").write_text(_toml(effective), encoding="utf-8")
+    reading = chosen_options(reader)
+    text = _toml(effective) + ("\n[reading]\n" + _toml(reading) if reading else "")
+    (output / "config.toml").write_text(text, encoding="utf-8")
     best = "".join(f", {name} {values[model.best_iteration_ or 0]:.4f}" for name, values in model.history_.items())
     typer.echo(f"{output / 'model.podium'}: {model.n_trees_} trees{best}")
 
