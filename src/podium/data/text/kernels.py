@@ -31,6 +31,7 @@ ROWS, RUNS, PAIRS, HARD, OVERFLOWS, ERROR, AT, N_OUTCOMES = 0, 1, 2, 3, 4, 5, 6,
 LABEL, INFINITE_LABEL, NO_QID, EMPTY_QID, PAIR, NEGATIVE_INDEX, LOW_INDEX = 1, 2, 3, 4, 5, 6, 7
 REPEATED_INDEX, DESCENDING_INDEX, LARGE_INDEX, VALUE, NUL, LONE_RETURN = 8, 9, 10, 11, 12, 13
 FIELDS, OPEN_QUOTE, AFTER_QUOTE = 14, 15, 16
+INFINITE = 18
 TOO_MANY_HARD = 17  # not the text's fault: the caller comes again with more room
 
 # Roles of the columns of a delimited file; 0 and above is a feature's column.
@@ -459,6 +460,9 @@ def parse_delimited(
                         n_hard += 1
                     if math.isinf(value) and text[end - 1] <= NINE:
                         outcome[OVERFLOWS] += 1
+                if role < 0 and math.isinf(value):  # no label, weight or position is
+                    outcome[ERROR], outcome[AT] = INFINITE, start
+                    return
                 if role >= 0:
                     features[row, role] = value
                 else:

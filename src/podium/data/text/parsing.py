@@ -34,6 +34,7 @@ PROBLEMS = {
     kernels.NUL: "a NUL byte: this is not a text file, or it is damaged",
     kernels.LONE_RETURN: "a carriage return inside a line: convert the file to Unix line ends",
     kernels.FIELDS: "expected {columns} fields as in the header, but this line has {fields}",
+    kernels.INFINITE: "the number {token!r} is infinite; labels, weights and positions are finite",
     kernels.OPEN_QUOTE: "this quote is not closed on the same line",
     kernels.AFTER_QUOTE: "expected the end of the field after the closing quote, but found {token!r}",
 }
