@@ -13,8 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
 from numba.core import config as _config
+from numba.extending import intrinsic
 
 config: Any = _config  # its attributes come from the environment, where no type checker sees them
 
@@ -38,6 +41,15 @@ def kernel(function: Function) -> Function:
 def helper(function: Function) -> Function:
     """Compile as a part of the kernels that call it."""
     compiled: Any = njit(nogil=True, error_model="numpy")(function)
+    return compiled  # type: ignore[no-any-return]
+
+
+def vectorised(function: Function) -> Function:
+    """A helper whose search for a maximum may be vectorised: no NaN is met, and 0 and −0 count as the same.
+
+    That changes no result. The compiler will not do it by itself, since a maximum over NaN depends on the order.
+    """
+    compiled: Any = njit(nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})(function)
     return compiled  # type: ignore[no-any-return]
 
 
@@ -69,3 +81,127 @@ def _private_temporary_folder() -> Path | None:
     if hasattr(os, "getuid") and (found.st_uid != user or found.st_mode & 0o077):
         return None
     return folder
+
+
+def _element(context: Any, builder: Any, signature: Any, arguments: Any, which: int) -> Any:
+    """A pointer to element `arguments[which + 1]` of the array `arguments[which]`."""
+    array = context.make_array(signature.args[which])(context, builder, arguments[which])
+    return builder.gep(array.data, [arguments[which + 1]])
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def not_inlined(_typing: Any) -> Any:
+    """Said in a helper: keep it a function of its own. In a large caller its inner loop would lack registers."""
+
+    def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def borrowed(_typing: Any, array: Any) -> Any:
+    """The same array, whose slices are not counted: counting the owners of a slice costs more than a short loop.
+
+    Only for what the caller of a kernel holds on to until it returns.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        mine = context.make_array(signature.return_type)(context, builder, arguments[0])
+        mine.meminfo = cgutils.get_null_value(mine.meminfo.type)
+        mine.parent = cgutils.get_null_value(mine.parent.type)
+        return mine._getvalue()
+
+    return array(array), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch(_typing: Any, array: Any, _index: Any) -> Any:
+    """Ask for the cache line of array[index], without waiting for it."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(ir.VoidType(), [byte, word, word, word]), "llvm.prefetch.p0"
+        )
+        place = builder.bitcast(_element(context, builder, signature, arguments, 0), byte)
+        builder.call(function, [place, *(ir.Constant(word, k) for k in (0, 3, 1))])  # to read, keep, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def copy_16_bytes(_typing: Any, target: Any, _place: Any, source: Any, _start: Any) -> Any:
+    """target[place : place + 16] = source[start : start + 16], bytes, as one load and one store."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = ir.VectorType(ir.IntType(8), 16).as_pointer()
+        to, of = (builder.bitcast(_element(context, builder, signature, arguments, k), vector) for k in (0, 2))
+        builder.store(builder.load(of, align=1), to, align=1)
+        return context.get_dummy_value()
+
+    return types.void(target, types.int64, source, types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _add_atomically(_typing: Any, array: Any, _index: Any, _amount: Any) -> Any:
+    """array[index] += amount, seen by all threads as one step; what was there before."""
+
+    def generate(_context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _element(_context, builder, signature, arguments, 0)
+        return builder.atomic_rmw("add", place, arguments[2], "seq_cst")
+
+    return types.int64(array, types.int64, types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _read_atomically(_typing: Any, array: Any, _index: Any) -> Any:
+    """array[index] as it is now, and with it all that its writer wrote before."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load_atomic(_element(context, builder, signature, arguments, 0), "acquire", 8)
+
+    return types.int64(array, types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _pause(_typing: Any) -> Any:
+    """Let other threads run, for a thread that waits for them."""
+
+    def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+        if os.name == "posix":
+            result = ir.FunctionType(ir.IntType(32), [])
+            builder.call(cgutils.get_or_insert_function(builder.module, result, "sched_yield"), [])
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@helper
+def meet(barrier: Any, n_threads: Any) -> None:
+    """Wait until all threads of a team have come here; what each wrote before is then seen by all.
+
+    `barrier` is 16 int64, zero at first: how many have come, and eight words on, so that the waiting threads do
+    not read the cache line that the others write, how often all have met. A wait is short: threads look again a
+    few thousand times before they let others run.
+    """
+    if n_threads == 1:
+        return
+    met = _read_atomically(barrier, 8)
+    if _add_atomically(barrier, 0, 1) == n_threads - 1:
+        _add_atomically(barrier, 0, -n_threads)
+        _add_atomically(barrier, 8, 1)
+        return
+    looks = 0
+    while _read_atomically(barrier, 8) == met:
+        looks += 1
+        if looks > 2000:
+            _pause()
+
+
+@helper
+def take_ticket(counter: Any) -> Any:
+    """The next number from 0; each is given out once, whichever threads ask."""
+    return _add_atomically(counter, 0, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sized
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import pairwise
 from typing import TypeVar
 
@@ -51,6 +51,45 @@ def map_threads(
         finally:
             for future in queue:
                 future.cancel()
+
+
+class Team:
+    """Threads that stay, for work that comes in many short pieces and for kernels whose threads wait for each other.
+
+    The caller is one of them. A team must be closed; `with Team(n) as team` does it.
+    """
+
+    def __init__(self, n_threads: int | None = None) -> None:
+        self.n_threads = thread_count(n_threads)
+        self._pool = ThreadPoolExecutor(self.n_threads - 1, "podium") if self.n_threads > 1 else None
+
+    def run(self, work: Callable[[int], Result]) -> list[Result]:
+        """`work(thread)` for thread 0 … n_threads − 1, all at the same time; the results."""
+        if self._pool is None:
+            return [work(0)]
+        others = [self._pool.submit(work, k) for k in range(1, self.n_threads)]
+        try:
+            mine = work(0)
+        finally:
+            wait(others)
+        return [mine, *(other.result() for other in others)]
+
+    def shares(self, n: int, work: Callable[[int, int], Result], smallest: int = 4096) -> list[Result]:
+        """`work(first, last)` for contiguous shares of 0 … n − 1, one a thread; few are not shared out."""
+        if n < smallest:
+            return [work(0, n)]
+        return self.run(lambda k: work(n * k // self.n_threads, n * (k + 1) // self.n_threads))
+
+    def close(self) -> None:
+        """Let the threads end."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def __enter__(self) -> Team:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def ranges(n: int, n_threads: int | None = None, smallest: int = 1024) -> list[tuple[int, int]]:

@@ -11,6 +11,8 @@ from podium.measures import parse, registered
 from podium.objectives import Lambda
 from podium.testing.lambdas import slow_lambdas
 
+# Pairs are summed in single precision: an error of a few 2^-24 of what is summed.
+SINGLE = {"rtol": 2e-6, "atol": 1e-6}
 NAMES = [name for name in sorted(registered()) if name != "tau"]
 
 
@@ -36,10 +38,11 @@ def test_equals_the_slow_reference(name, cutoff):
         objective = Lambda(measure, truncation=cutoff, sigma=1.5)
         found = objective.bind(data).gradients(scores)
         expected = slow_lambdas(data, scores, measure, 1.5)
-        assert np.allclose(found[0], expected[0], rtol=1e-10, atol=1e-12)
-        assert np.allclose(found[1], expected[1], rtol=1e-10, atol=1e-12)
+        assert np.allclose(found[0], expected[0], **SINGLE)
+        assert np.allclose(found[1], expected[1], **SINGLE)
         for q in range(data.n_queries):
-            assert abs(found[0][data.rows(q)].sum()) < 1e-12
+            mine = found[0][data.rows(q)]
+            assert abs(mine.sum()) <= 1e-6 * np.abs(mine).sum()
 
 
 def test_the_cutoff_serves_evaluation_and_truncation_the_gradient():
@@ -57,14 +60,14 @@ def test_gradients_are_finite_differences_at_fixed_ranks(name):
     scores = rng.permutation(len(data)).astype(float)  # far apart: a small step changes no rank
     bound = Lambda(name).bind(data)
     lambdas, curvatures = bound.gradients(scores)
-    step = 1e-5
+    step = 1e-3
     for row in range(len(data)):
         moved = np.zeros(len(data))
         moved[row] = step
         up, down = (slow_lambdas(data, scores + s * moved, parse(name))[2] for s in (1, -1))
-        assert -(up - down) / (2 * step) == pytest.approx(lambdas[row], abs=1e-7)  # λ = −∂C/∂s
+        assert -(up - down) / (2 * step) == pytest.approx(lambdas[row], abs=1e-6)  # λ = −∂C/∂s
         change = (bound.gradients(scores + moved)[0] - bound.gradients(scores - moved)[0]) / (2 * step)
-        assert -change[row] == pytest.approx(curvatures[row], abs=1e-7)  # w = −∂λ/∂s
+        assert -change[row] == pytest.approx(curvatures[row], abs=2e-4)  # w = −∂λ/∂s
 
 
 def test_cross_derivatives_are_symmetric():
@@ -74,9 +77,10 @@ def test_cross_derivatives_are_symmetric():
     jacobian = np.empty((len(data), len(data)))
     for row in range(len(data)):
         moved = np.zeros(len(data))
-        moved[row] = 1e-5
-        jacobian[row] = (bound.gradients(scores + moved)[0] - bound.gradients(scores - moved)[0]) / 2e-5
-    assert np.allclose(jacobian, jacobian.T, atol=1e-8)
+        moved[row] = 1e-3
+        jacobian[row] = (bound.gradients(scores + moved)[0] - bound.gradients(scores - moved)[0]) / 2e-3
+    assert np.abs(jacobian).max() > 0.02
+    assert np.allclose(jacobian, jacobian.T, atol=2e-4)
 
 
 @given(st.integers(0, 10_000), st.sampled_from(["ndcg", "err", "ap"]))
@@ -100,7 +104,7 @@ def test_scores_far_apart_are_safe():
         lambdas, curvatures = Lambda().bind(data).gradients(np.array(scores, float))
         assert np.isfinite(lambdas).all()
         assert np.isfinite(curvatures).all()
-        assert abs(lambdas.sum()) < 1e-12
+        assert abs(lambdas.sum()) < 1e-6
 
 
 @pytest.mark.parametrize("name", ["ndcg", "ap", "err"])
@@ -110,8 +114,8 @@ def test_normalised_lambdas_equal_the_slow_reference(name):
         for start in (scores, np.zeros(len(data))):
             found = Lambda(name, normalize=True, sigma=1.5).bind(data).gradients(start)
             expected = slow_lambdas(data, start, parse(name), 1.5, normalize=True)
-            assert np.allclose(found[0], expected[0], rtol=1e-9, atol=1e-12)
-            assert np.allclose(found[1], expected[1], rtol=1e-9, atol=1e-12)
+            assert np.allclose(found[0], expected[0], **SINGLE)
+            assert np.allclose(found[1], expected[1], **SINGLE)
 
 
 def test_a_measure_of_ones_own_gives_lambdas():
@@ -122,7 +126,7 @@ def test_a_measure_of_ones_own_gives_lambdas():
     data, scores = random_data(2)
     found = Lambda(Top()).bind(data).gradients(scores)
     expected = slow_lambdas(data, scores, Top())
-    assert np.allclose(found[0], expected[0], atol=1e-12)
+    assert np.allclose(found[0], expected[0], **SINGLE)
     with pytest.raises(DataError, match="normalize=True needs"):
         Lambda(Top(), normalize=True).bind(data).gradients(scores)
 
@@ -143,5 +147,5 @@ def test_20000_documents_in_one_query():
     rng = np.random.default_rng(0)
     data = RankingData(rng.normal(size=(20_000, 1)), rng.integers(0, 5, 20_000), qid=np.zeros(20_000, int))
     lambdas, _ = Lambda(truncation=30).bind(data).gradients(rng.normal(size=20_000))
-    assert abs(lambdas.sum()) < 1e-9
+    assert abs(lambdas.sum()) < 1e-6 * np.abs(lambdas).sum()
     assert (lambdas != 0).any()

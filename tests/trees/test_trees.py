@@ -1,5 +1,7 @@
 """Binning and growth, against the slow grower."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ import podium
 from podium import DataError
 from podium.models import Ensemble
 from podium.testing.trees import grow_slowly
+from podium.threads import Team
 from podium.trees import Grower, GrowthParameters, bin_features, find_bins
 from podium.trees.binning import cut_points
 from podium.trees.growing import quantised
@@ -66,9 +69,8 @@ def test_sparse_features_are_binned_as_dense_ones():
     dense = podium.artificial_web(3, features=20).features
     a, b = find_bins(dense), find_bins(sparse.csr_array(dense))
     assert all(np.array_equal(x, y) for x, y in zip(a.cuts, b.cuts, strict=True))
-    order = np.random.default_rng(0).permutation(len(dense))
     assert np.array_equal(
-        bin_features(dense, a, order).blocks, bin_features(sparse.csr_array(dense), b, order, n_threads=3).blocks
+        bin_features(dense, a).flat, bin_features(sparse.csr_array(dense), b, n_threads=3).flat
     )
 
 
@@ -88,6 +90,8 @@ def test_what_cannot_be_binned():
 def test_no_sum_leaves_its_field(gradients, scale):
     g = np.array(gradients)
     found = quantised(g, np.abs(g) * scale)
+    assert (found.words & 0xFFFFFFFF).min() >= 1
+    assert (found.words & 0xFFFFFFFF).max() == found.largest_weight
     gradient, curvature = found.words >> 32, found.words & 0xFFFFFFFF
     assert np.abs(gradient).sum() < 2**31
     assert curvature.sum() < 2**32
@@ -156,11 +160,12 @@ def test_trees_equal_the_slow_growers(split, data):
         max_depth=data.draw(st.sampled_from([None, 1, 3])),
         min_documents_in_leaf=data.draw(st.integers(1, 5)),
     )  # fmt: skip
-    found = quantised(rng.integers(-5, 6, n).astype(float), rng.integers(0, 4, n).astype(float))
-    grower = Grower(bin_features(features, find_bins(features, categorical=categorical)), parameters)
-    units = (found.gradient_unit, found.curvature_unit)
+    found = quantised(rng.integers(-5, 6, n).astype(float), rng.integers(0, 4, n).astype(float), split)
+    binned = bin_features(features, find_bins(features, categorical=categorical))
+    units = (found.gradient_unit, found.weight_unit)
     slow = grow_slowly(features, found.words >> 32, found.words & 0xFFFFFFFF, parameters, categorical, units)
-    same_tree(slow, features, grower.grow(found))
+    with Team(data.draw(st.sampled_from([1, 2, 3]))) as team:
+        same_tree(slow, features, Grower(binned, parameters, team).grow(found))
 
 
 @pytest.fixture(scope="module")
@@ -176,9 +181,10 @@ def test_threads_and_row_order_do_not_matter(problem):
     bins = find_bins(features)
     trees = []
     for n_threads, order in ((1, None), (3, None), (2, np.random.default_rng(1).permutation(len(features)))):
-        grower = Grower(bin_features(features, bins, order), GrowthParameters(n_leaves=20), n_threads)
-        words = gradients.words if order is None else gradients.words[order]
-        trees.append(grower.grow(type(gradients)(words, gradients.gradient_unit, gradients.curvature_unit)).tree)
+        shown, words = (features, gradients.words) if order is None else (features[order], gradients.words[order])
+        with Team(n_threads) as team:
+            grower = Grower(bin_features(shown, bins), GrowthParameters(n_leaves=20), team)
+            trees.append(grower.grow(replace(gradients, words=words)).tree)
     for other in trees[1:]:
         for name in ("feature", "threshold", "missing_left", "left", "right", "gain", "count", "leaf_count"):
             assert np.array_equal(getattr(other, name), getattr(trees[0], name)), name
@@ -187,11 +193,15 @@ def test_threads_and_row_order_do_not_matter(problem):
 def test_parameters_have_their_effect(problem):
     features, gradients = problem
     binned = bin_features(features, find_bins(features))
-    grow = lambda **p: Grower(binned, GrowthParameters(**p)).grow(gradients)  # noqa: E731
+    plain = quantised((gradients.words >> 32).astype(float), np.ones(len(features)), "least-squares")
+
+    def grow(**p):
+        return Grower(binned, GrowthParameters(**p)).grow(plain if "split" in p else gradients)
+
     assert grow(n_leaves=9).tree.n_leaves == 9
     assert grow(n_leaves=99, max_depth=2, min_documents_in_leaf=50).tree.n_leaves == 4
     assert grow(n_leaves=99, min_documents_in_leaf=300).tree.leaf_count.min() >= 300
-    assert not np.array_equal(grow(split="least-squares").tree.feature, grow(split="newton").tree.feature)
+    assert not np.array_equal(grow(split="least-squares").tree.feature, grow().tree.feature)
     some = np.arange(0, len(features), 3, dtype=np.int32)
     sampled = Grower(binned, GrowthParameters()).grow(gradients, some, np.array([3, 7]))
     assert set(sampled.tree.feature) <= {3, 7}

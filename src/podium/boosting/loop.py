@@ -23,6 +23,7 @@ from podium.measures.means import mean
 from podium.models import Ensemble
 from podium.objectives import Lambda, Objective
 from podium.progress import progress
+from podium.threads import Team
 from podium.trees import Grower, GrowthParameters, Tree, bin_features, find_bins
 from podium.trees.growing import quantised
 
@@ -116,8 +117,13 @@ class Boosting:
             raise DataError(
                 f"there is nothing to train on: 0 feature(s) (shape={shape}) while a minimum of 1 is required."
             )
-        run = _Run(self, train, dict(valid or {}))
-        mark = fingerprint(self, train, run.valid) if checkpoint else ""
+        with Team(self.n_threads) as team:
+            return self._grow_trees(_Run(self, train, dict(valid or {}), team), observers, checkpoint)
+
+    def _grow_trees(
+        self, run: _Run, observers: Sequence[Callable[[Round], None]], checkpoint: Checkpoint | None
+    ) -> Boosted:
+        mark = fingerprint(self, run.train, run.valid) if checkpoint else ""
         if checkpoint:
             run.resume(checkpoint.read(mark))
         try:
@@ -148,8 +154,8 @@ def with_features_of(train: RankingData, data: RankingData) -> RankingData:
 class _Run:
     """A training run in progress."""
 
-    def __init__(self, settings: Boosting, train: RankingData, valid: dict[str, RankingData]) -> None:
-        self.settings, self.train = settings, train
+    def __init__(self, settings: Boosting, train: RankingData, valid: dict[str, RankingData], team: Team) -> None:
+        self.settings, self.train, self.team = settings, train, team
         self.valid = {name: with_features_of(train, data) for name, data in valid.items()}
         self.selection = as_selection(settings.selection)
         for name, data in self.valid.items():
@@ -160,9 +166,12 @@ class _Run:
                     f"the evaluation set {name!r} has {data.n_features} features, the training data {train.n_features}"
                 )
         bins = find_bins(train.features, settings.max_bins, settings.categorical, settings.n_threads)
-        binned = bin_features(train.features, bins, n_threads=settings.n_threads)
         self.bins = bins
-        self.grower = Grower(binned, settings.growth, settings.n_threads)
+        self.binned = bin_features(train.features, bins, settings.n_threads)
+        self.binned_valid = {
+            name: bin_features(data.features, bins, settings.n_threads) for name, data in self.valid.items()
+        }
+        self.grower = Grower(self.binned, settings.growth, team)
         self.objective = settings.objective.bind(train)
         self.sampling = BoundSampling(settings.sampling, train)
         self.measures = [m.fixed(train) for m in self.selection.measures]
@@ -184,19 +193,19 @@ class _Run:
         iteration, started = len(self.trees), time.perf_counter()
         lambdas, curvatures = self.objective.gradients(self.scores, iteration)
         rows = self.sampling.rows(iteration)
-        grown = self.grower.grow(quantised(lambdas, curvatures), rows, self.sampling.features(iteration))
-        values = self.settings.step.leaf_values(grown, lambdas, curvatures)
+        words = quantised(lambdas, curvatures, self.settings.growth.split, self.team)
+        grown = self.grower.grow(words, rows, self.sampling.features(iteration))
+        values = self.settings.step.leaf_values(grown, lambdas, curvatures, self.team)
         tree = grown.with_values(values, self.settings.learning_rate)
         if rows is None:
-            for leaf, mine in enumerate(grown.leaf_rows):
-                self.scores[mine] += tree.leaf_value[leaf]
+            grown.add_to_leaves(tree.leaf_value, self.scores, self.team)
         else:
-            self._add(tree, self.train, self.scores)
+            grown.add_by_bins(tree.leaf_value, self.binned, self.scores, self.team)
         self.trees.append(tree)
         self.exhausted = self._nothing_left(tree)
         means: dict[str, float] = {}
         for name, data in self.valid.items():
-            self._add(tree, data, self.valid_scores[name])
+            grown.add_by_bins(tree.leaf_value, self.binned_valid[name], self.valid_scores[name], self.team)
             means |= self._measured(name, data, self.valid_scores[name])
         for key, value in means.items():
             self.history.setdefault(key, []).append(value)
@@ -231,10 +240,6 @@ class _Run:
             first = next(iter(self.valid))
             table = np.column_stack([self.history[f"{first}/{m}"] for m in self.selection.measures])
             self.best = self.selection.pick(table)
-
-    def _add(self, tree: Tree, data: RankingData, scores: Floats) -> None:
-        ensemble = Ensemble.of_trees([tree], data.n_features)
-        ensemble._add(data.features, 0, 1, scores, self.settings.n_threads)
 
     def _measured(self, name: str, data: RankingData, scores: Floats) -> dict[str, float]:
         """Means over queries; ties stand in the canonical order."""

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import DataError
+from podium.threads import Team
 from podium.trees import GrownTree
-from podium.trees.growing import sum_bound
 
 Floats = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ class Step(ABC):
     """How far each leaf moves the scores of its documents."""
 
     @abstractmethod
-    def leaf_values(self, grown: GrownTree, lambdas: Floats, curvatures: Floats) -> Floats:
+    def leaf_values(self, grown: GrownTree, lambdas: Floats, curvatures: Floats, team: Team) -> Floats:
         """A value for each leaf, before the learning rate."""
 
 
@@ -39,24 +39,8 @@ class Newton(Step):
         if not isinstance(self.l2, int | float) or not (self.l2 >= 0 and math.isfinite(self.l2)):
             raise DataError(f"l2 must not be negative, but is {self.l2}")
 
-    def leaf_values(self, grown: GrownTree, lambdas: Floats, curvatures: Floats) -> Floats:
+    def leaf_values(self, grown: GrownTree, lambdas: Floats, curvatures: Floats, team: Team) -> Floats:
         """Exact sums in fixed point: their order does not matter."""
-        pushes, bends = leaf_sums(grown, lambdas), leaf_sums(grown, curvatures)
+        pushes, bends = grown.sums(lambdas, team), grown.sums(curvatures, team)
         divisor = bends + self.l2
         return np.where(divisor > 0, pushes / np.where(divisor > 0, divisor, 1.0), 0.0)
-
-
-def leaf_sums(grown: GrownTree, values: Floats) -> Floats:
-    """The sum of a column over the documents of each leaf, in int64 fixed point.
-
-    The scale 2^61 / Σ|values| leaves every partial sum below 2^62, rounding included, for up to 2^60 documents.
-    """
-    from podium.trees import kernels
-
-    total = sum_bound(values)
-    if total < 1e-290:
-        return np.zeros(len(grown.leaf_rows))
-    scale = 2.0 ** (61 - math.ceil(math.log2(total)))
-    fixed = np.rint(values * scale).astype(np.int64)
-    sums = [kernels.sum_rows(rows, fixed) for rows in grown.leaf_rows]
-    return np.array(sums, np.float64) / scale

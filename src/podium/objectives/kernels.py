@@ -1,4 +1,12 @@
-"""Compiled loops over pairs of documents."""
+"""Compiled loops over pairs of documents. docs/performance.md says what each trick gave.
+
+A query's documents are laid out by rank in tiles of `TILE`, each tile a row of float32 fields in one buffer. The loops
+over pairs run over slices that begin at 0 and lie at fixed distances in that buffer: so the compiler sees that they do
+not overlap, and uses vectors. Their lengths are multiples of `STEP`, so that nothing is left over for a slow loop: a few
+pairs too many are looked at, those with documents at or above the own rank, whose |ΔZ| is set to 0, and those behind
+the last document, whose label, NaN, compares with none. No sum is left to its order of lanes: sums over a row are
+folded in halves, the same way on every machine.
+"""
 
 from __future__ import annotations
 
@@ -8,86 +16,421 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.kernels import helper, kernel
+from podium.kernels import borrowed, helper, kernel, not_inlined
 
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 Ints = NDArray[np.int64]
+Places = NDArray[np.int32]
 Int = Any  # an integer, compiled as int64
+Single = Any  # a number, compiled as float32
+f32 = np.float32
 
 DISCOUNTED, PRECISION, CASCADE, GIVEN = 0, 1, 2, 3  # families of measures; GIVEN: deltas from a buffer
-NEARNESS = 0.01  # added to the gap of scores that a normalised pair is divided by
-WIDEST = 600.0  # scores further apart than this (times σ) are compared by an exponential for each pair
+NEARNESS = f32(0.01)  # added to the gap of scores that a normalised pair is divided by
+WIDEST = 150.0  # scores further apart than this (times σ) are compared by an exponential for each pair
+TILE = 1024  # documents of a tile
+STEP = 32  # pairs that are looked at together; divides TILE
+FIELD = TILE + 16  # from one field of a tile to the next; not a power of two, which would crowd the cache's sets
+# The fields: e^{σs}, label, root of the weight, score, |ΔZ|, sums of λ, w and |λ|, and λ and w of one row.
+POWER, LABEL, ROOT, SCORE, DELTA, PUSHES, BENDS, SIZES, PUSH, BEND, N_FIELDS = range(11)
+INVERSE = tuple(1.0 / math.factorial(k) for k in range(11))
+FLUSH = 256  # rows whose λ are summed in single precision
+
+
+# --- ranks
 
 
 @helper
-def _discounted_row(i: Int, gains: Floats, discounts: Floats, norm: float, row: Floats) -> None:
-    """|ΔZ| = |g_i − g_j| |d_i − d_j| / norm."""
-    depth = len(discounts)
-    mine = discounts[i] if i < depth else 0.0
-    for j in range(i + 1, len(gains)):
-        other = discounts[j] if j < depth else 0.0
-        row[j] = abs((gains[i] - gains[j]) * (mine - other)) / norm
+def _merge_sort(scores: Floats, places: Places, other_scores: Floats, other_places: Places) -> None:
+    """Sort by falling score, of equal ones by rising place."""
+    n, width = len(scores), 1
+    while width < n:
+        for start in range(0, n, 2 * width):
+            a, b, middle, end = start, min(start + width, n), min(start + width, n), min(start + 2 * width, n)
+            for k in range(start, end):
+                first = b >= end or (
+                    a < middle and (scores[a] > scores[b] or (scores[a] == scores[b] and places[a] < places[b]))
+                )
+                source = a if first else b
+                other_scores[k], other_places[k] = scores[source], places[source]
+                if first:
+                    a += 1
+                else:
+                    b += 1
+        scores[:] = other_scores[:n]
+        places[:] = other_places[:n]
+        width *= 2
 
 
 @helper
-def _precision_row(i: Int, relevant: Floats, counts: Floats, shares: Floats, depth: Int, row: Floats) -> None:
-    """|ΔAP| = |(c_{i−1}+1)/i + Σ_{i<k<j} rel_k/k − c_j/j| / R for a relevant and an irrelevant document."""
-    n = len(relevant)
-    for j in range(i + 1, n):
-        change = 0.0
-        if relevant[i] != relevant[j] and i < depth:
-            change = (counts[i] + 1.0) / (i + 1.0) + shares[j] - shares[i + 1]
-            if j < depth:
-                change -= counts[j + 1] / (j + 1.0)
-        row[j] = abs(change) / counts[n]
+def _sort(scores: Floats, places: Places, other_scores: Floats, other_places: Places) -> None:
+    """The same. From one round to the next few documents change ranks, and inserting those costs little; where it
+    would cost more than merging, they are merged.
+    """  # noqa: D205
+    n = len(scores)
+    moves, most = 0, 16 * n
+    for r in range(1, n):
+        score, place = scores[r], places[r]
+        k = r
+        while k > 0 and (scores[k - 1] < score or (scores[k - 1] == score and places[k - 1] > place)):
+            scores[k], places[k] = scores[k - 1], places[k - 1]
+            k -= 1
+        scores[k], places[k] = score, place
+        moves += r - k
+        if moves > most:
+            _merge_sort(scores, places, other_scores, other_places)
+            return
+
+
+# --- |ΔZ| of the pairs of one document with those below it
 
 
 @helper
-def _cascade_row(i: Int, stops: Floats, before: float, depth: Int, row: Floats) -> None:
-    """|ΔERR| = |P_i (R_j − R_i)(1/i − S_ij − Q_ij/j)|."""
+def _discounted_deltas(gain: float, discount: float, gains: Floats, discounts: Floats, deltas: Singles) -> None:
+    """|ΔZ| = |g_i − g_j| |d_i − d_j|, the gains divided by the norm."""
+    for j in range(len(deltas)):
+        deltas[j] = f32(abs((gain - gains[j]) * (discount - discounts[j])))
+
+
+@helper
+def _precision_deltas(
+    relevance: float, start: float, relevant: Floats, shares: Floats, reached: Floats, norm: float, deltas: Singles
+) -> None:
+    """|ΔAP| = |(c_{i−1}+1)/i + Σ_{i<k<j} rel_k/k − c_j/j| / R for a relevant and an irrelevant document.
+
+    `start` is (c_{i−1}+1)/i less the shares Σ rel_k/k up to i, `shares` those before j, `reached` c_j/j.
+    """
+    for j in range(len(deltas)):
+        change = abs(start + shares[j] - reached[j]) / norm
+        deltas[j] = f32(change) if relevance != relevant[j] else f32(0.0)
+
+
+@helper
+def _cascade_deltas(
+    stop: float, first: float, behind: float, stops: Floats, sums: Floats, ends: Floats, deltas: Singles
+) -> None:
+    """|ΔERR| = |(R_j − R_i)(P_i/i − P_i S_ij − P_i Q_ij/j)|.
+
+    P_i S_ij = (C_j − C_{i+1}) / (1 − R_i) with C the sums of R_k P_k/k, P_i Q_ij/j = P_j/j / (1 − R_i): `first` is
+    P_i/i + C_{i+1}/(1 − R_i), `behind` 1/(1 − R_i), `sums` the C_j and `ends` the P_j/j.
+    """
+    for j in range(len(deltas)):
+        deltas[j] = f32(abs((stops[j] - stop) * (first - behind * (sums[j] + ends[j]))))
+
+
+@helper
+def _cascade_deltas_by_steps(
+    i: Int, a: Int, b: Int, n: Int, stops: Floats, before: float, depth: Int, deltas: Singles
+) -> None:
+    """The same where the document is sure to stop the user, 1 − R_i = 0: rank by rank."""
     between, inside = 1.0, 0.0
-    for j in range(i + 1, len(stops)):
-        change = 0.0
-        if i < depth:
-            change = 1.0 / (i + 1.0) - inside
-            if j < depth:
-                change -= between / (j + 1.0)
-                inside += stops[j] / (j + 1.0) * between
-                between *= 1.0 - stops[j]
-        row[j] = abs(before * (stops[j] - stops[i]) * change)
+    for j in range(i + 1, min(b, n)):
+        change = 1.0 / (i + 1.0) - inside
+        if j < depth:
+            change -= between / (j + 1.0)
+            inside += stops[j] / (j + 1.0) * between
+            between *= 1.0 - stops[j]
+        if j >= a:
+            deltas[j - a] = f32(abs(before * (stops[j] - stops[i]) * change))
+
+
+# --- pairs
+
+
+@helper
+def _plain_pairs(
+    power: Singles, label: Singles, root: Singles, delta: Singles, pushes: Singles, bends: Singles, sizes: Singles,
+    push: Singles, bend: Singles, my_power: Single, my_label: Single, my_root: Single,
+) -> None:  # fmt: skip
+    """λ and w of one document with those below it, without the factors σ and σ².
+
+    For i ▷ j: ρ = e^{σs_j} / (e^{σs_i} + e^{σs_j}), λ_ij = |ΔZ| ρ pushes i up and j down, w_ij = |ΔZ| ρ (1 − ρ). An
+    exponential for each document and a division for each pair are all it takes. Labels that are NaN compare with none.
+    """
+    for j in range(len(power)):
+        inverse = f32(1.0) / (my_power + power[j])
+        up, down = my_power * inverse, power[j] * inverse
+        weight = delta[j] * (my_root * root[j])
+        higher, lower = my_label > label[j], my_label < label[j]
+        mine = weight * down if higher else f32(0.0)
+        other = weight * up if lower else f32(0.0)
+        both = weight * (up * down) if higher | lower else f32(0.0)
+        push[j] = mine - other
+        bend[j] = both
+        pushes[j] -= mine - other
+        bends[j] += both
+        sizes[j] += mine + other
+
+
+@helper
+def _gap_pairs(
+    power: Singles, label: Singles, root: Singles, delta: Singles, pushes: Singles, bends: Singles, sizes: Singles,
+    push: Singles, bend: Singles, my_power: Single, my_label: Single, my_root: Single, score: Singles,
+    my_score: Single,
+) -> None:  # fmt: skip
+    """The same, each pair divided by 0.01 + |s_i − s_j|; still one division."""
+    for j in range(len(power)):
+        sum_, gap = my_power + power[j], NEARNESS + (my_score - score[j])
+        inverse = f32(1.0) / (sum_ * gap)
+        up, down = my_power * (inverse * gap), power[j] * (inverse * gap)
+        weight = delta[j] * (my_root * root[j]) * (inverse * sum_)
+        higher, lower = my_label > label[j], my_label < label[j]
+        mine = weight * down if higher else f32(0.0)
+        other = weight * up if lower else f32(0.0)
+        both = weight * (up * down) if higher | lower else f32(0.0)
+        push[j] = mine - other
+        bend[j] = both
+        pushes[j] -= mine - other
+        bends[j] += both
+        sizes[j] += mine + other
+
+
+@helper
+def _far_pairs(
+    label: Singles, root: Singles, delta: Singles, pushes: Singles, bends: Singles, sizes: Singles, push: Singles,
+    bend: Singles, my_label: Single, my_root: Single, scores: Floats, my_score: float, sigma: float, by_gap: bool,
+) -> None:  # fmt: skip
+    """The same for scores so far apart that e^{σs} leaves single precision: an exponential for each pair."""
+    for j in range(len(label)):
+        push[j], bend[j] = f32(0.0), f32(0.0)  # also where there is no document, and so no label
+        if my_label > label[j] or my_label < label[j]:
+            gap = my_score - scores[j]
+            weight = np.float64(delta[j]) * my_root * root[j]
+            if by_gap:
+                weight /= NEARNESS + gap
+            down = 1.0 / (1.0 + math.exp(min(sigma * gap, 700.0)))  # the share of the document below
+            rho = down if my_label > label[j] else 1.0 - down
+            push[j] = f32(weight * rho if my_label > label[j] else -weight * rho)
+            bend[j] = f32(weight * down * (1.0 - down))
+            pushes[j] -= push[j]
+            bends[j] += bend[j]
+            sizes[j] += abs(push[j])
+
+
+@helper
+def _folded(values: Singles) -> Any:
+    """The sum of a multiple of STEP values; halves are added until few are left. The values are used up."""
+    n = len(values) // STEP
+    while n > 1:
+        half = (n + 1) // 2 * STEP
+        front, back = values[: n * STEP - half], values[half : n * STEP]
+        for k in range(len(front)):
+            front[k] += back[k]
+        n = (n + 1) // 2
+    total = f32(0.0)
+    for k in range(8):
+        total += (values[k] + values[k + 16]) + (values[k + 8] + values[k + 24])
+    return np.float64(total)
+
+
+@helper
+def _exponentials(x: Floats, powers: Floats, bits: Ints) -> None:
+    """e^x for |x| < 700, as a loop that vectorises: 2^k times a polynomial in the rest, |r| ≤ ln 2 / 2.
+
+    `bits` must be the memory of `powers`: a power of two is its exponent in the right bits. The Taylor polynomial of
+    degree 10 errs by less than 1e-12, five digits beyond single precision.
+    """
+    for j in range(len(x)):
+        bits[j] = (np.int64(np.int32(np.rint(x[j] * 1.4426950408889634))) + 1023) << 52
+    for j in range(len(x)):
+        r = x[j] - np.rint(x[j] * 1.4426950408889634) * 0.6931471805599453
+        p = INVERSE[10] * r + INVERSE[9]
+        p = p * r + INVERSE[8]
+        p = p * r + INVERSE[7]
+        p = p * r + INVERSE[6]
+        p = p * r + INVERSE[5]
+        p = p * r + INVERSE[4]
+        p = p * r + INVERSE[3]
+        p = p * r + INVERSE[2]
+        p = p * r + 1.0
+        powers[j] *= p * r + 1.0
 
 
 @helper
 def _pair_row(
-    i: Int, labels: Floats, scores: Floats, powers: Floats, near: bool, roots: Floats, sigma: float,
-    by_gap: bool, deltas: Floats, lambdas: Floats, curvatures: Floats,
-) -> float:  # fmt: skip
-    """Add the pairs of rank i with all ranks below it; the sum of |λ_ij|.
-
-    For i ▷ j: ρ = 1/(1 + e^{σ(s_i − s_j)}), λ_ij = σ|ΔZ|ρ pushes i up and j down, w_ij = σ²|ΔZ|ρ(1 − ρ).
-    """
-    total = 0.0
-    if np.isnan(labels[i]):
-        return total
-    for j in range(i + 1, len(labels)):
-        if np.isnan(labels[j]) or labels[i] == labels[j] or deltas[j] == 0.0:
-            continue
-        better, worse = (i, j) if labels[i] > labels[j] else (j, i)
-        if near:
-            rho = powers[worse] / (powers[better] + powers[worse])
-        else:
-            rho = 1.0 / (1.0 + math.exp(sigma * (scores[better] - scores[worse])))
-        weight = deltas[j] * roots[i] * roots[j]
+    i: Int, buffer: Singles, tile: Int, a: Int, b: Int, scores: Floats, sigma: float, near: bool, by_gap: bool
+) -> None:
+    """Add the pairs of rank i with the ranks a … b − 1 of one tile, whose |ΔZ| are in the tile."""
+    base = tile * N_FIELDS * FIELD
+    label = buffer[base + LABEL * FIELD + a : base + LABEL * FIELD + b]
+    root = buffer[base + ROOT * FIELD + a : base + ROOT * FIELD + b]
+    delta = buffer[base + DELTA * FIELD + a : base + DELTA * FIELD + b]
+    pushes = buffer[base + PUSHES * FIELD + a : base + PUSHES * FIELD + b]
+    bends = buffer[base + BENDS * FIELD + a : base + BENDS * FIELD + b]
+    sizes = buffer[base + SIZES * FIELD + a : base + SIZES * FIELD + b]
+    push = buffer[base + PUSH * FIELD + a : base + PUSH * FIELD + b]
+    bend = buffer[base + BEND * FIELD + a : base + BEND * FIELD + b]
+    mine = i // TILE * N_FIELDS * FIELD + i % TILE
+    my_label, my_root = buffer[mine + LABEL * FIELD], buffer[mine + ROOT * FIELD]
+    if near:
+        power = buffer[base + POWER * FIELD + a : base + POWER * FIELD + b]
+        my_power = buffer[mine + POWER * FIELD]
         if by_gap:
-            weight /= NEARNESS + abs(scores[i] - scores[j])
-        push = sigma * weight * rho
-        bend = sigma * push * (1.0 - rho)
-        lambdas[better] += push
-        lambdas[worse] -= push
-        curvatures[better] += bend
-        curvatures[worse] += bend
-        total += push
+            score = buffer[base + SCORE * FIELD + a : base + SCORE * FIELD + b]
+            my_score = buffer[mine + SCORE * FIELD]
+            _gap_pairs(
+                power, label, root, delta, pushes, bends, sizes, push, bend, my_power, my_label, my_root, score,
+                my_score,
+            )  # fmt: skip
+        else:
+            _plain_pairs(
+                power, label, root, delta, pushes, bends, sizes, push, bend, my_power, my_label, my_root
+            )
+    else:
+        below = scores[tile * TILE + a :]
+        _far_pairs(
+            label, root, delta, pushes, bends, sizes, push, bend, my_label, my_root, below, scores[i], sigma, by_gap
+        )
+    buffer[mine + PUSHES * FIELD] += f32(_folded(push))
+    buffer[mine + BENDS * FIELD] += f32(_folded(bend))
+
+
+# --- queries
+
+
+@helper
+def _lay_out(
+    n: Int, places: Places, labels: Singles, roots: Singles, scores: Floats, sigma: float, near: bool,
+    buffer: Singles, spare: Floats, powers: Floats, bits: Ints,
+) -> None:  # fmt: skip
+    """Fill the tiles with the documents of a query, by rank, and the places behind them with ones and NaN labels."""
+    middle = 0.5 * (scores[0] + scores[n - 1])
+    if near:
+        for r in range(n):
+            spare[r] = sigma * (scores[r] - middle)
+        _exponentials(spare[:n], powers[:n], bits[:n])
+    for first in range(0, n, TILE):
+        base, many = first // TILE * N_FIELDS * FIELD, min(TILE, n - first)
+        for k in range(many):
+            place = places[first + k]
+            buffer[base + LABEL * FIELD + k] = labels[place]
+            buffer[base + ROOT * FIELD + k] = roots[place]
+        for k in range(many):
+            buffer[base + SCORE * FIELD + k] = f32(scores[first + k] - middle)
+            buffer[base + POWER * FIELD + k] = f32(powers[first + k])
+        for k in range(many, (many + STEP - 1) // STEP * STEP):
+            buffer[base + LABEL * FIELD + k] = f32(np.nan)
+            buffer[base + ROOT * FIELD + k] = f32(1.0)
+            buffer[base + SCORE * FIELD + k] = f32(scores[n - 1] - middle)
+            buffer[base + POWER * FIELD + k] = f32(1.0)
+        for field in range(PUSHES, SIZES + 1):
+            for k in range((many + STEP - 1) // STEP * STEP):
+                buffer[base + field * FIELD + k] = f32(0.0)
+
+
+@helper
+def _flush(n: Int, buffer: Singles, pushes: Floats, bends: Floats) -> Any:
+    """Move the sums of the tiles to double precision; the sum of |λ|."""
+    total = 0.0
+    for first in range(0, n, TILE):
+        base, many = first // TILE * N_FIELDS * FIELD, min(TILE, n - first)
+        for k in range(many):
+            pushes[first + k] += buffer[base + PUSHES * FIELD + k]
+            bends[first + k] += buffer[base + BENDS * FIELD + k]
+            total += buffer[base + SIZES * FIELD + k]
+        for field in range(PUSHES, SIZES + 1):
+            for k in range(many):
+                buffer[base + field * FIELD + k] = f32(0.0)
     return total
+
+
+@helper
+def _columns(
+    family: Int, n: Int, places: Places, values: Floats, norm: float, discounts: Floats, depth: Int, columns: Floats
+) -> None:
+    """What the family needs of each rank, see the functions of |ΔZ|; zeros behind the last."""
+    for r in range(n):
+        columns[0, r] = values[places[r]]
+    if family == DISCOUNTED:
+        for r in range(n):
+            columns[0, r] /= norm
+        columns[1, : min(n, len(discounts))] = discounts[:n]
+        columns[1, len(discounts) :] = 0.0
+    elif family == PRECISION:
+        count, shares = 0.0, 0.0
+        for r in range(n):
+            columns[1, r] = shares  # before r
+            columns[3, r] = (count + 1.0) / (r + 1.0)  # (c_{i−1}+1)/i
+            count += columns[0, r]
+            shares += columns[0, r] / (r + 1.0) if r < depth else 0.0
+            columns[2, r] = count / (r + 1.0) if r < depth else 0.0
+    elif family == CASCADE:
+        before, sums = 1.0, 0.0
+        for r in range(n):
+            columns[3, r] = before / (r + 1.0)  # P_i/i
+            columns[1, r] = sums
+            columns[2, r] = before / (r + 1.0) if r < depth else 0.0
+            if r < depth:
+                sums += columns[0, r] * before / (r + 1.0)
+                before *= 1.0 - columns[0, r]
+    for column in range(3):
+        columns[column, n : (n + STEP - 1) // STEP * STEP] = 0.0
+
+
+@helper
+def _deltas(
+    family: Int, i: Int, a: Int, b: Int, n: Int, depth: Int, norm: float, columns: Floats, given: Floats,
+    first_row: Int, deltas: Singles,
+) -> None:  # fmt: skip
+    """|ΔZ| of rank i with the ranks a … b − 1; 0 for those that do not stand below it."""
+    if family == DISCOUNTED:
+        _discounted_deltas(columns[0, i], columns[1, i], columns[0, a:b], columns[1, a:b], deltas)
+    elif family == PRECISION:
+        start = columns[3, i] - columns[1, i] - columns[0, i] / (i + 1.0)
+        _precision_deltas(columns[0, i], start, columns[0, a:b], columns[1, a:b], columns[2, a:b], norm, deltas)
+    elif family == CASCADE:
+        stop = columns[0, i]
+        if 1.0 - stop > 1e-3:
+            behind = 1.0 / (1.0 - stop)
+            first = columns[3, i] + (columns[1, i] + stop * columns[3, i]) * behind
+            _cascade_deltas(stop, first, behind, columns[0, a:b], columns[1, a:b], columns[2, a:b], deltas)
+        else:
+            _cascade_deltas_by_steps(i, a, b, n, columns[0], columns[3, i] * (i + 1.0), depth, deltas)
+    else:
+        for j in range(min(b, given.shape[1]) - a):
+            deltas[j] = f32(abs(given[i - first_row, a + j]))
+    for j in range(i + 1 - a):
+        deltas[j] = f32(0.0)
+
+
+@helper
+def _query(
+    family: Int, n: Int, places: Places, scores: Floats, labels: Singles, values: Floats, roots: Singles, norm: float,
+    discounts: Floats, depth: Int, sigma: float, normalize: bool, given: Floats, first_row: Int, last_row: Int,
+    buffer: Singles, columns: Floats, powers: Floats, bits: Ints, pushes: Floats, bends: Floats,
+) -> Any:  # fmt: skip
+    """λ and w of the ranks of one query, without σ and σ²; the sum of |λ_ij| over its pairs."""
+    not_inlined()
+    spread = scores[0] - scores[n - 1]
+    near = sigma * spread < WIDEST and spread < WIDEST
+    _lay_out(n, places, labels, roots, scores, sigma, near, buffer, columns[4], powers, bits)
+    _columns(family, n, places, values, norm, discounts, depth, columns)
+    pushes[:n] = 0.0
+    bends[:n] = 0.0
+    total = 0.0
+    for i in range(first_row, min(n, depth, last_row)):
+        for tile in range((i + 1) // TILE, (n + TILE - 1) // TILE):
+            first = tile * TILE
+            a = max((i + 1) // STEP * STEP - first, 0)
+            b = min((n + STEP - 1) // STEP * STEP - first, TILE)
+            if a < b:
+                place = (tile * N_FIELDS + DELTA) * FIELD
+                deltas = buffer[place + a : place + b]
+                _deltas(family, i, first + a, first + b, n, depth, norm, columns, given, first_row, deltas)
+                _pair_row(i, buffer, tile, a, b, scores, sigma, near, normalize and spread > 0.0)
+        if (i - first_row) % FLUSH == FLUSH - 1:
+            total += _flush(n, buffer, pushes, bends)
+    return total + _flush(n, buffer, pushes, bends)
+
+
+def room(largest: int) -> tuple[Singles, Floats, Floats, Places]:
+    """What `lambda_gradients` works with, for queries of at most so many documents."""
+    tiles = -(-largest // TILE)
+    return (
+        np.empty(tiles * N_FIELDS * FIELD, np.float32), np.empty((5, largest + STEP)), np.empty((5, largest)),
+        np.empty(largest, np.int32),
+    )  # fmt: skip
 
 
 @kernel
@@ -95,10 +438,12 @@ def lambda_gradients(
     family: Int,
     order: Ints,
     offsets: Ints,
-    labels: Floats,
+    first: Int,
+    last: Int,
+    ranked: Places,
+    labels: Singles,
     values: Floats,
-    scores: Floats,
-    roots: Floats,
+    roots: Singles,
     norms: Floats,
     discounts: Floats,
     depth: Int,
@@ -108,63 +453,66 @@ def lambda_gradients(
     first_row: Int,
     last_row: Int,
     given: Floats,
+    scores: Floats,
     lambdas: Floats,
     curvatures: Floats,
+    buffer: Singles,
+    columns: Floats,
+    ranks: Floats,
+    spare_places: Places,
 ) -> None:
-    """λ and w of the documents of some queries, all in rank order but for the results, by row.
+    """λ and w of the documents of the queries `first` … `last` − 1.
 
-    `values` are gains, relevances or stopping probabilities, as the family has them; `roots` the square roots of
-    document weights. `normalize` divides each pair by 0.01 + |s_i − s_j| and then multiplies a query's λ and w by
-    log2(1 + Λ)/Λ, Λ the sum of |λ| over its documents, as LightGBM does: pairs that are far apart count less, and
-    queries with many pairs do not outweigh the others. With the family GIVEN, `given` holds
-    |ΔZ| for the ranks `first_row` … `last_row` of one query, and results are added to what is there.
+    Args:
+        family: which |ΔZ|. With GIVEN, `given` holds |ΔZ| for the ranks `first_row` … `last_row` − 1 of the one query,
+            and results are added to what is there.
+        order: the rows of each query in the canonical order; a document's place is its number there.
+        offsets: where each query begins.
+        ranked: the places of each query's documents by rank, as the last round left them; brought up to date.
+        labels, values, roots: of each document in the canonical order; `values` are gains, relevances or stopping
+            probabilities, as the family has them, `roots` the square roots of document weights.
+        norms, query_weights: of each query; a query whose norm is 0 has no pairs.
+        discounts, depth: by rank; the ranks that count.
+        sigma: σ.
+        normalize: divide each pair by 0.01 + |s_i − s_j|, then multiply a query's λ and w by log2(1 + Λ)/Λ, Λ the sum
+            of |λ| over its documents, as LightGBM does: pairs that are far apart count less, and queries with many
+            pairs do not outweigh the others.
+        scores, lambdas, curvatures: by row.
+        buffer, columns, ranks, spare_places: room for the largest query (`room`).
+
     """
-    largest = 0
-    for q in range(len(offsets) - 1):
-        largest = max(largest, offsets[q + 1] - offsets[q])
-    deltas, powers = np.empty(largest), np.empty(largest)
-    counts, shares = np.empty(largest + 1), np.empty(largest + 1)
-    for q in range(len(offsets) - 1):
+    buffer, columns, ranks, places_too = borrowed(buffer), borrowed(columns), borrowed(ranks), borrowed(spare_places)
+    by_rank, other, powers, pushes, bends = ranks[0], ranks[1], ranks[2], ranks[3], ranks[4]
+    bits = powers.view(np.int64)
+    order, ranked, labels = borrowed(order), borrowed(ranked), borrowed(labels)
+    values, roots, discounts = borrowed(values), borrowed(roots), borrowed(discounts)
+    for q in range(first, last):
         start, end = offsets[q], offsets[q + 1]
-        n = end - start
-        pushes, bends = np.zeros(n), np.zeros(n)
-        if norms[q] > 0.0 and n > 1:
-            mine, its_labels, its_scores = values[start:end], labels[start:end], scores[start:end]
-            near = sigma * (its_scores[0] - its_scores[n - 1]) < WIDEST
-            middle = 0.5 * (its_scores[0] + its_scores[n - 1])
-            for k in range(n):
-                powers[k] = math.exp(sigma * (its_scores[k] - middle)) if near else 0.0
-            counts[0], shares[0] = 0.0, 0.0
-            for k in range(n):
-                counts[k + 1] = counts[k] + mine[k]
-                shares[k + 1] = shares[k] + (mine[k] / (k + 1.0) if k < depth else 0.0)
-            by_gap = normalize and its_scores[0] != its_scores[n - 1]
-            before, total = 1.0, 0.0
-            top = n if family == GIVEN else min(n, depth)
-            for i in range(max(first_row, 0), min(top, last_row)):
-                if family == DISCOUNTED:
-                    _discounted_row(i, mine, discounts, norms[q], deltas[:n])
-                elif family == PRECISION:
-                    _precision_row(i, mine, counts, shares, depth, deltas[:n])
-                elif family == CASCADE:
-                    _cascade_row(i, mine, before, depth, deltas[:n])
-                    before *= 1.0 - mine[i]
-                else:
-                    deltas[:n] = given[i - first_row]
-                total += _pair_row(
-                    i, its_labels, its_scores, powers, near, roots[start:end], sigma, by_gap, deltas[:n], pushes, bends
-                )
-            scale = query_weights[q]
+        n, rows = end - start, order[start:end]
+        has_pairs = norms[q] > 0.0 and n > 1
+        if has_pairs:
+            places = ranked[start:end]
+            for r in range(n):
+                by_rank[r] = scores[rows[places[r]]]
+            _sort(by_rank[:n], places, other, places_too)
+            total = sigma * _query(
+                family, n, places, by_rank[:n], labels[start:end], values[start:end], roots[start:end], norms[q],
+                discounts, depth, sigma, normalize, given, first_row, last_row, buffer, columns, powers, bits, pushes,
+                bends,
+            )  # fmt: skip
+            scale = sigma * query_weights[q]
             if normalize and total > 0.0:
                 scale *= math.log2(1.0 + 2.0 * total) / (2.0 * total)
+            for r in range(n):
+                row = rows[places[r]]
+                push, bend = scale * pushes[r], scale * sigma * bends[r]
+                if family == GIVEN:
+                    lambdas[row] += push
+                    curvatures[row] += bend
+                else:
+                    lambdas[row] = push
+                    curvatures[row] = bend
+        elif family != GIVEN:
             for k in range(n):
-                pushes[k] *= scale
-                bends[k] *= scale
-        for k in range(n):
-            row = order[start + k]
-            if family == GIVEN:
-                lambdas[row] += pushes[k]
-                curvatures[row] += bends[k]
-            else:
-                lambdas[row] = pushes[k]
-                curvatures[row] = bends[k]
+                lambdas[rows[k]] = 0.0
+                curvatures[rows[k]] = 0.0

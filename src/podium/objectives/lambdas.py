@@ -13,8 +13,8 @@ from podium.errors import DataError
 from podium.measures import AP, Measure, Ranking, as_measure
 from podium.measures.cascade import Cascade
 from podium.measures.discounted import Discounted
-from podium.measures.ranking import for_queries
 from podium.objectives.objective import BoundObjective, Objective
+from podium.threads import map_threads, ranges
 
 Floats = NDArray[np.float64]
 BLOCK_CELLS = 1 << 22  # of |ΔZ| held at once for a measure without a kernel
@@ -66,64 +66,68 @@ class Lambda(Objective):
 
 
 class _BoundLambda(BoundObjective):
-    def __init__(self, objective: Lambda, data: RankingData) -> None:
-        self.objective, self.data = objective, data
+    def __init__(self, objective: Lambda, data: RankingData, n_threads: int | None = None) -> None:
+        from podium.objectives import kernels
+
+        self.objective, self.data, self.n_threads = objective, data, n_threads
         self.measure = objective.trained_measure().fixed(data)
         if self.measure.labels not in data.labels:
             known = ", ".join(map(repr, data.labels)) or "none"
             raise DataError(f"{self.measure} needs the labels {self.measure.labels!r}; the data has {known}")
+        order = data.canonical_order
+        self.labels = data.labels[self.measure.labels][order]
         weights = data.document_weights
-        self.roots = np.ones(len(data)) if weights is None else np.sqrt(weights.astype(np.float64))
+        self.roots = np.ones(len(data), np.float32) if weights is None else np.sqrt(weights[order]).astype(np.float32)
         self.query_weights = np.ones(data.n_queries)
         if data.query_weights is not None:
             self.query_weights = data.query_weights.astype(np.float64)
+        self.family, self.values, self.norms, self.discounts = _tables(self.measure, self.labels, data.offsets)
+        if self.family == kernels.GIVEN and objective.normalize:
+            raise DataError(f"normalize=True needs a measure with a kernel, not {self.measure}")
+        self.depth = len(self.discounts) if self.family == kernels.DISCOUNTED else self.measure.cutoff or len(data)
+        # The places of each query's documents by rank, kept from round to round: sorting is then nearly free.
+        self.ranked = (np.arange(len(data)) - np.repeat(data.offsets[:-1], data.query_sizes)).astype(np.int32)
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         """λ and w; documents with equal scores stand in the canonical order."""
         from podium.objectives import kernels
 
-        data, measure = self.data, self.measure
-        ranking = Ranking(data, scores, base=data.canonical_order)
-        labels = ranking.labels(measure.labels)
-        family, values, norms, discounts = _tables(measure, labels, data.offsets)
-        depth = len(discounts) if family == kernels.DISCOUNTED else measure.cutoff or data.n_documents
-        lambdas, curvatures = np.zeros(len(data)), np.zeros(len(data))
-        lists = (labels.astype(np.float64), values, ranking.ranked_scores, self.roots[ranking.order])
-        options = (depth, self.objective.sigma, self.objective.normalize)
-        if family == kernels.GIVEN:
-            self._by_brute_force(ranking, lists, lambdas, curvatures)
+        lambdas, curvatures = np.zeros(len(self.data)), np.zeros(len(self.data))
+        if self.family == kernels.GIVEN:
+            self._by_brute_force(scores, lambdas, curvatures)
             return lambdas, curvatures
 
-        def work(offsets: NDArray[np.int64], queries: slice) -> None:
-            kernels.lambda_gradients(
-                family, ranking.order, offsets, *lists, norms[queries], discounts, options[0],
-                self.query_weights[queries], options[1], options[2], 0, data.n_documents, np.empty((0, 0)),
-                lambdas, curvatures,
-            )  # fmt: skip
+        def work(bounds: tuple[int, int]) -> None:
+            self._call(bounds, self.depth, (0, len(self.data)), np.empty((0, 0)), scores, lambdas, curvatures)
 
-        for_queries(data.offsets, work, smallest=16)
+        for _ in map_threads(work, ranges(self.data.n_queries, self.n_threads, smallest=16), self.n_threads):
+            pass
         return lambdas, curvatures
 
-    def _by_brute_force(
-        self, ranking: Ranking, lists: tuple[Floats, Floats, Floats, Floats], lambdas: Floats, curvatures: Floats
-    ) -> None:
-        """Pairs of a measure that has no kernel: its deltas a few rows at a time."""
+    def _call(
+        self, queries: tuple[int, int], depth: int, rows: tuple[int, int], given: Floats, scores: Floats,
+        lambdas: Floats, curvatures: Floats,
+    ) -> None:  # fmt: skip
         from podium.objectives import kernels
 
-        if self.objective.normalize:
-            raise DataError(f"normalize=True needs a measure with a kernel, not {self.measure}")
-        offsets = self.data.offsets
+        kernels.lambda_gradients(
+            self.family, self.data.canonical_order, self.data.offsets, *queries, self.ranked, self.labels, self.values,
+            self.roots, self.norms, self.discounts, depth, self.query_weights, self.objective.sigma,
+            self.objective.normalize, *rows, given, scores, lambdas, curvatures,
+            *kernels.room(int(self.data.query_sizes[slice(*queries)].max(initial=0))),
+        )  # fmt: skip
+
+    def _by_brute_force(self, scores: Floats, lambdas: Floats, curvatures: Floats) -> None:
+        """Pairs of a measure that has no kernel: its deltas a few rows at a time."""
+        ranking = Ranking(self.data, scores, base=self.data.canonical_order)
+        labels, offsets = ranking.labels(self.measure.labels).astype(np.float64), self.data.offsets
         for q in range(self.data.n_queries):
-            bounds = offsets[q : q + 2]
-            mine = lists[0][bounds[0] : bounds[1]]
+            mine = labels[offsets[q] : offsets[q + 1]]
             step = max(1, BLOCK_CELLS // max(1, len(mine)))
             for first in range(0, len(mine), step):
                 last = min(first + step, len(mine))
                 given = np.abs(self.measure.swaps(mine, first, last))
-                kernels.lambda_gradients(
-                    kernels.GIVEN, ranking.order, bounds, *lists, np.ones(1), np.empty(0), len(mine),
-                    self.query_weights[q : q + 1], self.objective.sigma, False, first, last, given, lambdas, curvatures,
-                )  # fmt: skip
+                self._call((q, q + 1), len(mine), (first, last), given, scores, lambdas, curvatures)
 
 
 def _tables(

@@ -54,13 +54,12 @@ def grow_slowly(
     return root
 
 
-def _score(
+def _parts(
     rows: NDArray[np.int64], g: NDArray[np.int64], h: NDArray[np.int64], p: GrowthParameters, units: tuple[float, float]
-) -> float:
-    gradient = int(g[rows].sum()) * units[0]
-    if p.split == "least-squares":
-        return gradient * gradient / max(len(rows), 1)
-    return gradient * gradient / (max(int(h[rows].sum()), 1) * units[1] + p.l2)
+) -> tuple[float, float]:
+    """The gradient of a set of rows, and what its square is divided by; both in integer units."""
+    weight = float(len(rows)) if p.split == "least-squares" else int(h[rows].sum()) + p.l2 / units[1]
+    return float(int(g[rows].sum())), weight
 
 
 def _best(
@@ -73,8 +72,9 @@ def _best(
     units: tuple[float, float],
 ) -> tuple[float, int, Any]:
     """The gain, the feature and the side of each row of the leaf's best split."""
-    parent = _score(leaf.rows, g, h, p, units)
-    best: tuple[float, int, Any] = (parent * (1 + 1e-12) + 1e-300, -1, None)
+    total, weight = _parts(leaf.rows, g, h, p, units)
+    parent = total * total / weight
+    best: tuple[float, int, Any] = (parent * (1 + 1e-12), -1, None)
     if leaf.depth == p.max_depth:
         return 0.0, -1, None
     for feature in range(features.shape[1]):
@@ -84,10 +84,11 @@ def _best(
             left, right = leaf.rows[goes_left], leaf.rows[~goes_left]
             if min(len(left), len(right)) < p.min_documents_in_leaf:
                 continue
-            score = _score(left, g, h, p, units) + _score(right, g, h, p, units)
+            (gl, hl), (gr, hr) = (_parts(side, g, h, p, units) for side in (left, right))
+            score = (gl * gl * hr + gr * gr * hl) / (hl * hr)  # G_l²/H_l + G_r²/H_r
             if score > best[0]:
                 best = (score, feature, goes_left)
-    return best[0] - parent, best[1], best[2]
+    return (best[0] - parent if best[1] >= 0 else 0.0), best[1], best[2]
 
 
 def _thresholds(x: NDArray[np.float32]) -> Any:
@@ -112,11 +113,8 @@ def _subsets(
     values = np.unique(x[~np.isnan(x)])
 
     def mean(value: np.float32) -> float:
-        mine = rows[x == value]
-        weight: float = len(mine)
-        if p.split == "newton":
-            weight = max(int(h[mine].sum()), 1) * units[1] + p.l2
-        return float(int(g[mine].sum()) * units[0] / weight)
+        gradient, weight = _parts(rows[x == value], g, h, p, units)
+        return gradient / weight
 
     ordered = sorted(values, key=lambda value: -mean(value))
     for k in range(1, len(ordered) + 1):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from podium.data.columns import Features, is_sparse
 from podium.errors import DataError, require_whole
-from podium.threads import map_threads
+from podium.threads import map_threads, ranges
 
 MOST_BINS = 255  # bins of values; bin 0 is for missing ones, and a bin is a byte
+COPIED = 1 << 24  # values that are copied at once to be sorted, on each thread
 
 
 @dataclass(frozen=True)
@@ -44,21 +45,29 @@ class Bins:
 
 @dataclass(frozen=True)
 class BinnedFeatures:
-    """The bins of all documents in blocks of 16 features: `blocks[feature // 16, row, feature % 16]`."""
+    """The bins of all documents, row by row.
+
+    Attributes:
+        bins: how the features are cut.
+        n_rows: the number of documents.
+        flat: `flat[row * width + feature]` is a bin; a few bytes more follow the last row.
+
+    """
 
     bins: Bins
-    blocks: NDArray[np.uint8]
+    n_rows: int
+    flat: NDArray[np.uint8]
 
     @property
-    def n_rows(self) -> int:
-        """The number of documents."""
-        return int(self.blocks.shape[1])
+    def width(self) -> int:
+        """Bytes of a row: the number of features, up to the next multiple of 16."""
+        from podium.trees.kernels import BLOCK
+
+        return -(-self.bins.n_features // BLOCK) * BLOCK
 
     def column(self, feature: int) -> NDArray[np.uint8]:
         """The bins of one feature (a view)."""
-        from podium.trees.kernels import BLOCK
-
-        return self.blocks[feature // BLOCK, :, feature % BLOCK]
+        return self.flat[: self.n_rows * self.width].reshape(self.n_rows, self.width)[:, feature]
 
 
 def find_bins(
@@ -76,33 +85,59 @@ def find_bins(
     chosen = set(categorical)
     if not chosen <= set(range(features.shape[1])):
         raise DataError(f"categorical features are given by number, 0 to {features.shape[1] - 1}")
-    columns = _columns(features)
 
-    def cut(feature: int) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        values, counts = columns(feature)
-        if feature in chosen:
-            if len(values) > max_bins:
-                raise DataError(
-                    f"categorical feature {feature} has {len(values)} values, more than max_bins = {max_bins}"
-                )
-            return np.empty(0, np.float32), values
-        return cut_points(values, counts, max_bins), None
+    def cut(first: int) -> list[tuple[NDArray[np.float32], NDArray[np.float32] | None]]:
+        found = []
+        for feature, (values, counts) in enumerate(columns(first), first):
+            if feature in chosen:
+                if len(values) > max_bins:
+                    raise DataError(
+                        f"categorical feature {feature} has {len(values)} values, more than max_bins = {max_bins}"
+                    )
+                found.append((np.empty(0, np.float32), values))
+            else:
+                found.append((cut_points(values, counts, max_bins), None))
+        return found
 
-    found = list(map_threads(cut, range(features.shape[1]), n_threads))
+    step, columns = _columns(features)
+    found = [
+        one for some in map_threads(cut, range(0, features.shape[1], step), n_threads) for one in some
+    ]
     return Bins(tuple(cuts for cuts, _ in found), {k: known for k, (_, known) in enumerate(found) if known is not None})
 
 
-def _columns(features: Features) -> Any:
-    """A function from a feature to its distinct values, without NaN and with one zero, and their counts."""
-    sparse = features.tocsc() if is_sparse(features) else None
+Counted = tuple[NDArray[np.float32], NDArray[np.int64]]
 
-    def distinct(feature: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        if sparse is None:
-            column = features[:, feature]
-            absent = 0
-        else:
-            column = sparse.data[sparse.indptr[feature] : sparse.indptr[feature + 1]]
-            absent = sparse.shape[0] - len(column)
+
+def _columns(features: Features) -> tuple[int, Callable[[int], Iterator[Counted]]]:
+    """How many columns are copied at once; and a function from the first of them to the distinct values of each,
+    without NaN and with one zero, and their counts.
+    """  # noqa: D205
+    n, width = features.shape
+    if is_sparse(features):
+        return 1, _sparse_columns(features)
+    from podium.trees import kernels
+
+    step = max(1, min(16, COPIED // max(n, 1)))
+
+    def dense(first: int) -> Iterator[Counted]:
+        columns = np.empty((min(step, width - first), n), np.float32)
+        kernels.copy_columns(features, first, columns)
+        values, counts = np.empty(n, np.float32), np.empty(n, np.int64)
+        for column in columns:
+            column.sort()
+            found = kernels.distinct(column, values, counts)
+            yield values[:found].copy(), counts[:found].copy()
+
+    return step, dense
+
+
+def _sparse_columns(features: Any) -> Callable[[int], Iterator[Counted]]:
+    sparse = features.tocsc()
+
+    def distinct(feature: int) -> Iterator[Counted]:
+        column = sparse.data[sparse.indptr[feature] : sparse.indptr[feature + 1]]
+        absent = sparse.shape[0] - len(column)
         values, counts = np.unique(column[~np.isnan(column)] + np.float32(0.0), return_counts=True)
         if absent:
             place = int(np.searchsorted(values, 0.0))
@@ -110,62 +145,66 @@ def _columns(features: Features) -> Any:
                 counts[place] += absent
             else:
                 values, counts = np.insert(values, place, 0.0), np.insert(counts, place, absent)
-        return values, counts.astype(np.int64)
+        yield values, counts.astype(np.int64)
 
     return distinct
 
 
 def cut_points(values: NDArray[np.float32], counts: NDArray[np.int64], max_bins: int) -> NDArray[np.float32]:
     """Borders between bins of rising distinct values that occur so often."""
+    from podium.trees import kernels
+
     if len(values) <= 1:
         return np.empty(0, np.float32)
-    few = len(values) <= max_bins
-    ends = np.arange(len(values) - 1) if few else _equal_shares(np.cumsum(counts), max_bins)
+    ends = np.arange(len(values) - 1)
+    if len(values) > max_bins:
+        ends = ends[: kernels.equal_shares(counts, max_bins, ends)]
     below, above = values[ends], values[ends + 1]
     with np.errstate(over="ignore", invalid="ignore"):
         middle = ((below.astype(np.float64) + above.astype(np.float64)) / 2).astype(np.float32)
     return np.where((below <= middle) & (middle < above), middle, below)
 
 
-def _equal_shares(cumulated: NDArray[np.int64], max_bins: int) -> NDArray[np.int64]:
-    """The last value of each bin but the last: at least an equal share of what is left, for the bins left."""
-    ends, done, total = [], 0, int(cumulated[-1])
-    for left in range(max_bins, 1, -1):
-        share = max(1, (total - done) // left)
-        end = int(np.searchsorted(cumulated, done + share))
-        if end >= len(cumulated) - 1:
-            break
-        ends.append(end)
-        done = int(cumulated[end])
-    return np.array(ends, np.int64)
-
-
-def bin_features(
-    features: Features, bins: Bins, order: NDArray[np.int64] | None = None, n_threads: int | None = None
-) -> BinnedFeatures:
-    """Bin documents, in another order if one is given."""
+def bin_features(features: Features, bins: Bins, n_threads: int | None = None) -> BinnedFeatures:
+    """Bin documents."""
     from podium.trees import kernels
 
     if features.shape[1] != bins.n_features:
         raise DataError(f"the bins are for {bins.n_features} features, but there are {features.shape[1]}")
-    n = features.shape[0] if order is None else len(order)
-    blocks = np.zeros((-(-bins.n_features // kernels.BLOCK), n, kernels.BLOCK), np.uint8)
-    binned = BinnedFeatures(bins, blocks)
-    sparse = features.tocsc() if is_sparse(features) else None
+    n = features.shape[0]
+    width = -(-bins.n_features // kernels.BLOCK) * kernels.BLOCK
+    flat = np.zeros(n * width + 2 * kernels.BLOCK, np.uint8)
+    table = _table(bins)
+    if is_sparse(features):
+        zeros = np.zeros((1, bins.n_features), np.float32)
+        absent = np.zeros(width, np.uint8)
+        kernels.bin_rows(zeros, 0, 1, *table, width, absent)
+        parts = (features.indptr, features.indices, features.data)
 
-    def work(feature: int) -> None:
-        if sparse is None:
-            column = features[:, feature]
-        else:
-            column = np.zeros(sparse.shape[0], np.float32)
-            inside = slice(sparse.indptr[feature], sparse.indptr[feature + 1])
-            column[sparse.indices[inside]] = sparse.data[inside]
-        values = np.ascontiguousarray(column if order is None else column[order])
-        if feature in bins.categories:
-            kernels.bin_categories(values, bins.categories[feature], binned.column(feature))
-        else:
-            kernels.bin_column(values, bins.cuts[feature], binned.column(feature))
+        def work(bounds: tuple[int, int]) -> None:
+            kernels.bin_sparse_rows(*parts, *bounds, *table, absent[: bins.n_features], width, flat)
+    else:
 
-    for _ in map_threads(work, range(bins.n_features), n_threads):
+        def work(bounds: tuple[int, int]) -> None:
+            kernels.bin_rows(features, *bounds, *table, width, flat)
+
+    for _ in map_threads(work, ranges(n, n_threads), n_threads):
         pass
-    return binned
+    return BinnedFeatures(bins, n, flat)
+
+
+def _table(bins: Bins) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.bool_]]:
+    """Cuts, or known categories, of all features as rows of 256; the first step of a search in each, a power of two;
+    and which are categorical. Behind the cuts follow infinities, which no value exceeds, behind the categories NaN,
+    which no value equals.
+    """  # noqa: D205
+    cuts = np.empty((bins.n_features, MOST_BINS + 1), np.float32)
+    halves = np.zeros(bins.n_features, np.int64)
+    is_category = np.zeros(bins.n_features, bool)
+    for feature in range(bins.n_features):
+        mine = bins.categories.get(feature, bins.cuts[feature])
+        is_category[feature] = feature in bins.categories
+        cuts[feature, len(mine) :] = np.nan if is_category[feature] else np.inf
+        cuts[feature, : len(mine)] = mine
+        halves[feature] = 1 << (len(mine).bit_length() - 1) if len(mine) else 0
+    return cuts, halves, is_category

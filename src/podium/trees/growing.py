@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import DataError, require_whole
-from podium.threads import map_threads, thread_count
+from podium.threads import Team
 from podium.trees.binning import BinnedFeatures
 from podium.trees.tree import Tree
 
 SplitMode = Literal["newton", "least-squares"]
 TINY = 1e-290  # a sum below this counts as none; its inverse would overflow
-SMALL = 1 << 16  # cells of a histogram's rows that are not worth a thread
 
 
 @dataclass(frozen=True)
@@ -53,95 +53,161 @@ class GrowthParameters:
 
 @dataclass(frozen=True)
 class Quantised:
-    """Gradients and curvatures as packed integers, and what one unit of each is worth."""
+    """Gradients and weights as packed integers, what one unit of each is worth, and the largest weight.
+
+    The weight is the curvature for Newton's splits and 1 for those of least squares.
+    """
 
     words: NDArray[np.int64]
     gradient_unit: float
-    curvature_unit: float
+    weight_unit: float
+    largest_weight: int
+    curvatures: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class GrownTree:
-    """A tree whose leaves have no values yet, and the rows of each leaf."""
+    """A tree whose leaves have no values yet, and the rows of each leaf.
+
+    Attributes:
+        tree: with zeros for leaf values.
+        rows: the rows that took part, those of a leaf together.
+        starts, ends: the rows of leaf k are `rows[starts[k] : ends[k]]`.
+        goes_left: for each node and bin whether it goes left.
+        low, high: bounds of each leaf's value that monotone constraints set.
+
+    """
 
     tree: Tree
-    leaf_rows: list[NDArray[np.int32]]
-    bounds: list[tuple[float, float]]
+    rows: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    goes_left: NDArray[np.bool_]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+    @property
+    def leaf_rows(self) -> list[NDArray[np.int32]]:
+        """The rows of each leaf."""
+        return [self.rows[a:b] for a, b in zip(self.starts, self.ends, strict=True)]
+
+    def sums(self, values: NDArray[np.float64], team: Team) -> NDArray[np.float64]:
+        """The sum of a column over the rows of each leaf, in int64 fixed point: exact whatever the order.
+
+        The scale 2^61 / Σ|values| leaves every partial sum below 2^62, rounding included, for up to 2^60 documents.
+        """
+        from podium.trees import kernels
+
+        total = sum_bound(values, team)
+        sums = np.zeros(len(self.starts), np.int64)
+        if total < TINY:
+            return sums.astype(np.float64)
+        by = math.ldexp(1.0, 61 - math.ceil(math.log2(total)))
+        self.for_leaves(lambda a, b: kernels.sum_leaves(self.rows, self.starts, self.ends, a, b, values, by, sums), team)
+        return sums / by
+
+    def add_to_leaves(self, values: NDArray[np.float64], scores: NDArray[np.float64], team: Team) -> None:
+        """Add each leaf's value to the scores of the rows that took part."""
+        from podium.trees import kernels
+
+        self.for_leaves(
+            lambda a, b: kernels.add_to_leaves(self.rows, self.starts, self.ends, a, b, values, scores), team
+        )
+
+    def add_by_bins(
+        self, values: NDArray[np.float64], binned: BinnedFeatures, scores: NDArray[np.float64], team: Team
+    ) -> None:
+        """Add the value of the leaf that each binned document falls into to its score."""
+        from podium.trees import kernels
+
+        t = self.tree
+        team.shares(
+            binned.n_rows,
+            lambda a, b: kernels.add_by_bins(
+                binned.flat, binned.width, a, b, t.feature, self.goes_left, t.left, t.right, values, scores
+            ),
+        )
+
+    def for_leaves(self, work: Callable[[int, int], None], team: Team) -> None:
+        """Call `work(first, last)` for ranges of leaves with about equally many rows, on threads."""
+        if len(self.rows) < 4096:
+            work(0, len(self.starts))
+            return
+        done = np.cumsum(self.ends - self.starts)
+        bounds = np.searchsorted(done, done[-1] * np.arange(1, team.n_threads) / team.n_threads)
+        edges = [0, *bounds.tolist(), len(self.starts)]
+        team.run(lambda k: work(edges[k], edges[k + 1]))
 
     def with_values(self, values: NDArray[np.float64], rate: float = 1.0) -> Tree:
         """The tree with leaf values: kept within the bounds that monotone constraints set, then multiplied."""
-        low, high = np.array(self.bounds, np.float64).reshape(-1, 2).T
-        t = self.tree
-        return Tree(
-            t.feature, t.threshold, t.missing_left, t.category, t.left, t.right, t.gain, t.count,
-            rate * np.clip(values, low, high), t.leaf_count, t.categories,
-        )  # fmt: skip
+        return replace(self.tree, leaf_value=rate * np.clip(values, self.low, self.high))
 
 
-@dataclass
-class _Leaf:
-    """A leaf that may still be split."""
+def whole_sums(values: NDArray[np.float64], by: float, team: Team) -> int:
+    """Σ rint(|value| · by)."""
+    from podium.trees import kernels
 
-    rows: NDArray[np.int32]
-    depth: int
-    total: int
-    low: float = -math.inf
-    high: float = math.inf
-    parent: int = -1
-    is_left: bool = False
-    sums: NDArray[np.int64] | None = None
-    counts: NDArray[np.int32] | None = None
-    gain: float = 0.0
-    feature: int = -1
-    bin: int = 0
-    missing_left: bool = False
-    left_total: int = 0
-    mask: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(256, bool))
+    return sum(team.shares(len(values), lambda a, b: int(kernels.whole_sum(values[a:b], by))))
 
 
-def sum_bound(values: NDArray[np.float64]) -> float:
-    """A tight upper bound of Σ|values| that does not depend on their order.
+def sum_bound(values: NDArray[np.float64], team: Team) -> float:
+    """A tight upper bound of Σ|values| that does not depend on their order; an infinity if one is not finite.
 
     A floating-point sum would, in its last bits, and with it the scale of all integers. So the values are summed as
-    integers of 2^-62 · n · max|v|, which cannot overflow, and half a unit for each rounding is added.
-    """
-    highest = float(np.abs(values).max(initial=0.0))
-    if highest < TINY or not math.isfinite(highest):
-        return highest * len(values)
-    unit = highest * len(values) * 2.0**-62
-    total = int(np.rint(np.abs(values) / unit).astype(np.int64).sum())
-    return (total + len(values)) * unit
-
-
-def quantised(gradients: NDArray[np.float64], curvatures: NDArray[np.float64]) -> Quantised:
-    """Gradients and curvatures as integers whose sums fit 31 and 32 bits, whatever rows are summed.
-
-    Rounding moves each of the n entries by half a unit at the most, so with the scale (2^31 − 1 − n) / Σ|g| the
-    sum of |integers| is at most (2^31 − 1 − n) + n/2 < 2^31; likewise for the curvatures and 2^32.
+    multiples of a power of two near 2^-62 · n · max|v|, which cannot overflow, and half a unit for each rounding is
+    added.
     """
     from podium.trees import kernels
 
+    bits = max(team.shares(len(values), lambda a, b: int(kernels.largest_bits(values[a:b]))), default=0)
+    highest = float(np.int64(bits).view(np.float64))
+    if not math.isfinite(highest):
+        return math.inf
+    if highest < TINY:
+        return highest * len(values)
+    exponent = math.frexp(highest * len(values))[1] - 62
+    return math.ldexp(whole_sums(values, math.ldexp(1.0, -exponent), team) + len(values), exponent)
+
+
+def quantised(
+    gradients: NDArray[np.float64], curvatures: NDArray[np.float64], split: SplitMode = "newton",
+    team: Team | None = None,
+) -> Quantised:  # fmt: skip
+    """Gradients and weights as integers whose sums fit 31 and 32 bits, whatever rows are summed.
+
+    Rounding moves each of the n entries by half a unit at the most, so with the scale (2^31 − 1 − n) / Σ|g| the
+    sum of |integers| is at most (2^31 − 1 − n) + n/2 < 2^31. A weight is rounded, and raised to 1 where it is less:
+    the scale (2^32 − 1 − 2n) / Σ h keeps their sum below 2^32.
+    """
+    from podium.trees import kernels
+
+    team = team or Team(1)
     n = len(gradients)
     if n >= 2**30:
         raise DataError(f"{n} documents are more than one machine's histograms hold (2^30)")
-    if n and not (np.isfinite(gradients).all() and np.isfinite(curvatures).all()):
+    g, h = sum_bound(gradients, team), sum_bound(curvatures, team)
+    if not (math.isfinite(g) and math.isfinite(h)):
         raise DataError("a gradient or curvature is not finite: the scores or labels are too large for the objective")
-    if n and curvatures.min() < 0:
+    if any(team.shares(n, lambda a, b: bool(kernels.has_negative(curvatures[a:b])))):
         raise DataError("a curvature is negative: this objective needs another step than Newton's")
-    g, h = sum_bound(gradients), sum_bound(curvatures)
     by_gradient = (2**31 - 1 - n) / g if g > TINY else 1.0
-    by_curvature = (2**32 - 1 - n) / h if h > TINY else 1.0
+    by_weight = (2**32 - 1 - 2 * n) / h if h > TINY and split == "newton" else 0.0
     words = np.empty(n, np.int64)
-    kernels.pack(gradients, curvatures, by_gradient, by_curvature, words)
-    return Quantised(words, 1.0 / by_gradient, 1.0 / by_curvature)
+    most = max(
+        team.shares(
+            n, lambda a, b: int(kernels.pack(gradients[a:b], curvatures[a:b], by_gradient, by_weight, words[a:b]))
+        )
+    )
+    return Quantised(words, 1.0 / by_gradient, 1.0 / by_weight if by_weight else 1.0, most, curvatures)
 
 
 class Grower:
-    """Grows trees on one set of binned documents."""
+    """Grows trees on one set of binned documents, with a team of threads."""
 
-    def __init__(self, binned: BinnedFeatures, parameters: GrowthParameters, n_threads: int | None = None) -> None:
-        self.binned, self.parameters = binned, parameters
-        self.n_threads = thread_count(n_threads)
+    def __init__(self, binned: BinnedFeatures, parameters: GrowthParameters, team: Team | None = None) -> None:
+        from podium.trees import kernels
+
+        self.binned, self.parameters, self.team = binned, parameters, team or Team(1)
         bins = binned.bins
         self.n_bins = bins.counts
         self.is_categorical = np.zeros(bins.n_features, bool)
@@ -153,141 +219,134 @@ class Grower:
             self.monotone[:] = parameters.monotone
             if self.monotone[self.is_categorical].any():
                 raise DataError("a categorical feature cannot be monotone")
+        n, width, leaves = binned.n_rows, binned.width, min(parameters.n_leaves, max(2, binned.n_rows))
+        self.columns = np.empty(n * bins.n_features, np.uint8)
+        self.team.shares(
+            n, lambda a, b: kernels.to_columns(binned.flat, n, width, bins.n_features, a, b, self.columns)
+        )
+        self.n_leaves = leaves
+        self.pool = np.empty((leaves, width * kernels.CELLS), np.int64)  # memory is taken as leaves come to be
+        self.documents, self.spare = np.empty(n, np.int32), np.empty(n, np.int32)
+        self.all_documents = np.arange(n, dtype=np.int32)
+        self.barrier = np.zeros(16, np.int64)
+        self.room = kernels.room(self.team.n_threads, bins.n_features)
+        self.parted = np.zeros(self.team.n_threads * 8, np.int64)  # one cache line a thread
 
     def grow(
         self, gradients: Quantised, rows: NDArray[np.int32] | None = None, features: NDArray[np.int64] | None = None
     ) -> GrownTree:
-        """Grow a tree on some rows and features (all by default).
+        """Grow a tree on some rows, rising, and features, rising (all by default).
 
-        The leaf with the highest gain is split next, of equal ones the one that was made first.
+        The leaf with the highest gain is split next, of equal ones the one that was made first. The rows of the
+        result are those of this grower and change with the next tree.
         """
-        if rows is None:
-            rows = np.arange(self.binned.n_rows, dtype=np.int32)
-        if features is None:
-            features = np.arange(self.binned.bins.n_features)
-        rows = rows.copy()  # partitioned in place
-        spare = np.empty_like(rows)
-        root = _Leaf(rows, 0, int(gradients.words[rows].sum()))
-        self._count(root, gradients)
-        self._search(root, gradients, features)
-        leaves: list[_Leaf] = [root]
-        nodes: list[_Leaf] = []
-        while len(leaves) < self.parameters.n_leaves:
-            k = max(range(len(leaves)), key=lambda i: (leaves[i].gain, -i))
-            leaf = leaves[k]
-            if leaf.gain <= 0.0 or leaf.feature < 0:
-                break
-            left, right = self._split(leaf, len(nodes), spare, gradients)
-            nodes.append(leaf)
-            leaves[k] = left
-            leaves.append(right)
-            if len(leaves) < self.parameters.n_leaves:
-                self._histograms_of_children(leaf, left, right, gradients)
-                for child in (left, right):
-                    self._search(child, gradients, features)
-            leaf.sums = leaf.counts = None
-        return self._finished(nodes, leaves)
-
-    def _count(self, leaf: _Leaf, gradients: Quantised) -> None:
-        """Fill a leaf's histograms, block by block."""
         from podium.trees import kernels
 
-        blocks = self.binned.blocks
-        sums = np.empty((len(blocks), kernels.BLOCK * kernels.CELLS), np.int64)
-        counts = np.empty(sums.shape, np.int32)
+        p, width = self.parameters, self.binned.bins.n_features
+        rows = self.all_documents if rows is None else rows
+        features = np.arange(width) if features is None else features
+        documents = self.documents[: len(rows)]
+        documents[:] = rows
+        newton = p.split == "newton"
+        l2 = p.l2 / gradients.weight_unit if newton else 0.0
+        n_leaves = self.n_leaves
+        leaves = np.zeros((n_leaves, kernels.N_INTS), np.int64)
+        floats = np.zeros((n_leaves, kernels.N_FLOATS))
+        goes_left = np.zeros((n_leaves, kernels.CELLS), bool)
+        nodes, node_gains, node_goes_left = np.zeros_like(leaves), np.zeros(n_leaves), np.zeros_like(goes_left)
+        root = leaves[0]
+        root[kernels.END], root[kernels.PARENT] = len(rows), -1
+        root[kernels.TOTAL] = gradients.words.sum() if len(rows) == self.binned.n_rows else gradients.words[rows].sum()
+        floats[:, kernels.LOW], floats[:, kernels.HIGH] = -math.inf, math.inf
+        found, splits = np.empty((2, width)), np.empty((2, width, 3), np.int64)
+        depth = -1 if p.max_depth is None else p.max_depth
 
-        def work(block: int) -> None:
-            kernels.fill_histogram(blocks[block], leaf.rows, gradients.words, sums[block], counts[block])
+        def work(thread: int) -> int:
+            return int(
+                kernels.grow(
+                    thread, self.team.n_threads, self.barrier, self.columns, self.binned.flat, self.binned.n_rows,
+                    self.binned.width, gradients.words, gradients.largest_weight, documents, self.spare, features,
+                    self.n_bins, self.is_categorical, self.monotone, kernels.NEWTON if newton else kernels.LEAST_SQUARES,
+                    p.min_documents_in_leaf, depth, l2, n_leaves, self.pool, leaves, floats, goes_left, nodes,
+                    node_gains, node_goes_left, found, splits, self.parted, *self.room,
+                )  # fmt: skip
+            )
 
-        threads = self.n_threads if len(leaf.rows) * len(blocks) * kernels.BLOCK > SMALL else 1
-        for _ in map_threads(work, range(len(blocks)), threads):
-            pass
-        leaf.sums, leaf.counts = sums, counts
-
-    def _search(self, leaf: _Leaf, gradients: Quantised, features: NDArray[np.int64]) -> None:
-        """Find the leaf's best split."""
-        from podium.trees import kernels
-
-        p = self.parameters
-        if len(leaf.rows) < 2 * p.min_documents_in_leaf or leaf.depth == p.max_depth:
-            return
-        assert leaf.sums is not None
-        assert leaf.counts is not None
-        best, left_sum = np.zeros(kernels.N_SPLIT), np.zeros(1, np.int64)
-        mode = kernels.NEWTON if p.split == "newton" else kernels.LEAST_SQUARES
-        kernels.best_split(
-            leaf.sums.reshape(-1), leaf.counts.reshape(-1), features, self.n_bins, self.is_categorical,
-            self.monotone, leaf.total, len(leaf.rows), mode, gradients.gradient_unit, gradients.curvature_unit,
-            p.l2, p.min_documents_in_leaf, leaf.low, leaf.high, best, left_sum, leaf.mask,
+        many = self.team.run(work)[0]
+        return self._finished(
+            gradients, documents, leaves[:many], floats[:many], nodes[: many - 1], node_gains[: many - 1],
+            node_goes_left[: many - 1],
         )  # fmt: skip
-        leaf.feature = int(best[kernels.FEATURE])
-        if leaf.feature < 0:
-            return
-        leaf.gain, leaf.bin = float(best[kernels.GAIN]), int(best[kernels.BIN])
-        leaf.left_total = int(left_sum[0])
-        if not self.is_categorical[leaf.feature]:
-            leaf.mask[:] = False
-            leaf.mask[1 : leaf.bin + 1] = True
-            start = (leaf.feature // kernels.BLOCK, leaf.feature % kernels.BLOCK * kernels.CELLS)
-            if leaf.counts[start] == 0:  # nothing missing here: it goes where most documents go
-                leaf.missing_left = bool(2 * best[kernels.LEFT_COUNT] >= len(leaf.rows))
-            else:
-                leaf.missing_left = bool(best[kernels.MISSING_LEFT])
-            leaf.mask[kernels.MISSING] = leaf.missing_left
 
-    def _split(self, leaf: _Leaf, node: int, spare: NDArray[np.int32], gradients: Quantised) -> tuple[_Leaf, _Leaf]:
-        """Two leaves in place of one."""
+    def _finished(
+        self, gradients: Quantised, documents: NDArray[np.int32], leaves: NDArray[np.int64], floats: NDArray[np.float64],
+        nodes: NDArray[np.int64], gains: NDArray[np.float64], goes_left: NDArray[np.bool_],
+    ) -> GrownTree:  # fmt: skip
+        """The tree as flat arrays, its leaves in the order in which they came to be, their rows with them."""
         from podium.trees import kernels
 
-        size = kernels.partition(self.binned.column(leaf.feature), leaf.mask, leaf.rows, spare)
-        totals = (leaf.left_total, leaf.total - leaf.left_total)
-        children = [
-            _Leaf(rows, leaf.depth + 1, total, leaf.low, leaf.high, node, is_left)
-            for rows, total, is_left in zip((leaf.rows[:size], leaf.rows[size:]), totals, (True, False), strict=True)
-        ]
-        direction = self.monotone[leaf.feature]
-        if direction:
-            values = [self._value(child, gradients) for child in children]
-            middle = (values[0] + values[1]) / 2
-            lower, upper = children if direction > 0 else children[::-1]
-            lower.high, upper.low = min(lower.high, middle), max(upper.low, middle)
-        return children[0], children[1]
-
-    def _value(self, leaf: _Leaf, gradients: Quantised) -> float:
-        gradient = (leaf.total >> 32) * gradients.gradient_unit
-        curvature = max(leaf.total & 0xFFFFFFFF, 1) * gradients.curvature_unit + self.parameters.l2
-        return min(max(gradient / curvature, leaf.low), leaf.high)
-
-    def _histograms_of_children(self, parent: _Leaf, left: _Leaf, right: _Leaf, gradients: Quantised) -> None:
-        """Count the smaller child; the larger one is what is left of the parent."""
-        small, large = (left, right) if len(left.rows) <= len(right.rows) else (right, left)
-        self._count(small, gradients)
-        for ours, theirs in ((parent.sums, small.sums), (parent.counts, small.counts)):
-            assert ours is not None
-            assert theirs is not None
-            np.subtract(ours, theirs, out=ours)
-        large.sums, large.counts = parent.sums, parent.counts
-
-    def _finished(self, nodes: list[_Leaf], leaves: list[_Leaf]) -> GrownTree:
-        """Flat arrays from the leaves that were split and those that were not."""
         left, right = np.zeros(len(nodes), np.int32), np.zeros(len(nodes), np.int32)
-        for place, found in [(k, node) for k, node in enumerate(nodes)] + [(~k, leaf) for k, leaf in enumerate(leaves)]:
-            if found.parent >= 0:
-                (left if found.is_left else right)[found.parent] = place
-        bins = self.binned.bins
-        categories: list[NDArray[np.float32]] = []
-        threshold, category = np.zeros(len(nodes), np.float32), np.full(len(nodes), -1, np.int32)
-        for k, node in enumerate(nodes):
-            if self.is_categorical[node.feature]:
-                category[k] = len(categories)
-                categories.append(bins.categories[node.feature][node.mask[1 : self.n_bins[node.feature] + 1]])
-            else:
-                cuts = bins.cuts[node.feature]
-                threshold[k] = cuts[node.bin - 1] if node.bin <= len(cuts) else np.inf
+        for table, places in ((nodes, np.arange(len(nodes))), (leaves, ~np.arange(len(leaves)))):
+            parent, is_left = table[:, kernels.PARENT], table[:, kernels.IS_LEFT] == 1
+            for side, mine in ((left, (parent >= 0) & is_left), (right, (parent >= 0) & ~is_left)):
+                side[parent[mine]] = places[mine]
+        threshold, category, categories = self._conditions(nodes, goes_left)
+        starts, ends = leaves[:, kernels.START].copy(), leaves[:, kernels.END].copy()
+        unit = gradients.gradient_unit**2 / gradients.weight_unit
         tree = Tree(
-            np.array([n.feature for n in nodes], np.int32), threshold,
-            np.array([n.missing_left for n in nodes], np.bool_), category, left, right,
-            np.array([n.gain for n in nodes], np.float64), np.array([len(n.rows) for n in nodes], np.int64),
-            np.zeros(len(leaves)), np.array([len(leaf.rows) for leaf in leaves], np.int64), tuple(categories),
+            nodes[:, kernels.FEATURE].astype(np.int32), threshold, nodes[:, kernels.MISSING_LEFT] == 1, category, left,
+            right, gains * unit, nodes[:, kernels.END] - nodes[:, kernels.START], np.zeros(len(leaves)), ends - starts,
+            categories,
         )  # fmt: skip
-        return GrownTree(tree, [leaf.rows for leaf in leaves], [(leaf.low, leaf.high) for leaf in leaves])
+        worth = gradients.gradient_unit / gradients.weight_unit
+        grown = GrownTree(
+            tree, documents, starts, ends, goes_left, worth * floats[:, kernels.LOW], worth * floats[:, kernels.HIGH]
+        )
+        if self.parameters.split == "least-squares" and self.monotone.any():
+            return self._with_newton_bounds(grown, leaves[:, kernels.TOTAL] >> 32, gradients)
+        return grown
+
+    def _conditions(
+        self, nodes: NDArray[np.int64], goes_left: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.float32], NDArray[np.int32], tuple[NDArray[np.float32], ...]]:
+        """What each node asks in terms of values: a threshold, or the number of its set of categories."""
+        from podium.trees import kernels
+
+        bins = self.binned.bins
+        threshold, category = np.zeros(len(nodes), np.float32), np.full(len(nodes), -1, np.int32)
+        categories: list[NDArray[np.float32]] = []
+        for k, (feature, last) in enumerate(nodes[:, [kernels.FEATURE, kernels.BIN]].tolist()):
+            if feature in bins.categories:
+                category[k] = len(categories)
+                known = bins.categories[feature]
+                categories.append(known[goes_left[k, 1 : len(known) + 1]])
+            else:
+                cuts = bins.cuts[feature]
+                threshold[k] = cuts[last - 1] if last <= len(cuts) else np.inf
+        return threshold, category, tuple(categories)
+
+    def _with_newton_bounds(self, grown: GrownTree, pushes: NDArray[np.int64], gradients: Quantised) -> GrownTree:
+        """Bounds of leaf values from the Newton values of the nodes, where splits were found by least squares."""
+        tree, n = grown.tree, len(grown.tree.feature)
+        sums = np.column_stack([pushes * gradients.gradient_unit, grown.sums(gradients.curvatures, self.team)])
+        of_nodes = np.zeros((n, 2))
+        for k in range(n - 1, -1, -1):  # children come after their parents
+            for child in (tree.left[k], tree.right[k]):
+                of_nodes[k] += of_nodes[child] if child >= 0 else sums[~child]
+        bounds = {0: (-math.inf, math.inf)}
+        for k in range(n):
+            low, high = bounds[k]
+            children = [int(tree.left[k]), int(tree.right[k])]
+            direction = int(self.monotone[tree.feature[k]])
+            mine = [(low, high), (low, high)]
+            if direction:
+                pairs = [of_nodes[c] if c >= 0 else sums[~c] for c in children]
+                values = [min(max(g / (h + self.parameters.l2) if h + self.parameters.l2 > 0 else 0.0, low), high)
+                          for g, h in pairs]  # fmt: skip
+                middle = (values[0] + values[1]) / 2
+                lower, upper = (0, 1) if direction > 0 else (1, 0)
+                mine[lower], mine[upper] = (low, min(high, middle)), (max(low, middle), high)
+            bounds |= dict(zip(children, mine, strict=True))
+        for leaf in range(len(grown.starts)):
+            grown.low[leaf], grown.high[leaf] = bounds.get(~leaf, (-math.inf, math.inf))
+        return grown

@@ -1,12 +1,18 @@
-"""Compiled loops of the tree engine.
+"""Compiled loops of the tree engine. docs/performance.md says what each trick gave.
 
-Bins are uint8: 0 for a missing value, 1 … k for values. They lie in blocks of 16 features, row by row, so
-that a block's histogram (16 × 256 cells) stays in the cache nearest the core while rows stream past.
+**Bins** are uint8: 0 for a missing value, 1 … k for values. They lie twice in memory: row by row (`rows`), so that
+the documents of a leaf are read with all their features from two or three cache lines, and column by column
+(`columns`), for the one feature by which a leaf's documents are parted. Histograms are counted for 16 features at a
+time: 16 × 256 cells of 8 bytes stay in the cache nearest the core while the documents stream past.
 
-A histogram cell sums packed words: gradient · 2^32 + curvature, both as integers, in one int64. With
-Σ|gradient| < 2^31 and Σ curvature < 2^32 over all rows (`quantised`), no partial sum can leave its field:
-for any set of rows |Σ gradient| ≤ Σ|gradient|, and the curvature, never negative, stays below 2^32, so
-that nothing is borrowed from the field above. Integer sums are exact: their order does not matter.
+**A cell** sums packed words, one addition for gradient and weight together: gradient · 2^32 + weight, the weight a
+curvature (Newton) or 1 (least squares). With Σ|gradient| < 2^31 and Σ weight < 2^32 over all rows (`quantised`), no
+partial sum can leave its field. Integer sums are exact: neither their order nor the number of threads matters.
+Every document weighs at least 1, so a weight of 0 says that no document is there.
+
+**Threads** grow a tree together: each runs `grow` from beginning to end, works on its share of the features or rows,
+and decides nothing alone; between two stages all meet at a barrier. Whatever is decided, each thread decides for
+itself from the same numbers.
 """
 
 from __future__ import annotations
@@ -16,223 +22,741 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.kernels import helper, kernel
+from podium.kernels import borrowed, copy_16_bytes, helper, kernel, meet, not_inlined, prefetch, vectorised
 
 BLOCK = 16  # features in a block
 CELLS = 256  # cells of a feature's histogram
 MISSING = 0  # the bin of a missing value
+CHUNK = 1024  # rows that are counted in one go: their words and one block of their bins stay near the core
+AHEAD = 24  # rows between the one that is copied and the one whose cache lines are asked for
 
 LEAST_SQUARES, NEWTON = 0, 1  # ways to score a split
+# What a leaf is: whole numbers, …
+START, END, DEPTH, TOTAL, PARENT, IS_LEFT, SLOT, FEATURE, BIN, MISSING_LEFT, LEFT_TOTAL, N_INTS = range(12)
+# … and others.
+GAIN, LOW, HIGH, N_FLOATS = range(4)
 
-# What a split is, one float64 each (`best_split`).
-GAIN, FEATURE, BIN, MISSING_LEFT, LEFT_SUM, LEFT_COUNT, N_SPLIT = 0, 1, 2, 3, 4, 5, 6
-
+Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Rows = NDArray[np.int32]
 Int = Any  # an integer, compiled as int64
+U = np.uintp  # an index that cannot be negative needs no check for it
+
+
+# --- binning
 
 
 @kernel
-def bin_column(values: NDArray[np.float32], cuts: NDArray[np.float32], bins: NDArray[np.uint8]) -> None:
-    """1 + the number of cuts below each value; 0 for NaN. `bins` may have a stride."""
-    n_cuts = len(cuts)
-    for row in range(len(values)):
-        x = values[row]
-        if np.isnan(x):
-            bins[row] = MISSING
-            continue
-        low, high = 0, n_cuts
-        while low < high:
-            middle = (low + high) // 2
-            if cuts[middle] < x:
-                low = middle + 1
-            else:
-                high = middle
-        bins[row] = low + 1
+def copy_columns(features: NDArray[np.float32], first: Int, columns: NDArray[np.float32]) -> None:
+    """The columns from `first` on, each together and with one zero (−0 becomes 0); a cache line is read once."""
+    for start in range(0, columns.shape[1], 64):
+        for column in range(columns.shape[0]):
+            for row in range(start, min(start + 64, columns.shape[1])):
+                columns[column, row] = features[row, first + column] + np.float32(0.0)
 
 
 @kernel
-def bin_categories(values: NDArray[np.float32], known: NDArray[np.float32], bins: NDArray[np.uint8]) -> None:
-    """1 + the place of each value among the known ones (sorted); 0 for NaN and for unknown values."""
-    for row in range(len(values)):
-        place = np.searchsorted(known, values[row])
-        found = place < len(known) and known[place] == values[row]
-        bins[row] = place + 1 if found else MISSING
+def distinct(ordered: NDArray[np.float32], values: NDArray[np.float32], counts: Ints) -> Int:
+    """Distinct values of a sorted column without its NaNs at the end, and how often each occurs; how many."""
+    found = 0
+    for k in range(len(ordered)):
+        if np.isnan(ordered[k]):
+            break
+        if found == 0 or ordered[k] != values[found - 1]:
+            values[found], counts[found] = ordered[k], 0
+            found += 1
+        counts[found - 1] += 1
+    return found
 
 
 @kernel
-def pack(gradients: Floats, curvatures: Floats, by_gradient: float, by_curvature: float, words: Ints) -> None:
-    """Round to integers and pack: gradient · 2^32 + curvature."""
+def equal_shares(counts: Ints, max_bins: Int, ends: Ints) -> Int:
+    """The last value of each bin but the last: at least an equal share of what is left, for the bins left."""
+    rest = np.int64(0)
+    for value in range(len(counts)):
+        rest += counts[value]
+    value, found = 0, 0
+    for left in range(max_bins, 1, -1):
+        share, many = max(1, rest // left), np.int64(0)
+        while value < len(counts) and many < share:
+            many += counts[value]
+            value += 1
+        if value >= len(counts):
+            break
+        ends[found] = value - 1
+        found += 1
+        rest -= many
+    return found
+
+
+@helper
+def _bin(x: Any, cuts: NDArray[np.float32], half: Int, is_category: bool) -> Int:
+    """1 + the number of cuts below x, of a category 1 + its place among them; 0 for NaN and what is unknown.
+
+    `cuts` is filled up with infinities to a power of two, so that halving steps need no branch.
+    """
+    low, step = 0, half
+    while step > 0:
+        low = low + step if cuts[U(low + step - 1)] < x else low
+        step //= 2
+    if np.isnan(x) or (is_category and cuts[U(low)] != x):
+        return MISSING
+    return low + 1
+
+
+@kernel
+def bin_rows(
+    features: NDArray[np.float32], first: Int, last: Int, cuts: NDArray[np.float32], halves: Ints,
+    is_category: NDArray[np.bool_], width: Int, bins: Bytes,
+) -> None:  # fmt: skip
+    """The bins of some rows; the cuts of a feature are a row of `cuts`. 256 rows at a time, column by column."""
+    for start in range(first, last, 256):
+        for feature in range(features.shape[1]):
+            mine, half, kind = cuts[feature], halves[feature], is_category[feature]
+            for row in range(start, min(last, start + 256)):
+                bins[row * width + feature] = _bin(features[row, feature], mine, half, kind)
+
+
+@kernel
+def bin_sparse_rows(
+    indptr: NDArray[np.int32], indices: NDArray[np.int32], data: NDArray[np.float32], first: Int, last: Int,
+    cuts: NDArray[np.float32], halves: Ints, is_category: NDArray[np.bool_], zeros: Bytes, width: Int, bins: Bytes,
+) -> None:  # fmt: skip
+    """The same from compressed sparse rows; `zeros` are the bins of the values that are not there."""
+    for row in range(first, last):
+        bins[row * width : row * width + len(zeros)] = zeros
+        for k in range(indptr[row], indptr[row + 1]):
+            feature = indices[k]
+            bins[row * width + feature] = _bin(data[k], cuts[feature], halves[feature], is_category[feature])
+
+
+@kernel
+def to_columns(rows: Bytes, n: Int, width: Int, n_features: Int, first: Int, last: Int, columns: Bytes) -> None:
+    """Copy some of the rows column by column, 64 rows at a time: as many as a cache line of a column holds."""
+    for start in range(first, last, 64):
+        for feature in range(n_features):
+            for row in range(start, min(start + 64, last)):
+                columns[U(feature * n + row)] = rows[U(row * width + feature)]
+
+
+# --- quantisation
+
+
+@kernel
+def largest_bits(values: Floats) -> Int:
+    """The bits of the largest |value|; infinities and NaN are above all numbers, so none goes unseen."""
+    bits, found = values.view(np.int64), np.int64(0)
+    for k in range(len(bits)):
+        found = max(found, bits[k] & np.int64(0x7FFFFFFFFFFFFFFF))
+    return found
+
+
+@kernel
+def has_negative(values: Floats) -> bool:
+    """Whether a value is below 0."""
+    found = False
+    for k in range(len(values)):
+        found |= values[k] < 0.0
+    return found
+
+
+@kernel
+def whole_sum(values: Floats, by: float) -> Int:
+    """Σ |value| · by, each term rounded to an integer."""
+    total = np.int64(0)
+    for k in range(len(values)):
+        total += np.int64(np.rint(abs(values[k]) * by))
+    return total
+
+
+@kernel
+def pack(gradients: Floats, curvatures: Floats, by_gradient: float, by_curvature: float, words: Ints) -> Int:
+    """Round to integers and pack: gradient · 2^32 + weight, a weight at least 1; the largest weight.
+
+    With `by_curvature` = 0 every weight is 1.
+    """
+    most = np.int64(0)
     for row in range(len(words)):
         gradient = np.int64(np.rint(gradients[row] * by_gradient))
-        curvature = np.int64(np.rint(curvatures[row] * by_curvature))
-        words[row] = (gradient << 32) + curvature
-
-
-@helper
-def _gradient(word: Int) -> Int:
-    return word >> 32
-
-
-@helper
-def _curvature(word: Int) -> Int:
-    return word & 0xFFFFFFFF
+        weight = max(np.int64(np.rint(curvatures[row] * by_curvature)), np.int64(1))
+        words[row] = (gradient << 32) + weight
+        most = max(most, weight)
+    return most
 
 
 @kernel
-def fill_histogram(
-    bins: NDArray[np.uint8], rows: NDArray[np.int32], words: Ints, sums: Ints, counts: NDArray[np.int32]
+def sum_leaves(
+    documents: Rows, starts: Ints, ends: Ints, first: Int, last: Int, values: Floats, by: float, sums: Ints
 ) -> None:
-    """The histograms of one block of features over some rows."""
-    sums[:] = 0
-    counts[:] = 0
-    for k in range(len(rows)):
-        row = np.int64(rows[k])
-        word = words[row]
-        for feature in range(BLOCK):
-            cell = feature * CELLS + np.int64(bins[row, feature])
-            sums[cell] += word
-            counts[cell] += 1
+    """For some leaves the sum of rint(value · by) over their rows, documents[starts[leaf] : ends[leaf]]."""
+    for leaf in range(first, last):
+        total = np.int64(0)
+        for k in range(starts[leaf], ends[leaf]):
+            total += np.int64(np.rint(values[documents[k]] * by))
+        sums[leaf] = total
 
 
 @kernel
-def partition(
-    bins: NDArray[np.uint8], goes_left: NDArray[np.bool_], rows: NDArray[np.int32], spare: NDArray[np.int32]
-) -> Int:
-    """Put the rows whose bin goes left first, both sides in the order they had; how many go left."""
-    left, right = 0, 0
-    for k in range(len(rows)):
-        row = rows[k]
-        if goes_left[bins[row]]:
-            rows[left] = row
-            left += 1
-        else:
-            spare[right] = row
-            right += 1
-    rows[left:] = spare[:right]
-    return left
+def add_to_leaves(
+    documents: Rows, starts: Ints, ends: Ints, first: Int, last: Int, values: Floats, scores: Floats
+) -> None:
+    """Add each leaf's value to the scores of its rows."""
+    for leaf in range(first, last):
+        for k in range(starts[leaf], ends[leaf]):
+            scores[documents[k]] += values[leaf]
+
+
+@kernel
+def add_by_bins(
+    rows: Bytes, width: Int, first: Int, last: Int, feature: Rows, goes_left: NDArray[np.bool_], left: Rows,
+    right: Rows, values: Floats, scores: Floats,
+) -> None:  # fmt: skip
+    """Add a tree's values to the scores of some rows, by the bins that go left at each node."""
+    for row in range(first, last):
+        node = 0 if len(feature) > 0 else -1
+        while node >= 0:
+            node = left[node] if goes_left[node, rows[row * width + feature[node]]] else right[node]
+        scores[row] += values[~node]
+
+
+# --- histograms
 
 
 @helper
-def _score(word: Int, count: Int, mode: Int, to_gradient: float, to_curvature: float, l2: float) -> Any:
-    """G²/n (least squares) or G²/(H + l2) (Newton) of a set of rows."""
-    gradient = _gradient(word) * to_gradient
-    if mode == LEAST_SQUARES:
-        return gradient * gradient / max(count, 1)
-    # A curvature that rounds to nothing counts as one unit, the finest that the integers resolve.
-    return gradient * gradient / (max(_curvature(word), 1) * to_curvature + l2)
+def _count_16(bins: Bytes, start: Int, m: Int, words: Ints, cells: Ints, cell: Int) -> None:
+    """Add m rows of 16 bins each, which begin at `start`, to 16 histograms. The inner loop is unrolled:
+    a byte is loaded and a word added to memory, 32 instructions a row; the core stores one word a cycle."""  # noqa: D205, D209
+    for k in range(m):
+        word, base = words[k], U(start + k * BLOCK)
+        for j in range(16):
+            cells[U(cell + j * CELLS) + U(bins[base + U(j)])] += word
 
 
 @helper
-def _value(word: Int, to_gradient: float, to_curvature: float, l2: float, low: float, high: float) -> Any:
-    """The Newton value of a leaf, within its bounds."""
-    value = _gradient(word) * to_gradient / (max(_curvature(word), 1) * to_curvature + l2)
-    return min(max(value, low), high)
+def _count_8(bins: Bytes, start: Int, m: Int, words: Ints, cells: Ints, cell: Int) -> None:
+    """The same for 8 of the 16."""
+    for k in range(m):
+        word, base = words[k], U(start + k * BLOCK)
+        for j in range(8):
+            cells[U(cell + j * CELLS) + U(bins[base + U(j)])] += word
 
 
 @helper
-def _consider(
-    best: Floats, scored: tuple[Any, ...], feature: Int, bin_: Int, missing_left: Int,
-    word: Int, count: Int, total: Int, n: Int, direction: Int, bounds: tuple[float, float],
-) -> bool:  # fmt: skip
-    """Take the split if it is allowed and better than the best so far."""
-    mode, to_gradient, to_curvature, l2, fewest = scored
-    if count < fewest or n - count < fewest:
-        return False
-    if direction != 0:
-        left = _value(word, to_gradient, to_curvature, l2, bounds[0], bounds[1])
-        right = _value(total - word, to_gradient, to_curvature, l2, bounds[0], bounds[1])
+def _count_4(bins: Bytes, start: Int, m: Int, words: Ints, cells: Ints, cell: Int) -> None:
+    """The same for 4 of the 16."""
+    for k in range(m):
+        word, base = words[k], U(start + k * BLOCK)
+        for j in range(4):
+            cells[U(cell + j * CELLS) + U(bins[base + U(j)])] += word
+
+
+@helper
+def _count_some(bins: Bytes, start: Int, many: Int, m: Int, words: Ints, cells: Ints, cell: Int) -> None:
+    """The same for 4, 8, 12 or 16 features."""
+    if many == 16:
+        _count_16(bins, start, m, words, cells, cell)
+    else:
+        if many >= 8:
+            _count_8(bins, start, m, words, cells, cell)
+        if many % 8 == 4:
+            _count_4(bins, start + many - 4, m, words, cells, cell + (many - 4) * CELLS)
+
+
+@helper
+def _gather(
+    rows: Bytes, width: Int, feature: Int, pieces: Int, documents: Rows, start: Int, m: Int, words: Ints, tile: Bytes,
+    tile_words: Ints,
+) -> None:  # fmt: skip
+    """Copy the words of m documents, and of their bins `pieces` times 16 from `feature` on, into a tile.
+
+    The tile holds the first 16 bins of all rows, then the next 16. What is copied now was asked for `AHEAD` rows
+    ago: the next documents of a leaf lie anywhere, and no hardware guesses where.
+    """
+    last = len(documents) - 1
+    for k in range(m):
+        coming = np.int64(documents[min(start + k + AHEAD, last)]) * width + feature
+        for line in range(0, pieces * BLOCK, 64):
+            prefetch(rows, coming + line)
+        prefetch(rows, coming + pieces * BLOCK - 1)
+        row = np.int64(documents[start + k])
+        tile_words[k] = words[row]
+        for piece in range(pieces):
+            copy_16_bytes(tile, (piece * CHUNK + k) * BLOCK, rows, row * width + feature + piece * BLOCK)
+
+
+@helper
+def _fill(
+    rows: Bytes, width: Int, documents: Rows, words: Ints, f0: Int, f1: Int, tile: Bytes, tile_words: Ints, cells: Ints
+) -> None:
+    """The histograms of the features f0 … f1 − 1 over some documents; f0 and f1 are multiples of 4."""
+    not_inlined()
+    for cell in range(f0 * CELLS, f1 * CELLS):
+        cells[cell] = 0
+    pieces = (f1 - f0 + BLOCK - 1) // BLOCK
+    for start in range(0, len(documents), CHUNK):
+        m = min(CHUNK, len(documents) - start)
+        _gather(rows, width, f0, pieces, documents, start, m, words, tile, tile_words)
+        for piece in range(pieces):
+            feature = f0 + piece * BLOCK
+            _count_some(tile, piece * CHUNK * BLOCK, min(BLOCK, f1 - feature), m, tile_words, cells, feature * CELLS)
+
+
+# --- the search for a split
+
+
+@helper
+def _gradient(word: Int) -> Any:
+    return np.float64(np.int32(word >> 32))
+
+
+@helper
+def _weight(word: Int) -> Any:
+    return np.float64(np.uint32(word))
+
+
+@vectorised
+def _score_bins(sums: Ints, k: Int, total: Int, least: Int, l2: float, scores: Floats) -> Any:
+    """For a split after each of k bins G_l²/H_l + G_r²/H_r, −1 where a side weighs less than `least`; the highest.
+
+    `sums` are cumulated over bins. One division a bin: (G_l² H_r + G_r² H_l) / (H_l H_r).
+    """
+    gradient, weight, lightest = _gradient(total), _weight(total), np.float64(least)
+    best = -1.0
+    for b in range(k):
+        gl, wl = _gradient(sums[b]), _weight(sums[b])
+        gr, wr = gradient - gl, weight - wl
+        hl, hr = wl + l2, wr + l2
+        score = (gl * gl * hr + gr * gr * hl) / (hl * hr)
+        score = score if (wl >= lightest) & (wr >= lightest) else -1.0
+        scores[b] = score
+        best = score if score > best else best
+    return best
+
+
+@helper
+def _forbid_few(counts: Ints, k: Int, n: Int, fewest: Int, scores: Floats) -> Any:
+    """Take out the splits with too few documents on a side; `counts` are cumulated. The highest score left."""
+    best = -1.0
+    for b in range(k):
+        if counts[b] < fewest or n - counts[b] < fewest:
+            scores[b] = -1.0
+        best = max(best, scores[b])
+    return best
+
+
+@helper
+def _forbid_falling(
+    sums: Ints, k: Int, total: Int, l2: float, direction: Int, low: float, high: float, scores: Floats
+) -> Any:
+    """Take out the splits whose leaf values, within their bounds, go against the direction; the highest left."""
+    best = -1.0
+    for b in range(k):
+        left = min(max(_gradient(sums[b]) / (_weight(sums[b]) + l2), low), high)
+        rest = total - sums[b]
+        right = min(max(_gradient(rest) / (_weight(rest) + l2), low), high)
         if (right - left) * direction < 0.0:
-            return False
-    gain = _score(word, count, mode, to_gradient, to_curvature, l2)
-    gain += _score(total - word, n - count, mode, to_gradient, to_curvature, l2)
-    if gain <= best[GAIN]:
-        return False
-    best[GAIN], best[FEATURE], best[BIN], best[MISSING_LEFT] = gain, feature, bin_, missing_left
-    best[LEFT_COUNT] = count
-    return True
+            scores[b] = -1.0
+        best = max(best, scores[b])
+    return best
+
+
+@helper
+def _scored(
+    sums: Ints, counts: Ints, exact: bool, k: Int, total: Int, n: Int, fewest: Int, l2: float, direction: Int,
+    low: float, high: float, scores: Floats,
+) -> Any:  # fmt: skip
+    """Scores of the splits after each of k bins that are allowed, −1 for the others; the highest."""
+    best = _score_bins(sums, k, total, 1 if exact else fewest, l2, scores)
+    if exact:
+        best = _forbid_few(counts, k, n, fewest, scores)
+    if direction != 0:
+        best = _forbid_falling(sums, k, total, l2, direction, low, high, scores)
+    return best
+
+
+@helper
+def _scan_numbers(
+    cells: Ints, counts: Ints, exact: bool, k: Int, total: Int, n: Int, fewest: Int, l2: float, direction: Int,
+    low: float, high: float, buffers: Ints, scores: Floats,
+) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    """The best split of one numeric feature: its score, its last bin on the left, whether missing values go left, and
+    the word of the left side. Of equal ones the lowest bin, then missing values on the right.
+
+    `counts` are the numbers of documents in each bin if they are `exact`; otherwise the weights decide.
+    """  # noqa: D205
+    sums, cumulated = buffers[0], buffers[1]
+    missing = cells[0]
+    word = np.int64(0)
+    for b in range(k):
+        word += cells[b + 1]
+        sums[b] = word
+    if exact:
+        many = np.int64(0)
+        for b in range(k):
+            many += counts[b + 1]
+            cumulated[b] = many
+    # The last bin against the missing values is a split of its own; without any there is nothing on the right.
+    any_missing = np.uint32(missing) > 0
+    candidates = k if any_missing else k - 1
+    best = _scored(sums, cumulated, exact, candidates, total, n, fewest, l2, direction, low, high, scores[0])
+    if any_missing:
+        # Only missing values on the left would be the same as only missing values on the right, said twice.
+        begin = 0
+        while begin < k and np.uint32(sums[begin]) == 0:
+            scores[1, begin] = -1.0
+            begin += 1
+        for b in range(k):
+            sums[b] += missing
+            cumulated[b] += counts[0]
+        rest = max(k - 1 - begin, 0)
+        other = _scored(
+            sums[begin:], cumulated[begin:], exact, rest, total, n, fewest, l2, direction, low, high, scores[1, begin:]
+        )
+        best = max(best, other)
+    if best >= 0.0:
+        for b in range(candidates):
+            if scores[0, b] == best:
+                return best, np.int64(b + 1), np.int64(0), (sums[b] - missing if any_missing else sums[b])
+            if any_missing and b < k - 1 and scores[1, b] == best:
+                return best, np.int64(b + 1), np.int64(1), sums[b]
+    return -1.0, np.int64(0), np.int64(0), np.int64(0)
+
+
+@helper
+def _ranked_categories(cells: Ints, k: Int, l2: float, ranked: Ints, means: Floats) -> Int:
+    """Bins with documents, by falling mean gradient, of equal ones the lower bin first; how many."""
+    present = 0
+    for b in range(1, k + 1):
+        if np.uint32(cells[b]) > 0:
+            mean = _gradient(cells[b]) / (_weight(cells[b]) + l2)
+            place = present
+            while place > 0 and means[place - 1] < mean:
+                means[place], ranked[place] = means[place - 1], ranked[place - 1]
+                place -= 1
+            means[place], ranked[place] = mean, b
+            present += 1
+    return present
+
+
+@helper
+def _scan_categories(
+    cells: Ints, counts: Ints, exact: bool, k: Int, total: Int, n: Int, fewest: Int, l2: float, buffers: Ints,
+    scores: Floats,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """The best split of one categorical feature: its score, how many of the ranked categories go left, their word.
+
+    Missing and unknown categories stay on the right.
+    """
+    sums, cumulated, ranked = buffers[0], buffers[1], buffers[2]
+    present = _ranked_categories(cells, k, l2, ranked, scores[1])
+    word, many = np.int64(0), np.int64(0)
+    for place in range(present):
+        b = ranked[place]
+        word += cells[b]
+        many += counts[b]
+        sums[place], cumulated[place] = word, many
+    best = _scored(sums, cumulated, exact, present, total, n, fewest, l2, 0, 0.0, 0.0, scores[0])
+    if best >= 0.0:
+        for place in range(present):
+            if scores[0, place] == best:
+                return best, np.int64(place + 1), sums[place]
+    return -1.0, np.int64(0), np.int64(0)
+
+
+@helper
+def _scan(
+    feature: Int, cells: Ints, counts: Ints, exact: bool, leaf: Ints, bounds: Floats, n_bins: Ints,
+    is_categorical: NDArray[np.bool_], monotone: Ints, least: Int, l2: float, buffers: Ints, scores: Floats,
+    found: Floats, splits: Ints,
+) -> None:  # fmt: skip
+    """Note the best split of one feature of one leaf in `found[feature]` and `splits[feature]`."""
+    mine, total, n = cells[feature * CELLS : (feature + 1) * CELLS], leaf[TOTAL], leaf[END] - leaf[START]
+    if is_categorical[feature]:
+        score, place, word = _scan_categories(mine, counts, exact, n_bins[feature], total, n, least, l2, buffers, scores)
+        side = np.int64(0)
+    else:
+        score, place, side, word = _scan_numbers(
+            mine, counts, exact, n_bins[feature], total, n, least, l2, monotone[feature], bounds[LOW], bounds[HIGH],
+            buffers, scores,
+        )  # fmt: skip
+    found[feature] = score
+    splits[feature, 0], splits[feature, 1], splits[feature, 2] = place, side, word
+
+
+@helper
+def _settle(
+    columns: Bytes, n: Int, documents: Rows, mode: Int, most: Int, leaf: Ints, floats: Floats, cells: Ints,
+    features: Ints, n_bins: Ints, is_categorical: NDArray[np.bool_], monotone: Ints, fewest: Int, l2: float,
+    buffers: Ints, scores: Floats, found: Floats, splits: Ints, goes_left: NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """Choose the leaf's split from the best ones of its features, each with enough documents on both sides.
+
+    With least squares the words count documents. Newton's do not: a best split is taken at its word if its sides weigh
+    so much that they must hold enough documents, each weighing `most` at the most; otherwise the documents of that
+    one feature are counted and its best split is found anew, as often as it takes.
+    """
+    total = leaf[TOTAL]
+    parent = _gradient(total) * _gradient(total) / (_weight(total) + l2)
+    counts = buffers[3]
+    known = np.zeros(len(found), np.bool_)
+    leaf[FEATURE] = -1
+    floats[GAIN] = 0.0
+    while True:
+        best, feature = parent * (1.0 + 1e-12), -1
+        for candidate in features:
+            if found[candidate] > best:
+                best, feature = found[candidate], candidate
+        if feature < 0:
+            return
+        word = splits[feature, 2]
+        enough = mode == LEAST_SQUARES or known[feature] or fewest == 1
+        if not enough:
+            lighter = min(np.int64(np.uint32(word)), np.int64(np.uint32(total - word)))
+            enough = lighter > (fewest - 1) * most
+        if enough:
+            break
+        counts[:] = 0
+        for k in range(leaf[START], leaf[END]):
+            counts[columns[U(feature * n + np.int64(documents[k]))]] += 1
+        known[feature] = True
+        _scan(
+            feature, cells, counts, True, leaf, floats, n_bins, is_categorical, monotone, fewest, l2, buffers, scores,
+            found, splits,
+        )  # fmt: skip
+    leaf[FEATURE], leaf[BIN] = feature, splits[feature, 0]
+    leaf[MISSING_LEFT], leaf[LEFT_TOTAL] = splits[feature, 1], splits[feature, 2]
+    floats[GAIN] = best - parent
+    goes_left[:] = False
+    if is_categorical[feature]:
+        mine = cells[feature * CELLS : (feature + 1) * CELLS]
+        _ranked_categories(mine, n_bins[feature], l2, buffers[2], scores[1])
+        for place in range(leaf[BIN]):
+            goes_left[buffers[2, place]] = True
+    else:
+        goes_left[1 : leaf[BIN] + 1] = True
+        goes_left[MISSING] = leaf[MISSING_LEFT] == 1
+        if np.uint32(cells[feature * CELLS]) == 0:  # nothing is missing here; where it goes is found once it is split
+            leaf[MISSING_LEFT] = -1
+
+
+# --- growth
+
+
+@helper
+def _part(column: Bytes, goes_left: NDArray[np.bool_], documents: Rows, spare: Rows, a: Int, b: Int) -> Int:
+    """Write the documents a … b − 1 that go left to the front of spare[a:b], the others to its end, backwards.
+
+    Each is written to both ends and one end moves on: no branch that would be guessed wrong half of the time.
+    """
+    left, right = a, b - 1
+    for k in range(a, b):
+        document = documents[U(k)]
+        goes = np.int64(goes_left[column[U(document)]])
+        spare[U(left)] = document
+        spare[U(right)] = document
+        left += goes
+        right -= 1 - goes
+    return left - a
+
+
+@helper
+def _share(n: Int, step: Int, thread: Int, n_threads: Int) -> Int:
+    """Where a thread's share of n begins, a multiple of `step`."""
+    return min(n, (n + step - 1) // step * thread // n_threads * step)
+
+
+def room(n_threads: int, n_features: int) -> tuple[Bytes, Ints, Ints, Floats]:
+    """What the threads of `grow` work with."""
+    pieces = (n_features // n_threads + 4 + BLOCK) // BLOCK + 1
+    return (
+        np.empty((n_threads, pieces * CHUNK * BLOCK), np.uint8), np.empty((n_threads, CHUNK), np.int64),
+        np.zeros((n_threads, 4, CELLS), np.int64), np.zeros((n_threads, 2, CELLS)),
+    )  # fmt: skip
 
 
 @kernel
-def best_split(
-    sums: Ints,
-    counts: NDArray[np.int32],
+def grow(
+    thread: Int,
+    n_threads: Int,
+    barrier: Ints,
+    columns: Bytes,
+    rows: Bytes,
+    n: Int,
+    width: Int,
+    words: Ints,
+    most: Int,
+    documents: Rows,
+    spare: Rows,
     features: Ints,
     n_bins: Ints,
     is_categorical: NDArray[np.bool_],
     monotone: Ints,
-    total: Int,
-    n: Int,
     mode: Int,
-    to_gradient: float,
-    to_curvature: float,
-    l2: float,
     fewest: Int,
-    low: float,
-    high: float,
-    best: Floats,
-    left_sum: Ints,
-    mask: NDArray[np.bool_],
-) -> None:
-    """The split with the highest score over the given features of one leaf.
+    max_depth: Int,
+    l2: float,
+    n_leaves: Int,
+    pool: Ints,
+    leaves: Ints,
+    floats: Floats,
+    goes_left: NDArray[np.bool_],
+    nodes: Ints,
+    node_gains: Floats,
+    node_goes_left: NDArray[np.bool_],
+    found: Floats,
+    splits: Ints,
+    parted: Ints,
+    tiles: Bytes,
+    tile_words: Ints,
+    buffers: Ints,
+    scores: Floats,
+) -> Int:
+    """Grow one tree, best leaf first; the number of leaves. Every thread of a team calls this.
 
-    Candidates are tried in the order of features, of bins, and with missing values on the right before the
-    left; a later one must be better, not equal. `mask` gets the bins of a categorical split's left side.
+    Args:
+        thread, n_threads, barrier: which of how many this is, and where they meet.
+        columns, rows, n, width: bins of all n rows, as above; a row has `width` of them.
+        words, most: packed gradients and weights, and the largest weight.
+        documents, spare: the rows that take part, rising; afterwards the rows of each leaf together.
+        features: those that may be split on, rising.
+        n_bins, is_categorical, monotone: of each feature.
+        mode, fewest, max_depth, l2, n_leaves: how to grow; l2 in units of the weight.
+        pool: a histogram of all features for each leaf.
+        leaves, floats, goes_left: for each leaf what START … LEFT_TOTAL and GAIN … HIGH name, and the bins that its
+            split sends left.
+        nodes, node_gains, node_goes_left: the same for the leaves that were split, in that order.
+        found, splits: for both children and each feature the best split.
+        parted: how many documents went left in each thread's share.
+        tiles, tile_words, buffers, scores: room for each thread (`room`).
+
     """
-    parent = _score(total, n, mode, to_gradient, to_curvature, l2)
-    scored = (mode, to_gradient, to_curvature, l2, fewest)
-    bounds = (low, high)
-    best[GAIN], best[FEATURE] = parent * (1.0 + 1e-12) + 1e-300, -1.0
-    order = np.empty(CELLS, np.int64)
-    means = np.empty(CELLS)
-    for feature in features:
-        start = (feature // BLOCK) * BLOCK * CELLS + (feature % BLOCK) * CELLS
-        missing_word, missing_count = sums[start], np.int64(counts[start])
-        k = n_bins[feature]
-        if is_categorical[feature]:
-            present = 0
-            for b in range(1, k + 1):
-                if counts[start + b] > 0:
-                    word = sums[start + b]
-                    weight = counts[start + b] * 1.0
-                    if mode == NEWTON:
-                        weight = max(_curvature(word), 1) * to_curvature + l2
-                    means[present] = _gradient(word) * to_gradient / weight
-                    order[present] = b
-                    present += 1
-            ranked = np.argsort(-means[:present], kind="mergesort")  # equal means in the order of bins
-            word, count = np.int64(0), np.int64(0)
-            for place in range(present):
-                b = order[ranked[place]]
-                word += sums[start + b]
-                count += np.int64(counts[start + b])
-                # Missing and unknown categories stay on the right.
-                if _consider(best, scored, feature, b, 0, word, count, total, n, 0, bounds):
-                    left_sum[0] = word
-                    mask[:] = False
-                    for p in range(place + 1):
-                        mask[order[ranked[p]]] = True
-            continue
-        direction = monotone[feature]
-        word, count = np.int64(0), np.int64(0)
-        for b in range(1, k + 1):
-            word += sums[start + b]
-            count += np.int64(counts[start + b])
-            if b == k and missing_count == 0:
-                continue
-            if _consider(best, scored, feature, b, 0, word, count, total, n, direction, bounds):
-                left_sum[0] = word
-            if missing_count > 0 and 0 < count and b < k:  # missing values alone go right, said once
-                both, many = word + missing_word, count + missing_count
-                if _consider(best, scored, feature, b, 1, both, many, total, n, direction, bounds):
-                    left_sum[0] = both
-    best[GAIN] -= parent
+    used = (len(n_bins) + 3) // 4 * 4
+    f0, f1 = _share(used, 4, thread, n_threads), _share(used, 4, thread + 1, n_threads)
+    pool, leaves, floats, goes_left = borrowed(pool), borrowed(leaves), borrowed(floats), borrowed(goes_left)
+    columns, rows, spare = borrowed(columns), borrowed(rows), borrowed(spare)
+    documents, words, found, splits = borrowed(documents), borrowed(words), borrowed(found), borrowed(splits)
+    tile, tile_words = borrowed(tiles)[thread], borrowed(tile_words)[thread]
+    buffers, scores = borrowed(buffers)[thread], borrowed(scores)[thread]
+    mine = features[np.searchsorted(features, f0) : np.searchsorted(features, f1)]
+    least = fewest if mode == LEAST_SQUARES else np.int64(1)  # a Newton word does not count documents: `_settle` does
+    many_leaves, small, large = 1, 0, 0
+    split = -1  # the leaf that is split; at first there is only the root
+    while True:
+        # 1. Histograms and scans, each thread its features: the smaller child's is counted, the larger one's is what
+        # is left of the parent's.
+        searched = np.zeros(2, np.bool_)  # small, large
+        for which in range(1 if split < 0 else 2):
+            leaf = leaves[small if which == 0 else large]
+            searched[which] = leaf[END] - leaf[START] >= 2 * fewest and leaf[DEPTH] != max_depth
+        if searched[0] or searched[1]:
+            cells = pool[leaves[small, SLOT]]
+            its = documents[leaves[small, START] : leaves[small, END]]
+            if len(mine) > 0:
+                _fill(rows, width, its, words, f0, f1, tile, tile_words, cells)
+                if split >= 0:
+                    rest = pool[leaves[large, SLOT]]
+                    for cell in range(f0 * CELLS, f1 * CELLS):
+                        rest[cell] -= cells[cell]
+            for which in range(1 if split < 0 else 2):
+                if searched[which]:
+                    k = small if which == 0 else large
+                    for feature in mine:
+                        _scan(
+                            feature, pool[leaves[k, SLOT]], buffers[3], False, leaves[k], floats[k], n_bins,
+                            is_categorical, monotone, least, l2, buffers, scores, found[which], splits[which],
+                        )  # fmt: skip
+            meet(barrier, n_threads)
+        # 2. The best split of each new leaf.
+        for which in range(1 if split < 0 else 2):
+            if which % n_threads == thread:
+                k = small if which == 0 else large
+                if searched[which]:
+                    _settle(
+                        columns, n, documents, mode, most, leaves[k], floats[k], pool[leaves[k, SLOT]], features, n_bins,
+                        is_categorical, monotone, fewest, l2, buffers, scores, found[which], splits[which], goes_left[k],
+                    )  # fmt: skip
+                else:
+                    leaves[k, FEATURE] = -1
+                    floats[k, GAIN] = 0.0
+        meet(barrier, n_threads)
+        # 3. The leaf to split next: the highest gain, of equal ones the first.
+        if many_leaves == n_leaves:
+            break
+        split = 0
+        for k in range(1, many_leaves):
+            if floats[k, GAIN] > floats[split, GAIN]:
+                split = k
+        if not floats[split, GAIN] > 0.0:
+            break
+        # 4. Its documents are parted, each thread a share of them …
+        start, end, feature = leaves[split, START], leaves[split, END], leaves[split, FEATURE]
+        a = start + _share(end - start, 1, thread, n_threads)
+        b = start + _share(end - start, 1, thread + 1, n_threads)
+        column = columns[feature * n : (feature + 1) * n]
+        parted[thread * 8] = _part(column, goes_left[split], documents, spare, a, b)
+        meet(barrier, n_threads)
+        # … and put in their places, in the order they had.
+        before_left, before_right, to_the_left = 0, 0, 0
+        for other in range(n_threads):
+            its_left = parted[other * 8]
+            its_all = _share(end - start, 1, other + 1, n_threads) - _share(end - start, 1, other, n_threads)
+            if other < thread:
+                before_left += its_left
+                before_right += its_all - its_left
+            to_the_left += its_left
+        middle = start + to_the_left
+        left = parted[thread * 8]
+        for k in range(left):
+            documents[start + before_left + k] = spare[a + k]
+        for k in range(b - a - left):
+            documents[middle + before_right + k] = spare[b - 1 - k]
+        # 5. One thread writes down the node and its children.
+        new, node = many_leaves, many_leaves - 1
+        left_is_small = 2 * to_the_left <= end - start
+        if thread == 0:
+            _branch(
+                split, new, node, middle, left_is_small, mode, l2, monotone[feature], leaves, floats, goes_left, nodes,
+                node_gains, node_goes_left,
+            )  # fmt: skip
+        small, large = (split, new) if left_is_small else (new, split)
+        many_leaves += 1
+        meet(barrier, n_threads)
+        if many_leaves == n_leaves:
+            break
+    return many_leaves
 
 
-@kernel
-def sum_rows(rows: NDArray[np.int32], fixed: Ints) -> Int:
-    """The sum of a column of integers over some rows."""
-    total = np.int64(0)
-    for row in rows:
-        total += fixed[row]
-    return total
+@helper
+def _branch(
+    split: Int, new: Int, node: Int, middle: Int, left_is_small: bool, mode: Int, l2: float, direction: Int,
+    leaves: Ints, floats: Floats, goes_left: NDArray[np.bool_], nodes: Ints, node_gains: Floats,
+    node_goes_left: NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """Turn a leaf into a node; its left child takes its place, its right child a new one."""
+    nodes[node] = leaves[split]
+    node_gains[node] = floats[split, GAIN]
+    if nodes[node, MISSING_LEFT] < 0:  # nothing was missing: it goes where most documents go
+        more_left = 2 * (middle - leaves[split, START]) >= leaves[split, END] - leaves[split, START]
+        nodes[node, MISSING_LEFT] = np.int64(more_left)
+        goes_left[split, MISSING] = more_left
+    node_goes_left[node] = goes_left[split]
+    total, left_total = leaves[split, TOTAL], leaves[split, LEFT_TOTAL]
+    leaves[new] = leaves[split]
+    floats[new] = floats[split]
+    leaves[split, END], leaves[new, START] = middle, middle
+    leaves[split, TOTAL], leaves[new, TOTAL] = left_total, total - left_total
+    # The larger child takes over the parent's histogram.
+    slot = leaves[split, SLOT]
+    leaves[split, SLOT], leaves[new, SLOT] = (new, slot) if left_is_small else (slot, new)
+    for k, is_left in ((split, 1), (new, 0)):
+        leaves[k, DEPTH] += 1
+        leaves[k, PARENT], leaves[k, IS_LEFT] = node, is_left
+    if direction != 0:
+        first = _gradient(left_total) / (_weight(left_total) + l2)
+        second = _gradient(total - left_total) / (_weight(total - left_total) + l2)
+        low, high = floats[split, LOW], floats[split, HIGH]
+        between = (min(max(first, low), high) + min(max(second, low), high)) / 2
+        lower, upper = (split, new) if direction > 0 else (new, split)
+        floats[lower, HIGH] = min(high, between)
+        floats[upper, LOW] = max(low, between)
