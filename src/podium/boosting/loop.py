@@ -39,7 +39,8 @@ class Round:
         iteration: from 0.
         tree: with its final leaf values.
         scores: of the training documents, with this tree.
-        lambdas, curvatures: that the tree was grown on.
+        lambdas, curvatures: that the tree was grown on. These arrays are used again for the next tree: copy what
+            you keep.
         means: of each measure on each evaluation set, by `set/measure`.
 
     """
@@ -176,6 +177,8 @@ class _Run:
         self.sampling = BoundSampling(settings.sampling, train)
         self.measures = [m.fixed(train) for m in self.selection.measures]
         self.scores = np.zeros(train.n_documents)
+        self.lambdas, self.curvatures = np.empty(train.n_documents), np.empty(train.n_documents)
+        self.words = np.empty(train.n_documents, np.int64)
         self.valid_scores = {name: np.zeros(data.n_documents) for name, data in valid.items()}
         self.trees: list[Tree] = []
         self.history: dict[str, list[float]] = {}
@@ -191,11 +194,12 @@ class _Run:
     def add_tree(self) -> Round:
         """Grow one tree, add it to all scores, and measure."""
         iteration, started = len(self.trees), time.perf_counter()
-        lambdas, curvatures = self.objective.gradients(self.scores, iteration)
+        lambdas, curvatures = self.lambdas, self.curvatures
+        self.objective.fill(self.scores, iteration, lambdas, curvatures)
         rows = self.sampling.rows(iteration)
-        words = quantised(lambdas, curvatures, self.settings.growth.split, self.team)
-        grown = self.grower.grow(words, rows, self.sampling.features(iteration))
-        values = self.settings.step.leaf_values(grown, lambdas, curvatures, self.team)
+        packed = quantised(lambdas, curvatures, self.settings.growth.split, self.team, self.words)
+        grown = self.grower.grow(packed, rows, self.sampling.features(iteration))
+        values = self.settings.step.leaf_values(grown, self.team)
         tree = grown.with_values(values, self.settings.learning_rate)
         if rows is None:
             grown.add_to_leaves(tree.leaf_value, self.scores, self.team)

@@ -20,7 +20,7 @@ class Step(ABC):
     """How far each leaf moves the scores of its documents."""
 
     @abstractmethod
-    def leaf_values(self, grown: GrownTree, lambdas: Floats, curvatures: Floats, team: Team) -> Floats:
+    def leaf_values(self, grown: GrownTree, team: Team) -> Floats:
         """A value for each leaf, before the learning rate."""
 
 
@@ -39,8 +39,8 @@ class Newton(Step):
         if not isinstance(self.l2, int | float) or not (self.l2 >= 0 and math.isfinite(self.l2)):
             raise DataError(f"l2 must not be negative, but is {self.l2}")
 
-    def leaf_values(self, grown: GrownTree, lambdas: Floats, curvatures: Floats, team: Team) -> Floats:
+    def leaf_values(self, grown: GrownTree, team: Team) -> Floats:
         """Exact sums in fixed point: their order does not matter."""
-        pushes, bends = grown.sums(lambdas, team), grown.sums(curvatures, team)
+        pushes, bends = grown.sums(team)
         divisor = bends + self.l2
         return np.where(divisor > 0, pushes / np.where(divisor > 0, divisor, 1.0), 0.0)

@@ -69,7 +69,7 @@ def _sort(scores: Floats, places: Places, other_scores: Floats, other_places: Pl
     would cost more than merging, they are merged.
     """  # noqa: D205
     n = len(scores)
-    moves, most = 0, 16 * n
+    moves, most = 0, 6 * n
     for r in range(1, n):
         score, place = scores[r], places[r]
         k = r
@@ -140,7 +140,7 @@ def _cascade_deltas_by_steps(
 
 @helper
 def _plain_pairs(
-    power: Singles, label: Singles, root: Singles, delta: Singles, pushes: Singles, bends: Singles, sizes: Singles,
+    power: Singles, label: Singles, root: Singles, delta: Singles, pushes: Singles, bends: Singles,
     push: Singles, bend: Singles, my_power: Single, my_label: Single, my_root: Single,
 ) -> None:  # fmt: skip
     """λ and w of one document with those below it, without the factors σ and σ².
@@ -160,7 +160,6 @@ def _plain_pairs(
         bend[j] = both
         pushes[j] -= mine - other
         bends[j] += both
-        sizes[j] += mine + other
 
 
 @helper
@@ -249,8 +248,9 @@ def _exponentials(x: Floats, powers: Floats, bits: Ints) -> None:
 
 @helper
 def _pair_row(
-    i: Int, buffer: Singles, tile: Int, a: Int, b: Int, scores: Floats, sigma: float, near: bool, by_gap: bool
-) -> None:
+    i: Int, buffer: Singles, tile: Int, a: Int, b: Int, scores: Floats, sigma: float, near: bool,
+    normalize: bool, by_gap: bool,
+) -> None:  # fmt: skip
     """Add the pairs of rank i with the ranks a … b − 1 of one tile, whose |ΔZ| are in the tile."""
     base = tile * N_FIELDS * FIELD
     label = buffer[base + LABEL * FIELD + a : base + LABEL * FIELD + b]
@@ -274,9 +274,10 @@ def _pair_row(
                 my_score,
             )  # fmt: skip
         else:
-            _plain_pairs(
-                power, label, root, delta, pushes, bends, sizes, push, bend, my_power, my_label, my_root
-            )
+            _plain_pairs(power, label, root, delta, pushes, bends, push, bend, my_power, my_label, my_root)
+            if normalize:  # all scores are equal
+                for j in range(len(push)):
+                    sizes[j] += abs(push[j])
     else:
         below = scores[tile * TILE + a :]
         _far_pairs(
@@ -418,7 +419,7 @@ def _query(
                 place = (tile * N_FIELDS + DELTA) * FIELD
                 deltas = buffer[place + a : place + b]
                 _deltas(family, i, first + a, first + b, n, depth, norm, columns, given, first_row, deltas)
-                _pair_row(i, buffer, tile, a, b, scores, sigma, near, normalize and spread > 0.0)
+                _pair_row(i, buffer, tile, a, b, scores, sigma, near, normalize, normalize and spread > 0.0)
         if (i - first_row) % FLUSH == FLUSH - 1:
             total += _flush(n, buffer, pushes, bends)
     return total + _flush(n, buffer, pushes, bends)

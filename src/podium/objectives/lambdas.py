@@ -90,19 +90,24 @@ class _BoundLambda(BoundObjective):
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         """λ and w; documents with equal scores stand in the canonical order."""
+        lambdas, curvatures = np.empty(len(self.data)), np.empty(len(self.data))
+        self.fill(scores, iteration, lambdas, curvatures)
+        return lambdas, curvatures
+
+    def fill(self, scores: Floats, iteration: int, lambdas: Floats, curvatures: Floats) -> None:
+        """The same into arrays that are there."""
         from podium.objectives import kernels
 
-        lambdas, curvatures = np.zeros(len(self.data)), np.zeros(len(self.data))
         if self.family == kernels.GIVEN:
+            lambdas[:], curvatures[:] = 0.0, 0.0
             self._by_brute_force(scores, lambdas, curvatures)
-            return lambdas, curvatures
+            return
 
         def work(bounds: tuple[int, int]) -> None:
             self._call(bounds, self.depth, (0, len(self.data)), np.empty((0, 0)), scores, lambdas, curvatures)
 
         for _ in map_threads(work, ranges(self.data.n_queries, self.n_threads, smallest=16), self.n_threads):
             pass
-        return lambdas, curvatures
 
     def _call(
         self, queries: tuple[int, int], depth: int, rows: tuple[int, int], given: Floats, scores: Floats,

@@ -193,18 +193,16 @@ def bin_features(features: Features, bins: Bins, n_threads: int | None = None) -
     return BinnedFeatures(bins, n, flat)
 
 
-def _table(bins: Bins) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.bool_]]:
-    """Cuts, or known categories, of all features as rows of 256; the first step of a search in each, a power of two;
-    and which are categorical. Behind the cuts follow infinities, which no value exceeds, behind the categories NaN,
-    which no value equals.
-    """  # noqa: D205
+def _table(bins: Bins) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Cuts, or known categories, of all features as rows of 256, and which are categorical.
+
+    Behind the cuts follow infinities, which no value exceeds, behind the categories NaN, which no value equals.
+    """
     cuts = np.empty((bins.n_features, MOST_BINS + 1), np.float32)
-    halves = np.zeros(bins.n_features, np.int64)
     is_category = np.zeros(bins.n_features, bool)
     for feature in range(bins.n_features):
         mine = bins.categories.get(feature, bins.cuts[feature])
         is_category[feature] = feature in bins.categories
         cuts[feature, len(mine) :] = np.nan if is_category[feature] else np.inf
         cuts[feature, : len(mine)] = mine
-        halves[feature] = 1 << (len(mine).bit_length() - 1) if len(mine) else 0
-    return cuts, halves, is_category
+    return cuts, is_category

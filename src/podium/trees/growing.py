@@ -55,14 +55,17 @@ class GrowthParameters:
 class Quantised:
     """Gradients and weights as packed integers, what one unit of each is worth, and the largest weight.
 
-    The weight is the curvature for Newton's splits and 1 for those of least squares.
+    The weight is the curvature for Newton's splits and 1 for those of least squares. With them the gradients and
+    curvatures themselves, and upper bounds of the sums of their absolute values.
     """
 
     words: NDArray[np.int64]
     gradient_unit: float
     weight_unit: float
     largest_weight: int
+    gradients: NDArray[np.float64]
     curvatures: NDArray[np.float64]
+    bounds: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ class GrownTree:
 
     Attributes:
         tree: with zeros for leaf values.
+        quantised: what it was grown on.
         rows: the rows that took part, those of a leaf together.
         starts, ends: the rows of leaf k are `rows[starts[k] : ends[k]]`.
         goes_left: for each node and bin whether it goes left.
@@ -79,6 +83,7 @@ class GrownTree:
     """
 
     tree: Tree
+    quantised: Quantised
     rows: NDArray[np.int32]
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
@@ -91,20 +96,23 @@ class GrownTree:
         """The rows of each leaf."""
         return [self.rows[a:b] for a, b in zip(self.starts, self.ends, strict=True)]
 
-    def sums(self, values: NDArray[np.float64], team: Team) -> NDArray[np.float64]:
-        """The sum of a column over the rows of each leaf, in int64 fixed point: exact whatever the order.
+    def sums(self, team: Team) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Gradients and curvatures summed over the rows of each leaf, in int64 fixed point: exact whatever the order.
 
         The scale 2^61 / Σ|values| leaves every partial sum below 2^62, rounding included, for up to 2^60 documents.
         """
         from podium.trees import kernels
 
-        total = sum_bound(values, team)
-        sums = np.zeros(len(self.starts), np.int64)
-        if total < TINY:
-            return sums.astype(np.float64)
-        by = math.ldexp(1.0, 61 - math.ceil(math.log2(total)))
-        self.for_leaves(lambda a, b: kernels.sum_leaves(self.rows, self.starts, self.ends, a, b, values, by, sums), team)
-        return sums / by
+        q = self.quantised
+        scales = [math.ldexp(1.0, 61 - math.ceil(math.log2(bound))) if bound > TINY else 0.0 for bound in q.bounds]
+        sums = np.zeros((2, len(self.starts)), np.int64)
+        self.for_leaves(
+            lambda a, b: kernels.sum_leaves(
+                self.rows, self.starts, self.ends, a, b, q.gradients, scales[0], q.curvatures, scales[1], sums
+            ),
+            team,
+        )
+        return sums[0] / (scales[0] or 1.0), sums[1] / (scales[1] or 1.0)
 
     def add_to_leaves(self, values: NDArray[np.float64], scores: NDArray[np.float64], team: Team) -> None:
         """Add each leaf's value to the scores of the rows that took part."""
@@ -171,13 +179,13 @@ def sum_bound(values: NDArray[np.float64], team: Team) -> float:
 
 def quantised(
     gradients: NDArray[np.float64], curvatures: NDArray[np.float64], split: SplitMode = "newton",
-    team: Team | None = None,
+    team: Team | None = None, words: NDArray[np.int64] | None = None,
 ) -> Quantised:  # fmt: skip
     """Gradients and weights as integers whose sums fit 31 and 32 bits, whatever rows are summed.
 
     Rounding moves each of the n entries by half a unit at the most, so with the scale (2^31 − 1 − n) / Σ|g| the
     sum of |integers| is at most (2^31 − 1 − n) + n/2 < 2^31. A weight is rounded, and raised to 1 where it is less:
-    the scale (2^32 − 1 − 2n) / Σ h keeps their sum below 2^32.
+    the scale (2^32 − 1 − 2n) / Σ h keeps their sum below 2^32. `words` is where to write them.
     """
     from podium.trees import kernels
 
@@ -188,17 +196,16 @@ def quantised(
     g, h = sum_bound(gradients, team), sum_bound(curvatures, team)
     if not (math.isfinite(g) and math.isfinite(h)):
         raise DataError("a gradient or curvature is not finite: the scores or labels are too large for the objective")
-    if any(team.shares(n, lambda a, b: bool(kernels.has_negative(curvatures[a:b])))):
-        raise DataError("a curvature is negative: this objective needs another step than Newton's")
     by_gradient = (2**31 - 1 - n) / g if g > TINY else 1.0
     by_weight = (2**32 - 1 - 2 * n) / h if h > TINY and split == "newton" else 0.0
-    words = np.empty(n, np.int64)
-    most = max(
-        team.shares(
-            n, lambda a, b: int(kernels.pack(gradients[a:b], curvatures[a:b], by_gradient, by_weight, words[a:b]))
-        )
+    packed = np.empty(n, np.int64) if words is None else words
+    most = team.shares(
+        n, lambda a, b: int(kernels.pack(gradients[a:b], curvatures[a:b], by_gradient, by_weight, packed[a:b]))
     )
-    return Quantised(words, 1.0 / by_gradient, 1.0 / by_weight if by_weight else 1.0, most, curvatures)
+    if min(most) < 0:
+        raise DataError("a curvature is negative: this objective needs another step than Newton's")
+    unit = 1.0 / by_weight if by_weight else 1.0
+    return Quantised(packed, 1.0 / by_gradient, unit, max(most), gradients, curvatures, (g, h))
 
 
 class Grower:
@@ -229,7 +236,7 @@ class Grower:
         self.documents, self.spare = np.empty(n, np.int32), np.empty(n, np.int32)
         self.all_documents = np.arange(n, dtype=np.int32)
         self.barrier = np.zeros(16, np.int64)
-        self.room = kernels.room(self.team.n_threads, bins.n_features)
+        self.room = kernels.room(self.team.n_threads, width)
         self.parted = np.zeros(self.team.n_threads * 8, np.int64)  # one cache line a thread
 
     def grow(
@@ -300,10 +307,10 @@ class Grower:
         )  # fmt: skip
         worth = gradients.gradient_unit / gradients.weight_unit
         grown = GrownTree(
-            tree, documents, starts, ends, goes_left, worth * floats[:, kernels.LOW], worth * floats[:, kernels.HIGH]
+            tree, gradients, documents, starts, ends, goes_left, worth * floats[:, kernels.LOW], worth * floats[:, kernels.HIGH]
         )
         if self.parameters.split == "least-squares" and self.monotone.any():
-            return self._with_newton_bounds(grown, leaves[:, kernels.TOTAL] >> 32, gradients)
+            return self._with_newton_bounds(grown)
         return grown
 
     def _conditions(
@@ -325,10 +332,10 @@ class Grower:
                 threshold[k] = cuts[last - 1] if last <= len(cuts) else np.inf
         return threshold, category, tuple(categories)
 
-    def _with_newton_bounds(self, grown: GrownTree, pushes: NDArray[np.int64], gradients: Quantised) -> GrownTree:
+    def _with_newton_bounds(self, grown: GrownTree) -> GrownTree:
         """Bounds of leaf values from the Newton values of the nodes, where splits were found by least squares."""
         tree, n = grown.tree, len(grown.tree.feature)
-        sums = np.column_stack([pushes * gradients.gradient_unit, grown.sums(gradients.curvatures, self.team)])
+        sums = np.column_stack(grown.sums(self.team))
         of_nodes = np.zeros((n, 2))
         for k in range(n - 1, -1, -1):  # children come after their parents
             for child in (tree.left[k], tree.right[k]):

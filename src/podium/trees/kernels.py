@@ -28,6 +28,7 @@ BLOCK = 16  # features in a block
 CELLS = 256  # cells of a feature's histogram
 MISSING = 0  # the bin of a missing value
 CHUNK = 1024  # rows that are counted in one go: their words and one block of their bins stay near the core
+SHARED = 32768  # documents from which a leaf's rows, not its features, are shared out among threads
 AHEAD = 24  # rows between the one that is copied and the one whose cache lines are asked for
 
 LEAST_SQUARES, NEWTON = 0, 1  # ways to score a split
@@ -91,44 +92,49 @@ def equal_shares(counts: Ints, max_bins: Int, ends: Ints) -> Int:
 
 
 @helper
-def _bin(x: Any, cuts: NDArray[np.float32], half: Int, is_category: bool) -> Int:
+def _bin(x: Any, cuts: NDArray[np.float32], is_category: bool) -> Int:
     """1 + the number of cuts below x, of a category 1 + its place among them; 0 for NaN and what is unknown.
 
-    `cuts` is filled up with infinities to a power of two, so that halving steps need no branch.
+    There are always 256 cuts, the last of them unreachable, and so eight halving steps, without a branch.
     """
-    low, step = 0, half
-    while step > 0:
-        low = low + step if cuts[U(low + step - 1)] < x else low
-        step //= 2
-    if np.isnan(x) or (is_category and cuts[U(low)] != x):
-        return MISSING
-    return low + 1
+    low = np.int64(cuts[127] < x) << 7
+    low += np.int64(cuts[U(low + 63)] < x) << 6
+    low += np.int64(cuts[U(low + 31)] < x) << 5
+    low += np.int64(cuts[U(low + 15)] < x) << 4
+    low += np.int64(cuts[U(low + 7)] < x) << 3
+    low += np.int64(cuts[U(low + 3)] < x) << 2
+    low += np.int64(cuts[U(low + 1)] < x) << 1
+    low += np.int64(cuts[U(low)] < x)
+    known = x == x and (not is_category or cuts[U(low)] == x)
+    return low + 1 if known else MISSING
 
 
 @kernel
 def bin_rows(
-    features: NDArray[np.float32], first: Int, last: Int, cuts: NDArray[np.float32], halves: Ints,
+    features: NDArray[np.float32], first: Int, last: Int, cuts: NDArray[np.float32],
     is_category: NDArray[np.bool_], width: Int, bins: Bytes,
 ) -> None:  # fmt: skip
     """The bins of some rows; the cuts of a feature are a row of `cuts`. 256 rows at a time, column by column."""
+    cuts = borrowed(cuts)
     for start in range(first, last, 256):
         for feature in range(features.shape[1]):
-            mine, half, kind = cuts[feature], halves[feature], is_category[feature]
+            mine, kind = cuts[feature], is_category[feature]
             for row in range(start, min(last, start + 256)):
-                bins[row * width + feature] = _bin(features[row, feature], mine, half, kind)
+                bins[row * width + feature] = _bin(features[row, feature], mine, kind)
 
 
 @kernel
 def bin_sparse_rows(
     indptr: NDArray[np.int32], indices: NDArray[np.int32], data: NDArray[np.float32], first: Int, last: Int,
-    cuts: NDArray[np.float32], halves: Ints, is_category: NDArray[np.bool_], zeros: Bytes, width: Int, bins: Bytes,
+    cuts: NDArray[np.float32], is_category: NDArray[np.bool_], zeros: Bytes, width: Int, bins: Bytes,
 ) -> None:  # fmt: skip
     """The same from compressed sparse rows; `zeros` are the bins of the values that are not there."""
+    cuts = borrowed(cuts)
     for row in range(first, last):
         bins[row * width : row * width + len(zeros)] = zeros
         for k in range(indptr[row], indptr[row + 1]):
             feature = indices[k]
-            bins[row * width + feature] = _bin(data[k], cuts[feature], halves[feature], is_category[feature])
+            bins[row * width + feature] = _bin(data[k], cuts[feature], is_category[feature])
 
 
 @kernel
@@ -153,15 +159,6 @@ def largest_bits(values: Floats) -> Int:
 
 
 @kernel
-def has_negative(values: Floats) -> bool:
-    """Whether a value is below 0."""
-    found = False
-    for k in range(len(values)):
-        found |= values[k] < 0.0
-    return found
-
-
-@kernel
 def whole_sum(values: Floats, by: float) -> Int:
     """Σ |value| · by, each term rounded to an integer."""
     total = np.int64(0)
@@ -174,27 +171,32 @@ def whole_sum(values: Floats, by: float) -> Int:
 def pack(gradients: Floats, curvatures: Floats, by_gradient: float, by_curvature: float, words: Ints) -> Int:
     """Round to integers and pack: gradient · 2^32 + weight, a weight at least 1; the largest weight.
 
-    With `by_curvature` = 0 every weight is 1.
+    With `by_curvature` = 0 every weight is 1. A negative curvature gives −1 in place of the largest.
     """
-    most = np.int64(0)
+    most, lowest = np.int64(0), np.int64(0)
     for row in range(len(words)):
         gradient = np.int64(np.rint(gradients[row] * by_gradient))
-        weight = max(np.int64(np.rint(curvatures[row] * by_curvature)), np.int64(1))
+        rounded = np.int64(np.rint(curvatures[row] * by_curvature))
+        weight = max(rounded, np.int64(1))
         words[row] = (gradient << 32) + weight
         most = max(most, weight)
-    return most
+        lowest = min(lowest, np.int64(curvatures[row] < 0.0) * -1)
+    return most if lowest == 0 else np.int64(-1)
 
 
 @kernel
 def sum_leaves(
-    documents: Rows, starts: Ints, ends: Ints, first: Int, last: Int, values: Floats, by: float, sums: Ints
-) -> None:
-    """For some leaves the sum of rint(value · by) over their rows, documents[starts[leaf] : ends[leaf]]."""
+    documents: Rows, starts: Ints, ends: Ints, first: Int, last: Int, values: Floats, by: float, others: Floats,
+    by_other: float, sums: Ints,
+) -> None:  # fmt: skip
+    """For some leaves the sums of rint(value · by), of two columns, over their rows documents[starts[k] : ends[k]]."""
     for leaf in range(first, last):
-        total = np.int64(0)
+        total, other = np.int64(0), np.int64(0)
         for k in range(starts[leaf], ends[leaf]):
-            total += np.int64(np.rint(values[documents[k]] * by))
-        sums[leaf] = total
+            row = U(documents[k])
+            total += np.int64(np.rint(values[row] * by))
+            other += np.int64(np.rint(others[row] * by_other))
+        sums[0, leaf], sums[1, leaf] = total, other
 
 
 @kernel
@@ -566,12 +568,12 @@ def _share(n: Int, step: Int, thread: Int, n_threads: Int) -> Int:
     return min(n, (n + step - 1) // step * thread // n_threads * step)
 
 
-def room(n_threads: int, n_features: int) -> tuple[Bytes, Ints, Ints, Floats]:
+def room(n_threads: int, width: int) -> tuple[Bytes, Ints, Ints, Ints, Floats]:
     """What the threads of `grow` work with."""
-    pieces = (n_features // n_threads + 4 + BLOCK) // BLOCK + 1
     return (
-        np.empty((n_threads, pieces * CHUNK * BLOCK), np.uint8), np.empty((n_threads, CHUNK), np.int64),
-        np.zeros((n_threads, 4, CELLS), np.int64), np.zeros((n_threads, 2, CELLS)),
+        np.empty((n_threads, width * CHUNK), np.uint8), np.empty((n_threads, CHUNK), np.int64),
+        np.empty((n_threads - 1, width * CELLS), np.int64), np.zeros((n_threads, 4, CELLS), np.int64),
+        np.zeros((n_threads, 2, CELLS)),
     )  # fmt: skip
 
 
@@ -609,6 +611,7 @@ def grow(
     parted: Ints,
     tiles: Bytes,
     tile_words: Ints,
+    partial: Ints,
     buffers: Ints,
     scores: Floats,
 ) -> Int:
@@ -628,7 +631,7 @@ def grow(
         nodes, node_gains, node_goes_left: the same for the leaves that were split, in that order.
         found, splits: for both children and each feature the best split.
         parted: how many documents went left in each thread's share.
-        tiles, tile_words, buffers, scores: room for each thread (`room`).
+        tiles, tile_words, partial, buffers, scores: room for each thread (`room`).
 
     """
     used = (len(n_bins) + 3) // 4 * 4
@@ -637,7 +640,7 @@ def grow(
     columns, rows, spare = borrowed(columns), borrowed(rows), borrowed(spare)
     documents, words, found, splits = borrowed(documents), borrowed(words), borrowed(found), borrowed(splits)
     tile, tile_words = borrowed(tiles)[thread], borrowed(tile_words)[thread]
-    buffers, scores = borrowed(buffers)[thread], borrowed(scores)[thread]
+    buffers, scores, partial = borrowed(buffers)[thread], borrowed(scores)[thread], borrowed(partial)
     mine = features[np.searchsorted(features, f0) : np.searchsorted(features, f1)]
     least = fewest if mode == LEAST_SQUARES else np.int64(1)  # a Newton word does not count documents: `_settle` does
     many_leaves, small, large = 1, 0, 0
@@ -652,12 +655,21 @@ def grow(
         if searched[0] or searched[1]:
             cells = pool[leaves[small, SLOT]]
             its = documents[leaves[small, START] : leaves[small, END]]
-            if len(mine) > 0:
-                _fill(rows, width, its, words, f0, f1, tile, tile_words, cells)
-                if split >= 0:
-                    rest = pool[leaves[large, SLOT]]
+            if n_threads > 1 and len(its) >= SHARED:
+                a, b = _share(len(its), 1, thread, n_threads), _share(len(its), 1, thread + 1, n_threads)
+                own = cells if thread == 0 else partial[thread - 1]
+                _fill(rows, width, its[a:b], words, 0, used, tile, tile_words, own)
+                meet(barrier, n_threads)
+                for other in range(n_threads - 1):
+                    add = partial[other]
                     for cell in range(f0 * CELLS, f1 * CELLS):
-                        rest[cell] -= cells[cell]
+                        cells[cell] += add[cell]
+            else:
+                _fill(rows, width, its, words, f0, f1, tile, tile_words, cells)
+            if split >= 0:
+                rest = pool[leaves[large, SLOT]]
+                for cell in range(f0 * CELLS, f1 * CELLS):
+                    rest[cell] -= cells[cell]
             for which in range(1 if split < 0 else 2):
                 if searched[which]:
                     k = small if which == 0 else large
