@@ -7,7 +7,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,8 +39,7 @@ class Round:
         iteration: from 0.
         tree: with its final leaf values.
         scores: of the training documents, with this tree.
-        lambdas, curvatures: that the tree was grown on. These arrays are used again for the next tree: copy what
-            you keep.
+        lambdas, curvatures: that the tree was grown on.
         means: of each measure on each evaluation set, by `set/measure`.
 
     """
@@ -132,6 +131,8 @@ class Boosting:
                 advance(len(run.trees))
                 while not run.is_done():
                     found = run.add_tree()
+                    if observers:  # the run writes the next tree's over these
+                        found = replace(found, lambdas=found.lambdas.copy(), curvatures=found.curvatures.copy())
                     for observer in observers:
                         observer(found)
                     if checkpoint and len(run.trees) % checkpoint.every == 0:
