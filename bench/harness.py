@@ -7,13 +7,17 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "ranx", "pytrec-eval-terrier", "podium")
+PACKAGES = (
+    "numpy", "numba", "scipy", "scikit-learn", "lightgbm", "xgboost-cpu", "catboost", "ranx", "pytrec-eval-terrier", "podium",
+)  # fmt: skip
 
 
 @dataclass
@@ -49,6 +53,32 @@ def peak_bytes() -> int:
     import resource
 
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+class Memory:
+    """The most memory above what was held at first, in bytes."""
+
+    peak = 0
+
+
+@contextmanager
+def measured_memory() -> Iterator[Memory]:
+    """Measure the peak of the process's memory within a block; Linux only, elsewhere what `ru_maxrss` says."""
+    status, reset = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+    def held(what: str) -> int:
+        return next(1024 * int(x.split()[1]) for x in status.read_text().splitlines() if x.startswith(what))
+
+    memory = Memory()
+    if not reset.exists():
+        before = peak_bytes()
+        yield memory
+        memory.peak = peak_bytes() - before
+        return
+    reset.write_text("5")  # forget the peak so far
+    before = held("VmRSS")
+    yield memory
+    memory.peak = held("VmHWM") - before
 
 
 def machine() -> dict[str, Any]:

@@ -167,6 +167,7 @@ class _Run:
                 raise DataError(
                     f"the evaluation set {name!r} has {data.n_features} features, the training data {train.n_features}"
                 )
+        started = time.perf_counter()
         bins = find_bins(train.features, settings.max_bins, settings.categorical, settings.n_threads)
         self.bins = bins
         self.binned = bin_features(train.features, bins, settings.n_threads)
@@ -174,7 +175,9 @@ class _Run:
             name: bin_features(data.features, bins, settings.n_threads) for name, data in self.valid.items()
         }
         self.grower = Grower(self.binned, settings.growth, team)
+        log.info("binned %d × %d values: %.3f s", *train.features.shape, time.perf_counter() - started)
         self.objective = settings.objective.bind(train)
+        self.objective.team = team
         self.sampling = BoundSampling(settings.sampling, train)
         self.measures = [m.fixed(train) for m in self.selection.measures]
         self.scores = np.zeros(train.n_documents)

@@ -1,9 +1,9 @@
 """Compiled loops over pairs of documents. docs/performance.md says what each trick gave.
 
 A query's documents are laid out by rank in tiles of `TILE`, each tile a row of float32 fields in one buffer. The loops
-over pairs run over slices that begin at 0 and lie at fixed distances in that buffer: so the compiler sees that they do
-not overlap, and uses vectors. Their lengths are multiples of `STEP`, so that nothing is left over for a slow loop: a few
-pairs too many are looked at, those with documents at or above the own rank, whose |ΔZ| is set to 0, and those behind
+over pairs go over fields at fixed distances in that buffer, by indices without a sign: so the compiler sees that fields do
+not overlap and no index counts from the end, and uses vectors; slices would cost more than the loops over them. The
+lengths are multiples of `STEP`, so that nothing is left over for a slow loop: a few pairs too many are looked at, those with documents at or above the own rank, whose |ΔZ| is set to 0, and those behind
 the last document, whose label, NaN, compares with none. No sum is left to its order of lanes: sums over a row are
 folded in halves, the same way on every machine.
 """
@@ -25,6 +25,7 @@ Places = NDArray[np.int32]
 Int = Any  # an integer, compiled as int64
 Single = Any  # a number, compiled as float32
 f32 = np.float32
+U = np.uintp
 
 DISCOUNTED, PRECISION, CASCADE, GIVEN = 0, 1, 2, 3  # families of measures; GIVEN: deltas from a buffer
 NEARNESS = f32(0.01)  # added to the gap of scores that a normalised pair is divided by
@@ -32,8 +33,8 @@ WIDEST = 150.0  # scores further apart than this (times σ) are compared by an e
 TILE = 1024  # documents of a tile
 STEP = 32  # pairs that are looked at together; divides TILE
 FIELD = TILE + 16  # from one field of a tile to the next; not a power of two, which would crowd the cache's sets
-# The fields: e^{σs}, label, root of the weight, score, |ΔZ|, sums of λ, w and |λ|, and λ and w of one row.
-POWER, LABEL, ROOT, SCORE, DELTA, PUSHES, BENDS, SIZES, PUSH, BEND, N_FIELDS = range(11)
+# The fields: e^{σs}, label, root of the weight, score, gain, discount, |ΔZ|, sums of λ, w and |λ|, λ and w of one row.
+POWER, LABEL, ROOT, SCORE, GAIN, DISCOUNT, DELTA, PUSHES, BENDS, SIZES, PUSH, BEND, N_FIELDS = range(13)
 INVERSE = tuple(1.0 / math.factorial(k) for k in range(11))
 FLUSH = 256  # rows whose λ are summed in single precision
 
@@ -83,144 +84,156 @@ def _sort(scores: Floats, places: Places, other_scores: Floats, other_places: Pl
             return
 
 
-# --- |ΔZ| of the pairs of one document with those below it
+# --- |ΔZ| of the pairs of rank i with the ranks a … b − 1 of a tile; `base` is where the tile begins in the buffer
 
 
 @helper
-def _discounted_deltas(gain: float, discount: float, gains: Floats, discounts: Floats, deltas: Singles) -> None:
+def _discounted_deltas(buffer: Singles, base: Int, a: Int, b: Int, my_gain: Single, my_discount: Single) -> None:
     """|ΔZ| = |g_i − g_j| |d_i − d_j|, the gains divided by the norm."""
-    for j in range(len(deltas)):
-        deltas[j] = f32(abs((gain - gains[j]) * (discount - discounts[j])))
+    gain, discount, delta = U(base + GAIN * FIELD), U(base + DISCOUNT * FIELD), U(base + DELTA * FIELD)
+    for j in range(U(a), U(b)):
+        buffer[delta + j] = abs((my_gain - buffer[gain + j]) * (my_discount - buffer[discount + j]))
 
 
 @helper
 def _precision_deltas(
-    relevance: float, start: float, relevant: Floats, shares: Floats, reached: Floats, norm: float, deltas: Singles
+    buffer: Singles, base: Int, a: Int, b: Int, first: Int, columns: Floats, relevance: float, start: float, by: float
 ) -> None:
     """|ΔAP| = |(c_{i−1}+1)/i + Σ_{i<k<j} rel_k/k − c_j/j| / R for a relevant and an irrelevant document.
 
-    `start` is (c_{i−1}+1)/i less the shares Σ rel_k/k up to i, `shares` those before j, `reached` c_j/j.
+    `start` is (c_{i−1}+1)/i less the shares Σ rel_k/k up to i; the columns are the relevance, the shares before j and
+    c_j/j; `by` is 1/R.
     """
-    for j in range(len(deltas)):
-        change = abs(start + shares[j] - reached[j]) / norm
-        deltas[j] = f32(change) if relevance != relevant[j] else f32(0.0)
+    delta, at = U(base + DELTA * FIELD), U(first)
+    for j in range(U(a), U(b)):
+        change = abs(start + columns[U(1), at + j] - columns[U(2), at + j]) * by
+        buffer[delta + j] = f32(change) if relevance != columns[U(0), at + j] else f32(0.0)
 
 
 @helper
 def _cascade_deltas(
-    stop: float, first: float, behind: float, stops: Floats, sums: Floats, ends: Floats, deltas: Singles
+    buffer: Singles, base: Int, a: Int, b: Int, first: Int, columns: Floats, stop: float, start: float, behind: float
 ) -> None:
     """|ΔERR| = |(R_j − R_i)(P_i/i − P_i S_ij − P_i Q_ij/j)|.
 
-    P_i S_ij = (C_j − C_{i+1}) / (1 − R_i) with C the sums of R_k P_k/k, P_i Q_ij/j = P_j/j / (1 − R_i): `first` is
-    P_i/i + C_{i+1}/(1 − R_i), `behind` 1/(1 − R_i), `sums` the C_j and `ends` the P_j/j.
+    P_i S_ij = (C_j − C_{i+1}) / (1 − R_i) with C the sums of R_k P_k/k, P_i Q_ij/j = P_j/j / (1 − R_i): `start` is
+    P_i/i + C_{i+1}/(1 − R_i), `behind` 1/(1 − R_i); the columns are R_j, C_j and P_j/j.
     """
-    for j in range(len(deltas)):
-        deltas[j] = f32(abs((stops[j] - stop) * (first - behind * (sums[j] + ends[j]))))
+    delta, at = U(base + DELTA * FIELD), U(first)
+    for j in range(U(a), U(b)):
+        change = start - behind * (columns[U(1), at + j] + columns[U(2), at + j])
+        buffer[delta + j] = f32(abs((columns[U(0), at + j] - stop) * change))
 
 
 @helper
 def _cascade_deltas_by_steps(
-    i: Int, a: Int, b: Int, n: Int, stops: Floats, before: float, depth: Int, deltas: Singles
+    buffer: Singles, base: Int, a: Int, b: Int, first: Int, columns: Floats, i: Int, n: Int, depth: Int
 ) -> None:
     """The same where the document is sure to stop the user, 1 − R_i = 0: rank by rank."""
+    stop, before = columns[0, i], columns[3, i] * (i + 1.0)
     between, inside = 1.0, 0.0
-    for j in range(i + 1, min(b, n)):
+    for j in range(i + 1, min(first + b, n)):
         change = 1.0 / (i + 1.0) - inside
         if j < depth:
             change -= between / (j + 1.0)
-            inside += stops[j] / (j + 1.0) * between
-            between *= 1.0 - stops[j]
-        if j >= a:
-            deltas[j - a] = f32(abs(before * (stops[j] - stops[i]) * change))
+            inside += columns[0, j] / (j + 1.0) * between
+            between *= 1.0 - columns[0, j]
+        if j >= first + a:
+            buffer[base + DELTA * FIELD + j - first] = f32(abs(before * (columns[0, j] - stop) * change))
 
 
-# --- pairs
+# --- pairs of rank i with the ranks a … b − 1 of a tile
 
 
 @helper
-def _plain_pairs(
-    power: Singles, label: Singles, root: Singles, delta: Singles, pushes: Singles, bends: Singles,
-    push: Singles, bend: Singles, my_power: Single, my_label: Single, my_root: Single,
-) -> None:  # fmt: skip
+def _plain_pairs(buffer: Singles, base: Int, a: Int, b: Int, my_power: Single, my_label: Single) -> None:
     """λ and w of one document with those below it, without the factors σ and σ².
 
     For i ▷ j: ρ = e^{σs_j} / (e^{σs_i} + e^{σs_j}), λ_ij = |ΔZ| ρ pushes i up and j down, w_ij = |ΔZ| ρ (1 − ρ). An
     exponential for each document and a division for each pair are all it takes. Labels that are NaN compare with none.
     """
-    for j in range(len(power)):
-        inverse = f32(1.0) / (my_power + power[j])
-        up, down = my_power * inverse, power[j] * inverse
-        weight = delta[j] * (my_root * root[j])
-        higher, lower = my_label > label[j], my_label < label[j]
-        mine = weight * down if higher else f32(0.0)
-        other = weight * up if lower else f32(0.0)
-        both = weight * (up * down) if higher | lower else f32(0.0)
-        push[j] = mine - other
-        bend[j] = both
-        pushes[j] -= mine - other
-        bends[j] += both
+    power, label, delta = U(base + POWER * FIELD), U(base + LABEL * FIELD), U(base + DELTA * FIELD)
+    pushes, bends = U(base + PUSHES * FIELD), U(base + BENDS * FIELD)
+    push, bend = U(base + PUSH * FIELD), U(base + BEND * FIELD)
+    for j in range(U(a), U(b)):
+        inverse = f32(1.0) / (my_power + buffer[power + j])
+        part = buffer[delta + j] * inverse
+        mine = part * buffer[power + j] if my_label > buffer[label + j] else f32(0.0)
+        other = part * my_power if my_label < buffer[label + j] else f32(0.0)
+        both = (mine * my_power + other * buffer[power + j]) * inverse
+        buffer[push + j] = mine - other
+        buffer[bend + j] = both
+        buffer[pushes + j] -= mine - other
+        buffer[bends + j] += both
 
 
 @helper
 def _gap_pairs(
-    power: Singles, label: Singles, root: Singles, delta: Singles, pushes: Singles, bends: Singles, sizes: Singles,
-    push: Singles, bend: Singles, my_power: Single, my_label: Single, my_root: Single, score: Singles,
-    my_score: Single,
-) -> None:  # fmt: skip
+    buffer: Singles, base: Int, a: Int, b: Int, my_power: Single, my_label: Single, my_score: Single
+) -> None:
     """The same, each pair divided by 0.01 + |s_i − s_j|; still one division."""
-    for j in range(len(power)):
-        sum_, gap = my_power + power[j], NEARNESS + (my_score - score[j])
-        inverse = f32(1.0) / (sum_ * gap)
-        up, down = my_power * (inverse * gap), power[j] * (inverse * gap)
-        weight = delta[j] * (my_root * root[j]) * (inverse * sum_)
-        higher, lower = my_label > label[j], my_label < label[j]
-        mine = weight * down if higher else f32(0.0)
-        other = weight * up if lower else f32(0.0)
-        both = weight * (up * down) if higher | lower else f32(0.0)
-        push[j] = mine - other
-        bend[j] = both
-        pushes[j] -= mine - other
-        bends[j] += both
-        sizes[j] += mine + other
+    power, label, delta = U(base + POWER * FIELD), U(base + LABEL * FIELD), U(base + DELTA * FIELD)
+    score, sizes = U(base + SCORE * FIELD), U(base + SIZES * FIELD)
+    pushes, bends = U(base + PUSHES * FIELD), U(base + BENDS * FIELD)
+    push, bend = U(base + PUSH * FIELD), U(base + BEND * FIELD)
+    for j in range(U(a), U(b)):
+        gap = NEARNESS + (my_score - buffer[score + j])
+        inverse = f32(1.0) / ((my_power + buffer[power + j]) * gap)
+        part = buffer[delta + j] * inverse
+        mine = part * buffer[power + j] if my_label > buffer[label + j] else f32(0.0)
+        other = part * my_power if my_label < buffer[label + j] else f32(0.0)
+        both = (mine * my_power + other * buffer[power + j]) * (inverse * gap)
+        buffer[push + j] = mine - other
+        buffer[bend + j] = both
+        buffer[pushes + j] -= mine - other
+        buffer[bends + j] += both
+        buffer[sizes + j] += mine + other
 
 
 @helper
 def _far_pairs(
-    label: Singles, root: Singles, delta: Singles, pushes: Singles, bends: Singles, sizes: Singles, push: Singles,
-    bend: Singles, my_label: Single, my_root: Single, scores: Floats, my_score: float, sigma: float, by_gap: bool,
+    buffer: Singles, base: Int, a: Int, b: Int, first: Int, scores: Floats, i: Int, my_label: Single, sigma: float,
+    by_gap: bool,
 ) -> None:  # fmt: skip
     """The same for scores so far apart that e^{σs} leaves single precision: an exponential for each pair."""
-    for j in range(len(label)):
-        push[j], bend[j] = f32(0.0), f32(0.0)  # also where there is no document, and so no label
-        if my_label > label[j] or my_label < label[j]:
-            gap = my_score - scores[j]
-            weight = np.float64(delta[j]) * my_root * root[j]
+    for j in range(base + a, base + b):
+        push, bend, label = f32(0.0), f32(0.0), buffer[j + LABEL * FIELD]
+        if my_label > label or my_label < label:  # behind the last document there is no label
+            gap = scores[i] - scores[first + j - base]
+            weight = np.float64(buffer[j + DELTA * FIELD])
             if by_gap:
                 weight /= NEARNESS + gap
             down = 1.0 / (1.0 + math.exp(min(sigma * gap, 700.0)))  # the share of the document below
-            rho = down if my_label > label[j] else 1.0 - down
-            push[j] = f32(weight * rho if my_label > label[j] else -weight * rho)
-            bend[j] = f32(weight * down * (1.0 - down))
-            pushes[j] -= push[j]
-            bends[j] += bend[j]
-            sizes[j] += abs(push[j])
+            push = f32(weight * down) if my_label > label else f32(-weight * (1.0 - down))
+            bend = f32(weight * down * (1.0 - down))
+        buffer[j + PUSH * FIELD], buffer[j + BEND * FIELD] = push, bend
+        buffer[j + PUSHES * FIELD] -= push
+        buffer[j + BENDS * FIELD] += bend
+        buffer[j + SIZES * FIELD] += abs(push)
 
 
 @helper
-def _folded(values: Singles) -> Any:
-    """The sum of a multiple of STEP values; halves are added until few are left. The values are used up."""
-    n = len(values) // STEP
-    while n > 1:
-        half = (n + 1) // 2 * STEP
-        front, back = values[: n * STEP - half], values[half : n * STEP]
-        for k in range(len(front)):
-            front[k] += back[k]
-        n = (n + 1) // 2
-    total = f32(0.0)
-    for k in range(8):
-        total += (values[k] + values[k + 16]) + (values[k + 8] + values[k + 24])
-    return np.float64(total)
+def _fold(buffer: Singles, first: Int, last: Int) -> tuple[Any, Any]:
+    """The sums of the fields PUSH and, behind it, BEND over a multiple of STEP documents, from `first` on in PUSH.
+
+    Halves are added to each other, vectors at a time, both fields at once; the values are used up.
+    """
+    n = last - first
+    while n > 8:
+        half = (n // 8 + 1) // 2 * 8
+        back = U(half)
+        for k in range(U(first), U(first + n - half)):
+            buffer[k] += buffer[k + back]
+            buffer[k + U(FIELD)] += buffer[k + U(FIELD) + back]
+        n = half
+    k, m = U(first), U(first + FIELD)
+    push = ((buffer[k] + buffer[k + U(4)]) + (buffer[k + U(2)] + buffer[k + U(6)])) + (
+        (buffer[k + U(1)] + buffer[k + U(5)]) + (buffer[k + U(3)] + buffer[k + U(7)])
+    )
+    bend = ((buffer[m] + buffer[m + U(4)]) + (buffer[m + U(2)] + buffer[m + U(6)])) + (
+        (buffer[m + U(1)] + buffer[m + U(5)]) + (buffer[m + U(3)] + buffer[m + U(7)])
+    )
+    return push, bend
 
 
 @helper
@@ -248,43 +261,28 @@ def _exponentials(x: Floats, powers: Floats, bits: Ints) -> None:
 
 @helper
 def _pair_row(
-    i: Int, buffer: Singles, tile: Int, a: Int, b: Int, scores: Floats, sigma: float, near: bool,
-    normalize: bool, by_gap: bool,
+    i: Int, buffer: Singles, base: Int, a: Int, b: Int, first: Int, scores: Floats, sigma: float, near: bool,
+    weighted: bool, normalize: bool, by_gap: bool,
 ) -> None:  # fmt: skip
     """Add the pairs of rank i with the ranks a … b − 1 of one tile, whose |ΔZ| are in the tile."""
-    base = tile * N_FIELDS * FIELD
-    label = buffer[base + LABEL * FIELD + a : base + LABEL * FIELD + b]
-    root = buffer[base + ROOT * FIELD + a : base + ROOT * FIELD + b]
-    delta = buffer[base + DELTA * FIELD + a : base + DELTA * FIELD + b]
-    pushes = buffer[base + PUSHES * FIELD + a : base + PUSHES * FIELD + b]
-    bends = buffer[base + BENDS * FIELD + a : base + BENDS * FIELD + b]
-    sizes = buffer[base + SIZES * FIELD + a : base + SIZES * FIELD + b]
-    push = buffer[base + PUSH * FIELD + a : base + PUSH * FIELD + b]
-    bend = buffer[base + BEND * FIELD + a : base + BEND * FIELD + b]
     mine = i // TILE * N_FIELDS * FIELD + i % TILE
-    my_label, my_root = buffer[mine + LABEL * FIELD], buffer[mine + ROOT * FIELD]
-    if near:
-        power = buffer[base + POWER * FIELD + a : base + POWER * FIELD + b]
-        my_power = buffer[mine + POWER * FIELD]
-        if by_gap:
-            score = buffer[base + SCORE * FIELD + a : base + SCORE * FIELD + b]
-            my_score = buffer[mine + SCORE * FIELD]
-            _gap_pairs(
-                power, label, root, delta, pushes, bends, sizes, push, bend, my_power, my_label, my_root, score,
-                my_score,
-            )  # fmt: skip
-        else:
-            _plain_pairs(power, label, root, delta, pushes, bends, push, bend, my_power, my_label, my_root)
-            if normalize:  # all scores are equal
-                for j in range(len(push)):
-                    sizes[j] += abs(push[j])
+    my_label, my_power = buffer[mine + LABEL * FIELD], buffer[mine + POWER * FIELD]
+    if weighted:
+        root, delta, my_root = U(base + ROOT * FIELD), U(base + DELTA * FIELD), buffer[mine + ROOT * FIELD]
+        for j in range(U(a), U(b)):
+            buffer[delta + j] *= my_root * buffer[root + j]
+    if not near:
+        _far_pairs(buffer, base, a, b, first, scores, i, my_label, sigma, by_gap)
+    elif by_gap:
+        _gap_pairs(buffer, base, a, b, my_power, my_label, buffer[mine + SCORE * FIELD])
     else:
-        below = scores[tile * TILE + a :]
-        _far_pairs(
-            label, root, delta, pushes, bends, sizes, push, bend, my_label, my_root, below, scores[i], sigma, by_gap
-        )
-    buffer[mine + PUSHES * FIELD] += f32(_folded(push))
-    buffer[mine + BENDS * FIELD] += f32(_folded(bend))
+        _plain_pairs(buffer, base, a, b, my_power, my_label)
+        if normalize:  # all scores are equal
+            for j in range(base + a, base + b):
+                buffer[j + SIZES * FIELD] += abs(buffer[j + PUSH * FIELD])
+    push, bend = _fold(buffer, base + PUSH * FIELD + a, base + PUSH * FIELD + b)
+    buffer[mine + PUSHES * FIELD] += push
+    buffer[mine + BENDS * FIELD] += bend
 
 
 # --- queries
@@ -338,17 +336,24 @@ def _flush(n: Int, buffer: Singles, pushes: Floats, bends: Floats) -> Any:
 
 @helper
 def _columns(
-    family: Int, n: Int, places: Places, values: Floats, norm: float, discounts: Floats, depth: Int, columns: Floats
-) -> None:
+    family: Int, n: Int, places: Places, values: Floats, norm: float, discounts: Floats, depth: Int, columns: Floats,
+    buffer: Singles,
+) -> None:  # fmt: skip
     """What the family needs of each rank, see the functions of |ΔZ|; zeros behind the last."""
+    if family == DISCOUNTED:
+        by, depth = 1.0 / norm, len(discounts)
+        for first in range(0, n, TILE):
+            base, many = first // TILE * N_FIELDS * FIELD, min(TILE, n - first)
+            for k in range(many):
+                buffer[base + GAIN * FIELD + k] = f32(values[places[first + k]] * by)
+            counted = min(many, max(depth - first, 0))
+            for k in range(counted):
+                buffer[base + DISCOUNT * FIELD + k] = f32(discounts[first + k])
+            buffer[base + DISCOUNT * FIELD + counted : base + DISCOUNT * FIELD + many] = f32(0.0)
+        return
     for r in range(n):
         columns[0, r] = values[places[r]]
-    if family == DISCOUNTED:
-        for r in range(n):
-            columns[0, r] /= norm
-        columns[1, : min(n, len(discounts))] = discounts[:n]
-        columns[1, len(discounts) :] = 0.0
-    elif family == PRECISION:
+    if family == PRECISION:
         count, shares = 0.0, 0.0
         for r in range(n):
             columns[1, r] = shares  # before r
@@ -371,42 +376,43 @@ def _columns(
 
 @helper
 def _deltas(
-    family: Int, i: Int, a: Int, b: Int, n: Int, depth: Int, norm: float, columns: Floats, given: Floats,
-    first_row: Int, deltas: Singles,
+    family: Int, i: Int, buffer: Singles, base: Int, a: Int, b: Int, first: Int, n: Int, depth: Int, norm: float,
+    columns: Floats, given: Floats, first_row: Int,
 ) -> None:  # fmt: skip
-    """|ΔZ| of rank i with the ranks a … b − 1; 0 for those that do not stand below it."""
+    """|ΔZ| of rank i with the ranks a … b − 1 of a tile; 0 for those that do not stand below it."""
     if family == DISCOUNTED:
-        _discounted_deltas(columns[0, i], columns[1, i], columns[0, a:b], columns[1, a:b], deltas)
+        mine = i // TILE * N_FIELDS * FIELD + i % TILE
+        _discounted_deltas(buffer, base, a, b, buffer[mine + GAIN * FIELD], buffer[mine + DISCOUNT * FIELD])
     elif family == PRECISION:
         start = columns[3, i] - columns[1, i] - columns[0, i] / (i + 1.0)
-        _precision_deltas(columns[0, i], start, columns[0, a:b], columns[1, a:b], columns[2, a:b], norm, deltas)
+        _precision_deltas(buffer, base, a, b, first, columns, columns[0, i], start, 1.0 / norm)
     elif family == CASCADE:
         stop = columns[0, i]
         if 1.0 - stop > 1e-3:
             behind = 1.0 / (1.0 - stop)
-            first = columns[3, i] + (columns[1, i] + stop * columns[3, i]) * behind
-            _cascade_deltas(stop, first, behind, columns[0, a:b], columns[1, a:b], columns[2, a:b], deltas)
+            start = columns[3, i] + (columns[1, i] + stop * columns[3, i]) * behind
+            _cascade_deltas(buffer, base, a, b, first, columns, stop, start, behind)
         else:
-            _cascade_deltas_by_steps(i, a, b, n, columns[0], columns[3, i] * (i + 1.0), depth, deltas)
+            _cascade_deltas_by_steps(buffer, base, a, b, first, columns, i, n, depth)
     else:
-        for j in range(min(b, given.shape[1]) - a):
-            deltas[j] = f32(abs(given[i - first_row, a + j]))
-    for j in range(i + 1 - a):
-        deltas[j] = f32(0.0)
+        for j in range(a, min(b, n - first)):
+            buffer[base + DELTA * FIELD + j] = f32(abs(given[i - first_row, first + j]))
+    for j in range(a, i + 1 - first):
+        buffer[base + DELTA * FIELD + j] = f32(0.0)
 
 
 @helper
 def _query(
     family: Int, n: Int, places: Places, scores: Floats, labels: Singles, values: Floats, roots: Singles, norm: float,
-    discounts: Floats, depth: Int, sigma: float, normalize: bool, given: Floats, first_row: Int, last_row: Int,
-    buffer: Singles, columns: Floats, powers: Floats, bits: Ints, pushes: Floats, bends: Floats,
+    discounts: Floats, depth: Int, sigma: float, weighted: bool, normalize: bool, given: Floats, first_row: Int,
+    last_row: Int, buffer: Singles, columns: Floats, powers: Floats, bits: Ints, pushes: Floats, bends: Floats,
 ) -> Any:  # fmt: skip
     """λ and w of the ranks of one query, without σ and σ²; the sum of |λ_ij| over its pairs."""
     not_inlined()
     spread = scores[0] - scores[n - 1]
     near = sigma * spread < WIDEST and spread < WIDEST
     _lay_out(n, places, labels, roots, scores, sigma, near, buffer, columns[4], powers, bits)
-    _columns(family, n, places, values, norm, discounts, depth, columns)
+    _columns(family, n, places, values, norm, discounts, depth, columns, buffer)
     pushes[:n] = 0.0
     bends[:n] = 0.0
     total = 0.0
@@ -416,10 +422,11 @@ def _query(
             a = max((i + 1) // STEP * STEP - first, 0)
             b = min((n + STEP - 1) // STEP * STEP - first, TILE)
             if a < b:
-                place = (tile * N_FIELDS + DELTA) * FIELD
-                deltas = buffer[place + a : place + b]
-                _deltas(family, i, first + a, first + b, n, depth, norm, columns, given, first_row, deltas)
-                _pair_row(i, buffer, tile, a, b, scores, sigma, near, normalize, normalize and spread > 0.0)
+                base = tile * N_FIELDS * FIELD
+                _deltas(family, i, buffer, base, a, b, first, n, depth, norm, columns, given, first_row)
+                _pair_row(
+                    i, buffer, base, a, b, first, scores, sigma, near, weighted, normalize, normalize and spread > 0.0
+                )
         if (i - first_row) % FLUSH == FLUSH - 1:
             total += _flush(n, buffer, pushes, bends)
     return total + _flush(n, buffer, pushes, bends)
@@ -450,6 +457,7 @@ def lambda_gradients(
     depth: Int,
     query_weights: Floats,
     sigma: float,
+    weighted: bool,
     normalize: bool,
     first_row: Int,
     last_row: Int,
@@ -475,6 +483,7 @@ def lambda_gradients(
         norms, query_weights: of each query; a query whose norm is 0 has no pairs.
         discounts, depth: by rank; the ranks that count.
         sigma: σ.
+        weighted: whether any of the roots is not 1.
         normalize: divide each pair by 0.01 + |s_i − s_j|, then multiply a query's λ and w by log2(1 + Λ)/Λ, Λ the sum
             of |λ| over its documents, as LightGBM does: pairs that are far apart count less, and queries with many
             pairs do not outweigh the others.
@@ -498,8 +507,8 @@ def lambda_gradients(
             _sort(by_rank[:n], places, other, places_too)
             total = sigma * _query(
                 family, n, places, by_rank[:n], labels[start:end], values[start:end], roots[start:end], norms[q],
-                discounts, depth, sigma, normalize, given, first_row, last_row, buffer, columns, powers, bits, pushes,
-                bends,
+                discounts, depth, sigma, weighted, normalize, given, first_row, last_row, buffer, columns, powers,
+                bits, pushes, bends,
             )  # fmt: skip
             scale = sigma * query_weights[q]
             if normalize and total > 0.0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from podium.measures import AP, Measure, Ranking, as_measure
 from podium.measures.cascade import Cascade
 from podium.measures.discounted import Discounted
 from podium.objectives.objective import BoundObjective, Objective
-from podium.threads import map_threads, ranges
+from podium.threads import Team
 
 Floats = NDArray[np.float64]
 BLOCK_CELLS = 1 << 22  # of |ΔZ| held at once for a measure without a kernel
@@ -66,10 +67,10 @@ class Lambda(Objective):
 
 
 class _BoundLambda(BoundObjective):
-    def __init__(self, objective: Lambda, data: RankingData, n_threads: int | None = None) -> None:
+    def __init__(self, objective: Lambda, data: RankingData) -> None:
         from podium.objectives import kernels
 
-        self.objective, self.data, self.n_threads = objective, data, n_threads
+        self.objective, self.data = objective, data
         self.measure = objective.trained_measure().fixed(data)
         if self.measure.labels not in data.labels:
             known = ", ".join(map(repr, data.labels)) or "none"
@@ -85,6 +86,9 @@ class _BoundLambda(BoundObjective):
         if self.family == kernels.GIVEN and objective.normalize:
             raise DataError(f"normalize=True needs a measure with a kernel, not {self.measure}")
         self.depth = len(self.discounts) if self.family == kernels.DISCOUNTED else self.measure.cutoff or len(data)
+        # Work before each query, to share it out: its pairs, and what each document costs besides.
+        sizes = data.query_sizes
+        self.pairs = np.cumsum((np.minimum(sizes, self.depth) + 20) * sizes) if len(sizes) else np.zeros(1)
         # The places of each query's documents by rank, kept from round to round: sorting is then nearly free.
         self.ranked = (np.arange(len(data)) - np.repeat(data.offsets[:-1], data.query_sizes)).astype(np.int32)
 
@@ -103,11 +107,14 @@ class _BoundLambda(BoundObjective):
             self._by_brute_force(scores, lambdas, curvatures)
             return
 
-        def work(bounds: tuple[int, int]) -> None:
-            self._call(bounds, self.depth, (0, len(self.data)), np.empty((0, 0)), scores, lambdas, curvatures)
+        def work(thread: int) -> None:
+            queries = (edges[thread], edges[thread + 1])
+            self._call(queries, self.depth, (0, len(self.data)), np.empty((0, 0)), scores, lambdas, curvatures)
 
-        for _ in map_threads(work, ranges(self.data.n_queries, self.n_threads, smallest=16), self.n_threads):
-            pass
+        with nullcontext(self.team) if self.team else Team() as team:
+            edges = np.searchsorted(self.pairs, self.pairs[-1] * np.arange(team.n_threads + 1) / team.n_threads)
+            edges[0], edges[-1] = 0, self.data.n_queries
+            team.run(work)
 
     def _call(
         self, queries: tuple[int, int], depth: int, rows: tuple[int, int], given: Floats, scores: Floats,
@@ -118,7 +125,7 @@ class _BoundLambda(BoundObjective):
         kernels.lambda_gradients(
             self.family, self.data.canonical_order, self.data.offsets, *queries, self.ranked, self.labels, self.values,
             self.roots, self.norms, self.discounts, depth, self.query_weights, self.objective.sigma,
-            self.objective.normalize, *rows, given, scores, lambdas, curvatures,
+            self.data.document_weights is not None, self.objective.normalize, *rows, given, scores, lambdas, curvatures,
             *kernels.room(int(self.data.query_sizes[slice(*queries)].max(initial=0))),
         )  # fmt: skip
 

@@ -8,12 +8,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.threads import Team
+
 if TYPE_CHECKING:
     from podium.data import RankingData
 
 
 class BoundObjective(ABC):
-    """An objective on some data: what the boosting loop and the nets call."""
+    """An objective on some data: what the boosting loop and the nets call.
+
+    Attributes:
+        team: the threads to use; the caller sets it, None is for all cores.
+
+    """
+
+    team: Team | None = None
 
     @abstractmethod
     def gradients(
