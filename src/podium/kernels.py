@@ -6,8 +6,10 @@ because numba's cache notices only edits of the file itself.
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,13 +17,37 @@ from typing import Any, TypeVar
 
 from llvmlite import ir
 from numba import njit, types
-from numba.core import cgutils
+from numba.core import cgutils, event
 from numba.core import config as _config
 from numba.extending import intrinsic
 
 config: Any = _config  # its attributes come from the environment, where no type checker sees them
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class _Notice(event.Listener):  # type: ignore[misc]
+    """Says once, on terminals, why the first run takes seconds longer than all others."""
+
+    said = False
+
+    def on_start(self, event: Any) -> None:
+        if not self.said and event.data["dispatcher"].py_func.__module__.startswith("podium."):
+            self.said = True
+            logging.getLogger("podium").info("compiling, first run only")
+            if sys.stderr.isatty():
+                print("podium: compiling, first run only …", file=sys.stderr, flush=True)
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+event.register("numba:compile", _Notice())
+
+
+def cache_folder() -> str:
+    """Where compiled kernels are kept."""
+    return str(config.CACHE_DIR or Path(__file__).parent / "__pycache__")
 
 
 def kernel(function: Function) -> Function:
@@ -39,8 +65,8 @@ def kernel(function: Function) -> Function:
 
 
 def helper(function: Function) -> Function:
-    """Compile as a part of the kernels that call it."""
-    compiled: Any = njit(nogil=True, error_model="numpy")(function)
+    """Compile as a part of the kernels that call it; nobody else can call it, which saves compiling a way in."""
+    compiled: Any = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
     return compiled  # type: ignore[no-any-return]
 
 
@@ -49,7 +75,10 @@ def vectorised(function: Function) -> Function:
 
     That changes no result. The compiler will not do it by itself, since a maximum over NaN depends on the order.
     """
-    compiled: Any = njit(nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})(function)
+    flags = {"nnan", "nsz"}
+    compiled: Any = njit(
+        nogil=True, error_model="numpy", fastmath=flags, no_cpython_wrapper=True, no_cfunc_wrapper=True
+    )(function)
     return compiled  # type: ignore[no-any-return]
 
 

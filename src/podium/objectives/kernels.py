@@ -59,8 +59,8 @@ def _merge_sort(scores: Floats, places: Places, other_scores: Floats, other_plac
                     a += 1
                 else:
                     b += 1
-        scores[:] = other_scores[:n]
-        places[:] = other_places[:n]
+        for k in range(n):
+            scores[k], places[k] = other_scores[k], other_places[k]
         width *= 2
 
 
@@ -104,6 +104,8 @@ def _precision_deltas(
     `start` is (c_{i−1}+1)/i less the shares Σ rel_k/k up to i; the columns are the relevance, the shares before j and
     c_j/j; `by` is 1/R.
     """
+    not_inlined()
+    not_inlined()
     delta, at = U(base + DELTA * FIELD), U(first)
     for j in range(U(a), U(b)):
         change = abs(start + columns[U(1), at + j] - columns[U(2), at + j]) * by
@@ -130,6 +132,7 @@ def _cascade_deltas_by_steps(
     buffer: Singles, base: Int, a: Int, b: Int, first: Int, columns: Floats, i: Int, n: Int, depth: Int
 ) -> None:
     """The same where the document is sure to stop the user, 1 − R_i = 0: rank by rank."""
+    not_inlined()
     stop, before = columns[0, i], columns[3, i] * (i + 1.0)
     between, inside = 1.0, 0.0
     for j in range(i + 1, min(first + b, n)):
@@ -196,6 +199,7 @@ def _far_pairs(
     by_gap: bool,
 ) -> None:  # fmt: skip
     """The same for scores so far apart that e^{σs} leaves single precision: an exponential for each pair."""
+    not_inlined()
     for j in range(base + a, base + b):
         push, bend, label = f32(0.0), f32(0.0), buffer[j + LABEL * FIELD]
         if my_label > label or my_label < label:  # behind the last document there is no label
@@ -294,6 +298,7 @@ def _lay_out(
     buffer: Singles, spare: Floats, powers: Floats, bits: Ints,
 ) -> None:  # fmt: skip
     """Fill the tiles with the documents of a query, by rank, and the places behind them with ones and NaN labels."""
+    not_inlined()
     middle = 0.5 * (scores[0] + scores[n - 1])
     if near:
         for r in range(n):
@@ -340,6 +345,8 @@ def _columns(
     buffer: Singles,
 ) -> None:  # fmt: skip
     """What the family needs of each rank, see the functions of |ΔZ|; zeros behind the last."""
+    not_inlined()
+    not_inlined()
     if family == DISCOUNTED:
         by, depth = 1.0 / norm, len(discounts)
         for first in range(0, n, TILE):
@@ -349,7 +356,8 @@ def _columns(
             counted = min(many, max(depth - first, 0))
             for k in range(counted):
                 buffer[base + DISCOUNT * FIELD + k] = f32(discounts[first + k])
-            buffer[base + DISCOUNT * FIELD + counted : base + DISCOUNT * FIELD + many] = f32(0.0)
+            for k in range(counted, many):
+                buffer[base + DISCOUNT * FIELD + k] = f32(0.0)
         return
     for r in range(n):
         columns[0, r] = values[places[r]]
@@ -371,7 +379,8 @@ def _columns(
                 sums += columns[0, r] * before / (r + 1.0)
                 before *= 1.0 - columns[0, r]
     for column in range(3):
-        columns[column, n : (n + STEP - 1) // STEP * STEP] = 0.0
+        for r in range(n, (n + STEP - 1) // STEP * STEP):
+            columns[column, r] = 0.0
 
 
 @helper
@@ -413,8 +422,8 @@ def _query(
     near = sigma * spread < WIDEST and spread < WIDEST
     _lay_out(n, places, labels, roots, scores, sigma, near, buffer, columns[4], powers, bits)
     _columns(family, n, places, values, norm, discounts, depth, columns, buffer)
-    pushes[:n] = 0.0
-    bends[:n] = 0.0
+    for r in range(n):
+        pushes[r], bends[r] = 0.0, 0.0
     total = 0.0
     for i in range(first_row, min(n, depth, last_row)):
         for tile in range((i + 1) // TILE, (n + TILE - 1) // TILE):

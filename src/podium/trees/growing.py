@@ -265,7 +265,7 @@ class Grower:
         root[kernels.END], root[kernels.PARENT] = len(rows), -1
         root[kernels.TOTAL] = gradients.words.sum() if len(rows) == self.binned.n_rows else gradients.words[rows].sum()
         floats[:, kernels.LOW], floats[:, kernels.HIGH] = -math.inf, math.inf
-        found, splits = np.empty((2, width)), np.empty((2, width, 3), np.int64)
+        found, splits = np.empty((2, width)), np.empty((2, width, 4), np.int64)
         depth = -1 if p.max_depth is None else p.max_depth
 
         def work(thread: int) -> int:

@@ -352,6 +352,9 @@ def _forbid_falling(
     sums: Ints, k: Int, total: Int, l2: float, direction: Int, low: float, high: float, scores: Floats
 ) -> Any:
     """Take out the splits whose leaf values, within their bounds, go against the direction; the highest left."""
+    not_inlined()
+    not_inlined()
+    not_inlined()
     best = -1.0
     for b in range(k):
         left = min(max(_gradient(sums[b]) / (_weight(sums[b]) + l2), low), high)
@@ -387,6 +390,7 @@ def _scan_numbers(
 
     `counts` are the numbers of documents in each bin if they are `exact`; otherwise the weights decide.
     """  # noqa: D205
+    not_inlined()
     sums, cumulated = buffers[0], buffers[1]
     missing = cells[0]
     word = np.int64(0)
@@ -450,6 +454,8 @@ def _scan_categories(
 
     Missing and unknown categories stay on the right.
     """
+    not_inlined()
+    not_inlined()
     sums, cumulated, ranked = buffers[0], buffers[1], buffers[2]
     present = _ranked_categories(cells, k, l2, ranked, scores[1])
     word, many = np.int64(0), np.int64(0)
@@ -483,7 +489,7 @@ def _scan(
             buffers, scores,
         )  # fmt: skip
     found[feature] = score
-    splits[feature, 0], splits[feature, 1], splits[feature, 2] = place, side, word
+    splits[feature, 0], splits[feature, 1], splits[feature, 2], splits[feature, 3] = place, side, word, 0
 
 
 @helper
@@ -498,10 +504,10 @@ def _settle(
     so much that they must hold enough documents, each weighing `most` at the most; otherwise the documents of that
     one feature are counted and its best split is found anew, as often as it takes.
     """
+    not_inlined()
     total = leaf[TOTAL]
     parent = _gradient(total) * _gradient(total) / (_weight(total) + l2)
     counts = buffers[3]
-    known = np.zeros(len(found), np.bool_)
     leaf[FEATURE] = -1
     floats[GAIN] = 0.0
     while True:
@@ -512,31 +518,34 @@ def _settle(
         if feature < 0:
             return
         word = splits[feature, 2]
-        enough = mode == LEAST_SQUARES or known[feature] or fewest == 1
+        enough = mode == LEAST_SQUARES or splits[feature, 3] == 1 or fewest == 1
         if not enough:
             lighter = min(np.int64(np.uint32(word)), np.int64(np.uint32(total - word)))
             enough = lighter > (fewest - 1) * most
         if enough:
             break
-        counts[:] = 0
+        for b in range(CELLS):
+            counts[b] = 0
         for k in range(leaf[START], leaf[END]):
             counts[columns[U(feature * n + np.int64(documents[k]))]] += 1
-        known[feature] = True
         _scan(
             feature, cells, counts, True, leaf, floats, n_bins, is_categorical, monotone, fewest, l2, buffers, scores,
             found, splits,
         )  # fmt: skip
+        splits[feature, 3] = 1  # counted
     leaf[FEATURE], leaf[BIN] = feature, splits[feature, 0]
     leaf[MISSING_LEFT], leaf[LEFT_TOTAL] = splits[feature, 1], splits[feature, 2]
     floats[GAIN] = best - parent
-    goes_left[:] = False
+    for b in range(CELLS):
+        goes_left[b] = False
     if is_categorical[feature]:
         mine = cells[feature * CELLS : (feature + 1) * CELLS]
         _ranked_categories(mine, n_bins[feature], l2, buffers[2], scores[1])
         for place in range(leaf[BIN]):
             goes_left[buffers[2, place]] = True
     else:
-        goes_left[1 : leaf[BIN] + 1] = True
+        for b in range(1, leaf[BIN] + 1):
+            goes_left[b] = True
         goes_left[MISSING] = leaf[MISSING_LEFT] == 1
         if np.uint32(cells[feature * CELLS]) == 0:  # nothing is missing here; where it goes is found once it is split
             leaf[MISSING_LEFT] = -1
@@ -560,6 +569,11 @@ def _part(column: Bytes, goes_left: NDArray[np.bool_], documents: Rows, spare: R
         left += goes
         right -= 1 - goes
     return left - a
+
+
+@helper
+def _may_split(leaf: Ints, fewest: Int, max_depth: Int) -> bool:
+    return leaf[END] - leaf[START] >= 2 * fewest and leaf[DEPTH] != max_depth
 
 
 @helper
@@ -634,6 +648,7 @@ def grow(
         tiles, tile_words, partial, buffers, scores: room for each thread (`room`).
 
     """
+    not_inlined()
     used = (len(n_bins) + 3) // 4 * 4
     f0, f1 = _share(used, 4, thread, n_threads), _share(used, 4, thread + 1, n_threads)
     pool, leaves, floats, goes_left = borrowed(pool), borrowed(leaves), borrowed(floats), borrowed(goes_left)
@@ -641,18 +656,19 @@ def grow(
     documents, words, found, splits = borrowed(documents), borrowed(words), borrowed(found), borrowed(splits)
     tile, tile_words = borrowed(tiles)[thread], borrowed(tile_words)[thread]
     buffers, scores, partial = borrowed(buffers)[thread], borrowed(scores)[thread], borrowed(partial)
-    mine = features[np.searchsorted(features, f0) : np.searchsorted(features, f1)]
+    first, last = 0, 0  # of the features that this thread scans
+    for feature in features:
+        first += np.int64(feature < f0)
+        last += np.int64(feature < f1)
     least = fewest if mode == LEAST_SQUARES else np.int64(1)  # a Newton word does not count documents: `_settle` does
     many_leaves, small, large = 1, 0, 0
     split = -1  # the leaf that is split; at first there is only the root
     while True:
         # 1. Histograms and scans, each thread its features: the smaller child's is counted, the larger one's is what
         # is left of the parent's.
-        searched = np.zeros(2, np.bool_)  # small, large
-        for which in range(1 if split < 0 else 2):
-            leaf = leaves[small if which == 0 else large]
-            searched[which] = leaf[END] - leaf[START] >= 2 * fewest and leaf[DEPTH] != max_depth
-        if searched[0] or searched[1]:
+        new_leaves = 1 if split < 0 else 2
+        any_searched = _may_split(leaves[small], fewest, max_depth) or _may_split(leaves[large], fewest, max_depth)
+        if any_searched:
             cells = pool[leaves[small, SLOT]]
             its = documents[leaves[small, START] : leaves[small, END]]
             if n_threads > 1 and len(its) >= SHARED:
@@ -670,20 +686,20 @@ def grow(
                 rest = pool[leaves[large, SLOT]]
                 for cell in range(f0 * CELLS, f1 * CELLS):
                     rest[cell] -= cells[cell]
-            for which in range(1 if split < 0 else 2):
-                if searched[which]:
-                    k = small if which == 0 else large
-                    for feature in mine:
+            for which in range(new_leaves):
+                k = small if which == 0 else large
+                if _may_split(leaves[k], fewest, max_depth):
+                    for number in range(first, last):
                         _scan(
-                            feature, pool[leaves[k, SLOT]], buffers[3], False, leaves[k], floats[k], n_bins,
+                            features[number], pool[leaves[k, SLOT]], buffers[3], False, leaves[k], floats[k], n_bins,
                             is_categorical, monotone, least, l2, buffers, scores, found[which], splits[which],
                         )  # fmt: skip
             meet(barrier, n_threads)
         # 2. The best split of each new leaf.
-        for which in range(1 if split < 0 else 2):
+        for which in range(new_leaves):
             if which % n_threads == thread:
                 k = small if which == 0 else large
-                if searched[which]:
+                if _may_split(leaves[k], fewest, max_depth):
                     _settle(
                         columns, n, documents, mode, most, leaves[k], floats[k], pool[leaves[k, SLOT]], features, n_bins,
                         is_categorical, monotone, fewest, l2, buffers, scores, found[which], splits[which], goes_left[k],
@@ -746,24 +762,28 @@ def _branch(
     node_goes_left: NDArray[np.bool_],
 ) -> None:  # fmt: skip
     """Turn a leaf into a node; its left child takes its place, its right child a new one."""
-    nodes[node] = leaves[split]
+    not_inlined()
+    start, end = leaves[split, START], leaves[split, END]
+    total, left_total, slot = leaves[split, TOTAL], leaves[split, LEFT_TOTAL], leaves[split, SLOT]
+    if leaves[split, MISSING_LEFT] < 0:  # nothing was missing: it goes where most documents go
+        leaves[split, MISSING_LEFT] = np.int64(2 * (middle - start) >= end - start)
+        goes_left[split, MISSING] = leaves[split, MISSING_LEFT] == 1
     node_gains[node] = floats[split, GAIN]
-    if nodes[node, MISSING_LEFT] < 0:  # nothing was missing: it goes where most documents go
-        more_left = 2 * (middle - leaves[split, START]) >= leaves[split, END] - leaves[split, START]
-        nodes[node, MISSING_LEFT] = np.int64(more_left)
-        goes_left[split, MISSING] = more_left
-    node_goes_left[node] = goes_left[split]
-    total, left_total = leaves[split, TOTAL], leaves[split, LEFT_TOTAL]
-    leaves[new] = leaves[split]
-    floats[new] = floats[split]
+    for k in range(N_INTS):
+        nodes[node, k] = leaves[split, k]
+        leaves[new, k] = leaves[split, k]
+    for k in range(N_FLOATS):
+        floats[new, k] = floats[split, k]
+    for b in range(CELLS):
+        node_goes_left[node, b] = goes_left[split, b]
     leaves[split, END], leaves[new, START] = middle, middle
     leaves[split, TOTAL], leaves[new, TOTAL] = left_total, total - left_total
     # The larger child takes over the parent's histogram.
-    slot = leaves[split, SLOT]
     leaves[split, SLOT], leaves[new, SLOT] = (new, slot) if left_is_small else (slot, new)
-    for k, is_left in ((split, 1), (new, 0)):
-        leaves[k, DEPTH] += 1
-        leaves[k, PARENT], leaves[k, IS_LEFT] = node, is_left
+    leaves[split, DEPTH] += 1
+    leaves[new, DEPTH] += 1
+    leaves[split, PARENT], leaves[new, PARENT] = node, node
+    leaves[split, IS_LEFT], leaves[new, IS_LEFT] = 1, 0
     if direction != 0:
         first = _gradient(left_total) / (_weight(left_total) + l2)
         second = _gradient(total - left_total) / (_weight(total - left_total) + l2)

@@ -1,0 +1,46 @@
+"""The command that compiles every kernel before anybody waits for one."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import typer
+
+
+def warmup() -> None:
+    """Compile all kernels into the cache: for container images, or once after installation."""
+    from podium.kernels import cache_folder
+
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        use_everything(Path(folder))
+    typer.echo(f"compiled in {time.perf_counter() - started:.1f} s; cached in {cache_folder()}")
+
+
+def use_everything(folder: Path) -> None:
+    """Read, train on, score and measure a little data in every way that has kernels of its own."""
+    from scipy import sparse
+
+    import podium
+    from podium.objectives import Lambda
+
+    data = podium.artificial_web(12, features=20)
+    podium.write(data, folder / "data.txt")
+    (folder / "data.csv").write_text("qid,label,a\n1,0,0.5\n1,1,0.25\n", encoding="utf-8")
+    podium.read(folder / "data.txt")
+    podium.read(folder / "data.txt", sparse=True)
+    podium.read(folder / "data.csv")
+    thin = podium.RankingData(sparse.csr_array(data.features), data.relevance, qid=data.qid)
+    model = podium.LambdaMART(n_trees=2, n_leaves=4)
+    for some in (data, thin):
+        model.fit(some, valid=some)
+        model.apply(some)
+    scores = model.predict(data)
+    for measure in ("ndcg@10", "err@10", "ap", "rr", "precision@5"):
+        Lambda(measure).bind(data).gradients(scores)
+        podium.evaluate(data, scores, measure)
+    podium.compare(data, {"a": scores, "b": -scores}, "ndcg@10")
