@@ -70,18 +70,6 @@ def helper(function: Function) -> Function:
     return compiled  # type: ignore[no-any-return]
 
 
-def vectorised(function: Function) -> Function:
-    """A helper whose search for a maximum may be vectorised: no NaN is met, and 0 and −0 count as the same.
-
-    That changes no result. The compiler will not do it by itself, since a maximum over NaN depends on the order.
-    """
-    flags = {"nnan", "nsz"}
-    compiled: Any = njit(
-        nogil=True, error_model="numpy", fastmath=flags, no_cpython_wrapper=True, no_cfunc_wrapper=True
-    )(function)
-    return compiled  # type: ignore[no-any-return]
-
-
 def _cached_in_temporary_folder(function: Function, options: dict[str, Any]) -> Any:
     folder = _private_temporary_folder()
     if folder is None:

@@ -22,15 +22,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.kernels import borrowed, copy_16_bytes, helper, kernel, meet, not_inlined, prefetch, vectorised
+from podium.kernels import borrowed, copy_16_bytes, helper, kernel, meet, not_inlined, prefetch
 
 BLOCK = 16  # features in a block
 CELLS = 256  # cells of a feature's histogram
 MISSING = 0  # the bin of a missing value
 CHUNK = 1024  # rows that are counted in one go: their words and one block of their bins stay near the core
-SHARED = 32768  # documents from which a leaf's rows, not its features, are shared out among threads
-AHEAD = 24  # rows between the one that is copied and the one whose cache lines are asked for
+SHARED = 12288  # documents from which a leaf's rows, not its features, are shared out among threads
+AHEAD = 32  # rows between the one that is copied and the one whose cache lines are asked for
 
+SCORED, LOCATED, COUNTED = range(3)  # how well a feature's best split is known
 LEAST_SQUARES, NEWTON = 0, 1  # ways to score a split
 # What a leaf is: whole numbers, …
 START, END, DEPTH, TOTAL, PARENT, IS_LEFT, SLOT, FEATURE, BIN, MISSING_LEFT, LEFT_TOTAL, N_INTS = range(12)
@@ -277,7 +278,9 @@ def _gather(
     """
     last = len(documents) - 1
     for k in range(m):
-        coming = np.int64(documents[min(start + k + AHEAD, last)]) * width + feature
+        soon = np.int64(documents[min(start + k + AHEAD, last)])
+        prefetch(words, soon)
+        coming = soon * width + feature
         for line in range(0, pieces * BLOCK, 64):
             prefetch(rows, coming + line)
         prefetch(rows, coming + pieces * BLOCK - 1)
@@ -317,23 +320,27 @@ def _weight(word: Int) -> Any:
     return np.float64(np.uint32(word))
 
 
-@vectorised
+@helper
 def _score_bins(sums: Ints, k: Int, total: Int, least: Int, l2: float, scores: Floats) -> Any:
     """For a split after each of k bins G_l²/H_l + G_r²/H_r, −1 where a side weighs less than `least`; the highest.
 
-    `sums` are cumulated over bins. One division a bin: (G_l² H_r + G_r² H_l) / (H_l H_r).
+    `sums` are cumulated over bins. One division a bin: (G_l² H_r + G_r² H_l) / (H_l H_r). The highest is sought among
+    the bits: as integers, numbers from 0 on are in the same order, −1 is below them, and the loop vectorises.
     """
     gradient, weight, lightest = _gradient(total), _weight(total), np.float64(least)
-    best = -1.0
-    for b in range(k):
+    for b in range(U(k)):
         gl, wl = _gradient(sums[b]), _weight(sums[b])
         gr, wr = gradient - gl, weight - wl
         hl, hr = wl + l2, wr + l2
         score = (gl * gl * hr + gr * gr * hl) / (hl * hr)
-        score = score if (wl >= lightest) & (wr >= lightest) else -1.0
-        scores[b] = score
-        best = score if score > best else best
-    return best
+        scores[b] = score if (wl >= lightest) & (wr >= lightest) else -1.0
+    bits = scores.view(np.int64)
+    best = np.int64(-1)
+    for b in range(U(k)):
+        best = max(best, bits[b])
+    last = U(len(scores) - 1)
+    bits[last] = best  # there are never so many splits
+    return scores[last] if best >= 0 else -1.0
 
 
 @helper
@@ -382,11 +389,11 @@ def _scored(
 
 @helper
 def _scan_numbers(
-    cells: Ints, counts: Ints, exact: bool, k: Int, total: Int, n: Int, fewest: Int, l2: float, direction: Int,
-    low: float, high: float, buffers: Ints, scores: Floats,
+    cells: Ints, counts: Ints, exact: bool, locate: bool, k: Int, total: Int, n: Int, fewest: Int, l2: float,
+    direction: Int, low: float, high: float, buffers: Ints, scores: Floats,
 ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
-    """The best split of one numeric feature: its score, its last bin on the left, whether missing values go left, and
-    the word of the left side. Of equal ones the lowest bin, then missing values on the right.
+    """The best split of one numeric feature: its score, and, to `locate`, its last bin on the left, whether missing
+    values go left, and the word of the left side. Of equal ones the lowest bin, then missing values on the right.
 
     `counts` are the numbers of documents in each bin if they are `exact`; otherwise the weights decide.
     """  # noqa: D205
@@ -420,6 +427,8 @@ def _scan_numbers(
             sums[begin:], cumulated[begin:], exact, rest, total, n, fewest, l2, direction, low, high, scores[1, begin:]
         )
         best = max(best, other)
+    if not locate:
+        return best, np.int64(0), np.int64(0), np.int64(0)
     if best >= 0.0:
         for b in range(candidates):
             if scores[0, b] == best:
@@ -474,22 +483,26 @@ def _scan_categories(
 
 @helper
 def _scan(
-    feature: Int, cells: Ints, counts: Ints, exact: bool, leaf: Ints, bounds: Floats, n_bins: Ints,
+    feature: Int, cells: Ints, counts: Ints, exact: bool, locate: bool, leaf: Ints, bounds: Floats, n_bins: Ints,
     is_categorical: NDArray[np.bool_], monotone: Ints, least: Int, l2: float, buffers: Ints, scores: Floats,
     found: Floats, splits: Ints,
 ) -> None:  # fmt: skip
-    """Note the best split of one feature of one leaf in `found[feature]` and `splits[feature]`."""
+    """Note the score of one feature's best split in `found[feature]`, and, to `locate` it, the split itself in
+    `splits[feature]`: its place, the side of missing values, the word on the left, and how well it is known.
+    """  # noqa: D205
     mine, total, n = cells[feature * CELLS : (feature + 1) * CELLS], leaf[TOTAL], leaf[END] - leaf[START]
     if is_categorical[feature]:
         score, place, word = _scan_categories(mine, counts, exact, n_bins[feature], total, n, least, l2, buffers, scores)
         side = np.int64(0)
     else:
         score, place, side, word = _scan_numbers(
-            mine, counts, exact, n_bins[feature], total, n, least, l2, monotone[feature], bounds[LOW], bounds[HIGH],
-            buffers, scores,
+            mine, counts, exact, locate, n_bins[feature], total, n, least, l2, monotone[feature], bounds[LOW],
+            bounds[HIGH], buffers, scores,
         )  # fmt: skip
     found[feature] = score
-    splits[feature, 0], splits[feature, 1], splits[feature, 2], splits[feature, 3] = place, side, word, 0
+    splits[feature, 0], splits[feature, 1], splits[feature, 2], splits[feature, 3] = (
+        place, side, word, COUNTED if exact else LOCATED if locate else SCORED
+    )  # fmt: skip
 
 
 @helper
@@ -500,14 +513,14 @@ def _settle(
 ) -> None:  # fmt: skip
     """Choose the leaf's split from the best ones of its features, each with enough documents on both sides.
 
-    With least squares the words count documents. Newton's do not: a best split is taken at its word if its sides weigh
+    Only the best feature's split is located. With least squares the words count documents. Newton's do not: a split is taken at its word if its sides weigh
     so much that they must hold enough documents, each weighing `most` at the most; otherwise the documents of that
     one feature are counted and its best split is found anew, as often as it takes.
     """
     not_inlined()
     total = leaf[TOTAL]
     parent = _gradient(total) * _gradient(total) / (_weight(total) + l2)
-    counts = buffers[3]
+    counts, least = buffers[3], (fewest if mode == LEAST_SQUARES else np.int64(1))
     leaf[FEATURE] = -1
     floats[GAIN] = 0.0
     while True:
@@ -517,8 +530,13 @@ def _settle(
                 best, feature = found[candidate], candidate
         if feature < 0:
             return
+        if splits[feature, 3] == SCORED:
+            _scan(
+                feature, cells, counts, False, True, leaf, floats, n_bins, is_categorical, monotone, least, l2, buffers,
+                scores, found, splits,
+            )  # fmt: skip
         word = splits[feature, 2]
-        enough = mode == LEAST_SQUARES or splits[feature, 3] == 1 or fewest == 1
+        enough = mode == LEAST_SQUARES or splits[feature, 3] == COUNTED or fewest == 1
         if not enough:
             lighter = min(np.int64(np.uint32(word)), np.int64(np.uint32(total - word)))
             enough = lighter > (fewest - 1) * most
@@ -529,10 +547,9 @@ def _settle(
         for k in range(leaf[START], leaf[END]):
             counts[columns[U(feature * n + np.int64(documents[k]))]] += 1
         _scan(
-            feature, cells, counts, True, leaf, floats, n_bins, is_categorical, monotone, fewest, l2, buffers, scores,
-            found, splits,
+            feature, cells, counts, True, True, leaf, floats, n_bins, is_categorical, monotone, fewest, l2, buffers,
+            scores, found, splits,
         )  # fmt: skip
-        splits[feature, 3] = 1  # counted
     leaf[FEATURE], leaf[BIN] = feature, splits[feature, 0]
     leaf[MISSING_LEFT], leaf[LEFT_TOTAL] = splits[feature, 1], splits[feature, 2]
     floats[GAIN] = best - parent
@@ -691,8 +708,8 @@ def grow(
                 if _may_split(leaves[k], fewest, max_depth):
                     for number in range(first, last):
                         _scan(
-                            features[number], pool[leaves[k, SLOT]], buffers[3], False, leaves[k], floats[k], n_bins,
-                            is_categorical, monotone, least, l2, buffers, scores, found[which], splits[which],
+                            features[number], pool[leaves[k, SLOT]], buffers[3], False, False, leaves[k], floats[k],
+                            n_bins, is_categorical, monotone, least, l2, buffers, scores, found[which], splits[which],
                         )  # fmt: skip
             meet(barrier, n_threads)
         # 2. The best split of each new leaf.
