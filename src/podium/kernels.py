@@ -65,8 +65,8 @@ def kernel(function: Function) -> Function:
 
 
 def helper(function: Function) -> Function:
-    """Compile as a part of the kernels that call it; nobody else can call it, which saves compiling a way in."""
-    compiled: Any = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    """Compile as a part of the kernels that call it."""
+    compiled: Any = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
     return compiled  # type: ignore[no-any-return]
 
 
