@@ -97,3 +97,23 @@ def test_errors_survive_pickling(error):
     again = pickle.loads(pickle.dumps(error))
     assert str(again) == str(error)
     assert vars(again) == vars(error)
+
+
+def test_a_team_works_together_and_raises_what_its_members_raise():
+    from podium.threads import Team
+
+    with Team(3) as team:
+        assert team.run(lambda thread: thread * 10) == [0, 10, 20]
+        assert team.shares(10, lambda a, b: (a, b)) == [(0, 10)]
+        parts = team.shares(1 << 17, lambda a, b: (a, b))
+        assert [a for a, _ in parts] == [0, *(b for _, b in parts[:-1])]
+        assert parts[-1][1] == 1 << 17
+
+        def fail(thread):
+            if thread == 2:
+                raise ValueError("two")
+            return thread
+
+        with pytest.raises(ValueError, match="two"):
+            team.run(fail)
+        assert team.run(lambda thread: thread) == [0, 1, 2]

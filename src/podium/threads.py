@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sized
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from podium.errors import DataError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+WORTH_SHARING = 1 << 16  # rows of a simple pass: fewer take less time than to wake a thread
 
 
 def thread_count(n_threads: int | None = None) -> int:
@@ -53,37 +55,75 @@ def map_threads(
                 future.cancel()
 
 
+class _Worker(threading.Thread):
+    """A thread that waits for work. Two locks hand it over and back, several times as fast as a queue of futures."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(name=f"podium-{number}", daemon=True)
+        self.number = number
+        self.work: Callable[[int], Any] | None = None
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self._go, self._done = threading.Lock(), threading.Lock()
+        self._go.acquire()
+        self._done.acquire()
+        self.start()
+
+    def begin(self, work: Callable[[int], Any] | None) -> None:
+        self.work = work
+        self._go.release()
+
+    def wait(self) -> None:
+        self._done.acquire()
+
+    def run(self) -> None:
+        while True:
+            self._go.acquire()
+            if self.work is None:
+                return
+            try:
+                self.result, self.error = self.work(self.number), None
+            except BaseException as error:  # raised again by the one who gave the work
+                self.error = error
+            self._done.release()
+
+
 class Team:
     """Threads that stay, for work that comes in many short pieces and for kernels whose threads wait for each other.
 
-    The caller is one of them. A team must be closed; `with Team(n) as team` does it.
+    The caller is one of them. A team must be closed; `with Team(n) as team` does it. It serves one caller at a time.
     """
 
     def __init__(self, n_threads: int | None = None) -> None:
         self.n_threads = thread_count(n_threads)
-        self._pool = ThreadPoolExecutor(self.n_threads - 1, "podium") if self.n_threads > 1 else None
+        self._workers = [_Worker(k) for k in range(1, self.n_threads)]
 
     def run(self, work: Callable[[int], Result]) -> list[Result]:
         """`work(thread)` for thread 0 … n_threads − 1, all at the same time; the results."""
-        if self._pool is None:
-            return [work(0)]
-        others = [self._pool.submit(work, k) for k in range(1, self.n_threads)]
+        for worker in self._workers:
+            worker.begin(work)
         try:
             mine = work(0)
         finally:
-            wait(others)
-        return [mine, *(other.result() for other in others)]
+            for worker in self._workers:
+                worker.wait()
+        for worker in self._workers:
+            if worker.error is not None:
+                raise worker.error
+        return [mine, *(worker.result for worker in self._workers)]
 
-    def shares(self, n: int, work: Callable[[int, int], Result], smallest: int = 4096) -> list[Result]:
-        """`work(first, last)` for contiguous shares of 0 … n − 1, one a thread; few are not shared out."""
-        if n < smallest:
+    def shares(self, n: int, work: Callable[[int, int], Result]) -> list[Result]:
+        """`work(first, last)` for contiguous shares of 0 … n − 1, one a thread; few are not worth sharing."""
+        if n < WORTH_SHARING:
             return [work(0, n)]
         return self.run(lambda k: work(n * k // self.n_threads, n * (k + 1) // self.n_threads))
 
     def close(self) -> None:
         """Let the threads end."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        for worker in self._workers:
+            worker.begin(None)
+            worker.join()
+        self._workers = []
 
     def __enter__(self) -> Team:
         return self

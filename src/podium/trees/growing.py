@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import DataError, require_whole
-from podium.threads import Team
+from podium.threads import WORTH_SHARING, Team
 from podium.trees.binning import BinnedFeatures
 from podium.trees.tree import Tree
 
@@ -138,7 +138,7 @@ class GrownTree:
 
     def for_leaves(self, work: Callable[[int, int], None], team: Team) -> None:
         """Call `work(first, last)` for ranges of leaves with about equally many rows, on threads."""
-        if len(self.rows) < 4096:
+        if len(self.rows) < WORTH_SHARING:
             work(0, len(self.starts))
             return
         done = np.cumsum(self.ends - self.starts)
