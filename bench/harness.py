@@ -16,7 +16,8 @@ from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = (
-    "numpy", "numba", "scipy", "scikit-learn", "lightgbm", "xgboost-cpu", "catboost", "ranx", "pytrec-eval-terrier", "podium",
+    "numpy", "numba", "scipy", "scikit-learn", "lightgbm", "xgboost-cpu", "catboost", "ranx",
+    "pytrec-eval-terrier", "podium",
 )  # fmt: skip
 
 

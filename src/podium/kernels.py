@@ -17,16 +17,19 @@ from typing import Any, TypeVar
 
 from llvmlite import ir
 from numba import njit, types
-from numba.core import cgutils, event
+from numba.core import cgutils as _cgutils
 from numba.core import config as _config
-from numba.extending import intrinsic
+from numba.core import event
+from numba.extending import intrinsic as _intrinsic
 
+cgutils: Any = _cgutils
+intrinsic: Any = _intrinsic
 config: Any = _config  # its attributes come from the environment, where no type checker sees them
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class _Notice(event.Listener):  # type: ignore[misc]
+class _Notice(event.Listener):
     """Says once, on terminals, why the first run takes seconds longer than all others."""
 
     said = False
@@ -42,7 +45,7 @@ class _Notice(event.Listener):  # type: ignore[misc]
         pass
 
 
-event.register("numba:compile", _Notice())
+event.register("numba:compile", _Notice())  # type: ignore[no-untyped-call]
 
 
 def cache_folder() -> str:
@@ -66,7 +69,7 @@ def kernel(function: Function) -> Function:
 
 def helper(function: Function) -> Function:
     """Compile as a part of the kernels that call it."""
-    compiled: Any = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    compiled: Any = njit(nogil=True, error_model="numpy")(function)
     return compiled  # type: ignore[no-any-return]
 
 

@@ -149,3 +149,32 @@ def test_20000_documents_in_one_query():
     lambdas, _ = Lambda(truncation=30).bind(data).gradients(rng.normal(size=20_000))
     assert abs(lambdas.sum()) < 1e-6 * np.abs(lambdas).sum()
     assert (lambdas != 0).any()
+
+
+@pytest.mark.parametrize("name", ["ndcg", "ap", "err"])
+@pytest.mark.parametrize("spread", [1.0, 100.0])
+def test_lists_of_several_tiles_and_scores_far_apart(name, spread):
+    """More documents than a tile holds, more rows than are summed in single precision, powers that overflow."""
+    rng = np.random.default_rng(5)
+    n = 1_100
+    labels = rng.integers(0, 3, n).astype(np.float32)
+    labels[rng.random(n) < 0.05] = np.nan
+    data = RankingData(rng.normal(size=(n, 2)), labels, qid=np.zeros(n, int), document_weights=rng.random(n) + 0.5)
+    scores = np.round(rng.normal(size=n), 2) * spread
+    for normalize in (False, True):
+        found = Lambda(name, normalize=normalize).bind(data).gradients(scores)
+        expected = slow_lambdas(data, scores, parse(name), normalize=normalize)
+        for mine, slow in zip(found, expected, strict=False):
+            assert np.allclose(mine, slow, rtol=1e-4, atol=2e-6 * np.abs(slow).max())
+
+
+def test_ranks_kept_from_round_to_round_change_nothing():
+    data, _ = random_data(7)
+    bound = Lambda().bind(data)
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        scores = np.round(rng.normal(size=len(data)), 1)
+        fresh = Lambda().bind(data).gradients(scores)
+        kept = bound.gradients(scores)
+        assert np.array_equal(kept[0], fresh[0])
+        assert np.array_equal(kept[1], fresh[1])

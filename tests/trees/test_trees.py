@@ -69,9 +69,7 @@ def test_sparse_features_are_binned_as_dense_ones():
     dense = podium.artificial_web(3, features=20).features
     a, b = find_bins(dense), find_bins(sparse.csr_array(dense))
     assert all(np.array_equal(x, y) for x, y in zip(a.cuts, b.cuts, strict=True))
-    assert np.array_equal(
-        bin_features(dense, a).flat, bin_features(sparse.csr_array(dense), b, n_threads=3).flat
-    )
+    assert np.array_equal(bin_features(dense, a).flat, bin_features(sparse.csr_array(dense), b, n_threads=3).flat)
 
 
 def test_what_cannot_be_binned():
@@ -190,6 +188,31 @@ def test_threads_and_row_order_do_not_matter(problem):
             assert np.array_equal(getattr(other, name), getattr(trees[0], name)), name
 
 
+def test_large_leaves_are_shared_out_by_rows():
+    """Leaves so large that each thread counts a share of their rows; and the sums of leaves, likewise shared."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 40, (70_000, 21)).astype(np.float32)
+    g = np.sin(x[:, 0]) + x[:, 1] / 20 + rng.normal(0, 1, len(x))
+    h = rng.random(len(x))
+    binned = bin_features(x, find_bins(x))
+    for split in ("newton", "least-squares"):
+        found = []
+        for n_threads in (1, 2, 3):
+            with Team(n_threads) as team:
+                packed = quantised(g, h, split, team)
+                grown = Grower(binned, GrowthParameters(n_leaves=12, split=split), team).grow(packed)
+                found.append((grown, grown.sums(team)))
+        for grown, sums in found[1:]:
+            assert np.array_equal(grown.tree.threshold, found[0][0].tree.threshold)
+            assert np.array_equal(grown.tree.gain, found[0][0].tree.gain)
+            assert np.array_equal(grown.rows, found[0][0].rows)
+            assert np.array_equal(sums, found[0][1])
+        first, (pushes, bends) = found[0]
+        for k, rows in enumerate(first.leaf_rows):
+            assert pushes[k] == pytest.approx(g[rows].sum())
+            assert bends[k] == pytest.approx(h[rows].sum())
+
+
 def test_parameters_have_their_effect(problem):
     features, gradients = problem
     binned = bin_features(features, find_bins(features))
@@ -211,14 +234,16 @@ def test_parameters_have_their_effect(problem):
             GrowthParameters(**wrong)
 
 
+@pytest.mark.parametrize("split", ["newton", "least-squares"])
 @pytest.mark.parametrize("direction", [1, -1])
-def test_monotone_constraints_hold(direction):
+def test_monotone_constraints_hold(direction, split):
     rng = np.random.default_rng(3)
     x = rng.random((2000, 3)).astype(np.float32)
     y = np.sin(9 * x[:, 0]) + x[:, 1] + rng.normal(0, 0.1, 2000)
-    grower = Grower(bin_features(x, find_bins(x)), GrowthParameters(n_leaves=30, monotone=(direction, 0, 0)))
-    grown = grower.grow(quantised(y, np.ones(2000)))
-    values = np.array([y[rows].mean() for rows in grown.leaf_rows])
+    curvatures = rng.random(2000) + 0.1
+    parameters = GrowthParameters(n_leaves=30, monotone=(direction, 0, 0), split=split)
+    grown = Grower(bin_features(x, find_bins(x)), parameters).grow(quantised(y, curvatures, split))
+    values = np.array([y[rows].sum() / curvatures[rows].sum() for rows in grown.leaf_rows])
     tree = grown.with_values(values)
     assert 0 in tree.feature
     for _ in range(50):

@@ -1,11 +1,12 @@
 """Compiled loops over pairs of documents. docs/performance.md says what each trick gave.
 
 A query's documents are laid out by rank in tiles of `TILE`, each tile a row of float32 fields in one buffer. The loops
-over pairs go over fields at fixed distances in that buffer, by indices without a sign: so the compiler sees that fields do
-not overlap and no index counts from the end, and uses vectors; slices would cost more than the loops over them. The
-lengths are multiples of `STEP`, so that nothing is left over for a slow loop: a few pairs too many are looked at, those with documents at or above the own rank, whose |ΔZ| is set to 0, and those behind
-the last document, whose label, NaN, compares with none. No sum is left to its order of lanes: sums over a row are
-folded in halves, the same way on every machine.
+over pairs go over fields at fixed distances in that buffer, by indices without a sign: so the compiler sees that fields
+do not overlap and no index counts from the end, and uses vectors; slices would cost more than the loops over them. The
+lengths are multiples of `STEP`, so that nothing is left over for a slow loop: a few pairs too many are looked at, those
+with documents at or above the own rank, whose |ΔZ| is set to 0, and those behind the last document, whose label, NaN,
+compares with none. No sum is left to its order of lanes: sums over a row are folded in halves, the same way on every
+machine.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Places = NDArray[np.int32]
 Int = Any  # an integer, compiled as int64
 Single = Any  # a number, compiled as float32
 f32 = np.float32
-U = np.uintp
+U: Any = np.uintp  # an index that cannot be negative needs no check for it
 
 DISCOUNTED, PRECISION, CASCADE, GIVEN = 0, 1, 2, 3  # families of measures; GIVEN: deltas from a buffer
 NEARNESS = f32(0.01)  # added to the gap of scores that a normalised pair is divided by

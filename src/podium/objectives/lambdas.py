@@ -122,11 +122,12 @@ class _BoundLambda(BoundObjective):
     ) -> None:  # fmt: skip
         from podium.objectives import kernels
 
+        buffer, columns, ranks, places = kernels.room(int(self.data.query_sizes[slice(*queries)].max(initial=0)))
         kernels.lambda_gradients(
             self.family, self.data.canonical_order, self.data.offsets, *queries, self.ranked, self.labels, self.values,
             self.roots, self.norms, self.discounts, depth, self.query_weights, self.objective.sigma,
             self.data.document_weights is not None, self.objective.normalize, *rows, given, scores, lambdas, curvatures,
-            *kernels.room(int(self.data.query_sizes[slice(*queries)].max(initial=0))),
+            buffer, columns, ranks, places,
         )  # fmt: skip
 
     def _by_brute_force(self, scores: Floats, lambdas: Floats, curvatures: Floats) -> None:

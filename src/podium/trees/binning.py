@@ -87,7 +87,7 @@ def find_bins(
         raise DataError(f"categorical features are given by number, 0 to {features.shape[1] - 1}")
 
     def cut(first: int) -> list[tuple[NDArray[np.float32], NDArray[np.float32] | None]]:
-        found = []
+        found: list[tuple[NDArray[np.float32], NDArray[np.float32] | None]] = []
         for feature, (values, counts) in enumerate(columns(first), first):
             if feature in chosen:
                 if len(values) > max_bins:
@@ -100,9 +100,7 @@ def find_bins(
         return found
 
     step, columns = _columns(features)
-    found = [
-        one for some in map_threads(cut, range(0, features.shape[1], step), n_threads) for one in some
-    ]
+    found = [one for some in map_threads(cut, range(0, features.shape[1], step), n_threads) for one in some]
     return Bins(tuple(cuts for cuts, _ in found), {k: known for k, (_, known) in enumerate(found) if known is not None})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -228,9 +228,7 @@ class Grower:
                 raise DataError("a categorical feature cannot be monotone")
         n, width, leaves = binned.n_rows, binned.width, min(parameters.n_leaves, max(2, binned.n_rows))
         self.columns = np.empty(n * bins.n_features, np.uint8)
-        self.team.shares(
-            n, lambda a, b: kernels.to_columns(binned.flat, n, width, bins.n_features, a, b, self.columns)
-        )
+        self.team.shares(n, lambda a, b: kernels.to_columns(binned.flat, n, width, bins.n_features, a, b, self.columns))
         self.n_leaves = leaves
         self.pool = np.empty((leaves, width * kernels.CELLS), np.int64)  # memory is taken as leaves come to be
         self.documents, self.spare = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -268,26 +266,26 @@ class Grower:
         found, splits = np.empty((2, width)), np.empty((2, width, 4), np.int64)
         depth = -1 if p.max_depth is None else p.max_depth
 
-        def work(thread: int) -> int:
-            return int(
-                kernels.grow(
-                    thread, self.team.n_threads, self.barrier, self.columns, self.binned.flat, self.binned.n_rows,
-                    self.binned.width, gradients.words, gradients.largest_weight, documents, self.spare, features,
-                    self.n_bins, self.is_categorical, self.monotone, kernels.NEWTON if newton else kernels.LEAST_SQUARES,
-                    p.min_documents_in_leaf, depth, l2, n_leaves, self.pool, leaves, floats, goes_left, nodes,
-                    node_gains, node_goes_left, found, splits, self.parted, *self.room,
-                )  # fmt: skip
-            )
+        mode = kernels.NEWTON if newton else kernels.LEAST_SQUARES
 
-        many = self.team.run(work)[0]
+        def work(thread: int) -> Any:
+            return kernels.grow(
+                thread, self.team.n_threads, self.barrier, self.columns, self.binned.flat, self.binned.n_rows,
+                self.binned.width, gradients.words, gradients.largest_weight, documents, self.spare, features,
+                self.n_bins, self.is_categorical, self.monotone, mode, p.min_documents_in_leaf, depth, l2, n_leaves,
+                self.pool, leaves, floats, goes_left, nodes, node_gains, node_goes_left, found, splits, self.parted,
+                *self.room,
+            )  # fmt: skip
+
+        many = int(self.team.run(work)[0])
         return self._finished(
             gradients, documents, leaves[:many], floats[:many], nodes[: many - 1], node_gains[: many - 1],
             node_goes_left[: many - 1],
         )  # fmt: skip
 
     def _finished(
-        self, gradients: Quantised, documents: NDArray[np.int32], leaves: NDArray[np.int64], floats: NDArray[np.float64],
-        nodes: NDArray[np.int64], gains: NDArray[np.float64], goes_left: NDArray[np.bool_],
+        self, gradients: Quantised, documents: NDArray[np.int32], leaves: NDArray[np.int64],
+        floats: NDArray[np.float64], nodes: NDArray[np.int64], gains: NDArray[np.float64], goes_left: NDArray[np.bool_],
     ) -> GrownTree:  # fmt: skip
         """The tree as flat arrays, its leaves in the order in which they came to be, their rows with them."""
         from podium.trees import kernels
@@ -307,7 +305,14 @@ class Grower:
         )  # fmt: skip
         worth = gradients.gradient_unit / gradients.weight_unit
         grown = GrownTree(
-            tree, gradients, documents, starts, ends, goes_left, worth * floats[:, kernels.LOW], worth * floats[:, kernels.HIGH]
+            tree,
+            gradients,
+            documents,
+            starts,
+            ends,
+            goes_left,
+            worth * floats[:, kernels.LOW],
+            worth * floats[:, kernels.HIGH],
         )
         if self.parameters.split == "least-squares" and self.monotone.any():
             return self._with_newton_bounds(grown)

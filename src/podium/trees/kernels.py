@@ -43,7 +43,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int32]
 Int = Any  # an integer, compiled as int64
-U = np.uintp  # an index that cannot be negative needs no check for it
+U: Any = np.uintp  # an index that cannot be negative needs no check for it
 
 
 # --- binning
@@ -80,7 +80,8 @@ def equal_shares(counts: Ints, max_bins: Int, ends: Ints) -> Int:
         rest += counts[value]
     value, found = 0, 0
     for left in range(max_bins, 1, -1):
-        share, many = max(1, rest // left), np.int64(0)
+        share: Any = max(1, rest // left)
+        many = np.int64(0)
         while value < len(counts) and many < share:
             many += counts[value]
             value += 1
@@ -492,7 +493,9 @@ def _scan(
     """  # noqa: D205
     mine, total, n = cells[feature * CELLS : (feature + 1) * CELLS], leaf[TOTAL], leaf[END] - leaf[START]
     if is_categorical[feature]:
-        score, place, word = _scan_categories(mine, counts, exact, n_bins[feature], total, n, least, l2, buffers, scores)
+        score, place, word = _scan_categories(
+            mine, counts, exact, n_bins[feature], total, n, least, l2, buffers, scores
+        )
         side = np.int64(0)
     else:
         score, place, side, word = _scan_numbers(
@@ -513,9 +516,9 @@ def _settle(
 ) -> None:  # fmt: skip
     """Choose the leaf's split from the best ones of its features, each with enough documents on both sides.
 
-    Only the best feature's split is located. With least squares the words count documents. Newton's do not: a split is taken at its word if its sides weigh
-    so much that they must hold enough documents, each weighing `most` at the most; otherwise the documents of that
-    one feature are counted and its best split is found anew, as often as it takes.
+    Only the best feature's split is located. With least squares the words count documents. Newton's do not: a split is
+    taken at its word if its sides weigh so much that they must hold enough documents, each weighing `most` at the most;
+    otherwise the documents of that one feature are counted and its best split is found anew, as often as it takes.
     """
     not_inlined()
     total = leaf[TOTAL]
@@ -590,7 +593,8 @@ def _part(column: Bytes, goes_left: NDArray[np.bool_], documents: Rows, spare: R
 
 @helper
 def _may_split(leaf: Ints, fewest: Int, max_depth: Int) -> bool:
-    return leaf[END] - leaf[START] >= 2 * fewest and leaf[DEPTH] != max_depth
+    enough: bool = leaf[END] - leaf[START] >= 2 * fewest and leaf[DEPTH] != max_depth
+    return enough
 
 
 @helper
@@ -675,8 +679,8 @@ def grow(
     buffers, scores, partial = borrowed(buffers)[thread], borrowed(scores)[thread], borrowed(partial)
     first, last = 0, 0  # of the features that this thread scans
     for feature in features:
-        first += np.int64(feature < f0)
-        last += np.int64(feature < f1)
+        first += 1 if feature < f0 else 0
+        last += 1 if feature < f1 else 0
     least = fewest if mode == LEAST_SQUARES else np.int64(1)  # a Newton word does not count documents: `_settle` does
     many_leaves, small, large = 1, 0, 0
     split = -1  # the leaf that is split; at first there is only the root
@@ -718,8 +722,9 @@ def grow(
                 k = small if which == 0 else large
                 if _may_split(leaves[k], fewest, max_depth):
                     _settle(
-                        columns, n, documents, mode, most, leaves[k], floats[k], pool[leaves[k, SLOT]], features, n_bins,
-                        is_categorical, monotone, fewest, l2, buffers, scores, found[which], splits[which], goes_left[k],
+                        columns, n, documents, mode, most, leaves[k], floats[k], pool[leaves[k, SLOT]], features,
+                        n_bins, is_categorical, monotone, fewest, l2, buffers, scores, found[which], splits[which],
+                        goes_left[k],
                     )  # fmt: skip
                 else:
                     leaves[k, FEATURE] = -1

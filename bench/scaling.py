@@ -1,0 +1,122 @@
+"""How time and memory grow with rows, features, leaves and threads."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from bench.harness import RESULTS, Report, in_child, measured_memory
+
+TREES = 20
+BASE = {"rows": 300_000, "features": 50, "leaves": 31, "threads": 2}
+LADDERS = {
+    "rows": [100_000, 300_000, 1_000_000, 5_000_000],
+    "features": [10, 50, 136, 700],
+    "leaves": [7, 31, 127, 255],
+    "threads": [1, 2],
+}
+
+
+def child(rows: int, features: int, leaves: int, threads: int) -> dict[str, float]:
+    """Seconds of binning and for each tree, and bytes above the data."""
+    import podium
+    from bench.train import Clock, logging
+
+    rng = np.random.default_rng(0)
+    X = rng.random((rows, features), dtype=np.float32)
+    X[:, ::3] = np.floor(X[:, ::3] * 30)
+    signal = X[:, 0] / 30 + X[:, 1] * X[:, -1] + rng.normal(0, 0.3, rows)
+    y = np.digitize(signal, np.quantile(signal[:100_000], [0.5, 0.8, 0.95])).astype(np.float32)
+    data = podium.RankingData(X, y, qid=np.arange(rows) // 100)
+    model = podium.LambdaMART(n_trees=TREES, n_leaves=leaves, truncation=30, n_threads=threads)
+    model.fit(podium.artificial_web(20))
+    clock = Clock()
+    logging.getLogger("podium").addHandler(clock)
+    logging.getLogger("podium").setLevel(logging.INFO)
+    with measured_memory() as memory:
+        started = time.perf_counter()
+        model.fit(data)
+        seconds = time.perf_counter() - started - clock.binning
+    return {"binning": clock.binning, "tree": seconds / TREES, "memory": memory.peak}
+
+
+def sparse_child() -> dict[str, float]:
+    """A million documents × 700 features at 10% density, kept sparse."""
+    from scipy import sparse
+
+    import podium
+
+    rng = np.random.default_rng(0)
+    n, f, k = 1_000_000, 700, 70
+    indices = (rng.integers(0, 10, (n, k)) + 10 * np.arange(k)).astype(np.int32).ravel()
+    values = (rng.integers(1, 200, n * k) / np.float32(200)).astype(np.float32)
+    X = sparse.csr_array((values, indices, np.arange(0, n * k + 1, k, dtype=np.int32)), shape=(n, f))
+    y = rng.integers(0, 3, n).astype(np.float32)
+    data = podium.RankingData(X, y, qid=np.arange(n) // 100)
+    del X, values, indices
+    model = podium.LambdaMART(n_trees=10, n_leaves=31, truncation=30, n_threads=2)
+    model.fit(podium.artificial_web(20))
+    with measured_memory() as memory:
+        started = time.perf_counter()
+        model.fit(data)
+        seconds = time.perf_counter() - started
+    from bench.harness import peak_bytes
+
+    return {"seconds": seconds, "memory": memory.peak, "whole": peak_bytes()}
+
+
+def run() -> Report:
+    """Climb each ladder from the base; a table, exponents and a plot."""
+    rows: list[dict[str, Any]] = []
+    found: dict[str, list[dict[str, float]]] = {}
+    for name, steps in LADDERS.items():
+        found[name] = []
+        for step in steps:
+            setting = BASE | {name: step}
+            result = in_child("bench.scaling", *setting.values())
+            print(setting, result, file=sys.stderr, flush=True)
+            found[name].append(result)
+            shown = {"binning, s": f"{result['binning']:.2f}", "a tree, ms": f"{1e3 * result['tree']:.1f}"}
+            rows.append({"what": name, **setting, **shown, "memory, MB": f"{result['memory'] / 1e6:.0f}"})
+    exponents = []
+    for name, steps in LADDERS.items():
+        logs = np.log([[result[key] for key in ("tree", "memory")] for result in found[name]])
+        slopes = np.polyfit(np.log(steps), logs, 1)[0]
+        exponents.append(f"{name}: time {slopes[0]:.2f}, memory {slopes[1]:.2f}")
+    sparse = in_child("bench.scaling", "sparse")
+    plot(found)
+    return Report(
+        "scaling", "Scaling of training", rows,
+        [f"{TREES} trees, truncation 30. Exponents of the fit by a power, " + "; ".join(exponents) + ". "
+         "Memory above the data. Plot: scaling.svg.",
+         f"Sparse, 1,000,000 × 700 at 10%: 10 trees of 31 leaves in {sparse['seconds']:.1f} s with binning, "
+         f"{sparse['memory'] / 1e6:.0f} MB above the data, {sparse['whole'] / 1e6:.0f} MB in all."],
+    )  # fmt: skip
+
+
+def plot(found: dict[str, list[dict[str, float]]]) -> None:
+    """Time of a tree and memory on logarithmic axes."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(2, 3, figsize=(10, 5.5), sharey="row")
+    for column, name in enumerate(("rows", "features", "leaves")):
+        for row, (key, label, by) in enumerate((("tree", "ms a tree", 1e3), ("memory", "MB", 1e-6))):
+            axis = axes[row][column]
+            axis.loglog(LADDERS[name], [by * result[key] for result in found[name]], "o-", color="#1f5fa8")
+            axis.set_xlabel(name)
+            axis.grid(alpha=0.3, which="both")
+            if column == 0:
+                axis.set_ylabel(label)
+    figure.tight_layout()
+    figure.savefig(RESULTS / "scaling.svg", metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    print(json.dumps(sparse_child() if sys.argv[1] == "sparse" else child(*map(int, sys.argv[1:]))))
