@@ -44,6 +44,10 @@ TOGETHER: list[dict[str, Any]] = [
     {"normalize": True, "document_fraction": 0.7, "feature_fraction": 0.5},
     {"normalize": True, "truncation": 30},
     {"normalize": True, "split": "least-squares"},
+    {"n_leaves": 15, "normalize": True, "document_fraction": 0.7},
+    {"n_leaves": 15, "normalize": True, "document_fraction": 0.7, "l2": 1.0},
+    {"n_leaves": 15, "normalize": True, "l2": 1.0},
+    {"n_leaves": 10, "normalize": True, "l2": 1.0},
 ]
 SETS = ("mq2008", "ohsumed", "cubic", "web")
 

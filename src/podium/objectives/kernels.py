@@ -181,7 +181,7 @@ def _gap_pairs(
     pushes, bends = U(base + PUSHES * FIELD), U(base + BENDS * FIELD)
     push, bend = U(base + PUSH * FIELD), U(base + BEND * FIELD)
     for j in range(U(a), U(b)):
-        gap = NEARNESS + (my_score - buffer[score + j])
+        gap = NEARNESS + abs(my_score - buffer[score + j])  # of documents above, too: it must not be 0
         inverse = f32(1.0) / ((my_power + buffer[power + j]) * gap)
         part = buffer[delta + j] * inverse
         mine = part * buffer[power + j] if my_label > buffer[label + j] else f32(0.0)
@@ -475,6 +475,7 @@ def lambda_gradients(
     scores: Floats,
     lambdas: Floats,
     curvatures: Floats,
+    totals: Floats,
     buffer: Singles,
     columns: Floats,
     ranks: Floats,
@@ -498,6 +499,7 @@ def lambda_gradients(
             of |λ| over its documents, as LightGBM does: pairs that are far apart count less, and queries with many
             pairs do not outweigh the others.
         scores, lambdas, curvatures: by row.
+        totals: Λ of each query is added; with GIVEN the caller scales, once all rows of the query are there.
         buffer, columns, ranks, spare_places: room for the largest query (`room`).
 
     """
@@ -521,7 +523,8 @@ def lambda_gradients(
                 bits, pushes, bends,
             )  # fmt: skip
             scale = sigma * query_weights[q]
-            if normalize and total > 0.0:
+            totals[q] += 2.0 * total
+            if normalize and total > 0.0 and family != GIVEN:
                 scale *= math.log2(1.0 + 2.0 * total) / (2.0 * total)
             for r in range(n):
                 row = rows[places[r]]

@@ -83,8 +83,6 @@ class _BoundLambda(BoundObjective):
         if data.query_weights is not None:
             self.query_weights = data.query_weights.astype(np.float64)
         self.family, self.values, self.norms, self.discounts = _tables(self.measure, self.labels, data.offsets)
-        if self.family == kernels.GIVEN and objective.normalize:
-            raise DataError(f"normalize=True needs a measure with a kernel, not {self.measure}")
         self.depth = len(self.discounts) if self.family == kernels.DISCOUNTED else self.measure.cutoff or len(data)
         # Work before each query, to share it out: its pairs, and what each document costs besides.
         sizes = data.query_sizes
@@ -107,9 +105,12 @@ class _BoundLambda(BoundObjective):
             self._by_brute_force(scores, lambdas, curvatures)
             return
 
+        totals = np.zeros(self.data.n_queries)
+
         def work(thread: int) -> None:
             queries = (edges[thread], edges[thread + 1])
-            self._call(queries, self.depth, (0, len(self.data)), np.empty((0, 0)), scores, lambdas, curvatures)
+            whole = (0, len(self.data))
+            self._call(queries, self.depth, whole, np.empty((0, 0)), scores, lambdas, curvatures, totals)
 
         with nullcontext(self.team) if self.team else Team() as team:
             edges = np.searchsorted(self.pairs, self.pairs[-1] * np.arange(team.n_threads + 1) / team.n_threads)
@@ -118,7 +119,7 @@ class _BoundLambda(BoundObjective):
 
     def _call(
         self, queries: tuple[int, int], depth: int, rows: tuple[int, int], given: Floats, scores: Floats,
-        lambdas: Floats, curvatures: Floats,
+        lambdas: Floats, curvatures: Floats, totals: Floats,
     ) -> None:  # fmt: skip
         from podium.objectives import kernels
 
@@ -126,21 +127,26 @@ class _BoundLambda(BoundObjective):
         kernels.lambda_gradients(
             self.family, self.data.canonical_order, self.data.offsets, *queries, self.ranked, self.labels, self.values,
             self.roots, self.norms, self.discounts, depth, self.query_weights, self.objective.sigma,
-            self.data.document_weights is not None, self.objective.normalize, *rows, given, scores, lambdas, curvatures,
-            buffer, columns, ranks, places,
+            self.data.document_weights is not None, self.objective.normalize, *rows, given, scores, lambdas,
+            curvatures, totals, buffer, columns, ranks, places,
         )  # fmt: skip
 
     def _by_brute_force(self, scores: Floats, lambdas: Floats, curvatures: Floats) -> None:
         """Pairs of a measure that has no kernel: its deltas a few rows at a time."""
         ranking = Ranking(self.data, scores, base=self.data.canonical_order)
         labels, offsets = ranking.labels(self.measure.labels).astype(np.float64), self.data.offsets
+        totals = np.zeros(self.data.n_queries)
         for q in range(self.data.n_queries):
             mine = labels[offsets[q] : offsets[q + 1]]
             step = max(1, BLOCK_CELLS // max(1, len(mine)))
             for first in range(0, len(mine), step):
                 last = min(first + step, len(mine))
                 given = np.abs(self.measure.swaps(mine, first, last))
-                self._call((q, q + 1), len(mine), (first, last), given, scores, lambdas, curvatures)
+                self._call((q, q + 1), len(mine), (first, last), given, scores, lambdas, curvatures, totals)
+            if self.objective.normalize and totals[q] > 0:
+                rows = self.data.rows(q)
+                lambdas[rows] *= math.log2(1 + totals[q]) / totals[q]
+                curvatures[rows] *= math.log2(1 + totals[q]) / totals[q]
 
 
 def _tables(
