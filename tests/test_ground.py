@@ -1,15 +1,19 @@
 """Threads, progress, errors."""
 
 import io
+import os
 import pickle
 import sys
 import threading
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from podium import progress as progress_module
 from podium.errors import DataError, FileFormatError, MissingExtraError
+from podium.kernels import compile_beside
 from podium.progress import progress
 from podium.threads import map_threads, ranges, thread_count
 
@@ -117,3 +121,46 @@ def test_a_team_works_together_and_raises_what_its_members_raise():
         with pytest.raises(ValueError, match="two"):
             team.run(fail)
         assert team.run(lambda thread: thread) == [0, 1, 2]
+
+
+class TestCompileBeside:
+    class Kernel:
+        __module__, __name__ = "podium.some.kernels", "work"
+
+        class stats:  # noqa: N801
+            cache_path: str | None = None
+
+        signatures: tuple[Any, ...] = ()
+
+    def test_another_process_calls_the_function(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "beside.py").write_text(
+            "import os, pathlib\n"
+            "def call():\n"
+            "    pathlib.Path(__file__).with_suffix('.pid').write_text(str(os.getpid()))\n"
+        )
+        monkeypatch.syspath_prepend(str(tmp_path))
+        monkeypatch.setattr(os, "cpu_count", lambda: 2)
+        kernel = self.Kernel()
+        kernel.stats.cache_path = str(tmp_path)
+        wait = compile_beside(kernel, "beside", "call")
+        assert wait() == 0
+        assert int((tmp_path / "beside.pid").read_text()) != os.getpid()
+
+    @pytest.mark.parametrize("reason", ["cached", "compiled", "uncached", "no third process", "one core"])
+    def test_nothing_is_started_without_need(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str
+    ) -> None:
+        def refuse(*_: Any, **__: Any) -> None:
+            raise AssertionError("a process was started")
+
+        monkeypatch.setattr("subprocess.Popen", refuse)
+        monkeypatch.setattr(os, "cpu_count", lambda: 1 if reason == "one core" else 2)
+        kernel = self.Kernel()
+        kernel.stats.cache_path = None if reason == "uncached" else str(tmp_path)
+        if reason == "cached":
+            (tmp_path / "kernels.work-7.py311.nbi").touch()
+        if reason == "compiled":
+            kernel.signatures = ((),)
+        if reason == "no third process":
+            monkeypatch.setenv("PODIUM_COMPILES", "1")
+        assert compile_beside(kernel, "nowhere", "nothing")() is None

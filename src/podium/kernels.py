@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from numba.core import cgutils as _cgutils
 from numba.core import config as _config
 from numba.core import event
 from numba.extending import intrinsic as _intrinsic
+from numba.extending import register_jitable
 
 cgutils: Any = _cgutils
 intrinsic: Any = _intrinsic
@@ -59,7 +61,7 @@ def kernel(function: Function) -> Function:
     `error_model="numpy"` makes x/0 an infinity instead of a branch that stops vectorisation. Neither
     fastmath nor contraction is allowed: the same bits everywhere.
     """
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     try:
         compiled: Any = njit(cache=True, **options)(function)
     except RuntimeError:  # numba found no writable place: package folder, home and cache are read-only
@@ -68,9 +70,37 @@ def kernel(function: Function) -> Function:
 
 
 def helper(function: Function) -> Function:
-    """Compile as a part of the kernels that call it."""
-    compiled: Any = njit(nogil=True, error_model="numpy")(function)
-    return compiled  # type: ignore[no-any-return]
+    """Compile as a part of the kernels that call it; called from Python it is a Python function.
+
+    It is compiled without entry points of its own, which would take as long again as the function.
+    """
+    registered: Any = register_jitable(error_model="numpy", no_cfunc_wrapper=True)(function)
+    return registered  # type: ignore[no-any-return]
+
+
+_COMPILES = "PODIUM_COMPILES"  # set in a process that compiles for another, and starts no third
+
+
+def compile_beside(kernel: Any, module: str, function: str) -> Callable[[], Any]:
+    """Have another process compile a kernel into the cache, by calling a function; the result waits for it.
+
+    Numba compiles one function at a time in a process, for seconds where they are large. Nothing is done where the
+    kernel is in the cache, where there is no second core, or where no process can be started: whoever calls the
+    kernel first then compiles it, as ever.
+    """
+    folder = kernel.stats.cache_path
+    name = f"{kernel.__module__.rsplit('.', 1)[-1]}.{kernel.__name__}-*.nbi"
+    known = bool(kernel.signatures) or folder is None or any(Path(folder).glob(name))
+    if known or _COMPILES in os.environ or (os.cpu_count() or 1) < 2 or not sys.executable or hasattr(sys, "frozen"):
+        return lambda: None
+    command = [sys.executable, "-c", f"from {module} import {function}; {function}()"]
+    try:
+        return subprocess.Popen(
+            command, env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), _COMPILES: "1"},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        ).wait  # fmt: skip
+    except OSError:
+        return lambda: None
 
 
 def _cached_in_temporary_folder(function: Function, options: dict[str, Any]) -> Any:
@@ -219,9 +249,3 @@ def meet(barrier: Any, n_threads: Any) -> None:
         looks += 1
         if looks > 2000:
             _pause()
-
-
-@helper
-def take_ticket(counter: Any) -> Any:
-    """The next number from 0; each is given out once, whichever threads ask."""
-    return _add_atomically(counter, 0, 1)

@@ -154,7 +154,10 @@ class NDCG(DCG):
 
         best = np.empty(len(offsets) - 1)
         discounts = self.discounts(int(np.diff(offsets).max(initial=0)))
-        for_queries(offsets, lambda part, q: kernels.best_discounted(gains, part, discounts, best[q]))
+        order, ranked = np.arange(len(gains)), np.empty(len(gains), np.int64)
+        for_queries(offsets, lambda part, _: kernels.rank_queries(gains, order, part, ranked))
+        ideal = gains[ranked]
+        for_queries(offsets, lambda part, q: kernels.discounted(ideal, ideal, part, discounts, False, best[q]))
         if self.short == "zero" and self.cutoff is not None:
             return np.where(sizes < self.cutoff, np.inf, best)
         return best

@@ -67,18 +67,6 @@ def rank_queries(scores: Floats, base: Ints, offsets: Ints, ranked: Ints) -> Non
 
 
 @kernel
-def best_discounted(gains: Floats, offsets: Ints, discounts: Floats, values: Floats) -> None:
-    """Σ gain · discount of each query with its gains in the best order."""
-    for q in range(len(offsets) - 1):
-        mine = np.sort(gains[offsets[q] : offsets[q + 1]])
-        total = 0.0
-        n = len(mine)
-        for k in range(min(n, len(discounts))):
-            total += mine[n - 1 - k] * discounts[k]
-        values[q] = total
-
-
-@kernel
 def discounted(gains: Floats, scores: Floats, offsets: Ints, discounts: Floats, expected: bool, values: Floats) -> None:
     """Σ gain · discount of each query; `expected`: documents with equal scores share their mean gain."""
     depth = len(discounts)

@@ -106,7 +106,6 @@ def _precision_deltas(
     c_j/j; `by` is 1/R.
     """
     not_inlined()
-    not_inlined()
     delta, at = U(base + DELTA * FIELD), U(first)
     for j in range(U(a), U(b)):
         change = abs(start + columns[U(1), at + j] - columns[U(2), at + j]) * by
@@ -346,7 +345,6 @@ def _columns(
     buffer: Singles,
 ) -> None:  # fmt: skip
     """What the family needs of each rank, see the functions of |ΔZ|; zeros behind the last."""
-    not_inlined()
     not_inlined()
     if family == DISCOUNTED:
         by, depth = 1.0 / norm, len(discounts)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from podium.errors import DataError, require_whole
 from podium.threads import WORTH_SHARING, Team
-from podium.trees.binning import BinnedFeatures
+from podium.trees.binning import BinnedFeatures, Bins
 from podium.trees.tree import Tree
 
 SplitMode = Literal["newton", "least-squares"]
@@ -212,8 +212,10 @@ class Grower:
     """Grows trees on one set of binned documents, with a team of threads."""
 
     def __init__(self, binned: BinnedFeatures, parameters: GrowthParameters, team: Team | None = None) -> None:
+        from podium.kernels import compile_beside
         from podium.trees import kernels
 
+        self._compiled = compile_beside(kernels.grow, __name__, grow_a_little.__name__)
         self.binned, self.parameters, self.team = binned, parameters, team or Team(1)
         bins = binned.bins
         self.n_bins = bins.counts
@@ -247,6 +249,7 @@ class Grower:
         """
         from podium.trees import kernels
 
+        self._compiled()
         p, width = self.parameters, self.binned.bins.n_features
         rows = self.all_documents if rows is None else rows
         features = np.arange(width) if features is None else features
@@ -267,12 +270,13 @@ class Grower:
         depth = -1 if p.max_depth is None else p.max_depth
 
         mode = kernels.NEWTON if newton else kernels.LEAST_SQUARES
+        flags = self.is_categorical if self.is_categorical.any() else None
 
         def work(thread: int) -> Any:
             return kernels.grow(
                 thread, self.team.n_threads, self.barrier, self.columns, self.binned.flat, self.binned.n_rows,
                 self.binned.width, gradients.words, gradients.largest_weight, documents, self.spare, features,
-                self.n_bins, self.is_categorical, self.monotone, mode, p.min_documents_in_leaf, depth, l2, n_leaves,
+                self.n_bins, flags, self.monotone, mode, p.min_documents_in_leaf, depth, l2, n_leaves,
                 self.pool, leaves, floats, goes_left, nodes, node_gains, node_goes_left, found, splits, self.parted,
                 *self.room,
             )  # fmt: skip
@@ -362,3 +366,11 @@ class Grower:
         for leaf in range(len(grown.starts)):
             grown.low[leaf], grown.high[leaf] = bounds.get(~leaf, (-math.inf, math.inf))
         return grown
+
+
+def grow_a_little() -> None:
+    """Grow a tree on a few documents: what it takes to have growth compiled."""
+    from podium.trees import kernels
+
+    binned = BinnedFeatures(Bins((np.zeros(1, np.float32),), {}), 4, np.ones(4 * kernels.BLOCK + 32, np.uint8))
+    Grower(binned, GrowthParameters()).grow(quantised(np.arange(4.0), np.ones(4)))

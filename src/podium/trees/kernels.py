@@ -39,11 +39,13 @@ START, END, DEPTH, TOTAL, PARENT, IS_LEFT, SLOT, FEATURE, BIN, MISSING_LEFT, LEF
 GAIN, LOW, HIGH, N_FLOATS = range(4)
 
 Bytes = NDArray[np.uint8]
+Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int32]
 Int = Any  # an integer, compiled as int64
 U: Any = np.uintp  # an index that cannot be negative needs no check for it
+N: Any = np.int64  # a helper is compiled anew for each literal that it is called with; N(0) is none
 
 
 # --- binning
@@ -361,8 +363,6 @@ def _forbid_falling(
 ) -> Any:
     """Take out the splits whose leaf values, within their bounds, go against the direction; the highest left."""
     not_inlined()
-    not_inlined()
-    not_inlined()
     best = -1.0
     for b in range(k):
         left = min(max(_gradient(sums[b]) / (_weight(sums[b]) + l2), low), high)
@@ -376,12 +376,12 @@ def _forbid_falling(
 
 @helper
 def _scored(
-    sums: Ints, counts: Ints, exact: bool, k: Int, total: Int, n: Int, fewest: Int, l2: float, direction: Int,
+    sums: Ints, counts: Ints, how: Int, k: Int, total: Int, n: Int, fewest: Int, l2: float, direction: Int,
     low: float, high: float, scores: Floats,
 ) -> Any:  # fmt: skip
     """Scores of the splits after each of k bins that are allowed, −1 for the others; the highest."""
-    best = _score_bins(sums, k, total, 1 if exact else fewest, l2, scores)
-    if exact:
+    best = _score_bins(sums, k, total, 1 if how == COUNTED else fewest, l2, scores)
+    if how == COUNTED:
         best = _forbid_few(counts, k, n, fewest, scores)
     if direction != 0:
         best = _forbid_falling(sums, k, total, l2, direction, low, high, scores)
@@ -390,13 +390,14 @@ def _scored(
 
 @helper
 def _scan_numbers(
-    cells: Ints, counts: Ints, exact: bool, locate: bool, k: Int, total: Int, n: Int, fewest: Int, l2: float,
+    cells: Ints, counts: Ints, how: Int, k: Int, total: Int, n: Int, fewest: Int, l2: float,
     direction: Int, low: float, high: float, buffers: Ints, scores: Floats,
 ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
-    """The best split of one numeric feature: its score, and, to `locate`, its last bin on the left, whether missing
-    values go left, and the word of the left side. Of equal ones the lowest bin, then missing values on the right.
+    """The best split of one numeric feature: its score, and, unless that is all that is asked, its last bin on
+    the left, whether missing values go left, and the word of the left side. Of equal ones the lowest bin, then missing
+    values on the right.
 
-    `counts` are the numbers of documents in each bin if they are `exact`; otherwise the weights decide.
+    `counts` are the numbers of documents in each bin if it is to be `COUNTED`; otherwise the weights decide.
     """  # noqa: D205
     not_inlined()
     sums, cumulated = buffers[0], buffers[1]
@@ -405,7 +406,7 @@ def _scan_numbers(
     for b in range(k):
         word += cells[b + 1]
         sums[b] = word
-    if exact:
+    if how == COUNTED:
         many = np.int64(0)
         for b in range(k):
             many += counts[b + 1]
@@ -413,7 +414,7 @@ def _scan_numbers(
     # The last bin against the missing values is a split of its own; without any there is nothing on the right.
     any_missing = np.uint32(missing) > 0
     candidates = k if any_missing else k - 1
-    best = _scored(sums, cumulated, exact, candidates, total, n, fewest, l2, direction, low, high, scores[0])
+    best = _scored(sums, cumulated, how, candidates, total, n, fewest, l2, direction, low, high, scores[0])
     if any_missing:
         # Only missing values on the left would be the same as only missing values on the right, said twice.
         begin = 0
@@ -425,10 +426,10 @@ def _scan_numbers(
             cumulated[b] += counts[0]
         rest = max(k - 1 - begin, 0)
         other = _scored(
-            sums[begin:], cumulated[begin:], exact, rest, total, n, fewest, l2, direction, low, high, scores[1, begin:]
+            sums[begin:], cumulated[begin:], how, rest, total, n, fewest, l2, direction, low, high, scores[1, begin:]
         )
         best = max(best, other)
-    if not locate:
+    if how == SCORED:
         return best, np.int64(0), np.int64(0), np.int64(0)
     if best >= 0.0:
         for b in range(candidates):
@@ -457,14 +458,13 @@ def _ranked_categories(cells: Ints, k: Int, l2: float, ranked: Ints, means: Floa
 
 @helper
 def _scan_categories(
-    cells: Ints, counts: Ints, exact: bool, k: Int, total: Int, n: Int, fewest: Int, l2: float, buffers: Ints,
+    cells: Ints, counts: Ints, how: Int, k: Int, total: Int, n: Int, fewest: Int, l2: float, buffers: Ints,
     scores: Floats,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """The best split of one categorical feature: its score, how many of the ranked categories go left, their word.
 
     Missing and unknown categories stay on the right.
     """
-    not_inlined()
     not_inlined()
     sums, cumulated, ranked = buffers[0], buffers[1], buffers[2]
     present = _ranked_categories(cells, k, l2, ranked, scores[1])
@@ -474,7 +474,7 @@ def _scan_categories(
         word += cells[b]
         many += counts[b]
         sums[place], cumulated[place] = word, many
-    best = _scored(sums, cumulated, exact, present, total, n, fewest, l2, 0, 0.0, 0.0, scores[0])
+    best = _scored(sums, cumulated, how, present, total, n, fewest, l2, N(0), 0.0, 0.0, scores[0])
     if best >= 0.0:
         for place in range(present):
             if scores[0, place] == best:
@@ -484,34 +484,33 @@ def _scan_categories(
 
 @helper
 def _scan(
-    feature: Int, cells: Ints, counts: Ints, exact: bool, locate: bool, leaf: Ints, bounds: Floats, n_bins: Ints,
-    is_categorical: NDArray[np.bool_], monotone: Ints, least: Int, l2: float, buffers: Ints, scores: Floats,
+    feature: Int, cells: Ints, counts: Ints, how: Int, leaf: Ints, bounds: Floats, n_bins: Ints,
+    is_categorical: Flags | None, monotone: Ints, least: Int, l2: float, buffers: Ints, scores: Floats,
     found: Floats, splits: Ints,
 ) -> None:  # fmt: skip
-    """Note the score of one feature's best split in `found[feature]`, and, to `locate` it, the split itself in
-    `splits[feature]`: its place, the side of missing values, the word on the left, and how well it is known.
+    """Note the score of one feature's best split in `found[feature]`, and in `splits[feature]` the split: its place,
+    the side of missing values, the word on the left, and `how` well it is known.
     """  # noqa: D205
     mine, total, n = cells[feature * CELLS : (feature + 1) * CELLS], leaf[TOTAL], leaf[END] - leaf[START]
-    if is_categorical[feature]:
-        score, place, word = _scan_categories(
-            mine, counts, exact, n_bins[feature], total, n, least, l2, buffers, scores
-        )
-        side = np.int64(0)
-    else:
-        score, place, side, word = _scan_numbers(
-            mine, counts, exact, locate, n_bins[feature], total, n, least, l2, monotone[feature], bounds[LOW],
-            bounds[HIGH], buffers, scores,
-        )  # fmt: skip
-    found[feature] = score
-    splits[feature, 0], splits[feature, 1], splits[feature, 2], splits[feature, 3] = (
-        place, side, word, COUNTED if exact else LOCATED if locate else SCORED
+    best = splits[feature]
+    best[3] = how
+    if is_categorical is not None:  # without any, none of this is compiled
+        if is_categorical[feature]:
+            found[feature], best[0], best[2] = _scan_categories(
+                mine, counts, how, n_bins[feature], total, n, least, l2, buffers, scores
+            )
+            best[1] = 0
+            return
+    found[feature], best[0], best[1], best[2] = _scan_numbers(
+        mine, counts, how, n_bins[feature], total, n, least, l2, monotone[feature], bounds[LOW], bounds[HIGH], buffers,
+        scores,
     )  # fmt: skip
 
 
 @helper
 def _settle(
     columns: Bytes, n: Int, documents: Rows, mode: Int, most: Int, leaf: Ints, floats: Floats, cells: Ints,
-    features: Ints, n_bins: Ints, is_categorical: NDArray[np.bool_], monotone: Ints, fewest: Int, l2: float,
+    features: Ints, n_bins: Ints, is_categorical: Flags | None, monotone: Ints, fewest: Int, l2: float,
     buffers: Ints, scores: Floats, found: Floats, splits: Ints, goes_left: NDArray[np.bool_],
 ) -> None:  # fmt: skip
     """Choose the leaf's split from the best ones of its features, each with enough documents on both sides.
@@ -527,7 +526,7 @@ def _settle(
     leaf[FEATURE] = -1
     floats[GAIN] = 0.0
     while True:
-        best, feature = parent * (1.0 + 1e-12), -1
+        best, feature = parent * (1.0 + 1e-12), N(-1)
         for candidate in features:
             if found[candidate] > best:
                 best, feature = found[candidate], candidate
@@ -535,8 +534,8 @@ def _settle(
             return
         if splits[feature, 3] == SCORED:
             _scan(
-                feature, cells, counts, False, True, leaf, floats, n_bins, is_categorical, monotone, least, l2, buffers,
-                scores, found, splits,
+                feature, cells, counts, N(LOCATED), leaf, floats, n_bins, is_categorical, monotone, least, l2,
+                buffers, scores, found, splits,
             )  # fmt: skip
         word = splits[feature, 2]
         enough = mode == LEAST_SQUARES or splits[feature, 3] == COUNTED or fewest == 1
@@ -550,25 +549,26 @@ def _settle(
         for k in range(leaf[START], leaf[END]):
             counts[columns[U(feature * n + np.int64(documents[k]))]] += 1
         _scan(
-            feature, cells, counts, True, True, leaf, floats, n_bins, is_categorical, monotone, fewest, l2, buffers,
-            scores, found, splits,
+            feature, cells, counts, N(COUNTED), leaf, floats, n_bins, is_categorical, monotone, fewest, l2,
+            buffers, scores, found, splits,
         )  # fmt: skip
     leaf[FEATURE], leaf[BIN] = feature, splits[feature, 0]
     leaf[MISSING_LEFT], leaf[LEFT_TOTAL] = splits[feature, 1], splits[feature, 2]
     floats[GAIN] = best - parent
     for b in range(CELLS):
         goes_left[b] = False
-    if is_categorical[feature]:
-        mine = cells[feature * CELLS : (feature + 1) * CELLS]
-        _ranked_categories(mine, n_bins[feature], l2, buffers[2], scores[1])
-        for place in range(leaf[BIN]):
-            goes_left[buffers[2, place]] = True
-    else:
-        for b in range(1, leaf[BIN] + 1):
-            goes_left[b] = True
-        goes_left[MISSING] = leaf[MISSING_LEFT] == 1
-        if np.uint32(cells[feature * CELLS]) == 0:  # nothing is missing here; where it goes is found once it is split
-            leaf[MISSING_LEFT] = -1
+    if is_categorical is not None:
+        if is_categorical[feature]:
+            mine = cells[feature * CELLS : (feature + 1) * CELLS]
+            _ranked_categories(mine, n_bins[feature], l2, buffers[2], scores[1])
+            for place in range(leaf[BIN]):
+                goes_left[buffers[2, place]] = True
+            return
+    for b in range(1, leaf[BIN] + 1):
+        goes_left[b] = True
+    goes_left[MISSING] = leaf[MISSING_LEFT] == 1
+    if np.uint32(cells[feature * CELLS]) == 0:  # nothing is missing here; where it goes is found once it is split
+        leaf[MISSING_LEFT] = -1
 
 
 # --- growth
@@ -627,7 +627,7 @@ def grow(
     spare: Rows,
     features: Ints,
     n_bins: Ints,
-    is_categorical: NDArray[np.bool_],
+    is_categorical: Flags | None,
     monotone: Ints,
     mode: Int,
     fewest: Int,
@@ -658,7 +658,7 @@ def grow(
         words, most: packed gradients and weights, and the largest weight.
         documents, spare: the rows that take part, rising; afterwards the rows of each leaf together.
         features: those that may be split on, rising.
-        n_bins, is_categorical, monotone: of each feature.
+        n_bins, is_categorical, monotone: of each feature; no flags where none is categorical.
         mode, fewest, max_depth, l2, n_leaves: how to grow; l2 in units of the weight.
         pool: a histogram of all features for each leaf.
         leaves, floats, goes_left: for each leaf what START … LEFT_TOTAL and GAIN … HIGH name, and the bins that its
@@ -670,8 +670,9 @@ def grow(
 
     """
     not_inlined()
+    one, four = N(1), N(4)
     used = (len(n_bins) + 3) // 4 * 4
-    f0, f1 = _share(used, 4, thread, n_threads), _share(used, 4, thread + 1, n_threads)
+    f0, f1 = _share(used, four, thread, n_threads), _share(used, four, thread + 1, n_threads)
     pool, leaves, floats, goes_left = borrowed(pool), borrowed(leaves), borrowed(floats), borrowed(goes_left)
     columns, rows, spare = borrowed(columns), borrowed(rows), borrowed(spare)
     documents, words, found, splits = borrowed(documents), borrowed(words), borrowed(found), borrowed(splits)
@@ -682,8 +683,9 @@ def grow(
         first += 1 if feature < f0 else 0
         last += 1 if feature < f1 else 0
     least = fewest if mode == LEAST_SQUARES else np.int64(1)  # a Newton word does not count documents: `_settle` does
-    many_leaves, small, large = 1, 0, 0
-    split = -1  # the leaf that is split; at first there is only the root
+    small, large = N(0), N(0)
+    many_leaves = N(1)
+    split = N(-1)  # the leaf that is split; at first there is only the root
     while True:
         # 1. Histograms and scans, each thread its features: the smaller child's is counted, the larger one's is what
         # is left of the parent's.
@@ -693,9 +695,9 @@ def grow(
             cells = pool[leaves[small, SLOT]]
             its = documents[leaves[small, START] : leaves[small, END]]
             if n_threads > 1 and len(its) >= SHARED:
-                a, b = _share(len(its), 1, thread, n_threads), _share(len(its), 1, thread + 1, n_threads)
+                a, b = _share(len(its), one, thread, n_threads), _share(len(its), one, thread + 1, n_threads)
                 own = cells if thread == 0 else partial[thread - 1]
-                _fill(rows, width, its[a:b], words, 0, used, tile, tile_words, own)
+                _fill(rows, width, its[a:b], words, N(0), used, tile, tile_words, own)
                 meet(barrier, n_threads)
                 for other in range(n_threads - 1):
                     add = partial[other]
@@ -712,7 +714,7 @@ def grow(
                 if _may_split(leaves[k], fewest, max_depth):
                     for number in range(first, last):
                         _scan(
-                            features[number], pool[leaves[k, SLOT]], buffers[3], False, False, leaves[k], floats[k],
+                            features[number], pool[leaves[k, SLOT]], buffers[3], N(SCORED), leaves[k], floats[k],
                             n_bins, is_categorical, monotone, least, l2, buffers, scores, found[which], splits[which],
                         )  # fmt: skip
             meet(barrier, n_threads)
@@ -733,7 +735,7 @@ def grow(
         # 3. The leaf to split next: the highest gain, of equal ones the first.
         if many_leaves == n_leaves:
             break
-        split = 0
+        split = N(0)
         for k in range(1, many_leaves):
             if floats[k, GAIN] > floats[split, GAIN]:
                 split = k
@@ -741,8 +743,8 @@ def grow(
             break
         # 4. Its documents are parted, each thread a share of them …
         start, end, feature = leaves[split, START], leaves[split, END], leaves[split, FEATURE]
-        a = start + _share(end - start, 1, thread, n_threads)
-        b = start + _share(end - start, 1, thread + 1, n_threads)
+        a = start + _share(end - start, one, thread, n_threads)
+        b = start + _share(end - start, one, thread + 1, n_threads)
         column = columns[feature * n : (feature + 1) * n]
         parted[thread * 8] = _part(column, goes_left[split], documents, spare, a, b)
         meet(barrier, n_threads)
@@ -750,7 +752,7 @@ def grow(
         before_left, before_right, to_the_left = 0, 0, 0
         for other in range(n_threads):
             its_left = parted[other * 8]
-            its_all = _share(end - start, 1, other + 1, n_threads) - _share(end - start, 1, other, n_threads)
+            its_all = _share(end - start, one, other + 1, n_threads) - _share(end - start, one, other, n_threads)
             if other < thread:
                 before_left += its_left
                 before_right += its_all - its_left
