@@ -5,7 +5,7 @@ from importlib import import_module
 
 from bench.harness import write
 
-NAMES = ("reader", "generation", "startup", "measures", "train", "accuracy", "defaults", "scaling")
+NAMES = ("reader", "generation", "startup", "measures", "train", "accuracy", "defaults", "scaling", "objectives")
 
 
 def main(names: list[str]) -> None:

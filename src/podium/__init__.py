@@ -22,9 +22,14 @@ if TYPE_CHECKING:
     from podium.errors import MissingExtraError as MissingExtraError
     from podium.errors import PodiumError as PodiumError
     from podium.errors import PodiumWarning as PodiumWarning
+    from podium.estimators import MART as MART
     from podium.estimators import LambdaMART as LambdaMART
+    from podium.estimators import LinearRanker as LinearRanker
+    from podium.estimators import MARTClassifier as MARTClassifier
+    from podium.estimators import McRank as McRank
     from podium.estimators import QueryKFold as QueryKFold
     from podium.estimators import QueryNormalizer as QueryNormalizer
+    from podium.estimators import RankNetTrees as RankNetTrees
     from podium.evaluation import Comparison as Comparison
     from podium.evaluation import Evaluation as Evaluation
     from podium.evaluation import compare as compare
@@ -47,7 +52,10 @@ if TYPE_CHECKING:
     from podium.measures import PairwiseAccuracy as PairwiseAccuracy
     from podium.measures import Precision as Precision
     from podium.measures import Recall as Recall
+    from podium.models import ClassEnsemble as ClassEnsemble
     from podium.models import Ensemble as Ensemble
+    from podium.models import LinearScorer as LinearScorer
+    from podium.models import Scorer as Scorer
     from podium.models import load as load
 
 
@@ -89,7 +97,15 @@ _HOMES = {
     "write_qrels": "podium.evaluation",
     # models
     "LambdaMART": "podium.estimators",  # boosted trees on LambdaRank's gradients
-    "Ensemble": "podium.models",  # the trees themselves
+    "RankNetTrees": "podium.estimators",  # boosted trees on RankNet's pairs
+    "MART": "podium.estimators",  # boosted regression on labels
+    "MARTClassifier": "podium.estimators",  # boosted two-class trees
+    "McRank": "podium.estimators",  # ranking by classification
+    "LinearRanker": "podium.estimators",  # a weighted sum of features, trained on λ
+    "Scorer": "podium.models",  # what all models are
+    "Ensemble": "podium.models",  # trees
+    "ClassEnsemble": "podium.models",  # trees for each class of relevance
+    "LinearScorer": "podium.models",  # a weight for each feature
     "load": "podium.models",  # a model from its file
     # scikit-learn
     "QueryKFold": "podium.estimators",  # cross-validation by query

@@ -18,7 +18,7 @@ from podium.evaluation.significance import (
     randomisation,
     t_interval,
 )  # fmt: skip
-from podium.measures.means import mean
+from podium.exact import mean
 
 RNG = np.random.default_rng(0)
 VALUES = RNG.beta(2, 3, 300)

@@ -3,6 +3,6 @@
 from podium.boosting.checkpoints import Checkpoint
 from podium.boosting.loop import Boosted, Boosting, Round
 from podium.boosting.sampling import Sampling
-from podium.boosting.steps import Newton, Step
+from podium.boosting.steps import Gradient, Newton, Step, as_step
 
-__all__ = ["Boosted", "Boosting", "Checkpoint", "Newton", "Round", "Sampling", "Step"]
+__all__ = ["Boosted", "Boosting", "Checkpoint", "Gradient", "Newton", "Round", "Sampling", "Step", "as_step"]

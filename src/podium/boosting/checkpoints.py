@@ -46,7 +46,7 @@ class Checkpoint:
         if not Path(self.path).exists():
             return None
         found = load(self.path)
-        if found.info.get("fingerprint") != fingerprint:
+        if not isinstance(found, Ensemble) or found.info.get("fingerprint") != fingerprint:
             raise DataError(
                 f"{os.fspath(self.path)} is a checkpoint of other data or other settings: delete it, or name another"
             )

@@ -18,10 +18,10 @@ from podium.boosting.sampling import BoundSampling, Sampling
 from podium.boosting.steps import Newton, Step
 from podium.data import RankingData
 from podium.errors import DataError, PodiumWarning, require_whole
+from podium.exact import mean
 from podium.measures import Graded, Measure, Ranking, as_selection
-from podium.measures.means import mean
 from podium.models import Ensemble
-from podium.objectives import Lambda, Objective
+from podium.objectives import BoundObjective, Lambda, Objective
 from podium.progress import progress
 from podium.threads import Team
 from podium.trees import Grower, GrowthParameters, Tree, bin_features, find_bins
@@ -33,32 +33,46 @@ log = logging.getLogger("podium")
 
 @dataclass(frozen=True)
 class Round:
-    """What observers see after each tree.
+    """What observers see after each tree, or each tree of all outputs.
 
     Attributes:
         iteration: from 0.
-        tree: with its final leaf values.
-        scores: of the training documents, with this tree.
-        lambdas, curvatures: that the tree was grown on.
+        trees: one for each output of the objective, with their final leaf values.
+        scores: of the training documents, with these trees; a row for each output where there are several.
+        lambdas, curvatures: that the trees were grown on, likewise.
         means: of each measure on each evaluation set, by `set/measure`.
 
     """
 
     iteration: int
-    tree: Tree
+    trees: tuple[Tree, ...]
     scores: Floats
     lambdas: Floats
     curvatures: Floats
     means: dict[str, float]
 
+    @property
+    def tree(self) -> Tree:
+        """The tree of the first output; mostly there is only one."""
+        return self.trees[0]
+
 
 @dataclass(frozen=True)
 class Boosted:
-    """The result: the model, what was measured after each tree, and the best of them."""
+    """The result of a training run.
+
+    Attributes:
+        ensemble: the trees, cut after the best round; of several outputs in turn.
+        history: what was measured after each round.
+        best_iteration: the best of them, where there was validation data.
+        objective: as training left it, with what it learnt itself.
+
+    """
 
     ensemble: Ensemble
     history: dict[str, list[float]]
     best_iteration: int | None
+    objective: BoundObjective
 
 
 @dataclass(frozen=True)
@@ -98,6 +112,7 @@ class Boosting:
         if not isinstance(rate, int | float) or not (rate > 0 and math.isfinite(rate)):
             raise DataError(f"learning_rate must be positive, but is {self.learning_rate}")
         require_whole("patience", self.patience, 1, optional=True)
+        self.step.check(self.objective)
 
     def fit(
         self,
@@ -128,17 +143,18 @@ class Boosting:
             run.resume(checkpoint.read(mark))
         try:
             with progress("growing trees", self.n_trees) as advance:
-                advance(len(run.trees))
+                advance(run.rounds)
                 while not run.is_done():
-                    found = run.add_tree()
+                    found = run.add_round()
                     if observers:  # the run writes the next tree's over these
                         found = replace(found, lambdas=found.lambdas.copy(), curvatures=found.curvatures.copy())
                     for observer in observers:
                         observer(found)
-                    if checkpoint and len(run.trees) % checkpoint.every == 0:
-                        checkpoint.write(run.all_trees(), mark)
+                    if checkpoint and run.rounds % checkpoint.every == 0:
+                        checkpoint.write(run.all_trees().with_info(objective=run.objective.state()), mark)
                     advance(1, ", ".join(f"{name} {value:.4f}" for name, value in found.means.items()))
         except KeyboardInterrupt:
+            del run.trees[run.rounds * run.outputs :]
             if not run.trees:
                 raise
             warnings.warn(f"interrupted: the {len(run.trees)} trees so far are kept", PodiumWarning, stacklevel=2)
@@ -174,67 +190,95 @@ class _Run:
         self.binned_valid = {
             name: bin_features(data.features, bins, settings.n_threads) for name, data in self.valid.items()
         }
-        self.grower = Grower(self.binned, settings.growth, team)
+        growth = settings.growth
+        if not settings.step.uses_curvature:
+            growth = replace(growth, split="least-squares", l2=0.0)
+        self.grower = Grower(self.binned, growth, team)
         log.info("binned %d × %d values: %.3f s", *train.features.shape, time.perf_counter() - started)
         self.objective = settings.objective.bind(train)
         self.objective.team = team
+        self.outputs = self.objective.n_outputs
         self.sampling = BoundSampling(settings.sampling, train)
         self.measures = [m.fixed(train) for m in self.selection.measures]
-        self.scores = np.zeros(train.n_documents)
-        self.lambdas, self.curvatures = np.empty(train.n_documents), np.empty(train.n_documents)
+        shape = (train.n_documents,) if self.outputs == 1 else (self.outputs, train.n_documents)
+        self.scores = np.zeros(shape)
+        self.lambdas, self.curvatures = np.empty(shape), np.empty(shape)
         self.words = np.empty(train.n_documents, np.int64)
-        self.valid_scores = {name: np.zeros(data.n_documents) for name, data in valid.items()}
+        self.valid_scores = {name: np.zeros((*shape[:-1], data.n_documents)) for name, data in valid.items()}
         self.trees: list[Tree] = []
         self.history: dict[str, list[float]] = {}
         self.best: int | None = None
         self.exhausted = False
 
+    @property
+    def rounds(self) -> int:
+        """Rounds so far: trees of each output."""
+        return len(self.trees) // self.outputs
+
     def is_done(self) -> bool:
         """Whether there are enough trees, or no better one for too long, or nothing left to learn."""
-        patience, n = self.settings.patience, len(self.trees)
+        patience, n = self.settings.patience, self.rounds
         waited = patience is not None and self.best is not None and n - 1 - self.best >= patience
         return n >= self.settings.n_trees or waited or self.exhausted
 
-    def add_tree(self) -> Round:
-        """Grow one tree, add it to all scores, and measure."""
-        iteration, started = len(self.trees), time.perf_counter()
-        lambdas, curvatures = self.lambdas, self.curvatures
-        self.objective.fill(self.scores, iteration, lambdas, curvatures)
-        rows = self.sampling.rows(iteration)
-        packed = quantised(lambdas, curvatures, self.settings.growth.split, self.team, self.words)
-        grown = self.grower.grow(packed, rows, self.sampling.features(iteration))
-        values = self.settings.step.leaf_values(grown, self.team)
-        tree = grown.with_values(values, self.settings.learning_rate)
-        if rows is None:
-            grown.add_to_leaves(tree.leaf_value, self.scores, self.team)
-        else:
-            grown.add_by_bins(tree.leaf_value, self.binned, self.scores, self.team)
-        self.trees.append(tree)
-        self.exhausted = self._nothing_left(tree)
+    def add_round(self) -> Round:
+        """Grow a tree for each output, add them to all scores, and measure."""
+        iteration, started = self.rounds, time.perf_counter()
+        lambdas, curvatures, start = self.lambdas, self.curvatures, self.objective.start
+        scores = self.scores if iteration or start == 0 else self.scores + start
+        self.objective.fill(scores, iteration, lambdas, curvatures)
+        self.settings.step.prepare(self.train, lambdas, curvatures)
+        rows, features = self.sampling.rows(iteration), self.sampling.features(iteration)
+        for output in range(self.outputs):
+            own = slice(None) if self.outputs == 1 else output
+            self._add_tree(lambdas[own], curvatures[own], own, rows, features, start if iteration == 0 else 0.0)
+        trees = tuple(self.trees[-self.outputs :])
+        self.exhausted = all(self._nothing_left(tree) for tree in trees)
         means: dict[str, float] = {}
         for name, data in self.valid.items():
-            grown.add_by_bins(tree.leaf_value, self.binned_valid[name], self.valid_scores[name], self.team)
             means |= self._measured(name, data, self.valid_scores[name])
         for key, value in means.items():
             self.history.setdefault(key, []).append(value)
         self._choose()
         log.info(
-            "tree %d: %d leaves, %.3f s%s", iteration, tree.n_leaves, time.perf_counter() - started,
-            "".join(f", {key} {value:.4f}" for key, value in means.items()),
+            "tree %d: %s leaves, %.3f s%s", iteration, "+".join(str(tree.n_leaves) for tree in trees),
+            time.perf_counter() - started, "".join(f", {key} {value:.4f}" for key, value in means.items()),
         )  # fmt: skip
-        return Round(iteration, tree, self.scores, lambdas, curvatures, means)
+        return Round(iteration, trees, self.scores, lambdas, curvatures, means)
+
+    def _add_tree(
+        self, lambdas: Floats, curvatures: Floats, own: slice | int, rows: NDArray[np.int32] | None,
+        features: NDArray[np.int64] | None, start: float,
+    ) -> None:  # fmt: skip
+        """Grow one tree and add it to the scores of its output; the first holds F_0 as well."""
+        packed = quantised(lambdas, curvatures, self.grower.parameters.split, self.team, self.words)
+        grown = self.grower.grow(packed, rows, features)
+        values = self.settings.step.leaf_values(grown, self.team)
+        tree = grown.with_values(values, self.settings.learning_rate)
+        if start:
+            tree = replace(tree, leaf_value=tree.leaf_value + start)
+        if rows is None:
+            grown.add_to_leaves(tree.leaf_value, self.scores[own], self.team)
+        else:
+            grown.add_by_bins(tree.leaf_value, self.binned, self.scores[own], self.team)
+        for name, scores in self.valid_scores.items():
+            grown.add_by_bins(tree.leaf_value, self.binned_valid[name], scores[own], self.team)
+        self.trees.append(tree)
 
     def resume(self, earlier: Ensemble | None) -> None:
         """Take over the trees of an earlier run, and all that followed from them."""
         if earlier is None:
             return
-        earlier = earlier.truncate(min(earlier.n_trees, self.settings.n_trees))
+        earlier = earlier.truncate(min(earlier.n_trees, self.settings.n_trees * self.outputs))
         self.trees = [earlier.tree(k) for k in range(earlier.n_trees)]
-        self.history = {key: list(values)[: len(self.trees)] for key, values in earlier.info["history"].items()}
-        self.exhausted = bool(self.trees) and self._nothing_left(self.trees[-1])
-        earlier._add(self.train.features, 0, earlier.n_trees, self.scores, self.settings.n_threads)
-        for name, data in self.valid.items():
-            earlier._add(data.features, 0, earlier.n_trees, self.valid_scores[name], self.settings.n_threads)
+        self.history = {key: list(values)[: self.rounds] for key, values in earlier.info["history"].items()}
+        self.exhausted = bool(self.trees) and all(map(self._nothing_left, self.trees[-self.outputs :]))
+        self.objective.restore(earlier.info.get("objective", {}))
+        sets = [(self.train.features, self.scores)]
+        sets += [(data.features, self.valid_scores[name]) for name, data in self.valid.items()]
+        for features, scores in sets:
+            for part, mine in zip(earlier.outputs(self.outputs), scores.reshape(self.outputs, -1), strict=True):
+                part._add(features, 0, part.n_trees, mine, self.settings.n_threads)
         self._choose()
         log.info("resumed after %d trees", earlier.n_trees)
 
@@ -251,7 +295,7 @@ class _Run:
 
     def _measured(self, name: str, data: RankingData, scores: Floats) -> dict[str, float]:
         """Means over queries; ties stand in the canonical order."""
-        ranking = Ranking(data, scores, base=data.canonical_order)
+        ranking = Ranking(data, self.objective.ranked_by(scores), base=data.canonical_order)
         found = {}
         for shown, measure in zip(self.selection.measures, self.measures, strict=True):
             values = measure.values(ranking)
@@ -271,4 +315,6 @@ class _Run:
     def result(self) -> Boosted:
         """The model, cut after the best tree where there was validation data."""
         whole = self.all_trees()
-        return Boosted(whole if self.best is None else whole.truncate(self.best + 1), self.history, self.best)
+        if self.best is not None:
+            whole = whole.truncate((self.best + 1) * self.outputs)
+        return Boosted(whole, self.history, self.best, self.objective)

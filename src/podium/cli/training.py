@@ -13,7 +13,7 @@ import typer
 from podium.cli.reading import Reader, chosen_options, configured, reads_data
 
 Config = Annotated[
-    Path | None, typer.Option(help="TOML: data, valid, LambdaMART's parameters, and [reading]; flags override it.")
+    Path | None, typer.Option(help="TOML: data, valid, model, its parameters, and [reading]; flags override it.")
 ]
 
 
@@ -26,8 +26,16 @@ def train(
     ),
     valid: Annotated[list[str] | None, typer.Option(help="Validation files, read as one.")] = None,
     config: Config = None,
+    model: Annotated[
+        str | None, typer.Option(help="lambdamart (the default), ranknet-trees, mart, mcrank, linear.")
+    ] = None,
+    objective: Annotated[
+        str | None, typer.Option(help="Such as 'lambda(err)' or 'anneal(lambda(ndcg), local(ndcg@3))'.")
+    ] = None,
+    step: Annotated[str | None, typer.Option(help="newton, or gradient for objectives without curvature.")] = None,
     measure: Annotated[str | None, typer.Option(help="Such as ndcg@10, err, 'ndcg@3>cndcg@3~0.002'.")] = None,
     n_trees: Annotated[int | None, typer.Option(help="Trees, at most.")] = None,
+    n_iterations: Annotated[int | None, typer.Option(help="Steps of a linear model, at most.")] = None,
     n_leaves: Annotated[int | None, typer.Option(help="Leaves of a tree, at most.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Share of each step that is taken.")] = None,
     min_documents_in_leaf: Annotated[int | None, typer.Option(help="Exactly counted.")] = None,
@@ -40,6 +48,7 @@ def train(
     truncation: Annotated[int | None, typer.Option(help="Rank at which pairs cease to count.")] = None,
     sigma: Annotated[float | None, typer.Option(help="Steepness of the pairs' sigmoid.")] = None,
     normalize_lambda: Annotated[bool | None, typer.Option(help="Scale λ within each query.")] = None,
+    expects: Annotated[str | None, typer.Option(help="McRank: relevance or gain.")] = None,
     max_bins: Annotated[int | None, typer.Option(help="Of each feature, 2 to 255.")] = None,
     patience: Annotated[int | None, typer.Option(help="Trees without a better one before stopping.")] = None,
     random_state: Annotated[int | None, typer.Option(help="Seed of sampling.")] = None,
@@ -47,8 +56,9 @@ def train(
     checkpoint_every: Annotated[int | None, typer.Option(help="Keep the trees so far every so many.")] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="A line for each tree.")] = False,
 ) -> None:
-    """Train LambdaMART. A run that was stopped goes on from its checkpoint."""
+    """Train a model. A run of trees that was stopped goes on from its checkpoint."""
     flags = {
+        "model": model, "objective": objective, "step": step, "n_iterations": n_iterations, "expects": expects,
         "measure": measure, "n_trees": n_trees, "n_leaves": n_leaves, "learning_rate": learning_rate,
         "min_documents_in_leaf": min_documents_in_leaf, "max_depth": max_depth, "l2": l2, "split": split,
         "document_fraction": document_fraction, "query_fraction": query_fraction,
@@ -58,7 +68,6 @@ def train(
     }  # fmt: skip
     from podium.boosting import Checkpoint
     from podium.errors import DataError
-    from podium.estimators import LambdaMART
     from podium.progress import lines_without_terminal
 
     chosen = _from_config(config) | {name: value for name, value in flags.items() if value is not None}
@@ -68,28 +77,45 @@ def train(
         raise typer.BadParameter("name the training files, on the command line or as data = [...] in --config")
     if verbose:
         logging.basicConfig(level=logging.INFO, format="%(message)s")
-    unknown = set(chosen) - (set(LambdaMART().get_params()) - {"objective"})
-    if unknown:
-        raise DataError(f"{config}: there is no option {min(unknown)!r}")
-    model = LambdaMART(**chosen)
+    name = chosen.pop("model", "lambdamart")
+    ranker = _ranker(name, chosen)
     documents = reader(files)
     output.mkdir(parents=True, exist_ok=True)
-    checkpoint = Checkpoint(output / "checkpoint.podium", checkpoint_every) if checkpoint_every is not None else None
-    observers = [] if verbose else lines_without_terminal(model.n_trees)
-    model.fit(
-        documents,
-        valid=reader(valid_files, n_features=documents.n_features) if valid_files else None,
-        observers=observers,
-        checkpoint=checkpoint,
+    options: dict[str, Any] = {}
+    if name != "linear":
+        options["observers"] = [] if verbose else lines_without_terminal(ranker.n_trees)
+        if checkpoint_every is not None:
+            options["checkpoint"] = Checkpoint(output / "checkpoint.podium", checkpoint_every)
+    elif checkpoint_every is not None:
+        raise DataError("linear models have no checkpoints: they are trained in moments")
+    ranker.fit(
+        documents, valid=reader(valid_files, n_features=documents.n_features) if valid_files else None, **options
     )
-    model.save(output / "model.podium")
-    (output / "history.json").write_text(json.dumps(model.history_, indent=1) + "\n", encoding="utf-8")
-    effective = {"data": files, "valid": valid_files, **model.get_params()}
+    ranker.save(output / "model.podium")
+    (output / "history.json").write_text(json.dumps(ranker.history_, indent=1) + "\n", encoding="utf-8")
+    effective = {"data": files, "valid": valid_files, "model": name, **ranker.get_params()}
     reading = chosen_options(reader)
     text = _toml(effective) + ("\n[reading]\n" + _toml(reading) if reading else "")
     (output / "config.toml").write_text(text, encoding="utf-8")
-    best = "".join(f", {name} {values[model.best_iteration_ or 0]:.4f}" for name, values in model.history_.items())
-    typer.echo(f"{output / 'model.podium'}: {model.n_trees_} trees{best}")
+    best = "".join(f", {key} {values[ranker.best_iteration_ or 0]:.4f}" for key, values in ranker.history_.items())
+    size = f"{ranker.model_!r}" if name in ("linear", "mcrank") else f"{ranker.n_trees_} trees"
+    typer.echo(f"{output / 'model.podium'}: {size}{best}")
+
+
+def _ranker(name: str, chosen: dict[str, Any]) -> Any:
+    """The estimator of a name, with its parameters."""
+    from podium.errors import DataError
+    from podium.estimators import MART, LambdaMART, LinearRanker, McRank, RankNetTrees
+
+    known = {
+        "lambdamart": LambdaMART, "ranknet-trees": RankNetTrees, "mart": MART, "mcrank": McRank, "linear": LinearRanker,
+    }  # fmt: skip
+    if name not in known:
+        raise DataError(f"there is no model {name!r}; there are {', '.join(known)}")
+    unknown = set(chosen) - set(known[name]().get_params())
+    if unknown:
+        raise DataError(f"{name} has no option {min(unknown)!r}")
+    return known[name](**chosen)
 
 
 def _from_config(path: Path | None) -> dict[str, Any]:
@@ -126,8 +152,15 @@ def _toml(parameters: dict[str, Any]) -> str:
         elif isinstance(value, list):
             lines += [f"{name} = {json.dumps(value)}"] if value else []
         elif value is not None and value != ():
-            lines.append(f"{name} = {json.dumps(str(value))}")
+            lines.append(f"{name} = {json.dumps(_text(value))}")
     return "\n".join(lines) + "\n"
+
+
+def _text(value: Any) -> str:
+    """A parameter as text that is read back: objectives by their grammar, measures by their names."""
+    from podium.objectives import Objective, describe
+
+    return describe(value) if isinstance(value, Objective) else str(value)
 
 
 @reads_data
@@ -142,11 +175,14 @@ def score(
     """Score documents: one number per line in the order of the rows, or a TREC run."""
     from podium.data.atomic import replacing
     from podium.errors import DataError
-    from podium.models import load
+    from podium.models import ClassEnsemble, Ensemble, load
 
-    ensemble = load(model)
-    documents = reader(data, n_features=ensemble.n_features)
-    scores = ensemble.score(ensemble.matched(documents), n_trees=n_trees)
+    scorer = load(model)
+    documents = reader(data, n_features=scorer.n_features)
+    if n_trees is not None and not isinstance(scorer, Ensemble | ClassEnsemble):
+        raise DataError(f"{model}: {scorer!r} has no trees to be cut")
+    options: dict[str, Any] = {} if n_trees is None else {"n_trees": n_trees}
+    scores = scorer.score(scorer.matched(documents), **options)
     if trec is not None:
         from podium.evaluation import write_run
 
@@ -168,26 +204,32 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
 ) -> None:
     """Say what is in a model file: its parameters, its most important features, its trees."""
-    from podium.models import load
+    from podium.errors import DataError
+    from podium.models import ClassEnsemble, Ensemble, load
 
-    ensemble = load(model)
+    scorer = load(model)
+    of_trees = isinstance(scorer, Ensemble | ClassEnsemble)
     if trees:
-        typer.echo(ensemble.dump("json" if as_json else "text"))
+        if not isinstance(scorer, Ensemble | ClassEnsemble):
+            raise DataError(f"{model}: {scorer!r} has no trees")
+        typer.echo(scorer.dump("json" if as_json else "text"))
         return
-    gains = ensemble.importance("gain")
+    gains = scorer.importance("gain")
     order = [int(k) for k in (-gains).argsort(kind="stable") if gains[k] > 0]
-    names = ensemble.feature_names or tuple(f"feature {k}" for k in range(ensemble.n_features))
+    names = scorer.feature_names or tuple(f"feature {k}" for k in range(scorer.n_features))
     if as_json:
         content = {
-            "n_trees": ensemble.n_trees, "n_features": ensemble.n_features, "digest": ensemble.digest(),
-            "parameters": ensemble.info.get("parameters", {}), "gain": {names[k]: float(gains[k]) for k in order},
+            "model": repr(scorer), "n_features": scorer.n_features, "digest": scorer.digest(),
+            "parameters": scorer.info.get("parameters", {}), "gain": {names[k]: float(gains[k]) for k in order},
         }  # fmt: skip
+        if isinstance(scorer, Ensemble | ClassEnsemble):
+            content = {"n_trees": scorer.n_trees} | content
         typer.echo(json.dumps(content, indent=2))
         return
-    typer.echo(f"{ensemble}\ndigest {ensemble.digest()}")
-    parameters = ensemble.info.get("parameters", {})
+    typer.echo(f"{scorer}\ndigest {scorer.digest()}")
+    parameters = scorer.info.get("parameters", {})
     for name, value in parameters.items() if isinstance(parameters, dict) else ():
         typer.echo(f"  {name} = {value}")
-    typer.echo("most important features, by their share of the gain:")
+    typer.echo(f"most important features, by their share of the {'gain' if of_trees else 'weights'}:")
     for k in order[:20]:
         typer.echo(f"  {gains[k] / gains.sum():6.1%}  {names[k]}")

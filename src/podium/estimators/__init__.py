@@ -1,7 +1,11 @@
-"""scikit-learn's conventions: parameters and validation, no algorithms."""
+"""scikit-learn estimators: parameters and validation, no algorithm."""
 
-from podium.estimators.lambdamart import LambdaMART
+from podium.estimators.lambdamart import LambdaMART, RankNetTrees
+from podium.estimators.linear import LinearRanker
+from podium.estimators.mart import MART, MARTClassifier, McRank
 from podium.estimators.normalizer import QueryNormalizer
 from podium.estimators.splitter import QueryKFold
 
-__all__ = ["LambdaMART", "QueryKFold", "QueryNormalizer"]
+__all__ = [
+    "MART", "LambdaMART", "LinearRanker", "MARTClassifier", "McRank", "QueryKFold", "QueryNormalizer", "RankNetTrees",
+]  # fmt: skip

@@ -22,8 +22,8 @@ from podium.evaluation.significance import (
 )
 from podium.evaluation.tables import Table
 from podium.evaluation.trec import Qrels
+from podium.exact import mean
 from podium.measures import as_measure
-from podium.measures.means import mean
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from podium.errors import DataError, PodiumWarning
 from podium.evaluation.significance import bootstrap_interval, t_interval
 from podium.evaluation.tables import Table
 from podium.evaluation.trec import Qrels, Run, matched, pooled
+from podium.exact import mean
 from podium.measures import Graded, Measure, Ranking, as_measure
-from podium.measures.means import mean
 
 TIE_WARNING = 0.001  # how much of a mean ties may decide before it is said: 0.1 points
 

@@ -12,8 +12,8 @@ from podium.data import RankingData
 from podium.data.columns import is_sparse
 from podium.errors import DataError
 from podium.evaluation.tables import Table
+from podium.exact import mean
 from podium.measures import Measure, Ranking, as_measure
-from podium.measures.means import mean
 from podium.progress import progress
 
 

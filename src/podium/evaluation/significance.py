@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import DataError
-from podium.measures.means import mean
+from podium.exact import mean
 from podium.threads import map_threads, ranges
 
 Floats = NDArray[np.float64]

@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.data import RankingData
 from podium.data.columns import Features, is_sparse
 from podium.errors import DataError
+from podium.models.scorer import Scorer
 from podium.threads import map_threads, ranges
 from podium.trees import Tree
 
@@ -30,7 +30,7 @@ _OF_NODES = ("feature", "threshold", "missing_left", "category", "left", "right"
 
 
 @dataclass(frozen=True)
-class Ensemble:
+class Ensemble(Scorer):
     """Trees one after the other; a score is the sum of a leaf of each, in their order.
 
     Attributes:
@@ -108,18 +108,6 @@ class Ensemble:
         self._add(features, 0, last, scores, n_threads)
         return scores
 
-    def matched(self, data: RankingData) -> Features:
-        """The features of data in the model's order, by name where both have names; others are refused."""
-        wanted, given = self.feature_names, data.feature_names
-        if wanted is None or given is None or wanted == given:
-            return data.features
-        missing, extra = sorted(set(wanted) - set(given)), sorted(set(given) - set(wanted))
-        if missing:
-            raise DataError(f"the model needs the feature {missing[0]!r}, which the data lacks ({len(missing)} in all)")
-        if extra:
-            raise DataError(f"the model does not know the data's feature {extra[0]!r} ({len(extra)} in all)")
-        return data.features[:, [given.index(name) for name in wanted]]
-
     def staged_scores(self, features: Features, n_threads: int | None = None) -> Iterator[NDArray[np.float64]]:
         """The scores after the first tree, the second, …"""
         scores = np.zeros(self._checked_rows(features))
@@ -182,6 +170,15 @@ class Ensemble:
             a["left"][nodes], a["right"][nodes], a["gain"][nodes], a["count"][nodes], a["leaf_value"][leaves],
             a["leaf_count"][leaves], sets,
         )  # fmt: skip
+
+    def outputs(self, n: int) -> tuple[Ensemble, ...]:
+        """The trees dealt out in turn to n ensembles: those of each output where a model has several."""
+        if n == 1:
+            return (self,)
+        return tuple(
+            Ensemble.of_trees([self.tree(k) for k in range(output, self.n_trees, n)], self.n_features, cuts=self.cuts)
+            for output in range(n)
+        )
 
     def importance(self, kind: Literal["gain", "count"] = "gain") -> NDArray[np.float64]:
         """For each feature the sum of the gains of its splits, or their number."""
@@ -254,11 +251,6 @@ class Ensemble:
     def with_info(self, **info: Any) -> Ensemble:
         """The same trees with other information."""
         return replace(self, info=self.info | info)
-
-    def _checked_rows(self, features: Features) -> int:
-        if features.ndim != 2 or features.shape[1] != self.n_features:
-            raise DataError(f"the model has {self.n_features} features, but the data has shape {features.shape}")
-        return int(features.shape[0])
 
     def _checked_count(self, n_trees: int | None) -> int:
         if n_trees is None:

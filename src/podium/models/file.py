@@ -12,6 +12,7 @@ import io
 import json
 import os
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,32 +20,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data.atomic import replacing
-from podium.errors import FileFormatError
+from podium.errors import DataError, FileFormatError
+from podium.models.classes import ClassEnsemble
 from podium.models.ensemble import ARRAYS, Ensemble
+from podium.models.linear import LinearScorer
+from podium.models.scorer import Scorer
 
 VERSION = 1
+ENSEMBLE, CLASSES, LINEAR = "podium ensemble", "podium classes", "podium linear"  # formats
 MOST_FEATURES = 1 << 24
 LARGEST = 1 << 30  # bytes that an array may claim; more is no model of ours
 _STAMP = (2000, 1, 1, 0, 0, 0)  # the same content gives the same bytes
 
 
-def save(ensemble: Ensemble, path: str | os.PathLike[str]) -> None:
+def save(model: Scorer, path: str | os.PathLike[str]) -> None:
     """Write a model; what was there under that name is replaced only once all is written."""
-    contents = {f"{name}.npy": _npy(array) for name, array in ensemble.arrays.items()}
-    lengths = np.array([len(cuts) for cuts in ensemble.cuts], np.int64)
-    contents["cut_counts.npy"] = _npy(lengths)
-    contents["cuts.npy"] = _npy(np.concatenate([np.empty(0, np.float32), *ensemble.cuts]))
+    kind, arrays = _parts(model)
+    contents = {f"{name}.npy": _npy(array) for name, array in arrays.items()}
     header = {
-        "format": "podium ensemble",
+        "format": kind,
         "version": VERSION,
-        "n_features": ensemble.n_features,
-        "feature_names": ensemble.feature_names,
-        "info": ensemble.info,
+        "n_features": model.n_features,
+        "feature_names": model.feature_names,
+        "info": model.info,
         "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()},
     }
     with replacing(Path(path)) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in {"header.json": json.dumps(header, indent=1).encode(), **contents}.items():
             archive.writestr(zipfile.ZipInfo(name, _STAMP), content, zipfile.ZIP_DEFLATED)
+
+
+def _parts(model: Scorer) -> tuple[str, dict[str, NDArray[Any]]]:
+    """The name of the model's format, and its arrays."""
+    if isinstance(model, Ensemble):
+        lengths = np.array([len(cuts) for cuts in model.cuts], np.int64)
+        cuts = np.concatenate([np.empty(0, np.float32), *model.cuts])
+        return ENSEMBLE, model.arrays | {"cut_counts": lengths, "cuts": cuts}
+    if isinstance(model, ClassEnsemble):
+        return CLASSES, _parts(model.trees)[1] | {"classes": model.classes, "worth": model.worth}
+    if isinstance(model, LinearScorer):
+        return LINEAR, {"weights": model.weights, "means": model.means}
+    raise DataError(f"a {type(model).__name__} cannot be kept in a model file")
 
 
 def _npy(array: NDArray[Any]) -> bytes:
@@ -53,26 +69,47 @@ def _npy(array: NDArray[Any]) -> bytes:
     return buffer.getvalue()
 
 
-def load(path: str | os.PathLike[str]) -> Ensemble:
+def load(path: str | os.PathLike[str]) -> Scorer:
     """Read a model; a damaged, hostile or newer file is refused with the reason."""
     name = os.fspath(path)
     try:
         with zipfile.ZipFile(name) as archive:
             header = _header(archive, name)
-            arrays = {key: _array(archive, f"{key}.npy", dtype, header, name) for key, dtype in ARRAYS.items()}
-            lengths = _array(archive, "cut_counts.npy", np.int64, header, name)
-            cuts = _array(archive, "cuts.npy", np.float32, header, name)
+
+            def array(key: str, dtype: Any) -> NDArray[Any]:
+                return _array(archive, f"{key}.npy", dtype, header, name)
+
+            if header["format"] == LINEAR:
+                return _linear(array, header, name)
+            ensemble = _ensemble(array, header, name)
+            if header["format"] == ENSEMBLE:
+                return ensemble
+            return _classes(array, ensemble, name)
     except OSError as error:
         raise FileFormatError(name, f"cannot be opened: {error.strerror or error}") from error
     except (zipfile.BadZipFile, EOFError, zipfile.zlib.error, NotImplementedError, RuntimeError) as error:  # type: ignore[attr-defined]
         raise FileFormatError(name, f"is no model file, or it is damaged ({error})") from error
-    n_features, names = header.get("n_features"), header.get("feature_names")
+
+
+Arrays = Callable[[str, Any], NDArray[Any]]
+
+
+def _described(header: dict[str, Any], name: str) -> tuple[int, tuple[str, ...] | None, dict[str, Any]]:
+    """The number of features, their names, and the information beside."""
+    n_features, names, info = header.get("n_features"), header.get("feature_names"), header.get("info")
     if not isinstance(n_features, int) or isinstance(n_features, bool) or not 0 <= n_features <= MOST_FEATURES:
         raise FileFormatError(name, "the number of features is not valid")
     if names is not None and (
         not isinstance(names, list) or len(names) != n_features or not all(isinstance(n, str) for n in names)
     ):
         raise FileFormatError(name, "the names of the features are not valid")
+    return n_features, tuple(names) if names is not None else None, info if isinstance(info, dict) else {}
+
+
+def _ensemble(array: Arrays, header: dict[str, Any], name: str) -> Ensemble:
+    arrays = {key: array(key, dtype) for key, dtype in ARRAYS.items()}
+    lengths, cuts = array("cut_counts", np.int64), array("cuts", np.float32)
+    n_features, names, info = _described(header, name)
     if (
         (lengths < 0).any()
         or (lengths > len(cuts)).any()
@@ -81,11 +118,25 @@ def load(path: str | os.PathLike[str]) -> Ensemble:
     ):
         raise FileFormatError(name, "the cuts of the features are not valid")
     _check_structure(arrays, n_features, name)
-    info = header.get("info")
-    return Ensemble(
-        n_features, arrays, tuple(names) if names is not None else None,
-        tuple(np.split(cuts, np.cumsum(lengths)[:-1])) if len(lengths) else (), info if isinstance(info, dict) else {},
-    )  # fmt: skip
+    parts = tuple(np.split(cuts, np.cumsum(lengths)[:-1])) if len(lengths) else ()
+    return Ensemble(n_features, arrays, names, parts, info)
+
+
+def _classes(array: Arrays, trees: Ensemble, name: str) -> ClassEnsemble:
+    classes, worth = array("classes", np.float64), array("worth", np.float64)
+    if not 2 <= len(classes) <= 256 or len(worth) != len(classes) or trees.n_trees % len(classes):
+        raise FileFormatError(name, "its classes do not fit its trees")
+    if not (np.isfinite(classes).all() and np.isfinite(worth).all()):
+        raise FileFormatError(name, "a class is not finite")
+    return ClassEnsemble(trees, classes, worth)
+
+
+def _linear(array: Arrays, header: dict[str, Any], name: str) -> LinearScorer:
+    n_features, names, info = _described(header, name)
+    weights, means = array("weights", np.float64), array("means", np.float64)
+    if not len(weights) == len(means) == n_features or not (np.isfinite(weights) & np.isfinite(means)).all():
+        raise FileFormatError(name, "its weights are not valid")
+    return LinearScorer(weights, means, names, info)
 
 
 def _header(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
@@ -95,8 +146,8 @@ def _header(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
         header = json.loads(archive.read("header.json"))
     except (ValueError, RecursionError) as error:
         raise FileFormatError(name, "its header is damaged") from error
-    if not isinstance(header, dict) or header.get("format") != "podium ensemble":
-        raise FileFormatError(name, "is no tree ensemble of Podium's")
+    if not isinstance(header, dict) or header.get("format") not in (ENSEMBLE, CLASSES, LINEAR):
+        raise FileFormatError(name, "is no model of Podium's, or of a newer Podium")
     version = header.get("version")
     if not isinstance(version, int) or version < 1:
         raise FileFormatError(name, "its version is not valid")

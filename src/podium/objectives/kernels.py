@@ -7,6 +7,9 @@ lengths are multiples of `STEP`, so that nothing is left over for a slow loop: a
 with documents at or above the own rank, whose |ΔZ| is set to 0, and those behind the last document, whose label, NaN,
 compares with none. No sum is left to its order of lanes: sums over a row are folded in halves, the same way on every
 machine.
+
+An objective of NDCG or of plain pairs, with RankNet's link, is compiled without the code for all others: `extras` is
+None then, and what stands behind `extras is not None` is left out.
 """
 
 from __future__ import annotations
@@ -28,14 +31,18 @@ Single = Any  # a number, compiled as float32
 f32 = np.float32
 U: Any = np.uintp  # an index that cannot be negative needs no check for it
 
-DISCOUNTED, PRECISION, CASCADE, GIVEN = 0, 1, 2, 3  # families of measures; GIVEN: deltas from a buffer
+# Families of measures: NDCG and its kin; |ΔZ| = 1; AP; ERR; LambdaLoss; deltas from a buffer.
+DISCOUNTED, ONES, PRECISION, CASCADE, SPREAD, GIVEN = range(6)
+CROSS_ENTROPY, LOCAL, HINGE, SQUARED_HINGE, FIDELITY = range(5)  # links
+GROUPS, TRUSTS = 0, 1  # rows of the extras
 NEARNESS = f32(0.01)  # added to the gap of scores that a normalised pair is divided by
 WIDEST = 150.0  # scores further apart than this (times σ) are compared by an exponential for each pair
 TILE = 1024  # documents of a tile
 STEP = 32  # pairs that are looked at together; divides TILE
 FIELD = TILE + 16  # from one field of a tile to the next; not a power of two, which would crowd the cache's sets
-# The fields: e^{σs}, label, root of the weight, score, gain, discount, |ΔZ|, sums of λ, w and |λ|, λ and w of one row.
-POWER, LABEL, ROOT, SCORE, GAIN, DISCOUNT, DELTA, PUSHES, BENDS, SIZES, PUSH, BEND, N_FIELDS = range(13)
+# The fields: e^{σs}, label, root of the weight, score, gain, discount, |ΔZ|, sums of λ, w and |λ|, λ and w of one row,
+# the group within which pairs count, and the weight of a pair whose better document this is.
+POWER, LABEL, ROOT, SCORE, GAIN, DISCOUNT, DELTA, PUSHES, BENDS, SIZES, PUSH, BEND, GROUP, TRUST, N_FIELDS = range(15)
 INVERSE = tuple(1.0 / math.factorial(k) for k in range(11))
 FLUSH = 256  # rows whose λ are summed in single precision
 
@@ -145,7 +152,92 @@ def _cascade_deltas_by_steps(
             buffer[base + DELTA * FIELD + j - first] = f32(abs(before * (columns[0, j] - stop) * change))
 
 
+@helper
+def _spread_deltas(
+    buffer: Singles, base: Int, a: Int, b: Int, columns: Floats, back: Int, my_gain: Single, my_discount: Single
+) -> None:
+    """|g_i − g_j| (|d_i − d_j| + μ (d_{|i−j|} − d_{|i−j|+1})): NDCG-Loss2++ (Wang et al. 2018).
+
+    The second difference for a distance k stands in columns[0, k + STEP]; `back` is where the distance of j = 0 does.
+    """
+    gain, discount, delta = U(base + GAIN * FIELD), U(base + DISCOUNT * FIELD), U(base + DELTA * FIELD)
+    for j in range(a, b):
+        k = U(j)
+        change = abs(my_discount - buffer[discount + k]) + f32(columns[U(0), U(back + j)])
+        buffer[delta + k] = abs(my_gain - buffer[gain + k]) * change
+
+
 # --- pairs of rank i with the ranks a … b − 1 of a tile
+
+
+@helper
+def _factors(
+    buffer: Singles, base: Int, a: Int, b: Int, mine: Int, has_groups: bool, has_trusts: bool, by_gap: bool
+) -> None:
+    """Weigh |ΔZ|: 0 for pairs of different groups (NaN is a group of none), times the trust in the better document,
+    divided by 0.01 + |s_i − s_j|.
+    """  # noqa: D205
+    not_inlined()
+    delta, label, other = U(base + DELTA * FIELD), U(base + LABEL * FIELD), U(base + GROUP * FIELD)
+    if has_groups:
+        my_group = buffer[mine + GROUP * FIELD]
+        for j in range(U(a), U(b)):
+            buffer[delta + j] = buffer[delta + j] if my_group == buffer[other + j] else f32(0.0)
+    if has_trusts:
+        trust, my_trust, my_label = U(base + TRUST * FIELD), buffer[mine + TRUST * FIELD], buffer[mine + LABEL * FIELD]
+        for j in range(U(a), U(b)):
+            buffer[delta + j] *= my_trust if my_label > buffer[label + j] else buffer[trust + j]
+    if by_gap:
+        score, my_score = U(base + SCORE * FIELD), buffer[mine + SCORE * FIELD]
+        for j in range(U(a), U(b)):
+            buffer[delta + j] /= NEARNESS + abs(my_score - buffer[score + j])
+
+
+@helper
+def _link_pairs(
+    link: Int, parameter: float, buffer: Singles, base: Int, a: Int, b: Int, my_power: Single, my_label: Single,
+    my_score: Single,
+) -> None:  # fmt: skip
+    """λ and w of one document with those below it by another link than cross-entropy, see `podium.objectives.links`."""
+    not_inlined()
+    power, label, delta = U(base + POWER * FIELD), U(base + LABEL * FIELD), U(base + DELTA * FIELD)
+    score, push, bend = U(base + SCORE * FIELD), U(base + PUSH * FIELD), U(base + BEND * FIELD)
+    shift, margin = f32(math.exp(parameter)), f32(parameter)
+    for j in range(U(a), U(b)):  # which of the two is the better one, +1 or −1; 0 for pairs that do not count
+        sign = f32(my_label > buffer[label + j]) - f32(my_label < buffer[label + j])
+        buffer[bend + j] = sign
+        buffer[delta + j] = buffer[delta + j] if sign != f32(0.0) else f32(0.0)  # there may be anything
+    if link == LOCAL:
+        for j in range(U(a), U(b)):
+            sign, theirs = buffer[bend + j], buffer[power + j]
+            better, worse = (my_power, theirs) if sign > f32(0.0) else (theirs, my_power)
+            inverse = f32(1.0) / (shift * better + worse)
+            right, wrong = shift * better * inverse, worse * inverse
+            size = buffer[delta + j] * right * wrong
+            buffer[push + j] = size * sign
+            buffer[bend + j] = size * (right - wrong)
+    elif link == FIDELITY:
+        for j in range(U(a), U(b)):
+            sign, theirs = buffer[bend + j], buffer[power + j]
+            better, worse = (my_power, theirs) if sign > f32(0.0) else (theirs, my_power)
+            inverse = f32(1.0) / (better + worse)
+            right, wrong = better * inverse, worse * inverse
+            size = f32(0.5) * buffer[delta + j] * math.sqrt(right) * wrong
+            buffer[push + j] = size * sign
+            buffer[bend + j] = f32(0.5) * size * (f32(3.0) * right - f32(1.0))
+    else:
+        for j in range(U(a), U(b)):
+            sign = buffer[bend + j]
+            short = margin - sign * (my_score - buffer[score + j])
+            steps = f32(1.0) if link == HINGE else short
+            size = buffer[delta + j] if short > f32(0.0) else f32(0.0)
+            buffer[push + j] = size * steps * sign
+            buffer[bend + j] = f32(0.0) if link == HINGE else size
+    pushes, bends, sizes = U(base + PUSHES * FIELD), U(base + BENDS * FIELD), U(base + SIZES * FIELD)
+    for j in range(U(a), U(b)):
+        buffer[pushes + j] -= buffer[push + j]
+        buffer[bends + j] += buffer[bend + j]
+        buffer[sizes + j] += abs(buffer[push + j])
 
 
 @helper
@@ -194,11 +286,27 @@ def _gap_pairs(
 
 
 @helper
+def _by_link(link: Int, parameter: float, x: float) -> tuple[Any, Any]:
+    """λ and w of one pair whose better document leads by x, without σ and σ²."""
+    if link == HINGE:
+        return np.float64(x < parameter), 0.0
+    if link == SQUARED_HINGE:
+        return max(parameter - x, 0.0), np.float64(x < parameter)
+    wrong = 1.0 / (1.0 + math.exp(min(x + parameter, 700.0)))
+    right = 1.0 / (1.0 + math.exp(min(-x - parameter, 700.0)))
+    if link == LOCAL:
+        return right * wrong, right * wrong * (right - wrong)
+    if link == FIDELITY:
+        return 0.5 * math.sqrt(right) * wrong, 0.25 * math.sqrt(right) * wrong * (3.0 * right - 1.0)
+    return wrong, right * wrong
+
+
+@helper
 def _far_pairs(
-    buffer: Singles, base: Int, a: Int, b: Int, first: Int, scores: Floats, i: Int, my_label: Single, sigma: float,
-    by_gap: bool,
+    link: Int, parameter: float, buffer: Singles, base: Int, a: Int, b: Int, first: Int, scores: Floats, i: Int,
+    my_label: Single, sigma: float, by_gap: bool,
 ) -> None:  # fmt: skip
-    """The same for scores so far apart that e^{σs} leaves single precision: an exponential for each pair."""
+    """The same for scores so far apart that e^{σs} leaves single precision: one pair after the other."""
     not_inlined()
     for j in range(base + a, base + b):
         push, bend, label = f32(0.0), f32(0.0), buffer[j + LABEL * FIELD]
@@ -207,9 +315,9 @@ def _far_pairs(
             weight = np.float64(buffer[j + DELTA * FIELD])
             if by_gap:
                 weight /= NEARNESS + gap
-            down = 1.0 / (1.0 + math.exp(min(sigma * gap, 700.0)))  # the share of the document below
-            push = f32(weight * down) if my_label > label else f32(-weight * (1.0 - down))
-            bend = f32(weight * down * (1.0 - down))
+            sign = 1.0 if my_label > label else -1.0
+            its_push, its_bend = _by_link(link, parameter, sign * sigma * gap)
+            push, bend = f32(sign * weight * its_push), f32(weight * its_bend)
         buffer[j + PUSH * FIELD], buffer[j + BEND * FIELD] = push, bend
         buffer[j + PUSHES * FIELD] -= push
         buffer[j + BENDS * FIELD] += bend
@@ -265,8 +373,9 @@ def _exponentials(x: Floats, powers: Floats, bits: Ints) -> None:
 
 @helper
 def _pair_row(
-    i: Int, buffer: Singles, base: Int, a: Int, b: Int, first: Int, scores: Floats, sigma: float, near: bool,
-    weighted: bool, normalize: bool, by_gap: bool,
+    i: Int, buffer: Singles, base: Int, a: Int, b: Int, first: Int, scores: Floats, link: Int, parameter: float,
+    sigma: float, near: bool, weighted: bool, extras: Singles | None, has_groups: bool, has_trusts: bool,
+    normalize: bool, by_gap: bool,
 ) -> None:  # fmt: skip
     """Add the pairs of rank i with the ranks a … b − 1 of one tile, whose |ΔZ| are in the tile."""
     mine = i // TILE * N_FIELDS * FIELD + i % TILE
@@ -275,8 +384,18 @@ def _pair_row(
         root, delta, my_root = U(base + ROOT * FIELD), U(base + DELTA * FIELD), buffer[mine + ROOT * FIELD]
         for j in range(U(a), U(b)):
             buffer[delta + j] *= my_root * buffer[root + j]
-    if not near:
-        _far_pairs(buffer, base, a, b, first, scores, i, my_label, sigma, by_gap)
+    done = False
+    if extras is not None:
+        by_link = near and link != CROSS_ENTROPY
+        if has_groups or has_trusts or (by_link and by_gap):
+            _factors(buffer, base, a, b, mine, has_groups, has_trusts, by_link and by_gap)
+        if by_link:
+            _link_pairs(link, parameter, buffer, base, a, b, my_power, my_label, buffer[mine + SCORE * FIELD])
+            done = True
+    if done:
+        pass
+    elif not near:
+        _far_pairs(link, parameter, buffer, base, a, b, first, scores, i, my_label, sigma, by_gap)
     elif by_gap:
         _gap_pairs(buffer, base, a, b, my_power, my_label, buffer[mine + SCORE * FIELD])
     else:
@@ -294,8 +413,8 @@ def _pair_row(
 
 @helper
 def _lay_out(
-    n: Int, places: Places, labels: Singles, roots: Singles, scores: Floats, sigma: float, near: bool,
-    buffer: Singles, spare: Floats, powers: Floats, bits: Ints,
+    n: Int, places: Places, labels: Singles, roots: Singles, extras: Singles | None, start: Int, scores: Floats,
+    sigma: float, near: bool, buffer: Singles, spare: Floats, powers: Floats, bits: Ints,
 ) -> None:  # fmt: skip
     """Fill the tiles with the documents of a query, by rank, and the places behind them with ones and NaN labels."""
     not_inlined()
@@ -310,12 +429,18 @@ def _lay_out(
             place = places[first + k]
             buffer[base + LABEL * FIELD + k] = labels[place]
             buffer[base + ROOT * FIELD + k] = roots[place]
+            if extras is not None:
+                buffer[base + GROUP * FIELD + k] = extras[GROUPS, start + place]
+                buffer[base + TRUST * FIELD + k] = extras[TRUSTS, start + place]
         for k in range(many):
             buffer[base + SCORE * FIELD + k] = f32(scores[first + k] - middle)
             buffer[base + POWER * FIELD + k] = f32(powers[first + k])
         for k in range(many, (many + STEP - 1) // STEP * STEP):
             buffer[base + LABEL * FIELD + k] = f32(np.nan)
             buffer[base + ROOT * FIELD + k] = f32(1.0)
+            if extras is not None:
+                buffer[base + GROUP * FIELD + k] = f32(np.nan)
+                buffer[base + TRUST * FIELD + k] = f32(1.0)
             buffer[base + SCORE * FIELD + k] = f32(scores[n - 1] - middle)
             buffer[base + POWER * FIELD + k] = f32(1.0)
         for field in range(PUSHES, SIZES + 1):
@@ -340,23 +465,32 @@ def _flush(n: Int, buffer: Singles, pushes: Floats, bends: Floats) -> Any:
 
 
 @helper
-def _columns(
-    family: Int, n: Int, places: Places, values: Floats, norm: float, discounts: Floats, depth: Int, columns: Floats,
-    buffer: Singles,
-) -> None:  # fmt: skip
-    """What the family needs of each rank, see the functions of |ΔZ|; zeros behind the last."""
+def _gains(n: Int, places: Places, values: Floats, norm: float, discounts: Floats, buffer: Singles) -> None:
+    """Gains, divided by the norm, and discounts of each rank."""
     not_inlined()
-    if family == DISCOUNTED:
-        by, depth = 1.0 / norm, len(discounts)
-        for first in range(0, n, TILE):
-            base, many = first // TILE * N_FIELDS * FIELD, min(TILE, n - first)
-            for k in range(many):
-                buffer[base + GAIN * FIELD + k] = f32(values[places[first + k]] * by)
-            counted = min(many, max(depth - first, 0))
-            for k in range(counted):
-                buffer[base + DISCOUNT * FIELD + k] = f32(discounts[first + k])
-            for k in range(counted, many):
-                buffer[base + DISCOUNT * FIELD + k] = f32(0.0)
+    by, depth = 1.0 / norm, len(discounts)
+    for first in range(0, n, TILE):
+        base, many = first // TILE * N_FIELDS * FIELD, min(TILE, n - first)
+        for k in range(many):
+            buffer[base + GAIN * FIELD + k] = f32(values[places[first + k]] * by)
+        counted = min(many, max(depth - first, 0))
+        for k in range(counted):
+            buffer[base + DISCOUNT * FIELD + k] = f32(discounts[first + k])
+        for k in range(counted, many):
+            buffer[base + DISCOUNT * FIELD + k] = f32(0.0)
+
+
+@helper
+def _columns(
+    family: Int, n: Int, places: Places, values: Floats, discounts: Floats, depth: Int, spread: float, columns: Floats
+) -> None:
+    """What the other families need of each rank, see the functions of |ΔZ|; zeros behind the last."""
+    not_inlined()
+    if family == SPREAD:
+        for k in range(columns.shape[1]):
+            columns[0, k] = 0.0
+        for k in range(1, min(n, len(discounts))):
+            columns[0, k + STEP] = spread * (discounts[k - 1] - discounts[k])
         return
     for r in range(n):
         columns[0, r] = values[places[r]]
@@ -385,13 +519,29 @@ def _columns(
 @helper
 def _deltas(
     family: Int, i: Int, buffer: Singles, base: Int, a: Int, b: Int, first: Int, n: Int, depth: Int, norm: float,
-    columns: Floats, given: Floats, first_row: Int,
+    extras: Singles | None, columns: Floats, given: Floats, first_row: Int,
 ) -> None:  # fmt: skip
     """|ΔZ| of rank i with the ranks a … b − 1 of a tile; 0 for those that do not stand below it."""
+    mine = i // TILE * N_FIELDS * FIELD + i % TILE
     if family == DISCOUNTED:
-        mine = i // TILE * N_FIELDS * FIELD + i % TILE
         _discounted_deltas(buffer, base, a, b, buffer[mine + GAIN * FIELD], buffer[mine + DISCOUNT * FIELD])
-    elif family == PRECISION:
+    elif family == ONES:
+        for j in range(U(base + DELTA * FIELD + a), U(base + DELTA * FIELD + b)):
+            buffer[j] = f32(1.0)
+    if extras is not None:
+        _other_deltas(family, i, buffer, base, a, b, first, n, depth, norm, mine, columns, given, first_row)
+    for j in range(a, i + 1 - first):
+        buffer[base + DELTA * FIELD + j] = f32(0.0)
+
+
+@helper
+def _other_deltas(
+    family: Int, i: Int, buffer: Singles, base: Int, a: Int, b: Int, first: Int, n: Int, depth: Int, norm: float,
+    mine: Int, columns: Floats, given: Floats, first_row: Int,
+) -> None:  # fmt: skip
+    """The same for the families that are not in the kernel without extras."""
+    not_inlined()
+    if family == PRECISION:
         start = columns[3, i] - columns[1, i] - columns[0, i] / (i + 1.0)
         _precision_deltas(buffer, base, a, b, first, columns, columns[0, i], start, 1.0 / norm)
     elif family == CASCADE:
@@ -402,25 +552,32 @@ def _deltas(
             _cascade_deltas(buffer, base, a, b, first, columns, stop, start, behind)
         else:
             _cascade_deltas_by_steps(buffer, base, a, b, first, columns, i, n, depth)
-    else:
+    elif family == SPREAD:
+        my_gain, my_discount = buffer[mine + GAIN * FIELD], buffer[mine + DISCOUNT * FIELD]
+        _spread_deltas(buffer, base, a, b, columns, first - i + STEP, my_gain, my_discount)
+    elif family == GIVEN:
         for j in range(a, min(b, n - first)):
             buffer[base + DELTA * FIELD + j] = f32(abs(given[i - first_row, first + j]))
-    for j in range(a, i + 1 - first):
-        buffer[base + DELTA * FIELD + j] = f32(0.0)
 
 
 @helper
 def _query(
     family: Int, n: Int, places: Places, scores: Floats, labels: Singles, values: Floats, roots: Singles, norm: float,
-    discounts: Floats, depth: Int, sigma: float, weighted: bool, normalize: bool, given: Floats, first_row: Int,
-    last_row: Int, buffer: Singles, columns: Floats, powers: Floats, bits: Ints, pushes: Floats, bends: Floats,
+    discounts: Floats, depth: Int, spread: float, link: Int, parameter: float, sigma: float, weighted: bool,
+    extras: Singles | None, start: Int, has_groups: bool, has_trusts: bool, normalize: bool, given: Floats,
+    first_row: Int, last_row: Int, buffer: Singles, columns: Floats, powers: Floats, bits: Ints, pushes: Floats,
+    bends: Floats,
 ) -> Any:  # fmt: skip
     """λ and w of the ranks of one query, without σ and σ²; the sum of |λ_ij| over its pairs."""
     not_inlined()
-    spread = scores[0] - scores[n - 1]
-    near = sigma * spread < WIDEST and spread < WIDEST
-    _lay_out(n, places, labels, roots, scores, sigma, near, buffer, columns[4], powers, bits)
-    _columns(family, n, places, values, norm, discounts, depth, columns, buffer)
+    widest = scores[0] - scores[n - 1]
+    near = sigma * widest + 2.0 * abs(parameter) < WIDEST and widest < WIDEST
+    _lay_out(n, places, labels, roots, extras, start, scores, sigma, near, buffer, columns[4], powers, bits)
+    if family == DISCOUNTED or family == SPREAD:
+        _gains(n, places, values, norm, discounts, buffer)
+    if extras is not None:
+        if family != DISCOUNTED and family != ONES:
+            _columns(family, n, places, values, discounts, depth, spread, columns)
     for r in range(n):
         pushes[r], bends[r] = 0.0, 0.0
     total = 0.0
@@ -431,10 +588,11 @@ def _query(
             b = min((n + STEP - 1) // STEP * STEP - first, TILE)
             if a < b:
                 base = tile * N_FIELDS * FIELD
-                _deltas(family, i, buffer, base, a, b, first, n, depth, norm, columns, given, first_row)
+                _deltas(family, i, buffer, base, a, b, first, n, depth, norm, extras, columns, given, first_row)
                 _pair_row(
-                    i, buffer, base, a, b, first, scores, sigma, near, weighted, normalize, normalize and spread > 0.0
-                )
+                    i, buffer, base, a, b, first, scores, link, parameter, sigma, near, weighted, extras, has_groups,
+                    has_trusts, normalize, normalize and widest > 0.0,
+                )  # fmt: skip
         if (i - first_row) % FLUSH == FLUSH - 1:
             total += _flush(n, buffer, pushes, bends)
     return total + _flush(n, buffer, pushes, bends)
@@ -444,7 +602,7 @@ def room(largest: int) -> tuple[Singles, Floats, Floats, Places]:
     """What `lambda_gradients` works with, for queries of at most so many documents."""
     tiles = -(-largest // TILE)
     return (
-        np.empty(tiles * N_FIELDS * FIELD, np.float32), np.empty((5, largest + STEP)), np.empty((5, largest)),
+        np.empty(tiles * N_FIELDS * FIELD, np.float32), np.empty((5, largest + 3 * STEP)), np.empty((5, largest)),
         np.empty(largest, np.int32),
     )  # fmt: skip
 
@@ -463,9 +621,15 @@ def lambda_gradients(
     norms: Floats,
     discounts: Floats,
     depth: Int,
+    spread: float,
     query_weights: Floats,
+    link: Int,
+    parameter: float,
     sigma: float,
     weighted: bool,
+    extras: Singles | None,
+    has_groups: bool,
+    has_trusts: bool,
     normalize: bool,
     first_row: Int,
     last_row: Int,
@@ -491,8 +655,12 @@ def lambda_gradients(
             probabilities, as the family has them, `roots` the square roots of document weights.
         norms, query_weights: of each query; a query whose norm is 0 has no pairs.
         discounts, depth: by rank; the ranks that count.
-        sigma: σ.
+        spread: μ of LambdaLoss.
+        link, parameter, sigma: which link, its centre or margin, and σ.
         weighted: whether any of the roots is not 1.
+        extras: for each document in the canonical order its group, within which pairs count (`has_groups`), and its
+            trust, the weight of the pairs whose better document it is (`has_trusts`); None for NDCG and plain pairs
+            with RankNet's link and neither of these.
         normalize: divide each pair by 0.01 + |s_i − s_j|, then multiply a query's λ and w by log2(1 + Λ)/Λ, Λ the sum
             of |λ| over its documents, as LightGBM does: pairs that are far apart count less, and queries with many
             pairs do not outweigh the others.
@@ -517,8 +685,8 @@ def lambda_gradients(
             _sort(by_rank[:n], places, other, places_too)
             total = sigma * _query(
                 family, n, places, by_rank[:n], labels[start:end], values[start:end], roots[start:end], norms[q],
-                discounts, depth, sigma, weighted, normalize, given, first_row, last_row, buffer, columns, powers,
-                bits, pushes, bends,
+                discounts, depth, spread, link, parameter, sigma, weighted, extras, start, has_groups, has_trusts,
+                normalize, given, first_row, last_row, buffer, columns, powers, bits, pushes, bends,
             )  # fmt: skip
             scale = sigma * query_weights[q]
             totals[q] += 2.0 * total
@@ -537,3 +705,39 @@ def lambda_gradients(
             for k in range(n):
                 lambdas[rows[k]] = 0.0
                 curvatures[rows[k]] = 0.0
+
+
+# --- lists
+
+
+@helper
+def _log_sum(a: float, b: float) -> Any:
+    """log(e^a + e^b)."""
+    high, low = max(a, b), min(a, b)
+    return high if low == -np.inf else high + math.log1p(math.exp(low - high))
+
+
+@kernel
+def plackett_luce(
+    offsets: Ints, order: Ints, scores: Floats, weights: Floats, lambdas: Floats, curvatures: Floats
+) -> None:
+    """λ and w of Σ_k d_k (log Σ_{j ≥ k} e^{s_j} − s_k) for lists whose documents stand in `order`.
+
+    λ_i = d_i − Σ_{k ≤ i} d_k e^{s_i − T_k}, T_k = log Σ_{j ≥ k} e^{s_j}; the curvature likewise. Both sums over k are
+    kept as logarithms: no score is too large.
+    """
+    tails = np.empty(len(order))
+    for q in range(len(offsets) - 1):
+        tail = -np.inf
+        for k in range(offsets[q + 1] - 1, offsets[q] - 1, -1):
+            tail = _log_sum(tail, scores[order[k]])
+            tails[k] = tail
+        first, second = -np.inf, -np.inf  # log Σ d_k e^{−T_k} and log Σ d_k e^{−2 T_k}
+        for k in range(offsets[q], offsets[q + 1]):
+            i = order[k]
+            if weights[i] > 0.0:
+                first = _log_sum(first, math.log(weights[i]) - tails[k])
+                second = _log_sum(second, math.log(weights[i]) - 2.0 * tails[k])
+            share = math.exp(scores[i] + first)
+            lambdas[i] = weights[i] - share
+            curvatures[i] = max(share - math.exp(2.0 * scores[i] + second), 0.0)

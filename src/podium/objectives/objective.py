@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.errors import DataError
 from podium.threads import Team
 
 if TYPE_CHECKING:
     from podium.data import RankingData
+
+Floats = NDArray[np.float64]
 
 
 class BoundObjective(ABC):
@@ -19,27 +22,66 @@ class BoundObjective(ABC):
 
     Attributes:
         team: the threads to use; the caller sets it, None is for all cores.
+        start: F_0, the score that every document begins with.
+        n_outputs: scores that a document has; where there are several, scores, λ and w have a row for each.
 
     """
 
     team: Team | None = None
+    start: float = 0.0
+    n_outputs: int = 1
 
     @abstractmethod
-    def gradients(
-        self, scores: NDArray[np.float64], iteration: int = 0
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         """λ and w for each row of the data, in its order; λ > 0 pushes a document up."""
 
-    def fill(
-        self, scores: NDArray[np.float64], iteration: int, lambdas: NDArray[np.float64], curvatures: NDArray[np.float64]
-    ) -> None:
+    def fill(self, scores: Floats, iteration: int, lambdas: Floats, curvatures: Floats) -> None:
         """Write λ and w into arrays that are there: new ones cost a millisecond for every few hundred thousand rows."""
         lambdas[:], curvatures[:] = self.gradients(scores, iteration)
 
+    def ranked_by(self, scores: Floats) -> Floats:
+        """The one number for each document, of any data, that puts it in order."""
+        return scores
+
+    def state(self) -> dict[str, list[float]]:
+        """What the objective has learnt from earlier rounds, for a run that goes on later; mostly nothing."""
+        return {}
+
+    def restore(self, state: dict[str, list[float]]) -> None:  # noqa: B027
+        """Take over what `state` gave."""
+
 
 class Objective(ABC):
-    """What to train on; immutable, and bound to data when training begins."""
+    """What to train on; immutable, and bound to data when training begins.
+
+    Attributes:
+        curved: whether w > 0 wherever λ ≠ 0, as Newton's step needs; `flat_because` says why not.
+
+    """
+
+    curved: bool = True
+    flat_because: str = "its curvature may be zero or negative"
 
     @abstractmethod
     def bind(self, data: RankingData) -> BoundObjective:
         """The objective on these documents."""
+
+
+def labels_of(data: RankingData, source: str, who: object) -> NDArray[np.float32]:
+    """The labels of a source in the canonical order, or an error that says who needs them."""
+    if source not in data.labels:
+        known = ", ".join(map(repr, data.labels)) or "none"
+        raise DataError(f"{who} needs the labels {source!r}; the data has {known}")
+    return data.labels[source][data.canonical_order]
+
+
+def document_weights_of(data: RankingData) -> Floats:
+    """d_i in the canonical order, 1 where there are none."""
+    if data.document_weights is None:
+        return np.ones(len(data))
+    return data.document_weights[data.canonical_order].astype(np.float64)
+
+
+def query_weights_of(data: RankingData) -> Floats:
+    """u_q, 1 where there are none."""
+    return np.ones(data.n_queries) if data.query_weights is None else data.query_weights.astype(np.float64)

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from podium.data import RankingData
 from podium.measures import Measure
+from podium.objectives import Lambda, LambdaLoss, PairTerm
+from podium.objectives.pairs import Pairs
 
 Floats = NDArray[np.float64]
 
@@ -16,39 +18,70 @@ Floats = NDArray[np.float64]
 def slow_lambdas(
     data: RankingData, scores: Floats, measure: Measure, sigma: float = 1.0, normalize: bool = False
 ) -> tuple[Floats, Floats, float]:
-    """λ, w and the cost Σ |ΔZ_ij| log(1 + e^{−σ(s_i − s_j)}) over pairs i ▷ j, ranks by score and canonical order.
+    """λ, w and the cost Σ |ΔZ_ij| log(1 + e^{−σ(s_i − s_j)}) over pairs i ▷ j, ranks by score and canonical order."""
+    return slow_pairs(data, scores, Lambda(measure, measure.cutoff, sigma, normalize))
 
-    `normalize`: each pair divided by 0.01 + |s_i − s_j|, then each query scaled by log2(1 + Λ)/Λ, Λ = Σ 2|λ_ij|.
+
+def slow_pairs(
+    data: RankingData, scores: Floats, term: PairTerm, among: Pairs | None = None
+) -> tuple[Floats, Floats, float]:
+    """λ, w and the cost of any pair term: Σ |ΔZ_ij| C(s_i − s_j).
+
+    With `normalize` each pair is divided by 0.01 + |s_i − s_j|, then each query scaled by log2(1 + Λ)/Λ, Λ = Σ 2|λ_ij|.
     """
     lambdas, curvatures, cost = np.zeros(len(data)), np.zeros(len(data)), 0.0
-    labels = data.labels[measure.labels].astype(np.float64)
-    known = measure.fixed(data)
+    among = among or Pairs()
+    labels = data.labels[term.labels].astype(np.float64)
+    place = np.empty(len(data), np.int64)
+    place[data.canonical_order] = np.arange(len(data))
     for q in range(data.n_queries):
         rows = data.canonical_order[data.offsets[q] : data.offsets[q + 1]]
         rows = np.array(sorted(rows, key=lambda row: -scores[row]))
-        deltas = np.abs(Measure.swaps(known, labels[rows]))
+        deltas = _deltas(data, term, rows, labels[rows])
         pushes = 0.0
         for a in range(len(rows)):
             for b in range(a + 1, len(rows)):
                 i, j = (rows[a], rows[b]) if labels[rows[a]] > labels[rows[b]] else (rows[b], rows[a])
-                if not labels[i] > labels[j]:  # equal, or one has no label
+                if not labels[i] > labels[j] or (among.nonzero and 0 in (labels[i], labels[j])):
+                    continue  # equal, or one has no label
+                if among.groups is not None and among.groups[place[i]] != among.groups[place[j]]:
                     continue
                 weight = deltas[a, b]
+                if among.trusts is not None:
+                    weight *= float(among.trusts[place[i]])
                 if data.document_weights is not None:
                     weight *= math.sqrt(float(data.document_weights[i]) * float(data.document_weights[j]))
                 if data.query_weights is not None:
                     weight *= float(data.query_weights[q])
-                if normalize and scores[rows[0]] != scores[rows[-1]]:
+                if term.normalize and scores[rows[0]] != scores[rows[-1]]:
                     weight /= 0.01 + abs(scores[i] - scores[j])
-                gap = sigma * (scores[i] - scores[j])
-                rho = 1.0 / (1.0 + math.exp(gap)) if gap < 700 else 0.0
-                lambdas[i] += sigma * weight * rho
-                lambdas[j] -= sigma * weight * rho
-                curvatures[i] += sigma * sigma * weight * rho * (1 - rho)
-                curvatures[j] += sigma * sigma * weight * rho * (1 - rho)
-                cost += weight * math.log1p(math.exp(-gap))
-                pushes += 2 * sigma * weight * rho
-        if normalize and pushes > 0:
+                gap = np.array([scores[i] - scores[j]])
+                push, bend = weight * float(term.link.push(gap)[0]), weight * float(term.link.bend(gap)[0])
+                lambdas[i] += push
+                lambdas[j] -= push
+                curvatures[i] += bend
+                curvatures[j] += bend
+                cost += weight * float(term.link.cost(gap)[0])
+                pushes += 2 * push
+        if term.normalize and pushes > 0:
             lambdas[rows] *= math.log2(1 + pushes) / pushes
             curvatures[rows] *= math.log2(1 + pushes) / pushes
     return lambdas, curvatures, cost
+
+
+def _deltas(data: RankingData, term: PairTerm, rows: NDArray[np.int64], labels: Floats) -> Floats:
+    """|ΔZ| of all pairs of ranks."""
+    measure = term.trained_measure()
+    if measure is None:
+        return np.ones((len(rows), len(rows)))
+    known = measure.fixed(data)
+    deltas = np.abs(Measure.swaps(known, labels))
+    if isinstance(term, LambdaLoss):
+        ranks = np.arange(1, len(rows) + 1)
+        discounts = 1 / np.log2(1 + ranks)
+        near = np.abs(discounts[:, None] - discounts[None, :])
+        distance = np.maximum(np.abs(ranks[:, None] - ranks[None, :]), 1)
+        beside = 1 / np.log2(1 + distance) - 1 / np.log2(2 + distance)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            deltas = np.where(near > 0, deltas / near * (near + term.mu * beside), 0.0)
+    return deltas

@@ -1,0 +1,75 @@
+"""Chance by content: numbers for documents and queries that follow from what they are, never from where they stand."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data.canonical import hash_rows
+from podium.data.ranking_data import RankingData
+
+Words = NDArray[np.uint64]
+
+
+class Chances:
+    """Uniform numbers of [0, 1) for the documents and queries of some data, for any number of purposes."""
+
+    def __init__(self, data: RankingData) -> None:
+        self.data = data
+
+    def of_documents(self, purpose: str) -> NDArray[np.float64]:
+        """One for each row; rows of a query with the same features are told apart by the canonical order."""
+        return uniform(self._row_keys, purpose)
+
+    def of_queries(self, purpose: str) -> NDArray[np.float64]:
+        """One for each query."""
+        return uniform(self._query_keys, purpose)
+
+    @cached_property
+    def query_of_row(self) -> NDArray[np.int64]:
+        """The number of each row's query."""
+        found = np.empty(len(self.data), np.int64)
+        found[self.data.order] = np.repeat(np.arange(self.data.n_queries), self.data.query_sizes)
+        return found
+
+    @cached_property
+    def _query_keys(self) -> Words:
+        return np.array([_key(str(query)) for query in self.data.query_ids.tolist()], np.uint64)
+
+    @cached_property
+    def _row_keys(self) -> Words:
+        with np.errstate(over="ignore"):
+            times = _occurrences(self.data).astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
+        keys: Words = hash_rows(self.data.features) ^ self._query_keys[self.query_of_row] ^ times
+        return keys
+
+
+def uniform(keys: Words, purpose: str) -> NDArray[np.float64]:
+    """A number of [0, 1) for each key (splitmix64)."""
+    seed = _key(purpose)
+    with np.errstate(over="ignore"):
+        word = (keys ^ seed) * np.uint64(0x9E3779B97F4A7C15) + seed
+        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        word ^= word >> np.uint64(31)
+    return (word >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _key(text: str) -> np.uint64:
+    return np.uint64(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))
+
+
+def _occurrences(data: RankingData) -> NDArray[np.int64]:
+    """For each row how many rows of its query with the same features stand before it in the canonical order."""
+    order = data.canonical_order
+    hashes = hash_rows(data.features)[order]
+    starts = np.ones(len(order), bool)
+    starts[1:] = hashes[1:] != hashes[:-1]
+    starts[data.offsets[:-1][data.query_sizes > 0]] = True
+    place = np.arange(len(order))
+    found = np.empty(len(order), np.int64)
+    found[order] = place - np.maximum.accumulate(np.where(starts, place, 0))
+    return found

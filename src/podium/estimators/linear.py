@@ -1,0 +1,95 @@
+"""The linear ranker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+
+from podium.data import RankingData
+from podium.estimators.ranker import RankerMixin
+from podium.linear import Descent
+from podium.measures import Graded, Measure, as_selection
+from podium.models import LinearScorer
+from podium.objectives import Lambda, Objective, parse
+
+
+class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
+    """A weighted sum of features, trained on λ ([B] §4: LambdaRank with the simplest of nets).
+
+    Args:
+        measure: what is trained on, and what picks the step where there is validation data.
+        n_iterations: steps, at most.
+        learning_rate: the share of each Newton-like step that is taken.
+        l2: holds the weights of the standardised features back.
+        truncation, sigma, normalize: see `LambdaMART`.
+        objective: another objective than `Lambda(measure, …)`, as a value or as text.
+        patience: stop after so many steps without a better one on the validation data.
+        n_threads: all cores by default. The model is the same, to the bit, for any number.
+
+    Attributes:
+        model_: the `LinearScorer`.
+        coef_: a weight for each feature as it comes.
+        history_, best_iteration_: see `LambdaMART`.
+
+    """
+
+    def __init__(
+        self,
+        measure: Measure | Graded | str = "ndcg@10",
+        *,
+        n_iterations: int = 100,
+        learning_rate: float = 1.0,
+        l2: float = 1e-4,
+        truncation: int | None = None,
+        sigma: float = 1.0,
+        normalize: bool = False,
+        objective: Objective | str | None = None,
+        patience: int | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.measure = measure
+        self.n_iterations = n_iterations
+        self.learning_rate = learning_rate
+        self.l2 = l2
+        self.truncation = truncation
+        self.sigma = sigma
+        self.normalize = normalize
+        self.objective = objective
+        self.patience = patience
+        self.n_threads = n_threads
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | str | None = None,
+        *,
+        qid: ArrayLike | str | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: Any = None,
+        valid: RankingData | None = None,
+        eval_set: Any = None,
+    ) -> LinearRanker:
+        """Train, see `LambdaMART.fit`."""
+        train = self._data(X, y, qid, sample_weight, query_weight)
+        sets = self._validation(valid, eval_set)
+        objective = parse(self.objective) if isinstance(self.objective, str) else self.objective
+        if objective is None:
+            measure = as_selection(self.measure).measures[0]
+            objective = Lambda(measure, self.truncation, self.sigma, self.normalize)
+        found = Descent(
+            objective, self.n_iterations, self.learning_rate, self.l2, as_selection(self.measure), self.patience,
+            self.n_threads,
+        ).fit(train, next(iter(sets.values()), None))  # fmt: skip
+        self.model_: LinearScorer = found.model.with_info(parameters=self._described())
+        self.coef_ = self.model_.weights
+        self.history_ = found.history
+        self.best_iteration_ = found.best_iteration
+        self._note_features(train)
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """The score of each row, higher is better."""
+        return self._scored(X)

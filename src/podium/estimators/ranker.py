@@ -1,0 +1,153 @@
+"""What all rankers have in common as scikit-learn estimators."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from podium.data import RankingData, frames
+from podium.data.columns import Features, to_features
+from podium.errors import DataError
+from podium.exact import mean
+from podium.measures import Graded, Measure, Ranking, as_selection
+from podium.models import save
+
+
+class RankerMixin:
+    """Data in, scores out, and the model file.
+
+    Attributes:
+        model_: the fitted scorer.
+        n_features_in_, feature_names_in_: as scikit-learn has them.
+
+    """
+
+    # Query ids and weights reach fit and score by metadata routing without further ado.
+    __metadata_request__fit = {"qid": True, "sample_weight": True, "query_weight": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True, "sample_weight": True}  # noqa: RUF012
+
+    _needs_queries = True
+
+    model_: Any
+    measure: Measure | Graded | str
+    n_threads: int | None
+    patience: int | None
+
+    def _note_features(self, train: RankingData) -> None:
+        self.n_features_in_ = train.n_features
+        if train.feature_names is not None:
+            self.feature_names_in_ = np.array(train.feature_names, object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _scored(self, X: Any, **options: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        found: NDArray[np.float64] = self.model_.score(self._features(X), n_threads=self.n_threads, **options)
+        return found
+
+    def _described(self) -> dict[str, Any]:
+        """The parameters as JSON has them."""
+        plain = (int, float, str, bool, type(None))
+        given: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
+        return {name: v if isinstance(v, plain) else str(v) for name, v in given.items()}
+
+    @classmethod
+    def _data(cls, X: Any, y: Any, qid: Any, sample_weight: Any = None, query_weight: Any = None) -> RankingData:
+        if isinstance(X, RankingData):
+            given = {"y": y, "qid": qid, "sample_weight": sample_weight, "query_weight": query_weight}
+            extra = [name for name, value in given.items() if value is not None]
+            if extra:
+                raise DataError(f"RankingData brings its own labels and weights; {extra[0]} has no place beside it")
+            return X
+        if qid is None and not frames.is_frame(X):
+            if not cls._needs_queries and y is not None:
+                n = X.shape[0] if hasattr(X, "shape") else len(X)
+                return RankingData(X, y, qid=np.zeros(n, np.int64), document_weights=sample_weight)
+            raise DataError(
+                f"{cls.__name__} needs the query of each row: fit(X, y, qid=qid), or fit(RankingData(X, y, qid=qid)); "
+                "in scikit-learn's searches, enable metadata routing and give params={'qid': qid}"
+            )
+        if y is None and not frames.is_frame(X):
+            raise DataError(f"{cls.__name__} requires y to be passed, but the target y is None: fit(X, y, qid=qid)")
+        return RankingData(X, y, qid=qid, document_weights=sample_weight, query_weights=query_weight)
+
+    def _validation(self, valid: Any, eval_set: Any) -> dict[str, RankingData]:
+        found: dict[str, RankingData] = {}
+        if isinstance(valid, RankingData):
+            found["valid"] = valid
+        elif valid is not None:
+            found |= dict(valid)
+        if eval_set is not None:
+            several = [eval_set] if isinstance(eval_set, tuple) else list(eval_set)
+            for k, entry in enumerate(several):
+                if len(entry) != 3:
+                    raise DataError("eval_set takes (X, y, qid), or a list of those")
+                name = f"eval{k}" if len(several) > 1 else "eval"
+                if name in found:
+                    raise DataError(f"there are two evaluation sets named {name!r}")
+                found[name] = self._data(entry[0], entry[1], entry[2])
+        if self.patience is not None and not found:
+            raise DataError("patience needs validation data: give valid=… or eval_set=…")
+        return found
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike | str | None = None,
+        *,
+        qid: ArrayLike | str | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """The mean of the measure over the queries, documents with equal scores in the canonical order.
+
+        `sample_weight` is there for scikit-learn's pipelines; measures of rankings do not weight documents.
+        """
+        check_is_fitted(self)
+        data = self._data(X, y, qid)
+        data = data.replace(features=self._features(data), feature_names=self.model_.feature_names)
+        ranking = Ranking(data, self._scored(data), base=data.canonical_order)
+        values = as_selection(self.measure).measures[0].values(ranking)
+        return mean(values[~np.isnan(values)])
+
+    def _features(self, X: Any) -> Features:
+        """The features in the model's order; columns of a frame are found by name."""
+        if isinstance(X, RankingData):
+            features = self.model_.matched(X)
+        elif frames.is_frame(X):
+            features = frames.features_by_name(X, self.model_.feature_names)
+        else:
+            features = to_features(X)[0]
+        if features.shape[1] != self.n_features_in_:
+            raise DataError(
+                f"X has {features.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input"
+            )
+        return features
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """The share of each feature in the gains of all splits."""
+        check_is_fitted(self)
+        gains: NDArray[np.float64] = self.model_.importance("gain")
+        return gains / gains.sum() if gains.sum() > 0 else gains
+
+    def digest(self) -> str:
+        """A hash of the model: equal digests score alike, to the bit."""
+        check_is_fitted(self)
+        return str(self.model_.digest())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file; `podium.load` reads it."""
+        check_is_fitted(self)
+        save(self.model_, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags

@@ -1,0 +1,196 @@
+"""What the estimators that boost trees have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self, TypedDict
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+
+from podium.boosting import Boosted, Boosting, Checkpoint, Newton, Round, Sampling, Step
+from podium.data import RankingData
+from podium.errors import DataError
+from podium.estimators.ranker import RankerMixin
+from podium.measures import Graded, Measure, as_selection
+from podium.objectives import Objective
+from podium.trees import GrowthParameters
+
+
+class TreeSettings(TypedDict, total=False):
+    """Settings of `TreeRanker`, by keyword."""
+
+    min_documents_in_leaf: int
+    max_depth: int | None
+    l2: float
+    split: str
+    document_fraction: float
+    query_fraction: float
+    feature_fraction: float
+    max_bins: int
+    categorical: Sequence[int | str]
+    monotone: Mapping[int | str, int] | Sequence[int] | None
+    patience: int | None
+    random_state: int
+    n_threads: int | None
+
+
+class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
+    """Boosted trees on an objective.
+
+    Args:
+        n_trees: at most so many.
+        n_leaves: leaves of a tree, at most.
+        learning_rate: the share of each step that is taken.
+        measure: what picks the number of trees where there is validation data: a name such as `"ndcg@10"`, a value such
+            as `NDCG(10)`, or `Graded([...])`.
+        min_documents_in_leaf: exactly counted.
+        max_depth: of a tree; None for no limit.
+        l2: added to the curvature of a leaf.
+        split: `"newton"` (as LightGBM and XGBoost) or `"least-squares"` (the papers').
+        document_fraction, query_fraction, feature_fraction: what each tree sees; λ comes from all documents.
+        max_bins: of each feature, 2 to 255.
+        categorical: categorical features, by number or name.
+        monotone: features that must not lower (+1) or raise (−1) the score as they rise: by name or number, or one
+            entry for each feature.
+        patience: stop after so many trees without a better one on the validation data.
+        random_state: the seed of sampling.
+        n_threads: all cores by default. The model is the same, to the bit, for any number.
+
+    """
+
+    def __init__(
+        self,
+        n_trees: int = 500,
+        n_leaves: int = 15,
+        learning_rate: float = 0.1,
+        measure: Measure | Graded | str = "ndcg@10",
+        *,
+        min_documents_in_leaf: int = 20,
+        max_depth: int | None = None,
+        l2: float = 1.0,
+        split: str = "newton",
+        document_fraction: float = 1.0,
+        query_fraction: float = 1.0,
+        feature_fraction: float = 1.0,
+        max_bins: int = 255,
+        categorical: Sequence[int | str] = (),
+        monotone: Mapping[int | str, int] | Sequence[int] | None = None,
+        patience: int | None = None,
+        random_state: int = 0,
+        n_threads: int | None = None,
+    ) -> None:
+        self.n_trees = n_trees
+        self.n_leaves = n_leaves
+        self.learning_rate = learning_rate
+        self.measure = measure
+        self.min_documents_in_leaf = min_documents_in_leaf
+        self.max_depth = max_depth
+        self.l2 = l2
+        self.split = split
+        self.document_fraction = document_fraction
+        self.query_fraction = query_fraction
+        self.feature_fraction = feature_fraction
+        self.max_bins = max_bins
+        self.categorical = categorical
+        self.monotone = monotone
+        self.patience = patience
+        self.random_state = random_state
+        self.n_threads = n_threads
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """Settings that a class takes by `**settings` are parameters as well."""
+        return sorted({*super()._get_param_names(), *TreeSettings.__annotations__})
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | str | None = None,
+        *,
+        qid: ArrayLike | str | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: Any = None,
+        valid: RankingData | Mapping[str, RankingData] | None = None,
+        eval_set: tuple[Any, ...] | Sequence[tuple[Any, ...]] | None = None,
+        observers: Sequence[Callable[[Round], None]] = (),
+        checkpoint: Checkpoint | None = None,
+    ) -> Self:
+        """Train on `RankingData`, or on features, labels and the query of each row.
+
+        Args:
+            X: `RankingData`, or features as an array, sparse matrix or frame.
+            y: labels, if X is not `RankingData`.
+            qid: the query of each row, or the name of a column.
+            sample_weight, query_weight: weights of documents and queries.
+            valid: validation data, or several by name; the first decides when to stop and how many trees to keep.
+            eval_set: the same as `(X, y, qid)`, or several of those.
+            observers: called after each tree with a `podium.boosting.Round`.
+            checkpoint: a `podium.boosting.Checkpoint` keeps the trees so far, and a run that was stopped goes on.
+
+        """
+        train = self._data(X, y, qid, sample_weight, query_weight)
+        found = self._settings(train).fit(train, self._validation(valid, eval_set), observers, checkpoint)
+        self.model_ = self._model(found).with_info(parameters=self._described())
+        self.n_trees_ = self.model_.n_trees
+        self.history_ = found.history
+        self.best_iteration_ = found.best_iteration
+        self._keep(found)
+        self._note_features(train)
+        return self
+
+    @abstractmethod
+    def _objective(self) -> Objective:
+        """What is trained on."""
+
+    def _model(self, found: Boosted) -> Any:
+        """The model from what training found."""
+        return found.ensemble
+
+    def _keep(self, found: Boosted) -> None:
+        """Set attributes of the estimator's own after training."""
+
+    def _step(self) -> Step:
+        return Newton(self.l2)
+
+    def _settings(self, train: RankingData) -> Boosting:
+        split: Any = self.split
+        return Boosting(
+            objective=self._objective(),
+            step=self._step(),
+            growth=GrowthParameters(
+                self.n_leaves, self.max_depth, self.min_documents_in_leaf, split, self.l2, self._monotone(train)
+            ),
+            sampling=Sampling(self.document_fraction, self.query_fraction, self.feature_fraction, self.random_state),
+            n_trees=self.n_trees,
+            learning_rate=self.learning_rate,
+            max_bins=self.max_bins,
+            categorical=tuple(sorted(_number(train, feature, "categorical") for feature in self.categorical)),
+            selection=as_selection(self.measure),
+            patience=self.patience,
+            n_threads=self.n_threads,
+        )
+
+    def _monotone(self, train: RankingData) -> tuple[int, ...] | None:
+        if self.monotone is None or not isinstance(self.monotone, Mapping):
+            return None if self.monotone is None else tuple(self.monotone)
+        directions = [0] * train.n_features
+        for feature, direction in self.monotone.items():
+            directions[_number(train, feature, "monotone")] = direction
+        return tuple(directions)
+
+    def predict(self, X: Any, n_trees: int | None = None) -> NDArray[np.float64]:
+        """The score of each row, higher is better; by the first trees only if `n_trees` is given."""
+        return self._scored(X, n_trees=n_trees)
+
+
+def _number(train: RankingData, feature: int | str, argument: str) -> int:
+    if isinstance(feature, str):
+        if train.feature_names is None or feature not in train.feature_names:
+            raise DataError(f"{argument}: there is no feature named {feature!r}")
+        return train.feature_names.index(feature)
+    if not 0 <= feature < train.n_features:
+        raise DataError(f"{argument}: there is no feature {feature}; they are numbered 0 to {train.n_features - 1}")
+    return int(feature)

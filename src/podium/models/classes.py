@@ -1,0 +1,98 @@
+"""Trees that tell classes of relevance apart."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data.columns import Features
+from podium.models.ensemble import Ensemble
+from podium.models.scorer import Scorer
+from podium.objectives.points import expected, softmax
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ClassEnsemble(Scorer):
+    """An ensemble for each class of relevance; a score is what the classes are worth, by their probabilities (McRank).
+
+    Attributes:
+        trees: of all classes in turn, round by round.
+        classes: the labels that they stand for.
+        worth: what each class counts in a score.
+
+    """
+
+    trees: Ensemble
+    classes: Floats
+    worth: Floats
+
+    @property
+    def n_features(self) -> int:  # type: ignore[override]
+        """The number of features."""
+        return self.trees.n_features
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        """Names of the features, or None."""
+        return self.trees.feature_names
+
+    @property
+    def info(self) -> dict[str, Any]:  # type: ignore[override]
+        """Parameters, history and the like."""
+        return self.trees.info
+
+    @property
+    def n_trees(self) -> int:
+        """Rounds: trees of each class."""
+        return self.trees.n_trees // len(self.classes)
+
+    def __repr__(self) -> str:
+        return f"ClassEnsemble({self.n_trees} trees for each of {len(self.classes)} classes)"
+
+    @cached_property
+    def _parts(self) -> tuple[Ensemble, ...]:
+        return self.trees.outputs(len(self.classes))
+
+    def probabilities(self, features: Features, *, n_trees: int | None = None, n_threads: int | None = None) -> Floats:
+        """The probability of each class (column) for each row, by the first rounds or all."""
+        found = [part.score(features, n_trees=n_trees, n_threads=n_threads) for part in self._parts]
+        return softmax(np.array(found)).T
+
+    def score(
+        self,
+        features: Features,
+        offsets: NDArray[np.int64] | None = None,
+        *,
+        n_trees: int | None = None,
+        n_threads: int | None = None,
+    ) -> Floats:
+        """The expected worth of each row, by the first `n_trees` rounds or all."""
+        found = [part.score(features, n_trees=n_trees, n_threads=n_threads) for part in self._parts]
+        return expected(np.array(found), self.worth)
+
+    def truncate(self, n_trees: int) -> ClassEnsemble:
+        """The first rounds alone."""
+        return replace(self, trees=self.trees.truncate(n_trees * len(self.classes)))
+
+    def importance(self, kind: Any = "gain") -> Floats:
+        """For each feature the sum of the gains of its splits, or their number, over all classes."""
+        return self.trees.importance(kind)
+
+    def dump(self, kind: Any = "text") -> str:
+        """All trees, for people or for programs; the classes in turn."""
+        return self.trees.dump(kind)
+
+    def digest(self) -> str:
+        """A hash of all that decides scores."""
+        return hashlib.sha256(self.trees.digest().encode() + self.worth.tobytes()).hexdigest()
+
+    def with_info(self, **info: Any) -> ClassEnsemble:
+        """The same trees with other information."""
+        return replace(self, trees=self.trees.with_info(**info))

@@ -1,0 +1,68 @@
+"""Weighted sums of features."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data.columns import Features, is_sparse
+from podium.models.scorer import Scorer
+
+Floats = NDArray[np.float64]
+ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class LinearScorer(Scorer):
+    """Σ_k weights_k (x_k − means_k), a missing value counting as its mean.
+
+    Attributes:
+        weights, means: of each feature.
+        feature_names: names of the features, or None.
+        info: parameters, history and the like, as JSON has it.
+
+    """
+
+    weights: Floats
+    means: Floats
+    feature_names: tuple[str, ...] | None = None
+    info: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_features(self) -> int:  # type: ignore[override]
+        """The number of features."""
+        return len(self.weights)
+
+    def __repr__(self) -> str:
+        return f"LinearScorer({np.count_nonzero(self.weights)} of {self.n_features} features)"
+
+    def score(
+        self, features: Features, offsets: NDArray[np.int64] | None = None, *, n_threads: int | None = None
+    ) -> Floats:
+        """The score of each row: feature after feature, so that a row's neighbours change no bit of it."""
+        scores = np.zeros(self._checked_rows(features))
+        used = np.flatnonzero(self.weights)
+        for start in range(0, len(scores), ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            piece = features[rows]
+            block = np.asarray(piece.toarray() if is_sparse(piece) else piece, np.float64)
+            for k in used:
+                part = self.weights[k] * (block[:, k] - self.means[k])
+                scores[rows] += np.where(np.isnan(part), 0.0, part)
+        return scores
+
+    def importance(self, kind: Any = "gain") -> Floats:
+        """|weight| of each feature."""
+        return np.abs(self.weights)
+
+    def digest(self) -> str:
+        """A hash of all that decides scores."""
+        return hashlib.sha256(self.weights.tobytes() + self.means.tobytes()).hexdigest()
+
+    def with_info(self, **info: Any) -> LinearScorer:
+        """The same weights with other information."""
+        return replace(self, info=self.info | info)

@@ -1,0 +1,63 @@
+"""What all scorers have."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data import RankingData
+from podium.data.columns import Features
+from podium.errors import DataError
+
+
+class Scorer(ABC):
+    """A model that scores documents: data, never code.
+
+    Attributes:
+        n_features: the number of features.
+        feature_names: names of the features, or None.
+        info: parameters, history and the like, as JSON has it.
+
+    """
+
+    n_features: int
+    feature_names: tuple[str, ...] | None
+    info: dict[str, Any]
+
+    @abstractmethod
+    def score(
+        self, features: Features, offsets: NDArray[np.int64] | None = None, *, n_threads: int | None = None
+    ) -> NDArray[np.float64]:
+        """The score of each row; `offsets` of queries are for scorers that look at whole lists."""
+
+    @abstractmethod
+    def importance(self, kind: Any = "gain") -> NDArray[np.float64]:
+        """How much each feature counts in the model."""
+
+    @abstractmethod
+    def digest(self) -> str:
+        """A hash of all that decides scores: two models with the same digest score alike, to the bit."""
+
+    @abstractmethod
+    def with_info(self, **info: Any) -> Scorer:
+        """The same model with other information."""
+
+    def matched(self, data: RankingData) -> Features:
+        """The features of data in the model's order, by name where both have names; others are refused."""
+        wanted, given = self.feature_names, data.feature_names
+        if wanted is None or given is None or wanted == given:
+            return data.features
+        missing, extra = sorted(set(wanted) - set(given)), sorted(set(given) - set(wanted))
+        if missing:
+            raise DataError(f"the model needs the feature {missing[0]!r}, which the data lacks ({len(missing)} in all)")
+        if extra:
+            raise DataError(f"the model does not know the data's feature {extra[0]!r} ({len(extra)} in all)")
+        return data.features[:, [given.index(name) for name in wanted]]
+
+    def _checked_rows(self, features: Features) -> int:
+        if features.ndim != 2 or features.shape[1] != self.n_features:
+            raise DataError(f"the model has {self.n_features} features, but the data has shape {features.shape}")
+        return int(features.shape[0])

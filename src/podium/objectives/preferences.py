@@ -1,0 +1,78 @@
+"""Training from pairs that were given outright."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data import RankingData
+from podium.errors import DataError
+from podium.objectives.links import CrossEntropy, Link
+from podium.objectives.objective import BoundObjective, Objective, document_weights_of, query_weights_of
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Preferences(Objective):
+    """RankNet on the data's `preferences` (i, j, P̄), contradictory ones included; no labels are needed ([B] §2).
+
+    C = P̄ C(s_i − s_j) + (1 − P̄) C(s_j − s_i), P̄ the measured share of judges who put i above j. With cross-entropy
+    λ_ij = σ (P̄ − P) and w_ij = σ² P (1 − P), P = 1 / (1 + e^{−σ(s_i − s_j)}). With weights a pair counts u_q √(d_i d_j)
+    times.
+
+    Args:
+        link: C; RankNet's cross-entropy by default.
+
+    """
+
+    link: Link = field(default_factory=CrossEntropy)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.link, Link):
+            raise DataError(f"link must be a link such as CrossEntropy() or Hinge(), not {self.link!r}")
+
+    @property
+    def curved(self) -> bool:  # type: ignore[override]
+        """Whether the link is."""
+        return self.link.curved
+
+    @property
+    def flat_because(self) -> str:  # type: ignore[override]
+        """Why not."""
+        return f"the curvature of {self.link} is zero or changes its sign"
+
+    def bind(self, data: RankingData) -> BoundObjective:
+        """On these documents."""
+        return _BoundPreferences(self, data)
+
+
+class _BoundPreferences(BoundObjective):
+    def __init__(self, objective: Preferences, data: RankingData) -> None:
+        if data.preferences is None or not len(data.preferences.i):
+            raise DataError("Preferences needs pairs: RankingData(…, preferences=(i, j, probability))")
+        self.link, self.n = objective.link, len(data)
+        place = np.empty(self.n, np.int64)
+        place[data.canonical_order] = np.arange(self.n)
+        pairs = data.preferences
+        i, j, share = pairs.i, pairs.j, pairs.probability.astype(np.float64)
+        order = np.lexsort((share, place[j], place[i]))  # sums do not depend on the order of the pairs
+        self.i, self.j, self.share = i[order], j[order], share[order]
+        query = np.repeat(np.arange(data.n_queries), data.query_sizes)
+        weights = np.empty(self.n)
+        weights[data.canonical_order] = document_weights_of(data)
+        queries = query_weights_of(data)[query[place[self.i]]]
+        self.weights = queries * np.sqrt(weights[self.i] * weights[self.j])
+
+    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
+        """One entry for each pair, summed in a fixed order."""
+        gap = scores[self.i] - scores[self.j]
+        for_i, for_j = self.weights * self.share, self.weights * (1.0 - self.share)
+        push = for_i * self.link.push(gap) - for_j * self.link.push(-gap)
+        bend = for_i * self.link.bend(gap) + for_j * self.link.bend(-gap)
+        lambdas: Any = np.bincount(self.i, push, self.n) - np.bincount(self.j, push, self.n)
+        curvatures: Any = np.bincount(self.i, bend, self.n) + np.bincount(self.j, bend, self.n)
+        return lambdas, curvatures

@@ -1,0 +1,264 @@
+"""RankNetTrees, MART, McRank and the linear ranker: against formulas, scikit-learn, and each other."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import r2_score
+from sklearn.model_selection import GridSearchCV
+
+import podium
+from podium import MART, DataError, LambdaMART, LinearRanker, MARTClassifier, McRank, RankingData, RankNetTrees
+from podium.boosting import Checkpoint, Gradient
+from podium.measures import Ranking
+from podium.models import ClassEnsemble, Ensemble, LinearScorer
+from podium.objectives import Debiased, Lambda, Local, Multiclass, Objective, Pairwise
+
+ALL = [
+    LambdaMART(n_trees=3), LambdaMART(n_trees=3, objective="local(ndcg@3)", step="gradient"), RankNetTrees(n_trees=3),
+    MART(n_trees=3), McRank(n_trees=3), LinearRanker(n_iterations=3),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def data():
+    return podium.artificial(60, documents=20, features=8, seed=1)
+
+
+@pytest.fixture(scope="module")
+def valid():
+    return podium.artificial(40, documents=20, features=8, seed=1, part="valid")
+
+
+@pytest.mark.parametrize("model", ALL, ids=lambda m: type(m).__name__)
+class TestEveryRanker:
+    def test_conventions(self, model, data, valid, tmp_path):
+        fitted = clone(model).fit(data, valid=valid)
+        assert clone(fitted).get_params() == model.get_params()
+        scores = fitted.predict(valid)
+        assert scores.shape == (len(valid),)
+        ranking = Ranking(valid, scores, base=valid.canonical_order)
+        assert fitted.score(valid) == pytest.approx(podium.NDCG(10).values(ranking).mean())
+        assert "valid/ndcg@10" in fitted.history_
+        fitted.save(tmp_path / "model.podium")
+        loaded = podium.load(tmp_path / "model.podium")
+        assert np.array_equal(loaded.score(valid.features), scores)
+        assert loaded.digest() == fitted.digest()
+        assert fitted.feature_importances_.sum() == pytest.approx(1)
+        again = clone(model).fit(data.features, data.relevance, qid=data.qid)
+        assert again.predict(valid.features).shape == scores.shape
+        with pytest.raises(DataError, match="is expecting 8 features"):
+            fitted.predict(np.ones((2, 3)))
+
+    def test_neither_threads_nor_row_order_change_a_bit(self, model, data, valid):
+        shuffle = np.random.default_rng(3).permutation(len(data))
+        first = clone(model).set_params(n_threads=1).fit(data, valid=valid)
+        for n_threads, given in ((2, data), (3, data._take(shuffle))):
+            other = clone(model).set_params(n_threads=n_threads).fit(given, valid=valid)
+            assert other.digest() == first.digest()
+            assert other.history_ == first.history_
+
+    def test_grid_search(self, model, data):
+        name = "n_iterations" if isinstance(model, LinearRanker) else "n_trees"
+        import sklearn
+
+        with sklearn.config_context(enable_metadata_routing=True):
+            search = GridSearchCV(clone(model), {name: [1, 2]}, cv=podium.QueryKFold(2))
+            search.fit(data.features, data.relevance, qid=data.qid, groups=data.qid)
+        assert search.best_params_[name] in (1, 2)
+
+
+class TestMART:
+    def test_one_tree_is_a_mean_of_residuals(self, data):
+        model = MART(n_trees=1, learning_rate=1.0, n_leaves=4).fit(data)
+        leaves = model.apply(data)[:, 0]
+        for leaf in range(4):
+            assert model.predict(data)[leaves == leaf] == pytest.approx(data.relevance[leaves == leaf].mean())
+
+    def test_beside_scikit_learn(self):
+        rng = np.random.default_rng(0)
+        X = rng.integers(0, 100, (1500, 4)).astype(np.float32)  # no more values than bins: the same candidate splits
+        y = X[:, 0] * (X[:, 1] > 50) + 5 * rng.normal(size=1500)
+        mine = MART(50, 8, 0.1, min_documents_in_leaf=1).fit(X[:1000], y[:1000])
+        other = GradientBoostingRegressor(n_estimators=50, max_leaf_nodes=8, learning_rate=0.1, max_depth=None).fit(
+            X[:1000], y[:1000]
+        )
+        assert np.corrcoef(mine.predict(X[1000:]), other.predict(X[1000:]))[0, 1] > 0.999
+        assert mine.score(X[1000:], y[1000:]) == pytest.approx(r2_score(y[1000:], mine.predict(X[1000:])))
+        assert mine.score(X[1000:], y[1000:]) == pytest.approx(other.score(X[1000:], y[1000:]), abs=0.01)
+
+    def test_classifier_beside_scikit_learn(self):
+        rng = np.random.default_rng(1)
+        X = rng.integers(0, 100, (1500, 4)).astype(np.float32)
+        y = np.where(X[:, 0] + 20 * rng.normal(size=1500) > 60, 7.0, 3.0)
+        mine = MARTClassifier(40, 8, min_documents_in_leaf=1).fit(X[:1000], y[:1000])
+        other = GradientBoostingClassifier(n_estimators=40, max_leaf_nodes=8, max_depth=None).fit(X[:1000], y[:1000])
+        assert mine.classes_.tolist() == [3, 7]
+        apart = np.abs(mine.predict_proba(X[1000:]) - other.predict_proba(X[1000:]))
+        assert np.median(apart) < 1e-9  # the same trees, but where two splits are equally good
+        assert apart.mean() < 0.01
+        assert mine.score(X[1000:], y[1000:]) == pytest.approx(other.score(X[1000:], y[1000:]), abs=0.01)
+        assert (mine.predict(X) == np.where(mine.decision_function(X) > 0, 7, 3)).all()
+
+    def test_sigma_changes_nothing_but_the_scale(self):
+        rng = np.random.default_rng(2)
+        X = rng.normal(size=(400, 3))
+        y = (X[:, 0] + rng.normal(size=400) > 0.5).astype(float)
+        one, other = (MARTClassifier(20, 6, sigma=sigma).fit(X, y) for sigma in (1.0, 0.25))
+        assert np.allclose(one.decision_function(X), 0.25 * other.decision_function(X))
+        assert np.allclose(one.predict_proba(X), other.predict_proba(X))
+
+    def test_balanced_error(self):
+        rng = np.random.default_rng(3)
+        X = rng.normal(size=(4000, 3))
+        y = (X[:, 0] + rng.normal(size=4000) > 2.2).astype(float)  # 6% positive
+        train, test = slice(0, 2000), slice(2000, None)
+
+        def error(model):  # FP/2n₋ + FN/2n₊
+            found = model.fit(X[train], y[train]).predict(X[test])
+            return (
+                0.5 * ((found == 1) & (y[test] == 0)).sum() / (y[test] == 0).sum()
+                + 0.5 * ((found == 0) & (y[test] == 1)).sum() / (y[test] == 1).sum()
+            )
+
+        assert error(MARTClassifier(30, 4, balanced=True)) < error(MARTClassifier(30, 4)) - 0.1
+
+    def test_three_classes_are_refused(self):
+        with pytest.raises(DataError, match="two classes apart, but there are 3"):
+            MARTClassifier().fit(np.eye(3), [0, 1, 2])
+
+
+class TestMcRank:
+    def test_probabilities_and_expectations(self, data):
+        for expects, worth in (("relevance", lambda k: k), ("gain", lambda k: 2**k - 1)):
+            model = McRank(5, expects=expects).fit(data)
+            shares = model.predict_proba(data)
+            assert np.allclose(shares.sum(axis=1), 1)
+            classes = np.unique(data.relevance)
+            assert np.allclose(model.predict(data), shares @ worth(classes.astype(float)))
+        assert isinstance(model.model_, ClassEnsemble)
+        assert model.model_.trees.n_trees == 5 * len(classes)
+        assert np.allclose(model.predict(data, n_trees=2), model.model_.truncate(2).score(data.features))
+
+    def test_the_first_round_is_the_papers(self, data):
+        model = McRank(1, 4, 1.0).fit(data)
+        many = len(np.unique(data.relevance))
+        for k, part in enumerate(model.model_._parts):
+            leaves = part.leaves(data.features)[:, 0]
+            y = (data.relevance == k) - 1 / many
+            for leaf in np.unique(leaves):
+                mine = y[leaves == leaf]
+                expected = (many - 1) / many * mine.sum() / (np.abs(mine) * (1 - np.abs(mine))).sum()
+                assert part.score(data.features)[leaves == leaf] == pytest.approx(expected)
+
+    def test_goes_on_from_a_checkpoint(self, data, valid, tmp_path):
+        whole = McRank(6).fit(data, valid=valid)
+        McRank(4).fit(data, valid=valid, checkpoint=Checkpoint(tmp_path / "c", 2))
+        resumed = McRank(6).fit(data, valid=valid, checkpoint=Checkpoint(tmp_path / "c", 2))
+        assert resumed.digest() == whole.digest()
+
+
+class TestObjectivesInTrees:
+    def test_text_and_value_are_the_same(self, data):
+        a = LambdaMART(3, objective="pairwise()").fit(data)
+        b = LambdaMART(3, objective=Pairwise()).fit(data)
+        c = RankNetTrees(3, normalize=False).fit(data)
+        assert a.digest() == b.digest() == c.digest()
+
+    def test_gradient_step_is_the_mean_of_normalised_lambdas(self, data):
+        model = LambdaMART(1, 4, 1.0, objective=Local(), step="gradient", l2=7.0).fit(data)
+        lambdas = Local().bind(data).gradients(np.zeros(len(data)))[0]
+        for q in range(data.n_queries):
+            rows = data.rows(q)
+            lambdas[rows] /= lambdas[rows].std()
+        leaves = model.apply(data)[:, 0]
+        for leaf in range(4):
+            assert model.predict(data)[leaves == leaf] == pytest.approx(lambdas[leaves == leaf].mean(), rel=1e-6)
+
+    def test_gradient_without_normalisation(self, data):
+        model = LambdaMART(1, 4, 1.0, objective=Local(), step=Gradient(normalize=False)).fit(data)
+        lambdas = Local().bind(data).gradients(np.zeros(len(data)))[0]
+        leaves = model.apply(data)[:, 0]
+        assert model.predict(data)[leaves == 2] == pytest.approx(lambdas[leaves == 2].mean(), rel=1e-6)
+
+    def test_all_equal_labels_stay_at_zero(self):
+        flat = RankingData(np.random.default_rng(0).normal(size=(8, 2)), [1] * 4 + [0, 1, 2, 3], qid=[1] * 4 + [2] * 4)
+        model = LambdaMART(2, 2, objective=Local(), step="gradient", min_documents_in_leaf=1).fit(flat)
+        assert np.isfinite(model.predict(flat)).all()
+
+    def test_position_bias_is_kept_and_resumed(self, data, tmp_path):
+        clicked = podium.simulate_clicks(data, users=20, seed=2)
+        objective = Debiased(Lambda("cndcg"))
+        whole = LambdaMART(6, objective=objective).fit(clicked)
+        assert whole.position_bias_.shape == (10,)
+        LambdaMART(4, objective=objective).fit(clicked, checkpoint=Checkpoint(tmp_path / "c", 2))
+        resumed = LambdaMART(6, objective=objective).fit(clicked, checkpoint=Checkpoint(tmp_path / "c", 2))
+        assert resumed.digest() == whole.digest()
+        assert np.array_equal(resumed.position_bias_, whole.position_bias_)
+        assert not hasattr(LambdaMART(2).fit(clicked).fit(data), "position_bias_")
+
+    def test_what_makes_no_sense(self, data):
+        with pytest.raises(DataError, match="step must be 'newton' or 'gradient'"):
+            LambdaMART(step="leap").fit(data)
+        with pytest.raises(DataError, match="objective must be an Objective"):
+            LambdaMART(objective=3).fit(data)
+        with pytest.raises(DataError, match="use step='gradient'"):
+            LambdaMART(objective="local()").fit(data)
+        with pytest.raises(DataError, match="this objective has several"):
+            LinearRanker(objective=Multiclass()).fit(data)
+        with pytest.raises(DataError, match="takes Newton steps, but"):
+            LinearRanker(objective="local()").fit(data)
+
+
+class TestLinear:
+    def test_regression_reaches_least_squares(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(300, 4)) * [1, 10, 0.1, 1] + [0, 5, -3, 0]
+        y = X @ [1.0, -0.2, 3.0, 0.0] + 0.1 * rng.normal(size=300)
+        model = LinearRanker(objective="regression()", n_iterations=60, l2=0.0).fit(X, y, qid=np.arange(300) // 10)
+        assert np.allclose(model.coef_, LinearRegression().fit(X, y).coef_, atol=1e-6)
+        assert isinstance(model.model_, LinearScorer)
+
+    def test_finds_the_order_of_a_linear_truth(self):
+        rng = np.random.default_rng(1)
+        X = rng.normal(size=(2000, 5)).astype(np.float32)
+        truth = X @ [2.0, -1.0, 0.5, 0.0, 0.0]
+        y = np.digitize(truth, np.quantile(truth, [0.5, 0.8, 0.95]))
+        model = LinearRanker(n_iterations=60).fit(X[:1000], y[:1000], qid=np.arange(1000) // 20)
+        test = RankingData(X[1000:], y[1000:], qid=np.arange(1000) // 20)
+        assert model.score(test) > 0.98
+        assert np.corrcoef(model.coef_, [2.0, -1.0, 0.5, 0.0, 0.0])[0, 1] > 0.99
+
+    def test_missing_values_are_means(self, data):
+        features = data.features.copy()
+        features[::7, 2] = np.nan
+        holed = data.replace(features=features)
+        model = LinearRanker(n_iterations=5).fit(holed)
+        filled = features.copy()
+        filled[::7, 2] = np.nanmean(features[:, 2].astype(np.float64))
+        assert np.allclose(model.predict(features), model.predict(filled), atol=1e-6)
+
+    def test_sparse(self, data):
+        from scipy import sparse
+
+        thin = RankingData(sparse.csr_array(data.features), data.relevance, qid=data.qid)
+        dense = LinearRanker(n_iterations=4).fit(data)
+        assert np.allclose(LinearRanker(n_iterations=4).fit(thin).predict(thin), dense.predict(data), atol=1e-9)
+
+
+def test_an_objective_of_ones_own(data):
+    class Huber(Objective):
+        def bind(self, data):
+            from podium.objectives import BoundObjective
+
+            class Bound(BoundObjective):
+                def gradients(self, scores, iteration=0):
+                    rest = data.relevance - scores
+                    return np.clip(rest, -1, 1), np.ones(len(scores))
+
+            return Bound()
+
+    model = LambdaMART(20, objective=Huber()).fit(data)
+    assert isinstance(model.model_, Ensemble)
+    assert np.corrcoef(model.predict(data), data.relevance)[0, 1] > 0.5

@@ -1,0 +1,183 @@
+"""Losses of lists and of single documents: λ is minus the slope of the cost, written down once more here."""
+
+import math
+
+import numpy as np
+import pytest
+
+from podium import DataError, RankingData
+from podium.objectives import XENDCG, ListMLE, ListNet, Logistic, Multiclass, QueryRegression, RankCosine, Regression
+
+
+def documents(seed=0, weights=True, highest=3):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 7, 5)
+    n = int(sizes.sum())
+    labels = rng.integers(0, highest + 1, n).astype(np.float32)
+    labels[rng.random(n) < 0.15] = np.nan
+    extras = {"document_weights": rng.random(n) + 0.5, "query_weights": rng.random(5) + 0.5} if weights else {}
+    data = RankingData(rng.normal(size=(n, 2)), labels, qid=np.repeat(np.arange(5), sizes), **extras)
+    return data, rng.normal(size=n)
+
+
+def softmax(x):
+    return np.exp(x - x.max()) / np.exp(x - x.max()).sum()
+
+
+def list_net(labels, s, d, _):
+    return -(d * softmax(labels) * np.log(softmax(s))).sum()
+
+
+def xe_ndcg(labels, s, d, gamma):
+    target = 2**labels - gamma
+    return -(d * target / target.sum() * np.log(softmax(s))).sum()
+
+
+def list_mle(labels, s, d, order):
+    return sum(d[order[k]] * (np.log(np.exp(s[order[k:]]).sum()) - s[order[k]]) for k in range(len(order)))
+
+
+def rank_cosine(labels, s, d, _):
+    gains = 2**labels - 1
+    gains = gains - (d * gains).sum() / d.sum()
+    if not gains.any():
+        return 0.0
+    return 0.5 * (1 - (d * gains * s).sum() / np.sqrt((d * gains**2).sum() * (d * s**2).sum()))
+
+
+def query_regression(labels, s, d, _):
+    rest = labels - s
+    return 0.5 * (d * (rest - (d * rest).sum() / d.sum()) ** 2).sum()
+
+
+COSTS = {
+    ListNet(): list_net, XENDCG(seed=3): xe_ndcg, ListMLE(): list_mle, RankCosine(): rank_cosine,
+    QueryRegression(): query_regression,
+}  # fmt: skip
+
+
+def cost_of(loss, data, scores, at):
+    """Σ over queries of u_q times the cost of the labelled documents; orders and chances as they are at `at`."""
+    total = 0.0
+    chances = None
+    if isinstance(loss, XENDCG):
+        from podium.data.chances import Chances
+
+        chances = Chances(data).of_documents("3/7/gamma")
+    for q in range(data.n_queries):
+        rows = data.rows(q)
+        rows = rows[~np.isnan(data.relevance[rows])]
+        if not len(rows):
+            continue
+        labels, d = data.relevance[rows].astype(float), data.document_weights[rows].astype(float)
+        extra = None
+        if chances is not None:
+            extra = chances[rows]
+        elif isinstance(loss, ListMLE):
+            extra = np.array(sorted(range(len(rows)), key=lambda k: (-labels[k], -at[rows[k]])))
+        total += data.query_weights[q] * COSTS[loss](labels, scores[rows], d, extra)
+    return total
+
+
+@pytest.mark.parametrize("loss", COSTS, ids=str)
+def test_lambdas_are_slopes(loss):
+    for seed in range(4):
+        data, scores = documents(seed)
+        lambdas, curvatures = loss.bind(data).gradients(scores, 7)
+        step = 1e-5
+        for row in range(len(data)):
+            moved = np.zeros(len(data))
+            moved[row] = step
+            up, down = (cost_of(loss, data, scores + s * moved, scores) for s in (1, -1))
+            assert lambdas[row] == pytest.approx(-(up - down) / (2 * step), abs=1e-7)
+        assert (lambdas[np.isnan(data.relevance)] == 0).all()
+        if not isinstance(loss, RankCosine):
+            assert (curvatures >= 0).all()
+            assert abs(lambdas.sum()) < 1e-9  # what one document gains the others lose
+
+
+@pytest.mark.parametrize("loss", [ListNet(), XENDCG(), ListMLE()], ids=str)
+def test_curvature_is_the_diagonal_of_the_hessian(loss):
+    data, scores = documents(2)
+    bound = loss.bind(data)
+    curvatures = bound.gradients(scores)[1]
+    for row in range(len(data)):
+        moved = np.zeros(len(data))
+        moved[row] = 1e-5
+        slope = (bound.gradients(scores + moved)[0] - bound.gradients(scores - moved)[0])[row] / 2e-5
+        assert curvatures[row] == pytest.approx(-slope, abs=1e-6)
+
+
+@pytest.mark.parametrize("loss", COSTS, ids=str)
+def test_row_order_and_large_scores(loss):
+    data, scores = documents(5)
+    shuffle = np.random.default_rng(0).permutation(len(data))
+    other = data._take(shuffle)
+    for s in (scores, np.zeros(len(data)), scores * 1e4):
+        a, b = loss.bind(data).gradients(s, 2), loss.bind(other).gradients(s[shuffle], 2)
+        assert np.isfinite(a[0]).all()
+        assert np.array_equal(a[0][shuffle], b[0])
+        assert np.array_equal(a[1][shuffle], b[1])
+
+
+def test_cosine_of_no_scores_points_along_the_gains():
+    data = RankingData(np.eye(3), [0, 1, 2], qid=[1] * 3)
+    lambdas, _ = RankCosine().bind(data).gradients(np.zeros(3))
+    gains = np.array([0, 1, 3]) - 4 / 3
+    assert np.allclose(lambdas, 0.5 * gains / np.linalg.norm(gains))
+
+
+def test_labels_out_of_range():
+    data = RankingData(np.eye(2), [0, 40], qid=[1, 1])
+    with pytest.raises(DataError, match="takes labels from 0 to 30; row 1 has 40"):
+        XENDCG().bind(data)
+
+
+class TestPoints:
+    def test_regression(self):
+        data, scores = documents(1)
+        bound = Regression().bind(data)
+        known = ~np.isnan(data.relevance)
+        weights = data.document_weights * data.query_weights[data.qid.astype(int)]
+        lambdas, curvatures = bound.gradients(scores)
+        assert np.allclose(lambdas[known], (weights * (data.relevance - scores))[known])
+        assert np.allclose(curvatures[known], weights[known])
+        assert (lambdas[~known] == 0).all()
+        assert bound.start == pytest.approx(np.average(data.relevance[known], weights=weights[known]))
+
+    @pytest.mark.parametrize("balanced", [False, True])
+    @pytest.mark.parametrize("sigma", [1.0, 0.3])
+    def test_logistic_is_the_papers(self, sigma, balanced):
+        data, scores = documents(3, weights=False, highest=1)
+        bound = Logistic(sigma, balanced).bind(data)
+        known = ~np.isnan(data.relevance)
+        t = np.where(data.relevance > 0, 1.0, -1.0)
+        n = {side: (t[known] == side).sum() for side in (1.0, -1.0)}
+        factor = np.array([1 / n[side] for side in t]) if balanced else np.ones(len(t))
+        y = 2 * t * sigma / (1 + np.exp(2 * t * sigma * scores))  # [B] §6
+        lambdas, curvatures = bound.gradients(scores)
+        assert np.allclose(lambdas[known], (factor * y)[known])
+        assert np.allclose(curvatures[known], (factor * np.abs(y) * (2 * sigma - np.abs(y)))[known])
+        mean = 0.0 if balanced else t[known].mean()
+        assert bound.start == pytest.approx(math.log((1 + mean) / (1 - mean)) / (2 * sigma))
+        assert np.isfinite(bound.gradients(scores * 1e5)[0]).all()
+
+    def test_classes(self):
+        data, _ = documents(4, weights=False)
+        bound = Multiclass("gain").bind(data)
+        known = ~np.isnan(data.relevance)
+        scores = np.random.default_rng(0).normal(size=(bound.n_outputs, len(data)))
+        p = np.exp(scores) / np.exp(scores).sum(axis=0)
+        y = (data.relevance == bound.classes[:, None]) - p
+        lambdas, curvatures = bound.gradients(scores)
+        many = bound.n_outputs
+        assert np.allclose(lambdas[:, known], y[:, known])
+        assert np.allclose((many - 1) / many * curvatures[:, known], (np.abs(y) * (1 - np.abs(y)))[:, known])
+        assert np.allclose(bound.ranked_by(scores), (p * (2**bound.classes - 1)[:, None]).sum(axis=0))
+
+    def test_one_class_is_too_few(self):
+        data = RankingData(np.eye(2), [1, 1], qid=[1, 1])
+        with pytest.raises(DataError, match="both classes"):
+            Logistic().bind(data)
+        with pytest.raises(DataError, match="between 2 and 256"):
+            Multiclass().bind(data)

@@ -1,0 +1,296 @@
+"""Pair terms: every link, which pairs count, tiers and trusts, against the slow reference."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from podium import DataError, RankingData
+from podium.boosting import Boosting
+from podium.objectives import (
+    Anneal,
+    Constant,
+    CrossEntropy,
+    Debiased,
+    ExponentialGrowth,
+    ExponentialShare,
+    Fidelity,
+    Hinge,
+    Lambda,
+    LambdaLoss,
+    LinearGrowth,
+    Local,
+    LocalSigmoid,
+    Pairwise,
+    Preferences,
+    SquaredHinge,
+    Tiers,
+    describe,
+)  # fmt: skip
+from podium.objectives.pairs import Pairs
+from podium.testing.lambdas import slow_pairs
+
+SINGLE = {"rtol": 3e-6, "atol": 2e-6}
+LINKS = [
+    CrossEntropy(), CrossEntropy(2.0), LocalSigmoid(), LocalSigmoid(0.7), Hinge(), Hinge(0.3), SquaredHinge(),
+    SquaredHinge(0.4), Fidelity(), Fidelity(1.7),
+]  # fmt: skip
+TERMS = [
+    Lambda("ndcg"), Lambda("err", sigma=1.5), Lambda("ap", normalize=True), Local("ndcg@3"), Local("err", 0.5),
+    Local("ndcg", -1.0, normalize=True), Local("rr"), LambdaLoss(), LambdaLoss(mu=0.0), LambdaLoss(mu=3.0, sigma=2.0),
+    *(Pairwise(link) for link in LINKS), Pairwise(Hinge(), normalize=True), Pairwise(normalize=True),
+]  # fmt: skip
+
+
+def clicked(seed, n_queries=6, weights=False, missing=0.1):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 9, n_queries)
+    n = int(sizes.sum())
+    labels = rng.integers(0, 4, n).astype(np.float32)
+    clicks = (rng.integers(0, 4, n) / 4).astype(np.float32)
+    dwell = rng.integers(0, 3, n).astype(np.float32)
+    for source in (labels, clicks):
+        source[rng.random(n) < missing] = np.nan
+    extras = {"document_weights": rng.random(n) + 0.5, "query_weights": rng.random(n_queries) + 0.5} if weights else {}
+    data = RankingData(
+        rng.normal(size=(n, 3)), qid=np.repeat(np.arange(n_queries), sizes),
+        labels={"relevance": labels, "clicks": clicks, "dwell": dwell}, positions=rng.integers(1, 6, n), **extras,
+    )  # fmt: skip
+    return data, np.round(rng.normal(size=n) * 2) / 2
+
+
+@pytest.mark.parametrize("link", LINKS, ids=str)
+def test_links_are_derivatives_of_their_cost(link):
+    o = np.linspace(-4.03, 4.01, 60)
+    step = 1e-5
+    assert np.allclose(link.push(o), -(link.cost(o + step) - link.cost(o - step)) / (2 * step), atol=1e-6)
+    assert np.allclose(link.bend(o), -(link.push(o + step) - link.push(o - step)) / (2 * step), atol=1e-5)
+    assert not link.curved or (link.bend(o)[link.push(o) > 0] > 0).all()
+    far = np.array([-2000.0, 2000.0])
+    assert np.isfinite(link.push(far)).all()
+    assert np.isfinite(link.bend(far)).all()
+
+
+@pytest.mark.parametrize("term", TERMS, ids=describe)
+@pytest.mark.parametrize("stretch", [1.0, 200.0])
+def test_terms_equal_the_slow_reference(term, stretch):
+    for seed in range(4):
+        data, scores = clicked(seed, weights=seed % 2 == 1 and not term.normalize)
+        found = term.bind(data).gradients(scores * stretch)
+        expected = slow_pairs(data, scores * stretch, term)
+        scale = max(1.0, np.abs(expected[0]).max())
+        assert np.allclose(found[0] / scale, expected[0] / scale, **SINGLE)
+        assert np.allclose(found[1], expected[1], **SINGLE)
+        for q in range(data.n_queries):
+            mine = found[0][data.rows(q)]
+            assert abs(mine.sum()) <= 2e-6 * np.abs(mine).sum()
+
+
+@pytest.mark.parametrize(
+    "term", [Lambda("ndcg"), Lambda("err"), Local("ndcg"), Pairwise(), Pairwise(Fidelity())], ids=str
+)
+def test_groups_and_trusts(term):
+    data, scores = clicked(3)
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, 2, len(data)).astype(np.float32)
+    groups[::5] = np.nan
+    among = Pairs(groups, nonzero=True, trusts=(rng.random(len(data)) + 0.5).astype(np.float32))
+    found, expected = term.bind_among(data, among).gradients(scores), slow_pairs(data, scores, term, among)
+    assert np.abs(expected[0]).sum() > 0
+    assert np.allclose(found[0], expected[0], **SINGLE)
+    assert np.allclose(found[1], expected[1], **SINGLE)
+
+
+@pytest.mark.parametrize("n", [33, 1100])
+@pytest.mark.parametrize("term", [LambdaLoss(), Pairwise(SquaredHinge()), Local("ndcg")], ids=describe)
+def test_long_lists(term, n):
+    rng = np.random.default_rng(1)
+    data = RankingData(rng.normal(size=(n, 1)), rng.integers(0, 3, n), qid=np.zeros(n, int))
+    scores = rng.normal(size=n)
+    found = term.bind(data).gradients(scores)
+    part = np.sort(rng.permutation(n)[:33])
+    if n == 33:
+        expected = slow_pairs(data, scores, term)
+        assert np.allclose(found[0], expected[0], rtol=1e-5, atol=1e-5)
+        assert np.allclose(found[1], expected[1], rtol=1e-5, atol=1e-5)
+    assert abs(found[0].sum()) <= 1e-5 * np.abs(found[0]).sum()
+    assert np.isfinite(found[1][part]).all()
+
+
+def slow_tiers(data, scores, tiers, nonzero, weights):
+    """Pairs by definition, tier after tier."""
+    place = np.empty(len(data), np.int64)
+    place[data.canonical_order] = np.arange(len(data))
+    lambdas = np.zeros(len(data))
+    for k, tier in enumerate(tiers):
+        before = np.column_stack([np.zeros(len(data)), *(data.labels[other.labels] for other in tiers[:k])])
+        for i in range(len(data)):  # pairs of a query that are equal before, found by giving each its own groups
+            for j in range(i):
+                same = data.qid[i] == data.qid[j] and (before[i] == before[j]).all()
+                if not same:
+                    continue
+                groups = np.full(len(data), np.nan, np.float32)
+                groups[place[[i, j]]] = 1
+                lambdas += weights[k] * slow_pairs(data, scores, tier, Pairs(groups, nonzero[k]))[0]
+    return lambdas
+
+
+@pytest.mark.parametrize("nonzero", [None, (False, False, False), (True, True, True)])
+def test_tiers_by_definition(nonzero):
+    tiers = (Lambda("ndcg"), Lambda("cndcg"), Pairwise(labels="dwell"))
+    weights = (0.5, 0.3, 0.2)
+    objective = Tiers(*tiers, weights=weights, nonzero=nonzero)
+    for seed in range(3):
+        data, scores = clicked(seed, 3)
+        found = objective.bind(data).gradients(scores)[0]
+        expected = slow_tiers(data, scores, tiers, nonzero or (False, True, True), weights)
+        assert np.allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_unlabelled_documents_keep_their_rank():
+    data = RankingData(np.eye(4), labels={"relevance": [3, np.nan, 0, 1]}, qid=[1] * 4)
+    scores = np.array([1.0, 4.0, 3.0, 2.0])
+    lambdas, curvatures = Lambda().bind(data).gradients(scores)
+    assert lambdas[1] == curvatures[1] == 0
+    without = RankingData(np.eye(4)[[0, 2, 3]], [3, 0, 1], qid=[1] * 3)
+    assert not np.allclose(lambdas[[0, 2, 3]], Lambda().bind(without).gradients(scores[[0, 2, 3]])[0])
+
+
+def test_schedules():
+    assert [LinearGrowth(0.1, 0.25)(m) for m in (0, 2, 9)] == pytest.approx([0.1, 0.6, 2.35])
+    growing = ExponentialGrowth(0.1, 2.0)
+    assert growing(0) == 0.1
+    assert growing(2) == pytest.approx(growing(1) + np.exp(-1.0))
+    assert ExponentialShare(3.0)(0) == 0
+    assert ExponentialShare(3.0)(6) == pytest.approx(np.exp(-0.5))
+    data, scores = clicked(0)
+    before, after = Lambda("ndcg"), Local("ndcg@3")
+    a, b = (part.bind(data).gradients(scores) for part in (before, after))
+    for schedule, weight in ((LinearGrowth(0.25, 0.5), 0.75), (LinearGrowth(0.9, 0.5), 1.0), (lambda m: -m, 0.0)):
+        found = Anneal(before, after, schedule).bind(data).gradients(scores, 1)
+        assert np.allclose(found[0], (1 - weight) * a[0] + weight * b[0])
+        assert np.allclose(found[1], (1 - weight) * a[1] + weight * b[1])
+    with pytest.raises(DataError, match="not a number"):
+        Anneal(before, after, lambda m: None)
+
+
+class TestPreferences:
+    def data(self, seed=0, weights=False):
+        rng = np.random.default_rng(seed)
+        qid = np.repeat(np.arange(4), 5)
+        i, j = rng.integers(0, 5, 30), rng.integers(0, 5, 30)
+        keep = i != j
+        base = 5 * rng.integers(0, 4, 30)
+        extras = {"document_weights": rng.random(20) + 0.5, "query_weights": rng.random(4) + 0.5} if weights else {}
+        return RankingData(
+            rng.normal(size=(20, 3)), qid=qid,
+            preferences=((base + i)[keep], (base + j)[keep], np.round(rng.random(keep.sum()), 1)), **extras,
+        )  # fmt: skip
+
+    @pytest.mark.parametrize("link", LINKS, ids=str)
+    def test_by_definition(self, link):
+        data = self.data(weights=True)
+        scores = np.random.default_rng(1).normal(size=20)
+        found = Preferences(link).bind(data).gradients(scores)
+        lambdas = np.zeros(20)
+        step = 1e-5
+
+        def cost(s):
+            total = 0.0
+            for i, j, p in zip(data.preferences.i, data.preferences.j, data.preferences.probability, strict=True):
+                weight = data.query_weights[int(data.qid[i])] * np.sqrt(
+                    data.document_weights[i] * data.document_weights[j]
+                )
+                gap = np.array([s[i] - s[j]])
+                total += weight * (p * link.cost(gap)[0] + (1 - p) * link.cost(-gap)[0])
+            return total
+
+        for row in range(20):
+            moved = np.zeros(20)
+            moved[row] = step
+            lambdas[row] = -(cost(scores + moved) - cost(scores - moved)) / (2 * step)
+        assert np.allclose(found[0], lambdas, atol=1e-5)
+        assert abs(found[0].sum()) < 1e-9
+
+    def test_cross_entropy_is_ranknets(self):
+        data = self.data()
+        scores = np.random.default_rng(2).normal(size=20)
+        lambdas, curvatures = Preferences(CrossEntropy(1.3)).bind(data).gradients(scores)
+        expected, bends = np.zeros(20), np.zeros(20)
+        for i, j, share in zip(data.preferences.i, data.preferences.j, data.preferences.probability, strict=True):
+            p = 1 / (1 + np.exp(-1.3 * (scores[i] - scores[j])))
+            expected[i] += 1.3 * (share - p)  # λ_ij = σ (P̄ − P)
+            expected[j] -= 1.3 * (share - p)
+            bends[i] += 1.69 * p * (1 - p)
+            bends[j] += 1.69 * p * (1 - p)
+        assert np.allclose(lambdas, expected)
+        assert np.allclose(curvatures, bends)
+
+    def test_needs_pairs(self):
+        with pytest.raises(DataError, match="Preferences needs pairs"):
+            Preferences().bind(RankingData(np.eye(2), [0, 1], qid=[1, 1]))
+
+
+class TestDebiased:
+    def test_given_propensities_weigh_the_better_document(self):
+        data, scores = clicked(5)
+        chances = (1.0, 0.5, 0.25)
+        found = Debiased(Lambda("ndcg"), chances).bind(data).gradients(scores)
+        trusts = 1 / np.array([1.0, 0.5, 0.25, 0.25, 0.25], np.float32)[data.positions[data.canonical_order] - 1]
+        expected = slow_pairs(data, scores, Lambda("ndcg"), Pairs(trusts=trusts))
+        assert np.allclose(found[0], expected[0], **SINGLE)
+
+    def test_biases_take_newton_steps(self):
+        data, scores = clicked(6)
+        objective = Debiased(Lambda("ndcg"), rate=0.5, l2=0.1)
+        bound = objective.bind(data)
+        for _ in range(3):
+            biases = bound.biases.copy()
+            lambdas, curvatures = bound.gradients(scores)
+            expected = Lambda("ndcg").bind(data).gradients(scores + biases[data.positions])
+            assert np.allclose(lambdas, expected[0])
+            for p in range(1, 6):
+                here = data.positions == p
+                held = 0.1 * here.sum()
+                step = 0.5 * (lambdas[here].sum() - held * biases[p]) / (curvatures[here].sum() + held)
+                assert bound.biases[p] == pytest.approx(biases[p] + step, abs=1e-9)
+        other = objective.bind(data)
+        other.restore(bound.state())
+        assert np.array_equal(other.gradients(scores)[0], bound.gradients(scores)[0])
+
+    def test_what_makes_no_sense(self):
+        data, _ = clicked(0)
+        with pytest.raises(DataError, match="Debiased needs the position"):
+            Debiased(Lambda()).bind(RankingData(np.eye(2), [0, 1], qid=[1, 1]))
+        with pytest.raises(DataError, match="above 0 and at most 1"):
+            Debiased(Lambda(), [1.0, 0.0])
+        with pytest.raises(DataError, match="changes its sign"):
+            Debiased(Local())
+        assert Debiased(Local(), [1.0]).bind(data)
+
+
+def test_steps_and_objectives_that_do_not_fit():
+    for objective in (Local(), Pairwise(Hinge()), Pairwise(Fidelity()), Tiers(Lambda(), Local("cndcg")),
+                      Anneal(Lambda(), Local(), Constant(0.5)), Preferences(Hinge())):  # fmt: skip
+        with pytest.raises(DataError, match=r"Newton's step divides by the curvature, but .*: use step='gradient'"):
+            Boosting(objective=objective)
+    Boosting(objective=Pairwise(SquaredHinge()))
+    with pytest.raises(DataError, match="sum to 1"):
+        Tiers(Lambda(), Lambda("cndcg"), weights=(0.5, 0.6))
+    with pytest.raises(DataError, match="an entry for each of the 2 tiers"):
+        Tiers(Lambda(), Lambda("cndcg"), weights=(1.0,))
+    with pytest.raises(DataError, match="needs the labels 'clicks'"):
+        Tiers(Lambda(), Lambda("cndcg")).bind(RankingData(np.eye(2), [0, 1], qid=[1, 1]))
+    with pytest.raises(DataError, match="bound of NDCG"):
+        LambdaLoss("err")
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from(TERMS))
+def test_row_order_changes_no_bit(seed, term):
+    data, scores = clicked(seed % 40, weights=True)
+    shuffle = np.random.default_rng(seed).permutation(len(data))
+    other = data._take(shuffle)
+    a, b = term.bind(data).gradients(scores), term.bind(other).gradients(scores[shuffle])
+    assert np.array_equal(a[0][shuffle], b[0])
+    assert np.array_equal(a[1][shuffle], b[1])
