@@ -5,7 +5,9 @@ from importlib import import_module
 
 from bench.harness import write
 
-NAMES = ("reader", "generation", "startup", "measures", "train", "accuracy", "defaults", "scaling", "objectives")
+NAMES = (
+    "reader", "generation", "startup", "measures", "train", "accuracy", "defaults", "scaling", "objectives", "claims",
+)  # fmt: skip
 
 
 def main(names: list[str]) -> None:

@@ -267,3 +267,50 @@ def test_warmup_compiles_ahead_of_time():
     done = run("warmup")
     assert done.returncode == 0, done.stderr
     assert "compiled in" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "expected"),
+    [
+        ("lambdamart", ["--objective", "anneal(lambda(ndcg), local(ndcg@3))", "--step", "gradient"],
+         lambda: podium.LambdaMART(3, objective="anneal(lambda(ndcg), local(ndcg@3))", step="gradient")),
+        ("ranknet-trees", ["--sigma", 2], lambda: podium.RankNetTrees(3, sigma=2.0)),
+        ("mart", [], lambda: podium.MART(3)),
+        ("mcrank", ["--expects", "gain"], lambda: podium.McRank(3, expects="gain")),
+        ("linear", [], lambda: podium.LinearRanker(n_iterations=3)),
+    ],
+)  # fmt: skip
+def test_every_model_trains_and_its_config_comes_back(sample, tmp_path, model, options, expected):
+    size = "--n-iterations" if model == "linear" else "--n-trees"
+    done = run("train", sample, "--model", model, size, 3, *options, "-o", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    again = run("train", "--config", tmp_path / "run" / "config.toml", "-o", tmp_path / "again")
+    assert again.returncode == 0, again.stderr
+    fitted = expected().fit(podium.read(sample))
+    for name in ("run", "again"):
+        assert podium.load(tmp_path / name / "model.podium").digest() == fitted.digest()
+    file = tmp_path / "run" / "model.podium"
+    scores = run("score", file, sample)
+    assert np.array_equal([float(line) for line in scores.stdout.split()], fitted.predict(podium.read(sample)))
+    assert json.loads(run("inspect", file, "--json").stdout)["digest"] == fitted.digest()
+    if model == "linear":
+        assert "has no trees to be cut" in run("score", file, sample, "--n-trees", 2).stderr
+        assert "has no trees" in run("inspect", file, "--trees").stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--model", "forest"], "there is no model 'forest'; there are lambdamart, ranknet-trees"),
+        (["--model", "linear", "--n-leaves", 3], "linear has no option 'n_leaves'"),
+        (["--objective", "lambda(ndgc)"], "ndgc"),
+        (["--objective", "lamda(ndcg)"], "column 1: there is no 'lamda'"),
+        (["--objective", "local()"], "use step='gradient'"),
+        (["--model", "linear", "--checkpoint-every", 2], "linear models have no checkpoints"),
+    ],
+)
+def test_models_and_objectives_that_make_no_sense(sample, tmp_path, options, words):
+    done = run("train", sample, *options, "-o", tmp_path / "run")
+    assert done.returncode != 0
+    assert words in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr

@@ -16,6 +16,7 @@ def simulate_clicks(
     data: RankingData,
     *,
     attraction: NDArray[np.float64] | None = None,
+    shown_by: NDArray[np.float64] | None = None,
     users: int = 200,
     depth: int = 10,
     position_bias: float = 1.0,
@@ -27,18 +28,19 @@ def simulate_clicks(
 ) -> RankingData:
     """Add click labels: the rate at which simulated users made their *last* click on a document.
 
-    For each query the documents are shown in one order, by attraction with some disorder, down to a depth. A
-    user looks at rank r with probability r^−bias, clicks what attracts, and stops when satisfied. What
-    was never shown or never clicked has the label 0. The result does not depend on the order of rows.
+    For each query the documents are shown in one order, by attraction (or the scores of another ranker) with some
+    disorder, down to a depth. A user looks at rank r with probability r^−bias, clicks what attracts, and stops when
+    satisfied. What was never shown or never clicked has the label 0. The result does not depend on the order of rows.
 
     Args:
         data: needs relevance labels, unless the attraction is given.
         attraction: of each document, between 0 and 1; by default as ERR has it, (2^l − 1) / 2^{l_max}.
+        shown_by: scores of the ranker that puts the documents in order; by attraction else.
         users: per query, and per similar query.
         depth: documents shown.
         position_bias: 0 for users who see every rank alike.
         noise: the share of clicks decided by a coin.
-        disorder: standard deviation of the noise on attraction by which documents are shown.
+        disorder: standard deviation of the noise on what documents are shown by.
         similar_queries: also count users of that many similar queries, whose attraction differs somewhat.
         label: the name of the new label source.
         seed: with the query ids, decides all chances.
@@ -56,6 +58,10 @@ def simulate_clicks(
             raise DataError(f"{name} must not be negative, but is {amount}")
     if attraction.shape != (data.n_documents,) or not ((attraction >= 0) & (attraction <= 1)).all():
         raise DataError("attraction must be a number between 0 and 1 for each document")
+    if shown_by is not None:
+        shown_by = np.asarray(shown_by, np.float64)
+        if shown_by.shape != (data.n_documents,) or not np.isfinite(shown_by).all():
+            raise DataError("shown_by must be a finite number for each document")
     if not 0 <= noise <= 1:
         raise DataError(f"noise must be between 0 and 1, but is {noise}")
     if label in data.labels:
@@ -71,8 +77,9 @@ def simulate_clicks(
             for variant in range(similar_queries + 1):
                 purpose = f"{seed}/{query}/{variant}"
                 shown, last_clicks = _sessions(
-                    purpose, attraction[rows], variant > 0, disorder, examination, noise, users
-                )
+                    purpose, attraction[rows], None if shown_by is None else shown_by[rows], variant > 0, disorder,
+                    examination, noise, users,
+                )  # fmt: skip
                 rates[rows[shown]] += last_clicks
                 if variant == 0:
                     positions[rows[shown]] = np.arange(1, len(shown) + 1)
@@ -91,6 +98,7 @@ def _attraction_of_labels(data: RankingData) -> NDArray[np.float64]:
 def _sessions(
     purpose: str,
     attraction: NDArray[np.float64],
+    shown_by: NDArray[np.float64] | None,
     is_similar: bool,
     disorder: float,
     examination: NDArray[np.float64],
@@ -106,7 +114,8 @@ def _sessions(
     kernels.fill_normal(key ^ np.uint64(0x5851F42D4C957F2D), 0, chance)
     if is_similar:  # another query: somewhat different documents please
         attraction = np.clip(attraction + 0.15 * chance[len(attraction) :], 0.0, 1.0)
-    by_appeal = np.argsort(-(attraction + disorder * chance[: len(attraction)]), kind="stable")
+    appeal = attraction if shown_by is None else shown_by
+    by_appeal = np.argsort(-(appeal + disorder * chance[: len(attraction)]), kind="stable")
     shown = by_appeal[: len(examination)]
     last_clicks = np.zeros(len(shown), np.int64)
     kernels.simulate_sessions(key, examination, attraction[shown], noise, users, last_clicks)
