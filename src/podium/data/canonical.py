@@ -13,6 +13,8 @@ from podium.threads import map_threads, ranges
 if TYPE_CHECKING:
     from podium.data.ranking_data import RankingData
 
+ROWS_AT_ONCE = 1 << 14  # of sparse features whose columns are copied as int64
+
 
 def hash_rows(features: Features) -> NDArray[np.uint64]:
     """A 64-bit hash of each feature row, the same for dense and sparse features."""
@@ -20,9 +22,17 @@ def hash_rows(features: Features) -> NDArray[np.uint64]:
 
     hashes = np.empty(features.shape[0], np.uint64)
     if is_sparse(features):
-        columns = features.indices.astype(np.int64)
-        starts = features.indptr.astype(np.int64)
-        kernels.hash_compressed_rows(starts, columns, features.data.view(np.uint32), hashes)
+        values = features.data.view(np.uint32)
+
+        def work(first: int) -> None:
+            rows = slice(first, first + ROWS_AT_ONCE)
+            starts = features.indptr[first : first + ROWS_AT_ONCE + 1].astype(np.int64)
+            mine = slice(starts[0], starts[-1])
+            columns = features.indices[mine].astype(np.int64)
+            kernels.hash_compressed_rows(starts - starts[0], columns, values[mine], hashes[rows])
+
+        for _ in map_threads(work, range(0, len(hashes), ROWS_AT_ONCE)):
+            pass
         return hashes
     bits = features.view(np.uint32)
     pieces = ranges(len(bits))
