@@ -139,7 +139,7 @@ class TestCompileBeside:
             "    pathlib.Path(__file__).with_suffix('.pid').write_text(str(os.getpid()))\n"
         )
         monkeypatch.syspath_prepend(str(tmp_path))
-        monkeypatch.setattr(os, "cpu_count", lambda: 2)
+        monkeypatch.setattr("podium.kernels.thread_count", lambda: 2)
         kernel = self.Kernel()
         kernel.stats.cache_path = str(tmp_path)
         wait = compile_beside(kernel, "beside", "call")
@@ -154,7 +154,7 @@ class TestCompileBeside:
             raise AssertionError("a process was started")
 
         monkeypatch.setattr("subprocess.Popen", refuse)
-        monkeypatch.setattr(os, "cpu_count", lambda: 1 if reason == "one core" else 2)
+        monkeypatch.setattr("podium.kernels.thread_count", lambda: 1 if reason == "one core" else 2)
         kernel = self.Kernel()
         kernel.stats.cache_path = None if reason == "uncached" else str(tmp_path)
         if reason == "cached":

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 import operator
 from pathlib import Path
+from typing import Any
 
 
 class PodiumError(Exception):
@@ -59,6 +62,15 @@ def require_whole(name: str, value: object, least: int, *, optional: bool = Fals
         number = least - 1
     if isinstance(value, bool) or number < least:
         raise DataError(f"{name} must be a whole number from {least}{' or None' if optional else ''}, but is {value!r}")
+
+
+def require_number(name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf) -> None:
+    """Refuse a parameter that is no finite number, or too small a one."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise DataError(f"{name} must be a number, but is {value!r}")
+    if not (math.isfinite(value) and float(value) > above and float(value) >= least):
+        wanted = "positive" if above == 0 else "not negative" if least == 0 else "finite"
+        raise DataError(f"{name} must be {wanted}, but is {value}")
 
 
 class PodiumWarning(UserWarning):

@@ -24,6 +24,8 @@ from numba.core import event
 from numba.extending import intrinsic as _intrinsic
 from numba.extending import register_jitable
 
+from podium.threads import thread_count
+
 cgutils: Any = _cgutils
 intrinsic: Any = _intrinsic
 config: Any = _config  # its attributes come from the environment, where no type checker sees them
@@ -91,12 +93,13 @@ def compile_beside(kernel: Any, module: str, function: str) -> Callable[[], Any]
     folder = kernel.stats.cache_path
     name = f"{kernel.__module__.rsplit('.', 1)[-1]}.{kernel.__name__}-*.nbi"
     known = bool(kernel.signatures) or folder is None or any(Path(folder).glob(name))
-    if known or _COMPILES in os.environ or (os.cpu_count() or 1) < 2 or not sys.executable or hasattr(sys, "frozen"):
+    if known or _COMPILES in os.environ or thread_count() < 2 or not sys.executable or hasattr(sys, "frozen"):
         return lambda: None
     command = [sys.executable, "-c", f"from {module} import {function}; {function}()"]
     try:
         return subprocess.Popen(
-            command, env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), _COMPILES: "1"},
+            command, env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), _COMPILES: "1",
+                                       "PYTHONSAFEPATH": "1"},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         ).wait  # fmt: skip
     except OSError:

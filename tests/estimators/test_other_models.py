@@ -13,7 +13,17 @@ from podium import MART, DataError, LambdaMART, LinearRanker, MARTClassifier, Mc
 from podium.boosting import Checkpoint, Gradient
 from podium.measures import Ranking
 from podium.models import ClassEnsemble, Ensemble, LinearScorer
-from podium.objectives import Debiased, Lambda, Local, Multiclass, Objective, Pairwise
+from podium.objectives import (
+    Anneal,
+    BoundObjective,
+    Debiased,
+    ExponentialShare,
+    Lambda,
+    Local,
+    Multiclass,
+    Objective,
+    Pairwise,
+)  # fmt: skip
 
 ALL = [
     LambdaMART(n_trees=3), LambdaMART(n_trees=3, objective="local(ndcg@3)", step="gradient"), RankNetTrees(n_trees=3),
@@ -205,10 +215,153 @@ class TestObjectivesInTrees:
             LambdaMART(objective=3).fit(data)
         with pytest.raises(DataError, match="use step='gradient'"):
             LambdaMART(objective="local()").fit(data)
-        with pytest.raises(DataError, match="this objective has several"):
+        with pytest.raises(DataError, match="one score for each document"):
             LinearRanker(objective=Multiclass()).fit(data)
         with pytest.raises(DataError, match="takes Newton steps, but"):
             LinearRanker(objective="local()").fit(data)
+
+
+class TestGradient:
+    def test_equal_lambdas_are_not_divided_by_rounding(self):
+        rng = np.random.default_rng(0)
+        y = (rng.random(400) < 0.1).astype(float)
+        given = RankingData(rng.normal(size=(400, 3)), y, qid=np.arange(400) // 4)
+        model = LambdaMART(10, objective="logistic", step="gradient").fit(given)
+        assert np.abs(model.predict(given)).max() < 10
+        alone = RankingData(rng.normal(size=(400, 3)), y, qid=np.arange(400))
+        assert LambdaMART(5, objective="regression", step="gradient").fit(alone).model_.n_trees == 5
+
+    def test_query_weights_count(self, data):
+        weighted = data.replace(query_weights=np.random.default_rng(0).random(data.n_queries) * 10)
+        a, b = (LambdaMART(3, objective=Local(), step="gradient").fit(d).predict(data) for d in (data, weighted))
+        assert np.abs(a - b).max() > 0.01
+
+
+class TestRounds:
+    def test_an_objective_that_changes_is_not_over_after_an_empty_tree(self, data):
+        silent = data.replace(labels={"relevance": data.relevance, "clicks": np.zeros(len(data))})
+        objective = Anneal(Pairwise(labels="clicks"), Lambda(), ExponentialShare(1.0))
+        model = LambdaMART(5, objective=objective).fit(silent)
+        assert model.model_.n_trees == 5
+        assert model.model_.tree(4).n_leaves > 1
+
+    def test_the_bias_is_that_of_the_model_that_is_kept(self, data, valid):
+        log, judge = (podium.simulate_clicks(d, users=20, seed=2) for d in (data, valid))
+        objective = Debiased(Lambda("cndcg"))
+        cut = LambdaMART(30, objective=objective, measure="cndcg@10").fit(log, valid=judge)
+        assert cut.n_trees_ < 30
+        whole = LambdaMART(cut.n_trees_, objective=objective).fit(log)
+        assert whole.digest() == cut.digest()
+        assert np.array_equal(whole.position_bias_, cut.position_bias_)
+
+    def test_checkpoints_know_positions_and_preferences(self, data, tmp_path):
+        log = podium.simulate_clicks(data, users=20, seed=2)
+        settings = {"objective": Debiased(Lambda("cndcg"))}
+        LambdaMART(2, **settings).fit(log, checkpoint=Checkpoint(tmp_path / "c", 1))
+        other = log.replace(positions=np.roll(log.positions, 1))
+        with pytest.raises(DataError, match="other data or other settings"):
+            LambdaMART(4, **settings).fit(other, checkpoint=Checkpoint(tmp_path / "c", 1))
+        pairs = [data.replace(preferences=([0, 1], [2, 3])), data.replace(preferences=([2, 3], [0, 1]))]
+        LambdaMART(2, objective="preferences").fit(pairs[0], checkpoint=Checkpoint(tmp_path / "p", 1))
+        with pytest.raises(DataError, match="other data or other settings"):
+            LambdaMART(4, objective="preferences").fit(pairs[1], checkpoint=Checkpoint(tmp_path / "p", 1))
+
+    def test_observers_may_keep_what_they_see(self, data):
+        kept = []
+        LambdaMART(3).fit(data, observers=[kept.append])
+        assert not np.array_equal(kept[0].scores, kept[2].scores)
+
+
+class TestArguments:
+    def test_settings_beside_an_objective_are_refused(self, data):
+        for setting in ({"truncation": 3}, {"sigma": 2.0}, {"normalize": False}):
+            with pytest.raises(DataError, match=f"{next(iter(setting))} is for the objective that follows from"):
+                LambdaMART(2, objective="lambda(ndcg)", **setting).fit(data)
+        assert (
+            LambdaMART(2, objective="lambda(ndcg, normalize=true)").fit(data).digest()
+            == LambdaMART(2).fit(data).digest()
+        )
+
+    def test_classes_need_mcrank(self, data):
+        with pytest.raises(DataError, match="train it with McRank"):
+            LambdaMART(objective="multiclass").fit(data)
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            ({"valid": (1, 2, 3)}, "arrays go to eval_set"), ({"valid": {"a": 3}}, "valid takes RankingData"),
+            ({"eval_set": "x"}, "RankingData goes to valid"), ({"eval_set": [3]}, "eval_set takes"),
+        ],
+    )  # fmt: skip
+    def test_validation_of_the_wrong_kind(self, data, arguments, words):
+        with pytest.raises(DataError, match=words):
+            LambdaMART(2).fit(data, **arguments)
+
+    def test_numbers_of_numpy(self, data):
+        assert LambdaMART(2, learning_rate=np.float32(0.5), l2=np.int64(1)).fit(data)
+        with pytest.raises(DataError, match="learning_rate must be a number, but is True"):
+            LambdaMART(learning_rate=True).fit(data)
+
+    def test_objectives_that_return_nonsense(self, data):
+        class Mine(Objective):
+            def __init__(self, found):
+                self.found = found
+
+            def bind(self, data):
+                if self.found is None:
+                    return None
+                bound = type("Bound", (BoundObjective,), {"gradients": lambda *_: self.found})
+                return bound()
+
+        for found, words in ((None, "must return a BoundObjective"), ((np.ones(3), np.ones(3)), "of the shape"),
+                             (np.ones(len(data)), "of the shape")):  # fmt: skip
+            with pytest.raises(DataError, match=words):
+                LambdaMART(2, objective=Mine(found)).fit(data)
+
+    def test_reprs_show_what_was_set(self):
+        assert repr(MART(n_trees=3, l2=2.0)) == "MART(l2=2.0, n_trees=3)"
+        assert repr(McRank()) == "McRank()"
+        assert set(LambdaMART().get_params()) > set(MART().get_params())
+
+
+class TestClassesOfAnyKind:
+    def test_words(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(300, 3))
+        y = np.where(X[:, 0] > 0, "good", "bad")
+        model = MARTClassifier(10).fit(X, y)
+        assert model.classes_.tolist() == ["bad", "good"]
+        assert model.score(X, y) > 0.9
+        assert set(model.predict(X)) == {"bad", "good"}
+        assert clone(model).fit(X, X[:, 0] > 0).predict(X).dtype == bool
+        assert model.set_params(sigma=5).predict_proba(X)[0, 0] == pytest.approx(
+            MARTClassifier(10).fit(X, y).predict_proba(X)[0, 0]
+        )
+
+    def test_validation_labels_are_mapped_as_well(self, data, valid):
+        y, yv = (d.relevance > 1 for d in (data, valid))
+        found = [
+            MARTClassifier(5).fit(
+                data.features, y * s + o, qid=data.qid, eval_set=(valid.features, yv * s + o, valid.qid)
+            ).history_["eval/ap"]
+            for s, o in ((1, 0), (1.0, 1.0), (-1, 0))
+        ]  # fmt: skip
+        assert found[0] == found[1]
+        assert found[2] != found[0]
+        judge = (valid.features, valid.relevance, valid.qid)
+        with pytest.raises(DataError, match="that training has not seen"):
+            MARTClassifier(5).fit(data.features, y, qid=data.qid, eval_set=judge)
+
+    def test_frames_without_queries(self, data):
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.DataFrame(data.features, columns=[f"f{k}" for k in range(8)])
+        assert MART(3).fit(frame, data.relevance).score(frame, data.relevance) > 0
+        model = MARTClassifier(3).fit(frame, data.relevance > 1, sample_weight=pandas.Series(np.ones(len(data))))
+        assert model.predict(frame).shape == (len(data),)
+        with pytest.raises(DataError, match="query_weight has no meaning"):
+            MART(3).fit(frame, data.relevance, query_weight=[1.0])
+        with pytest.raises(DataError, match="X must be features"):
+            MART().fit(3, data.relevance)
 
 
 class TestLinear:
@@ -238,6 +391,33 @@ class TestLinear:
         filled = features.copy()
         filled[::7, 2] = np.nanmean(features[:, 2].astype(np.float64))
         assert np.allclose(model.predict(features), model.predict(filled), atol=1e-6)
+
+    def test_infinite_values_are_means_too(self, data):
+        features = data.features.copy()
+        features[3, 1], features[5, 1] = np.inf, -np.inf
+        model = LinearRanker(n_iterations=5).fit(data.replace(features=features))
+        assert np.isfinite(model.predict(features)).all()
+        assert (model.coef_ != 0).all()
+
+    def test_validation_is_matched_by_name(self, data, valid):
+        names = [f"f{k}" for k in range(8)]
+        train, judge = (d.replace(feature_names=names) for d in (data, valid))
+        turned = valid.replace(features=valid.features[:, ::-1].copy(), feature_names=names[::-1])
+        a, b = (LinearRanker(n_iterations=4).fit(train, valid={"mine": d}).history_ for d in (judge, turned))
+        assert a == b
+        assert list(a) == ["mine/ndcg@10"]
+
+    def test_the_weights_kept_are_those_of_the_best_step(self, data, valid):
+        for seed in range(12):
+            part = data.select(np.random.default_rng(seed).permutation(data.n_queries)[:15])
+            settings = {"measure": "ndcg@3>ap~0.05", "learning_rate": 0.1}
+            model = LinearRanker(n_iterations=40, **settings).fit(part, valid=valid)
+            same = LinearRanker(n_iterations=model.best_iteration_ + 1, **settings).fit(part)
+            assert np.array_equal(model.coef_, same.coef_)
+
+    def test_regression_keeps_its_mean(self, data):
+        model = LinearRanker(objective="regression()", n_iterations=20).fit(data)
+        assert model.predict(data).mean() == pytest.approx(data.relevance.mean(), rel=1e-3)
 
     def test_sparse(self, data):
         from scipy import sparse

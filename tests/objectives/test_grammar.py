@@ -1,5 +1,6 @@
 """Objectives as text."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -95,18 +96,39 @@ def test_what_people_write(text, expected):
         ("lambda(ndcg", r"column 12: '\)' is expected here"),
         ("lambda(ndcg))", r"column 13: '\)' is not expected"),
         ("lambda(sigma=2, ndcg)", "column 17: values without a key"),
-        ("lambda(slope=2)", "column 1: lambda does not take these arguments"),
+        ("lambda(slope=2)", "column 1: Lambda does not take these arguments"),
         ("lambda(;)", "column 8: cannot be read"),
         ("lambda(sigma=)", "column 14: a value is expected"),
         ("lambda(sigma=0)", "sigma must be positive"),
         ("lambda(nonsense)", "nonsense"),
         ("hinge()", "is no objective"),
         ("", "column 1: a value is expected"),
+        ("anneal", "Anneal does not take these arguments"),
+        ("anneal(lambda, local, constant)", "Constant does not take these arguments"),
+        ("debiased(3)", "takes an objective"),
+        ("debiased(lambda, [a])", "propensities must be a list of numbers"),
+        ("lambda(sigma=1, sigma=2)", "'sigma' is not expected"),
+        ("debiased(lambda, [a=0.5])", "'a' is not expected"),
+        ("pairwise(labels=3)", "labels must name a label source"),
+        ("logistic(above=a)", "above must be a number"),
+        ("lambda(normalize=yes)", "normalize must be True or False"),
+        ("lambda(sigma=true)", "sigma must be a number"),
+        ("xendcg(seed=abc)", "seed must be a whole number"),
+        ("lambda(" + "[" * 3000, "too many brackets"),
+        ("lambda(ndcg(gain=linear)@10)", "stand in quotes|there is no 'ndcg'"),
     ],
 )
 def test_what_makes_no_sense(text, message):
     with pytest.raises(DataError, match=message):
         parse(text)
+
+
+def test_numbers_of_numpy_are_numbers():
+    for objective in (Lambda(sigma=np.float32(2)), LambdaLoss(mu=np.int64(3)), Lambda(truncation=np.int64(3))):
+        assert parse(describe(objective)) == objective
+    mixed = Tiers(Lambda(), Lambda("cndcg"), weights=np.array([0.5, 0.5]))
+    assert parse(describe(mixed)) == mixed
+    assert Anneal(Lambda(), Local(), lambda m: np.float32(0.5))
 
 
 def test_ones_own_objective_has_no_text():

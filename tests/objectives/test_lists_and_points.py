@@ -181,3 +181,15 @@ class TestPoints:
             Logistic().bind(data)
         with pytest.raises(DataError, match="between 2 and 256"):
             Multiclass().bind(data)
+
+    def test_no_weight_at_all(self):
+        data = RankingData(np.eye(2), [1, 0], qid=[1, 1], document_weights=[0, 0])
+        with pytest.raises(DataError, match="all weights of labelled documents are 0"):
+            Regression().bind(data)
+        light = RankingData(np.eye(4), [1, 0, 0, 0], qid=[1] * 4, document_weights=[1e-20, 1, 1, 1])
+        assert Logistic().bind(light).start == pytest.approx(math.log(1e-20 / 3) / 2)
+
+
+def test_cosine_of_equal_labels_is_nothing():
+    data = RankingData(np.eye(3), [0.8132702] * 3, qid=[1] * 3)
+    assert (RankCosine().bind(data).gradients(np.zeros(3))[0] == 0).all()

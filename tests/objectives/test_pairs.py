@@ -19,10 +19,13 @@ from podium.objectives import (
     Lambda,
     LambdaLoss,
     LinearGrowth,
+    ListNet,
     Local,
     LocalSigmoid,
+    Multiclass,
     Pairwise,
     Preferences,
+    Regression,
     SquaredHinge,
     Tiers,
     describe,
@@ -294,3 +297,24 @@ def test_row_order_changes_no_bit(seed, term):
     a, b = term.bind(data).gradients(scores), term.bind(other).gradients(scores[shuffle])
     assert np.array_equal(a[0][shuffle], b[0])
     assert np.array_equal(a[1][shuffle], b[1])
+
+
+def test_gaps_of_the_nearness_itself():
+    """Scores far apart, and one exactly 0.01 above another: no division by zero."""
+    data = RankingData(np.eye(4), [0, 1, 2, 0], qid=[1] * 4)
+    scores = np.array([1000.0, float(np.float32(0.01)), 0.0, -1000.0])
+    assert np.isfinite(Lambda(normalize=True).bind(data).gradients(scores)[0]).all()
+
+
+def test_several_outputs_do_not_mix():
+    data, _ = clicked(0)
+    for objective in (Anneal(Lambda(), Multiclass()), Debiased(Multiclass())):
+        with pytest.raises(DataError, match="one score for each document"):
+            objective.bind(data)
+
+
+def test_no_labels_at_all():
+    data = RankingData(np.eye(3), [np.nan] * 3, qid=[1] * 3)
+    for objective in (Lambda(), Pairwise(), ListNet(), Regression()):
+        with pytest.raises(DataError, match="needs labels: the source 'relevance' has none"):
+            objective.bind(data)

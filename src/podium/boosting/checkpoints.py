@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from podium.data import RankingData
-from podium.data.canonical import hash_rows
+from podium.data.canonical import hash_rows, preference_hashes
 from podium.errors import DataError, require_whole
 from podium.models import Ensemble, load, save
 
@@ -48,7 +48,8 @@ class Checkpoint:
         found = load(self.path)
         if not isinstance(found, Ensemble) or found.info.get("fingerprint") != fingerprint:
             raise DataError(
-                f"{os.fspath(self.path)} is a checkpoint of other data or other settings: delete it, or name another"
+                f"{os.fspath(self.path)} is a checkpoint of other data or other settings: delete it, or name another "
+                "(a function as schedule and an objective without a repr of its own are others in every process)"
             )
         return found
 
@@ -71,8 +72,11 @@ def _digest(data: RankingData) -> bytes:
         keys = keys * np.uint64(3) + np.array([names[query] for query in data.qid.tolist()], np.uint64)
         columns: dict[str, Any] = {source: data.labels[source] for source in sorted(data.labels)}
         columns["document weights"] = data.document_weights
+        columns["positions"] = data.positions
+        columns["preferences"] = None if data.preferences is None else preference_hashes(data, keys)
         columns["query weights"] = None if data.query_weights is None else data._query_weight_of_rows()
         present = {name: column for name, column in columns.items() if column is not None}
         for column in present.values():
-            keys = keys * np.uint64(0x9E3779B97F4A7C15) + column.view(np.uint32).astype(np.uint64)
+            bits = column if column.dtype == np.uint64 else column.view(np.uint32).astype(np.uint64)
+            keys = keys * np.uint64(0x9E3779B97F4A7C15) + bits
     return hashlib.sha256(repr(list(present)).encode() + np.sort(keys).tobytes()).digest()

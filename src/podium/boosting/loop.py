@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -17,10 +16,11 @@ from podium.boosting.checkpoints import Checkpoint, fingerprint
 from podium.boosting.sampling import BoundSampling, Sampling
 from podium.boosting.steps import Newton, Step
 from podium.data import RankingData
-from podium.errors import DataError, PodiumWarning, require_whole
+from podium.errors import DataError, PodiumWarning, require_number, require_whole
 from podium.exact import mean
 from podium.measures import Graded, Measure, Ranking, as_selection
 from podium.models import Ensemble
+from podium.models.scorer import with_features_of
 from podium.objectives import BoundObjective, Lambda, Objective
 from podium.progress import progress
 from podium.threads import Team
@@ -108,9 +108,7 @@ class Boosting:
 
     def __post_init__(self) -> None:
         require_whole("n_trees", self.n_trees, 1)
-        rate = self.learning_rate
-        if not isinstance(rate, int | float) or not (rate > 0 and math.isfinite(rate)):
-            raise DataError(f"learning_rate must be positive, but is {self.learning_rate}")
+        require_number("learning_rate", self.learning_rate, above=0)
         require_whole("patience", self.patience, 1, optional=True)
         self.step.check(self.objective)
 
@@ -147,11 +145,12 @@ class Boosting:
                 while not run.is_done():
                     found = run.add_round()
                     if observers:  # the run writes the next tree's over these
-                        found = replace(found, lambdas=found.lambdas.copy(), curvatures=found.curvatures.copy())
+                        arrays = ("scores", "lambdas", "curvatures")
+                        found = replace(found, **{name: getattr(found, name).copy() for name in arrays})
                     for observer in observers:
                         observer(found)
                     if checkpoint and run.rounds % checkpoint.every == 0:
-                        checkpoint.write(run.all_trees().with_info(objective=run.objective.state()), mark)
+                        checkpoint.write(run.all_trees().with_info(states=run.states), mark)
                     advance(1, ", ".join(f"{name} {value:.4f}" for name, value in found.means.items()))
         except KeyboardInterrupt:
             del run.trees[run.rounds * run.outputs :]
@@ -159,14 +158,6 @@ class Boosting:
                 raise
             warnings.warn(f"interrupted: the {len(run.trees)} trees so far are kept", PodiumWarning, stacklevel=2)
         return run.result()
-
-
-def with_features_of(train: RankingData, data: RankingData) -> RankingData:
-    """The data with its features in the order of the training data's, by name where both have names."""
-    if train.feature_names is None or data.feature_names in (None, train.feature_names):
-        return data
-    model = Ensemble.of_trees([], train.n_features, feature_names=train.feature_names)
-    return data.replace(features=model.matched(data), feature_names=train.feature_names)
 
 
 class _Run:
@@ -196,6 +187,8 @@ class _Run:
         self.grower = Grower(self.binned, growth, team)
         log.info("binned %d × %d values: %.3f s", *train.features.shape, time.perf_counter() - started)
         self.objective = settings.objective.bind(train)
+        if not isinstance(self.objective, BoundObjective):
+            raise DataError(f"{type(settings.objective).__name__}.bind must return a BoundObjective")
         self.objective.team = team
         self.outputs = self.objective.n_outputs
         self.sampling = BoundSampling(settings.sampling, train)
@@ -209,6 +202,7 @@ class _Run:
         self.history: dict[str, list[float]] = {}
         self.best: int | None = None
         self.exhausted = False
+        self.states: list[dict[str, list[float]]] = []  # of an objective that learns itself, by round
 
     @property
     def rounds(self) -> int:
@@ -234,6 +228,8 @@ class _Run:
             self._add_tree(lambdas[own], curvatures[own], own, rows, features, start if iteration == 0 else 0.0)
         trees = tuple(self.trees[-self.outputs :])
         self.exhausted = all(self._nothing_left(tree) for tree in trees)
+        if state := self.objective.state():
+            self.states.append(state)
         means: dict[str, float] = {}
         for name, data in self.valid.items():
             means |= self._measured(name, data, self.valid_scores[name])
@@ -273,7 +269,9 @@ class _Run:
         self.trees = [earlier.tree(k) for k in range(earlier.n_trees)]
         self.history = {key: list(values)[: self.rounds] for key, values in earlier.info["history"].items()}
         self.exhausted = bool(self.trees) and all(map(self._nothing_left, self.trees[-self.outputs :]))
-        self.objective.restore(earlier.info.get("objective", {}))
+        self.states = earlier.info.get("states", [])[: self.rounds]
+        if self.states:
+            self.objective.restore(self.states[-1])
         sets = [(self.train.features, self.scores)]
         sets += [(data.features, self.valid_scores[name]) for name, data in self.valid.items()]
         for features, scores in sets:
@@ -284,7 +282,8 @@ class _Run:
 
     def _nothing_left(self, tree: Tree) -> bool:
         """Whether a tree of one leaf, grown on all documents and features, says that there is nothing to learn."""
-        return tree.n_leaves == 1 and self.settings.sampling == Sampling(seed=self.settings.sampling.seed)
+        sees_all = self.settings.sampling == Sampling(seed=self.settings.sampling.seed)
+        return tree.n_leaves == 1 and sees_all and not self.objective.changes
 
     def _choose(self) -> None:
         """Pick the best tree so far by the first validation set."""
@@ -317,4 +316,6 @@ class _Run:
         whole = self.all_trees()
         if self.best is not None:
             whole = whole.truncate((self.best + 1) * self.outputs)
+            if self.states:
+                self.objective.restore(self.states[self.best])
         return Boosted(whole, self.history, self.best, self.objective)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data import RankingData
-from podium.errors import DataError
+from podium.errors import DataError, require_number
 from podium.objectives import Objective
+from podium.objectives.objective import query_weights_of
 from podium.threads import Team
 from podium.trees.growing import GrownTree
 
@@ -52,8 +52,7 @@ class Newton(Step):
     l2: float = 0.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.l2, int | float) or not (self.l2 >= 0 and math.isfinite(self.l2)):
-            raise DataError(f"l2 must not be negative, but is {self.l2}")
+        require_number("l2", self.l2, least=0)
 
     def check(self, objective: Objective) -> None:
         """Curvature must be positive."""
@@ -74,8 +73,8 @@ class Gradient(Step):
     """The mean of λ over the leaf's documents, for objectives without a curvature to divide by ([S] §5).
 
     Args:
-        normalize: first divide the λ of each query by their standard deviation, so that all queries weigh alike; λ that
-            are all 0 stay 0.
+        normalize: first divide the λ of each query by their root mean square (where Σλ = 0 that is [S]'s standard
+            deviation), so that queries count by their weights alone; λ that are all 0 stay 0.
 
     """
 
@@ -89,11 +88,12 @@ class Gradient(Step):
             return
         order, starts = data.canonical_order, data.offsets[:-1][data.query_sizes > 0]
         sizes = data.query_sizes[data.query_sizes > 0]
+        weights = query_weights_of(data)[data.query_sizes > 0]
         for output in lambdas.reshape(-1, lambdas.shape[-1]):
             mine = output[order]
-            middle = mine - np.repeat(np.add.reduceat(mine, starts) / sizes, sizes)
-            deviation = np.repeat(np.sqrt(np.add.reduceat(middle * middle, starts) / sizes), sizes)
-            output[order] = np.where(deviation > 0, mine / np.where(deviation > 0, deviation, 1.0), 0.0)
+            size = np.sqrt(np.add.reduceat(mine * mine, starts) / sizes)
+            by = np.repeat(np.where(size > 0, weights / np.where(size > 0, size, 1.0), 0.0), sizes)
+            output[order] = mine * by
 
     def leaf_values(self, grown: GrownTree, team: Team) -> Floats:
         """Exact sums over counts."""
@@ -106,6 +106,6 @@ def as_step(step: Step | str, l2: float) -> Step:
     named = {"newton": Newton(l2), "gradient": Gradient()}
     if isinstance(step, Step):
         return step
-    if step not in named:
+    if not isinstance(step, str) or step not in named:
         raise DataError(f"step must be {' or '.join(map(repr, named))}, or a Step, not {step!r}")
     return named[step]

@@ -110,7 +110,7 @@ def _ranker(name: str, chosen: dict[str, Any]) -> Any:
     known = {
         "lambdamart": LambdaMART, "ranknet-trees": RankNetTrees, "mart": MART, "mcrank": McRank, "linear": LinearRanker,
     }  # fmt: skip
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise DataError(f"there is no model {name!r}; there are {', '.join(known)}")
     unknown = set(chosen) - set(known[name]().get_params())
     if unknown:

@@ -1,8 +1,8 @@
 """The sweep over α: how a measure changes as documents with scores s + α t pass each other.
 
-A document is a line over α. Two lines cross once, at α = (s_i − s_j) / (t_j − t_i); between crossings the order, and with
-it the measure, stands still. So a query's crossings are sorted, and the documents pass each other in that order, two
-neighbours at a time, each passing worth a change of the measure that needs no more than the two ranks.
+A document is a line over α. Two lines cross once, at α = (s_i − s_j) / (t_j − t_i); between crossings the order, and
+with it the measure, stands still. So a query's crossings are sorted, and the documents pass each other in that order,
+two neighbours at a time, each passing worth a change of the measure that needs no more than the two ranks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Int = Any  # an integer, compiled as int64
 
 DISCOUNTED, PRECISION, CASCADE = 0, 1, 2  # families of measures: NDCG and its kin, AP, ERR
 RUN = 12  # as many are sorted by insertion before runs are merged
-# Rows of the table of a query's documents, by rank at the lower end: score, slope, value, and what stands before a rank.
+# Rows of the table of a query's documents, by rank at the lower end: score, slope, value, what stands before a rank.
 SCORE, SLOPE, VALUE, BEFORE, N_COLUMNS = range(5)
 
 
@@ -73,30 +73,40 @@ def _order_after(n: Int, at: float, scores: Floats, slopes: Floats, order: Ints)
 
 
 @helper
-def _passing(family: Int, table: Floats, ranked: Ints, r: Int, discounts: Floats, depth: Int) -> float:
-    """The change of the measure, but for its norm, when the document at rank r + 1 passes the one at rank r."""
-    upper, lower = table[VALUE, ranked[r]], table[VALUE, ranked[r + 1]]
-    if r >= depth or upper == lower:
-        return 0.0
+def _part(family: Int, table: Floats, item: Int, r: Int, discounts: Floats, depth: Int, scale: float) -> Int:
+    """What the document at rank r adds to the measure, as an integer: sums of these have no rounding to gather."""
+    if r >= depth:
+        return np.int64(0)
     if family == DISCOUNTED:
-        below = discounts[r + 1] if r + 1 < depth else 0.0
-        return (lower - upper) * (discounts[r] - below)
-    gap = 1.0 / (r + 1.0) - (1.0 / (r + 2.0) if r + 1 < depth else 0.0)
-    if family == PRECISION:  # (c + 1) relevant ones down to the better place
-        return (lower - upper) * (table[BEFORE, r] + 1.0) * gap
-    return (lower - upper) * table[BEFORE, r] * gap
+        weight = discounts[r]
+    elif family == PRECISION:  # the relevant ones down to here
+        weight = (table[BEFORE, r] + 1.0) / (r + 1.0)
+    else:  # the chance that the user comes here
+        weight = table[BEFORE, r] / (r + 1.0)
+    return np.int64(np.rint(table[VALUE, item] * weight * scale))
 
 
 @helper
-def _pass(family: Int, table: Floats, ranked: Ints, rank_of: Ints, r: Int) -> None:
-    """Let the document at rank r + 1 pass the one at rank r."""
+def _pass(
+    family: Int, table: Floats, ranked: Ints, rank_of: Ints, r: Int, discounts: Floats, depth: Int, scale: float
+) -> Int:
+    """Let the document at rank r + 1 pass the one at rank r; the change of the measure."""
     upper, lower = ranked[r], ranked[r + 1]
     ranked[r], ranked[r + 1] = lower, upper
     rank_of[lower], rank_of[upper] = r, r + 1
-    if family == PRECISION:
-        table[BEFORE, r + 1] = table[BEFORE, r] + table[VALUE, lower]
-    elif family == CASCADE:
-        table[BEFORE, r + 1] = table[BEFORE, r] * (1.0 - table[VALUE, lower])
+    if r >= depth or table[VALUE, upper] == table[VALUE, lower]:
+        return np.int64(0)
+    before = _part(family, table, upper, r, discounts, depth, scale)
+    before += _part(family, table, lower, r + 1, discounts, depth, scale)
+    table[BEFORE, r + 1] = _behind(family, table[BEFORE, r], table[VALUE, lower])
+    after = _part(family, table, lower, r, discounts, depth, scale)
+    return after + _part(family, table, upper, r + 1, discounts, depth, scale) - before
+
+
+@helper
+def _behind(family: Int, before: float, value: float) -> float:
+    """What stands before the next rank: relevant documents, or the chance that nothing has stopped the user."""
+    return before * (1.0 - value) if family == CASCADE else before + value
 
 
 @helper
@@ -108,7 +118,7 @@ def _candidates(n: Int, low: float, high: float, depth: Int, scores: Floats, slo
     not_inlined()
     many = 0
     for j in range(n):
-        here, there, above = scores[j] + low * slopes[j], scores[j] + high * slopes[j], 0
+        here, there, above = scores[j] + low * slopes[j], scores[j] + high * slopes[j], np.int64(0)
         for i in range(n):
             over = scores[i] + low * slopes[i] > here and scores[i] + high * slopes[i] > there
             above += np.int64(over)
@@ -145,26 +155,30 @@ def _lay_out(
     before = 1.0 if family == CASCADE else 0.0
     for r in range(n):
         table[BEFORE, r] = before
-        before = before * (1.0 - table[VALUE, r]) if family == CASCADE else before + table[VALUE, r]
+        before = _behind(family, before, table[VALUE, r])
 
 
-@helper
-def _whole(family: Int, n: Int, table: Floats, discounts: Floats, depth: Int) -> float:
-    """The measure, but for its norm, of the documents as they stand at the lower end."""
-    total = 0.0
-    for r in range(min(n, depth)):
-        if family == DISCOUNTED:
-            total += table[VALUE, r] * discounts[r]
-        elif family == PRECISION:
-            total += table[VALUE, r] * (table[BEFORE, r] + 1.0) / (r + 1.0)
-        else:
-            total += table[VALUE, r] * table[BEFORE, r] / (r + 1.0)
-    return total
+@kernel
+def count_candidates(
+    order: Ints, offsets: Ints, first: Int, last: Int, scores: Floats, slopes: Floats, depth: Int, low: float,
+    high: float, counts: Ints,
+) -> None:  # fmt: skip
+    """For each query how many documents may stand within the depth: what `sweep` needs room for."""
+    largest = 0
+    for q in range(first, last):
+        largest = max(largest, offsets[q + 1] - offsets[q])
+    lines, kept = np.empty((2, largest)), np.empty(largest, np.int64)
+    for q in range(first, last):
+        n = offsets[q + 1] - offsets[q]
+        for k in range(n):
+            row = order[offsets[q] + k]
+            lines[0, k], lines[1, k] = scores[row], slopes[row]
+        counts[q] = _candidates(n, low, high, depth, lines[0], lines[1], kept)
 
 
-def room(largest: int) -> tuple[Floats, Ints, Floats, Ints, Floats, Ints]:
-    """What `sweep` works with, for queries of at most so many documents."""
-    pairs = max(1, largest * (largest - 1) // 2)
+def room(largest: int, most: int) -> tuple[Floats, Ints, Floats, Ints, Floats, Ints]:
+    """What `sweep` works with, for queries of at most so many documents and candidates."""
+    pairs = max(most, most * (most - 1) // 2)
     return (
         np.empty((N_COLUMNS, largest + 1)), np.empty((4, largest + 1), np.int64), np.empty((2, largest)),
         np.empty(pairs, np.int64), np.empty((2, pairs)), np.empty(pairs, np.int64),
@@ -234,9 +248,8 @@ def sweep(
         gains = values[begin : begin + n]
         _lay_out(family, many, kept, arranged, lines[0], lines[1], gains, expected, table, ranked, rank_of)
         scale = 1.0 / (norms[q] * unit)
-        value = _whole(family, many, table, discounts, depth)
-        exact = np.int64(np.rint(value * scale))
-        starts[q] = exact
+        for r in range(min(many, depth)):
+            starts[q] += _part(family, table, r, r, discounts, depth, scale)
         events = 0
         for i in range(many):
             for j in range(i + 1, many):
@@ -248,24 +261,23 @@ def sweep(
         _sort_rising(keys[0], pairs, keys[1], spare, events)
         k = 0
         while k < events:
-            alpha = keys[0, k]
+            alpha, change = keys[0, k], np.int64(0)
             while k < events and keys[0, k] == alpha:  # all that cross at once
                 i, j = pairs[k] // many, pairs[k] % many
                 while rank_of[j] > rank_of[i]:  # mostly neighbours; by rounding others may stand between
                     r = rank_of[j] - 1
-                    value += _passing(family, table, ranked, r, discounts, depth)
-                    _pass(family, table, ranked, rank_of, r)
+                    change += _pass(family, table, ranked, rank_of, r, discounts, depth, scale)
                 k += 1
-            now = np.int64(np.rint(value * scale))
-            if now != exact:
-                alphas[found], changes[found] = alpha, now - exact
+            if change != 0:
+                alphas[found], changes[found] = alpha, change
                 found += 1
-                exact = now
     return found
 
 
 @kernel
-def best_interval(alphas: Floats, changes: Ints, start: Int, low: float, high: float, near: float, found: Floats) -> Int:
+def best_interval(
+    alphas: Floats, changes: Ints, start: Int, low: float, high: float, near: float, found: Floats
+) -> Int:
     """The open interval between crossings, rising, with the highest value; of equal ones the nearest to `near`.
 
     Its ends are written to `found`. Intervals whose midpoint does not lie strictly within do not count.

@@ -70,7 +70,7 @@ def _separating_keys(
         keys.append(data.labels["relevance"][rows])
     keys += [data.labels[source][rows] for source in sorted(data.labels) if source != "relevance"]
     if data.preferences is not None:
-        keys.append(_preference_hashes(data, hashes)[rows])
+        keys.append(preference_hashes(data, hashes)[rows])
     if data.document_weights is not None:
         keys.append(data.document_weights[rows])
     if data.positions is not None:
@@ -80,7 +80,7 @@ def _separating_keys(
     return keys
 
 
-def _preference_hashes(data: RankingData, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def preference_hashes(data: RankingData, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """For each row, a hash of the pairs it takes part in: with whom, on which side, how surely."""
     assert data.preferences is not None
     pairs = data.preferences

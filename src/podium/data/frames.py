@@ -128,6 +128,13 @@ def has_role(name: str) -> bool:
     return reserved or name.startswith(LABEL_PREFIX) or re.fullmatch(r"__index_level_\d+__", name) is not None
 
 
+def has_queries(native: Any) -> bool:
+    """Whether a frame has a column that is the query of each row by its name."""
+    import narwhals.stable.v2 as nw
+
+    return not set(ROLES["qid"]).isdisjoint(nw.from_native(native).lazy().collect_schema().names())
+
+
 def columns_by_name(native: Any) -> tuple[Any, dict[str, Any]]:
     """A frame of narwhals', and its columns by name; names of other types are taken as their text."""
     import narwhals.stable.v2 as nw

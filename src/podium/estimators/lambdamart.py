@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from podium.boosting import Boosted, Step, as_step
 from podium.errors import DataError
+from podium.estimators.ranker import lambda_objective
 from podium.estimators.trees import TreeRanker, TreeSettings
-from podium.measures import Graded, Measure, as_selection
+from podium.measures import Graded, Measure
 from podium.models import Ensemble
-from podium.objectives import CrossEntropy, Lambda, Objective, Pairwise, parse
+from podium.objectives import CrossEntropy, Multiclass, Objective, Pairwise
 from podium.objectives.positions import BoundBiases
 
 
@@ -22,6 +23,11 @@ class EnsembleRanker(TreeRanker):
     """A ranker whose model is one ensemble of trees."""
 
     model_: Ensemble
+
+    def _model(self, found: Boosted) -> Ensemble:
+        if found.objective.n_outputs != 1:
+            raise DataError(f"{type(self).__name__} has one score for each document; this objective has several")
+        return found.ensemble
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """The scores after the first tree, the second, …"""
@@ -120,14 +126,10 @@ class LambdaMART(EnsembleRanker):
         self.step = step
 
     def _objective(self) -> Objective:
-        if isinstance(self.objective, str):
-            return parse(self.objective)
-        if self.objective is None:
-            measure = as_selection(self.measure).measures[0]
-            return Lambda(measure, self.truncation, self.sigma, self.normalize)
-        if not isinstance(self.objective, Objective):
-            raise DataError(f"objective must be an Objective or its text, not {self.objective!r}")
-        return self.objective
+        found = lambda_objective(self, normalize=True)
+        if isinstance(found, Multiclass):
+            raise DataError("Multiclass has a score for each class: train it with McRank")
+        return found
 
     def _step(self) -> Step:
         return as_step(self.step, self.l2)

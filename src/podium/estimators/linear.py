@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from podium.data import RankingData
-from podium.estimators.ranker import RankerMixin
+from podium.estimators.ranker import RankerMixin, lambda_objective
 from podium.linear import Descent
 from podium.measures import Graded, Measure, as_selection
 from podium.models import LinearScorer
-from podium.objectives import Lambda, Objective, parse
+from podium.objectives import Objective
 
 
 class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
@@ -75,14 +75,10 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         """Train, see `LambdaMART.fit`."""
         train = self._data(X, y, qid, sample_weight, query_weight)
         sets = self._validation(valid, eval_set)
-        objective = parse(self.objective) if isinstance(self.objective, str) else self.objective
-        if objective is None:
-            measure = as_selection(self.measure).measures[0]
-            objective = Lambda(measure, self.truncation, self.sigma, self.normalize)
         found = Descent(
-            objective, self.n_iterations, self.learning_rate, self.l2, as_selection(self.measure), self.patience,
-            self.n_threads,
-        ).fit(train, next(iter(sets.values()), None))  # fmt: skip
+            lambda_objective(self, normalize=False), self.n_iterations, self.learning_rate, self.l2,
+            as_selection(self.measure), self.patience, self.n_threads,
+        ).fit(train, sets)  # fmt: skip
         self.model_: LinearScorer = found.model.with_info(parameters=self._described())
         self.coef_ = self.model_.weights
         self.history_ = found.history

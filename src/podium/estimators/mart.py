@@ -7,7 +7,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from podium.boosting import Boosted
 from podium.data import RankingData
@@ -20,6 +20,8 @@ from podium.objectives import Logistic, Multiclass, Objective, Regression
 from podium.objectives.points import BoundMulticlass
 
 Floats = NDArray[np.float64]
+# The papers' trees: least-squares splits, and nothing that holds leaves back.
+POINTWISE: TreeSettings = {"split": "least-squares", "l2": 0.0}
 
 
 class MART(RegressorMixin, EnsembleRanker):  # type: ignore[misc]
@@ -36,6 +38,7 @@ class MART(RegressorMixin, EnsembleRanker):  # type: ignore[misc]
     """
 
     _needs_queries = False
+    _usual = POINTWISE
 
     def __init__(
         self,
@@ -45,7 +48,7 @@ class MART(RegressorMixin, EnsembleRanker):  # type: ignore[misc]
         measure: Measure | Graded | str = "ndcg@10",
         **settings: Unpack[TreeSettings],
     ) -> None:
-        super().__init__(n_trees, n_leaves, learning_rate, measure, **_pointwise(settings))
+        super().__init__(n_trees, n_leaves, learning_rate, measure, **POINTWISE | settings)
 
     def _objective(self) -> Objective:
         return Regression()
@@ -68,11 +71,12 @@ class MARTClassifier(ClassifierMixin, EnsembleRanker):  # type: ignore[misc]
         **settings: the other settings of `LambdaMART`'s trees.
 
     Attributes:
-        classes_: the two labels, the lower one negative.
+        classes_: the two labels, of any type, in their order; the second one is positive.
 
     """
 
     _needs_queries = False
+    _usual = POINTWISE
 
     def __init__(
         self,
@@ -85,7 +89,7 @@ class MARTClassifier(ClassifierMixin, EnsembleRanker):  # type: ignore[misc]
         balanced: bool = False,
         **settings: Unpack[TreeSettings],
     ) -> None:
-        super().__init__(n_trees, n_leaves, learning_rate, measure, **_pointwise(settings))
+        super().__init__(n_trees, n_leaves, learning_rate, measure, **POINTWISE | settings)
         self.sigma = sigma
         self.balanced = balanced
 
@@ -94,20 +98,62 @@ class MARTClassifier(ClassifierMixin, EnsembleRanker):  # type: ignore[misc]
 
     def fit(self, X: Any, y: ArrayLike | str | None = None, **others: Any) -> MARTClassifier:
         """Train on two classes of labels, see `LambdaMART.fit`."""
-        data = self._data(X, y, *(others.pop(k, None) for k in ("qid", "sample_weight", "query_weight")))
-        known = np.unique(data.relevance[~np.isnan(data.relevance)])
-        if len(known) != 2:
-            raise DataError(f"MARTClassifier tells two classes apart, but there are {len(known)} different labels")
-        self.classes_ = known
-        return super().fit(data.replace(labels=dict(data.labels) | {"relevance": data.relevance == known[1]}), **others)
+        known = self._labels(X, y)
+        found = np.unique(known[~_is_missing(known)])
+        if len(found) != 2:
+            raise DataError(
+                f"MARTClassifier tells two classes apart, but there are {len(found)} different labels "
+                "(only binary classification is supported)"
+            )
+        self.classes_ = found
+        given = [others.pop(name, None) for name in ("qid", "sample_weight", "query_weight")]
+        super().fit(self._binary(X, y, *given), **others)
+        self.sigma_ = float(self.sigma)
+        self.model_ = self.model_.with_info(classes=found.tolist(), sigma=self.sigma_)
+        return self
+
+    @staticmethod
+    def _labels(X: Any, y: Any) -> NDArray[Any]:
+        """The labels of each row, of any type."""
+        if isinstance(X, RankingData):
+            return X.relevance
+        if y is None or isinstance(y, str):
+            return MARTClassifier._data(X, y, None).relevance
+        found: NDArray[Any] = column_or_1d(y, warn=True)
+        return found
+
+    def _binary(self, X: Any, y: Any, *given: Any) -> RankingData:
+        """The data with 1 for the second class, 0 for the first, NaN for no label."""
+        labels = self._labels(X, y)
+        missing = _is_missing(labels)
+        strange = np.setdiff1d(labels[~missing], self.classes_)
+        if len(strange):
+            raise DataError(f"there is a label {strange[0]!r} that training has not seen")
+        codes = np.where(missing, np.nan, labels == self.classes_[1]).astype(np.float32)
+        if isinstance(X, RankingData) or y is None or isinstance(y, str):
+            data = self._data(X, y, *given)
+            return data.replace(labels=dict(data.labels) | {"relevance": codes})
+        return self._data(X, codes, *given)
+
+    def _validation(self, valid: Any, eval_set: Any) -> dict[str, RankingData]:
+        sets = super()._validation(valid, None) if valid is not None else {}
+        found = {name: self._binary(data, None) for name, data in sets.items()}
+        several = [eval_set] if isinstance(eval_set, tuple) else eval_set
+        if several is not None:
+            if not isinstance(several, list) or not all(
+                isinstance(one, tuple | list) and len(one) == 3 for one in several
+            ):
+                raise DataError("eval_set takes (X, y, qid), or a list of those")
+            several = [(self._binary(*one).features, self._binary(*one).relevance, one[2]) for one in several]
+        return found | super()._validation(found or None, several)
 
     def decision_function(self, X: Any) -> Floats:
-        """F(x): above 0 for the higher class."""
+        """F(x): above 0 for the second class."""
         return EnsembleRanker.predict(self, X)
 
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class: 1 / (1 + e^{−2σF}) for the higher one."""
-        higher = np.exp(-np.logaddexp(0.0, -2 * self.sigma * self.decision_function(X)))
+        """The probability of each class: 1 / (1 + e^{−2σF}) for the second one."""
+        higher = np.exp(-np.logaddexp(0.0, -2 * self.sigma_ * self.decision_function(X)))
         return np.column_stack([1 - higher, higher])
 
     def predict(self, X: Any, n_trees: int | None = None) -> Any:
@@ -116,10 +162,21 @@ class MARTClassifier(ClassifierMixin, EnsembleRanker):  # type: ignore[misc]
         return self.classes_[(EnsembleRanker.predict(self, X, n_trees) > 0).astype(int)]
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None, sample_weight: Any = None) -> float:
-        """The share of rows whose class is right."""
-        data = self._data(X, y, qid)
-        right = (self.predict(X) == data.relevance).astype(np.float64)
-        return float(np.average(right, weights=sample_weight))
+        """The share of labelled rows whose class is right."""
+        labels = self._labels(X, y)
+        known = ~_is_missing(labels)
+        right = (self.predict(X) == labels).astype(np.float64)[known]
+        return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)[known]))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def _is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which labels are NaN."""
+    return np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(len(labels), bool)
 
 
 class McRank(TreeRanker):
@@ -131,9 +188,13 @@ class McRank(TreeRanker):
         expects: rank by expected `"relevance"`, Σ P(k) k, or expected `"gain"`, Σ P(k) (2^k − 1).
         **settings: the other settings of `LambdaMART`'s trees.
 
+    Attributes:
+        classes_: the labels that occur, rising: the columns of `predict_proba`.
+
     """
 
     model_: ClassEnsemble
+    _usual = POINTWISE
 
     def __init__(
         self,
@@ -145,7 +206,7 @@ class McRank(TreeRanker):
         expects: str = "relevance",
         **settings: Unpack[TreeSettings],
     ) -> None:
-        super().__init__(n_trees, n_leaves, learning_rate, measure, **_pointwise(settings))
+        super().__init__(n_trees, n_leaves, learning_rate, measure, **POINTWISE | settings)
         self.expects = expects
 
     def _objective(self) -> Objective:
@@ -153,15 +214,10 @@ class McRank(TreeRanker):
 
     def _model(self, found: Boosted) -> ClassEnsemble:
         assert isinstance(found.objective, BoundMulticlass)
+        self.classes_ = found.objective.classes
         return ClassEnsemble(found.ensemble, found.objective.classes, found.objective.worth)
 
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each label, in rising order."""
         check_is_fitted(self)
         return self.model_.probabilities(self._features(X), n_threads=self.n_threads)
-
-
-def _pointwise(settings: TreeSettings) -> TreeSettings:
-    """The papers' trees, unless other settings are given: least-squares splits, nothing that holds leaves back."""
-    defaults: TreeSettings = {"split": "least-squares", "l2": 0.0}
-    return defaults | settings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,44 @@ from podium.errors import DataError
 from podium.exact import mean
 from podium.measures import Graded, Measure, Ranking, as_selection
 from podium.models import save
+from podium.objectives import Lambda, Objective, describe, parse
+
+
+def lambda_objective(ranker: Any, normalize: bool) -> Objective:
+    """The `objective` of a ranker, by value or text; else `Lambda` of its measure, with its other settings.
+
+    Settings that would have no effect are refused; `normalize` is the usual one of this ranker.
+    """
+    objective = parse(ranker.objective) if isinstance(ranker.objective, str) else ranker.objective
+    if objective is None:
+        measure = as_selection(ranker.measure).measures[0]
+        return Lambda(measure, ranker.truncation, ranker.sigma, ranker.normalize)
+    if not isinstance(objective, Objective):
+        raise DataError(f"objective must be an Objective or its text, not {objective!r}")
+    for name, usual in (("truncation", None), ("sigma", 1.0), ("normalize", normalize)):
+        if getattr(ranker, name) != usual:
+            raise DataError(
+                f"{name} is for the objective that follows from the measure; say it in the objective: "
+                f"Lambda(…, {name}={getattr(ranker, name)!r})"
+            )
+    return objective
+
+
+def _shown(value: Any) -> str:
+    """A parameter as text: objectives by their grammar where they have one."""
+    try:
+        return describe(value) if isinstance(value, Objective) else str(value)
+    except DataError:
+        return str(value)
+
+
+def to_rows(X: Any) -> Any:
+    """Whatever has a length: arrays, matrices, lists, frames."""
+    if hasattr(X, "shape"):
+        return range(X.shape[0])
+    if not hasattr(X, "__len__"):
+        raise DataError(f"X must be features, a row for each document, not {type(X).__name__}")
+    return X
 
 
 class RankerMixin:
@@ -53,7 +92,7 @@ class RankerMixin:
         """The parameters as JSON has them."""
         plain = (int, float, str, bool, type(None))
         given: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
-        return {name: v if isinstance(v, plain) else str(v) for name, v in given.items()}
+        return {name: v if isinstance(v, plain) else _shown(v) for name, v in given.items()}
 
     @classmethod
     def _data(cls, X: Any, y: Any, qid: Any, sample_weight: Any = None, query_weight: Any = None) -> RankingData:
@@ -63,16 +102,18 @@ class RankerMixin:
             if extra:
                 raise DataError(f"RankingData brings its own labels and weights; {extra[0]} has no place beside it")
             return X
-        if qid is None and not frames.is_frame(X):
-            if not cls._needs_queries and y is not None:
-                n = X.shape[0] if hasattr(X, "shape") else len(X)
-                return RankingData(X, y, qid=np.zeros(n, np.int64), document_weights=sample_weight)
+        is_frame = frames.is_frame(X)
+        if y is None and not is_frame:
+            raise DataError(f"{cls.__name__} requires y to be passed, but the target y is None: fit(X, y, qid=qid)")
+        if qid is None and not cls._needs_queries and not (is_frame and frames.has_queries(X)):
+            if query_weight is not None:
+                raise DataError("query_weight has no meaning without queries: give qid as well")
+            return RankingData(X, y, qid=np.zeros(len(to_rows(X)), np.int64), document_weights=sample_weight)
+        if qid is None and not is_frame:
             raise DataError(
                 f"{cls.__name__} needs the query of each row: fit(X, y, qid=qid), or fit(RankingData(X, y, qid=qid)); "
                 "in scikit-learn's searches, enable metadata routing and give params={'qid': qid}"
             )
-        if y is None and not frames.is_frame(X):
-            raise DataError(f"{cls.__name__} requires y to be passed, but the target y is None: fit(X, y, qid=qid)")
         return RankingData(X, y, qid=qid, document_weights=sample_weight, query_weights=query_weight)
 
     def _validation(self, valid: Any, eval_set: Any) -> dict[str, RankingData]:
@@ -80,11 +121,15 @@ class RankerMixin:
         if isinstance(valid, RankingData):
             found["valid"] = valid
         elif valid is not None:
+            if not isinstance(valid, Mapping) or not all(isinstance(data, RankingData) for data in valid.values()):
+                raise DataError("valid takes RankingData, or several by name; arrays go to eval_set=(X, y, qid)")
             found |= dict(valid)
         if eval_set is not None:
-            several = [eval_set] if isinstance(eval_set, tuple) else list(eval_set)
+            several = [eval_set] if isinstance(eval_set, tuple) else eval_set
+            if not isinstance(several, list):
+                raise DataError("eval_set takes (X, y, qid), or a list of those; RankingData goes to valid=…")
             for k, entry in enumerate(several):
-                if len(entry) != 3:
+                if not isinstance(entry, tuple | list) or len(entry) != 3:
                     raise DataError("eval_set takes (X, y, qid), or a list of those")
                 name = f"eval{k}" if len(several) > 1 else "eval"
                 if name in found:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self, TypedDict
+from typing import Any, ClassVar, Self, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -61,6 +62,8 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     """
 
+    _usual: ClassVar[TreeSettings] = {}  # settings whose default differs from the ones below
+
     def __init__(
         self,
         n_trees: int = 500,
@@ -100,10 +103,16 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.n_threads = n_threads
 
-    @classmethod
-    def _get_param_names(cls) -> list[str]:
-        """Settings that a class takes by `**settings` are parameters as well."""
-        return sorted({*super()._get_param_names(), *TreeSettings.__annotations__})
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Spell out the settings that a class takes by `**settings`: scikit-learn reads parameters from signatures."""
+        super().__init_subclass__(**options)
+        own = inspect.signature(cls.__init__)
+        if any(p.kind is p.VAR_KEYWORD for p in own.parameters.values()):
+            mine = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+            shared = inspect.signature(TreeRanker.__init__).parameters
+            usual = {name: cls._usual.get(name, shared[name].default) for name in TreeSettings.__annotations__}
+            mine += [shared[name].replace(default=value) for name, value in usual.items()]
+            cls.__init__.__signature__ = own.replace(parameters=mine)  # type: ignore[attr-defined]
 
     def fit(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,13 +16,15 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from podium.data import RankingData
 from podium.data.columns import is_sparse
-from podium.errors import DataError, require_whole
+from podium.errors import DataError, require_number, require_whole
 from podium.exact import mean
 from podium.measures import Graded, Measure, Ranking, as_selection
 from podium.models import LinearScorer
-from podium.objectives import Lambda, Objective
+from podium.models.scorer import with_features_of
+from podium.objectives import BoundObjective, Lambda, Objective
+from podium.objectives.objective import require_one_output
 from podium.progress import progress
-from podium.threads import map_threads
+from podium.threads import Team, map_threads
 
 Floats = NDArray[np.float64]
 CHUNK = 8192  # rows that are summed together; sums of chunks are added in their order, whatever the threads
@@ -68,55 +70,54 @@ class Descent:
     def __post_init__(self) -> None:
         require_whole("n_iterations", self.n_iterations, 1)
         require_whole("patience", self.patience, 1, optional=True)
-        if not self.learning_rate > 0:
-            raise DataError(f"learning_rate must be positive, but is {self.learning_rate}")
-        if not self.l2 >= 0:
-            raise DataError(f"l2 must not be negative, but is {self.l2}")
+        require_number("learning_rate", self.learning_rate, above=0)
+        require_number("l2", self.l2, least=0)
         if not self.objective.curved:
             raise DataError(f"a linear ranker takes Newton steps, but {self.objective.flat_because}")
 
-    def fit(self, train: RankingData, valid: RankingData | None = None) -> Descended:
-        """Train; validation data decides when to stop and which weights are kept."""
+    def fit(self, train: RankingData, valid: Mapping[str, RankingData] | None = None) -> Descended:
+        """Train; the first validation set decides when to stop and which weights are kept."""
         if train.n_documents == 0 or train.n_features == 0:
             raise DataError(f"there is nothing to train on: the features have the shape {train.features.shape}")
-        with threadpool_limits(1, "blas"):
-            return self._fit(train, valid)
+        sets = {name: with_features_of(train, data) for name, data in (valid or {}).items()}
+        with threadpool_limits(1, "blas"), Team(self.n_threads) as team:
+            design, bound = _Design(train, self.n_threads), self.objective.bind(train)
+            require_one_output(bound, self)
+            bound.team = team
+            return self._descend(design, bound, sets)
 
-    def _fit(self, train: RankingData, valid: RankingData | None) -> Descended:
-        design = _Design(train, self.n_threads)
-        bound = self.objective.bind(train)
-        if bound.n_outputs != 1:
-            raise DataError("a linear ranker has one score for each document; this objective has several")
+    def _descend(self, design: _Design, bound: BoundObjective, sets: dict[str, RankingData]) -> Descended:
         selection = as_selection(self.selection)
-        measures = [measure.fixed(train) for measure in selection.measures]
-        weights, best_weights = np.zeros(train.n_features), np.zeros(train.n_features)
-        table: list[list[float]] = []
+        measures = [(str(shown), shown.fixed(design.data)) for shown in selection.measures]
+        history: dict[str, list[float]] = {f"{name}/{shown}": [] for name in sets for shown, _ in measures}
+        weights, kept = np.zeros(design.data.n_features), []
         best: int | None = None
         inverse: Floats | None = None
         with progress("descending", self.n_iterations) as advance:
             for iteration in range(self.n_iterations):
                 lambdas, curvatures = bound.gradients(design.scores(weights) + bound.start, iteration)
+                if not (np.isfinite(lambdas).all() and np.isfinite(curvatures).all()):
+                    raise DataError("a gradient or curvature is not finite: lower learning_rate, or raise l2")
+                if curvatures.min(initial=0.0) < 0:
+                    raise DataError("a curvature is negative: a linear ranker takes Newton steps")
                 if iteration & (iteration - 1) == 0 or inverse is None:
                     inverse = design.inverse_curvature(curvatures, self.l2)
-                weights = weights + self.learning_rate * (
-                    inverse @ (design.gradient(lambdas) - self.l2 * len(train) * weights)
-                )
-                if not np.isfinite(weights).all():
-                    raise DataError("the weights have left all bounds: lower learning_rate, or raise l2")
+                pull = design.gradient(lambdas) - self.l2 * len(design.data) * weights
+                weights = weights + self.learning_rate * (inverse @ pull)
+                kept.append(weights)
                 advance(1)
-                if valid is None:
-                    continue
-                ranking = Ranking(valid, design.model(weights).score(valid.features), base=valid.canonical_order)
-                values = [measure.values(ranking) for measure in measures]
-                table.append([mean(mine[~np.isnan(mine)]) for mine in values])
-                best = selection.pick(np.array(table))
-                if best == iteration:
-                    best_weights = weights
-                elif self.patience is not None and iteration - best >= self.patience:
-                    break
-        found = weights if valid is None else best_weights
-        history = {f"valid/{m}": [row[k] for row in table] for k, m in enumerate(selection.measures)} if table else {}
-        return Descended(design.model(found), history, best)
+                for name, data in sets.items():
+                    scores = design.model(weights, bound.start).score(data.features)
+                    ranking = Ranking(data, scores, base=data.canonical_order)
+                    for shown, measure in measures:
+                        values = measure.values(ranking)
+                        history[f"{name}/{shown}"].append(mean(values[~np.isnan(values)]))
+                if sets:
+                    first = next(iter(sets))
+                    best = selection.pick(np.column_stack([history[f"{first}/{shown}"] for shown, _ in measures]))
+                    if self.patience is not None and iteration - best >= self.patience:
+                        break
+        return Descended(design.model(kept[-1 if best is None else best], bound.start), history, best)
 
 
 class _Design:
@@ -142,7 +143,9 @@ class _Design:
 
     def _raw(self, rows: NDArray[np.int64]) -> Floats:
         piece = self.data.features[rows]
-        return np.asarray(piece.toarray() if is_sparse(piece) else piece, np.float64)
+        raw = np.array(piece.toarray() if is_sparse(piece) else piece, np.float64)
+        raw[~np.isfinite(raw)] = np.nan
+        return raw
 
     def _sums(self, rows: NDArray[np.int64]) -> tuple[Floats, Floats]:
         raw = self._raw(rows)
@@ -150,7 +153,7 @@ class _Design:
 
     def _block(self, rows: NDArray[np.int64]) -> Floats:
         """Z of some rows; what is missing is 0, the mean."""
-        return np.nan_to_num((self._raw(rows) - self.means) * self.scales, nan=0.0, posinf=0.0, neginf=0.0)
+        return np.nan_to_num((self._raw(rows) - self.means) * self.scales, nan=0.0)
 
     def scores(self, weights: Floats) -> Floats:
         """Z times the weights."""
@@ -179,6 +182,6 @@ class _Design:
         matrix[np.diag_indices_from(matrix)] += l2 * len(self.order) + 1e-8 * np.trace(matrix) / len(matrix) + 1e-12
         return np.asarray(linalg.inv(matrix))
 
-    def model(self, weights: Floats) -> LinearScorer:
+    def model(self, weights: Floats, start: float) -> LinearScorer:
         """The weights for features as they come."""
-        return LinearScorer(weights * self.scales, self.means, self.data.feature_names)
+        return LinearScorer(weights * self.scales, self.means, start, self.data.feature_names)

@@ -59,7 +59,7 @@ def _parts(model: Scorer) -> tuple[str, dict[str, NDArray[Any]]]:
     if isinstance(model, ClassEnsemble):
         return CLASSES, _parts(model.trees)[1] | {"classes": model.classes, "worth": model.worth}
     if isinstance(model, LinearScorer):
-        return LINEAR, {"weights": model.weights, "means": model.means}
+        return LINEAR, {"weights": model.weights, "means": model.means, "intercept": np.array([model.intercept])}
     raise DataError(f"a {type(model).__name__} cannot be kept in a model file")
 
 
@@ -133,10 +133,11 @@ def _classes(array: Arrays, trees: Ensemble, name: str) -> ClassEnsemble:
 
 def _linear(array: Arrays, header: dict[str, Any], name: str) -> LinearScorer:
     n_features, names, info = _described(header, name)
-    weights, means = array("weights", np.float64), array("means", np.float64)
-    if not len(weights) == len(means) == n_features or not (np.isfinite(weights) & np.isfinite(means)).all():
+    weights, means, intercept = (array(key, np.float64) for key in ("weights", "means", "intercept"))
+    fits = len(weights) == len(means) == n_features and len(intercept) == 1
+    if not fits or not np.isfinite(np.concatenate([weights, means, intercept])).all():
         raise FileFormatError(name, "its weights are not valid")
-    return LinearScorer(weights, means, names, info)
+    return LinearScorer(weights, means, float(intercept[0]), names, info)
 
 
 def _header(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:

@@ -18,10 +18,11 @@ ROWS_AT_ONCE = 4096
 
 @dataclass(frozen=True)
 class LinearScorer(Scorer):
-    """Σ_k weights_k (x_k − means_k), a missing value counting as its mean.
+    """intercept + Σ_k weights_k (x_k − means_k), a missing or infinite value counting as its mean.
 
     Attributes:
         weights, means: of each feature.
+        intercept: added to every score.
         feature_names: names of the features, or None.
         info: parameters, history and the like, as JSON has it.
 
@@ -29,6 +30,7 @@ class LinearScorer(Scorer):
 
     weights: Floats
     means: Floats
+    intercept: float = 0.0
     feature_names: tuple[str, ...] | None = None
     info: dict[str, Any] = field(default_factory=dict)
 
@@ -44,7 +46,7 @@ class LinearScorer(Scorer):
         self, features: Features, offsets: NDArray[np.int64] | None = None, *, n_threads: int | None = None
     ) -> Floats:
         """The score of each row: feature after feature, so that a row's neighbours change no bit of it."""
-        scores = np.zeros(self._checked_rows(features))
+        scores = np.full(self._checked_rows(features), self.intercept)
         used = np.flatnonzero(self.weights)
         for start in range(0, len(scores), ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
@@ -52,7 +54,7 @@ class LinearScorer(Scorer):
             block = np.asarray(piece.toarray() if is_sparse(piece) else piece, np.float64)
             for k in used:
                 part = self.weights[k] * (block[:, k] - self.means[k])
-                scores[rows] += np.where(np.isnan(part), 0.0, part)
+                scores[rows] += np.where(np.isfinite(part), part, 0.0)
         return scores
 
     def importance(self, kind: Any = "gain") -> Floats:
@@ -61,7 +63,7 @@ class LinearScorer(Scorer):
 
     def digest(self) -> str:
         """A hash of all that decides scores."""
-        return hashlib.sha256(self.weights.tobytes() + self.means.tobytes()).hexdigest()
+        return hashlib.sha256(np.concatenate([self.weights, self.means, [self.intercept]]).tobytes()).hexdigest()
 
     def with_info(self, **info: Any) -> LinearScorer:
         """The same weights with other information."""

@@ -47,17 +47,29 @@ class Scorer(ABC):
 
     def matched(self, data: RankingData) -> Features:
         """The features of data in the model's order, by name where both have names; others are refused."""
-        wanted, given = self.feature_names, data.feature_names
-        if wanted is None or given is None or wanted == given:
-            return data.features
-        missing, extra = sorted(set(wanted) - set(given)), sorted(set(given) - set(wanted))
-        if missing:
-            raise DataError(f"the model needs the feature {missing[0]!r}, which the data lacks ({len(missing)} in all)")
-        if extra:
-            raise DataError(f"the model does not know the data's feature {extra[0]!r} ({len(extra)} in all)")
-        return data.features[:, [given.index(name) for name in wanted]]
+        return matched(self.feature_names, data)
 
     def _checked_rows(self, features: Features) -> int:
         if features.ndim != 2 or features.shape[1] != self.n_features:
             raise DataError(f"the model has {self.n_features} features, but the data has shape {features.shape}")
         return int(features.shape[0])
+
+
+def matched(wanted: tuple[str, ...] | None, data: RankingData) -> Features:
+    """The features of data in an order of names; those without names as they are."""
+    given = data.feature_names
+    if wanted is None or given is None or wanted == given:
+        return data.features
+    missing, extra = sorted(set(wanted) - set(given)), sorted(set(given) - set(wanted))
+    if missing:
+        raise DataError(f"the model needs the feature {missing[0]!r}, which the data lacks ({len(missing)} in all)")
+    if extra:
+        raise DataError(f"the model does not know the data's feature {extra[0]!r} ({len(extra)} in all)")
+    return data.features[:, [given.index(name) for name in wanted]]
+
+
+def with_features_of(train: RankingData, data: RankingData) -> RankingData:
+    """The data with its features in the order of the training data's, by name where both have names."""
+    if train.feature_names is None or data.feature_names in (None, train.feature_names):
+        return data
+    return data.replace(features=matched(train.feature_names, data), feature_names=train.feature_names)

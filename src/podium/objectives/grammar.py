@@ -7,10 +7,13 @@ whatever their case, with or without underscores.
 
 from __future__ import annotations
 
+import numbers
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
+
+import numpy as np
 
 from podium.errors import DataError
 from podium.measures import Measure
@@ -37,10 +40,13 @@ _TOKEN = re.compile(
 def parse(text: str) -> Objective:
     """The objective that a text names."""
     reader = _Reader(text)
-    found = reader.value()
+    try:
+        found = reader.value()
+    except RecursionError:
+        raise DataError("this objective has too many brackets within brackets") from None
     reader.expect_end()
-    if isinstance(found, type) and issubclass(found, Objective):
-        found = found()
+    if isinstance(found, type):
+        found = reader.called(found, [], {}, 0)
     if not isinstance(found, Objective):
         raise DataError(f"{text!r} is no objective; there are {', '.join(_objectives())}")
     return found
@@ -61,7 +67,7 @@ class _Reader:
         while at < end:
             found = _TOKEN.match(self.text, at)
             if found is None:
-                raise self.error("cannot be read", at)
+                raise self.error("cannot be read (names of measures with settings stand in quotes)", at)
             yield str(found.lastgroup), found.group().strip(), found.start(str(found.lastgroup))
             at = found.end()
         yield "end", "", end
@@ -107,12 +113,16 @@ class _Reader:
         if _plain(name) not in _NAMED:
             raise self.error(f"there is no {name!r}; objectives are {', '.join(_objectives())}", at)
         values, named = self.several(")")
-        values = [value() if isinstance(value, type) else value for value in values]
-        named = {key: value() if isinstance(value, type) else value for key, value in named.items()}
+        return self.called(_NAMED[_plain(name)], values, named, at)
+
+    def called(self, made: Callable[..., Any], values: list[Any], named: dict[str, Any], at: int) -> Any:
+        """Call a class; arguments that are names of classes are those with their usual settings."""
+        values = [self.called(value, [], {}, at) if isinstance(value, type) else value for value in values]
+        named = {k: self.called(value, [], {}, at) if isinstance(value, type) else value for k, value in named.items()}
         try:
-            return _NAMED[_plain(name)](*values, **named)
+            return made(*values, **named)
         except TypeError as error:
-            raise self.error(f"{name} does not take these arguments ({error})", at) from None
+            raise self.error(f"{made.__name__} does not take these arguments ({error})", at) from None
 
     def several(self, closing: str) -> tuple[list[Any], dict[str, Any]]:
         """Values up to a closing bracket, those with a key apart."""
@@ -122,6 +132,8 @@ class _Reader:
             kind, text, at = self.tokens[self.place]
             following = self.tokens[min(self.place + 1, len(self.tokens) - 1)]
             if kind == "word" and following[:2] == ("sign", "="):
+                if closing == "]" or text.lower() in named:
+                    raise self.error(f"{text!r} is not expected here", at)
                 self.place += 2
                 named[text.lower()] = self.value()
             elif named:
@@ -140,14 +152,12 @@ def _plain(name: str) -> str:
 
 def describe(value: Any) -> str:
     """The text that `parse` reads back; an objective of one's own has none."""
-    if isinstance(value, Measure):
+    if isinstance(value, Measure | str):
         return f'"{value}"'
-    if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, bool) or value is None:
+    if isinstance(value, bool | np.bool_) or value is None:
         return str(value).lower()
-    if isinstance(value, int | float):
-        return repr(value)
+    if isinstance(value, numbers.Real):
+        return repr(int(value) if isinstance(value, numbers.Integral) else float(value))
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(describe, value))}]"
     if type(value) not in _NAMED.values() or not is_dataclass(value):

@@ -314,7 +314,7 @@ def _far_pairs(
             gap = scores[i] - scores[first + j - base]
             weight = np.float64(buffer[j + DELTA * FIELD])
             if by_gap:
-                weight /= NEARNESS + gap
+                weight /= NEARNESS + abs(gap)
             sign = 1.0 if my_label > label else -1.0
             its_push, its_bend = _by_link(link, parameter, sign * sigma * gap)
             push, bend = f32(sign * weight * its_push), f32(weight * its_bend)
@@ -728,6 +728,8 @@ def plackett_luce(
     """
     tails = np.empty(len(order))
     for q in range(len(offsets) - 1):
+        if offsets[q + 1] - offsets[q] < 2:
+            continue
         tail = -np.inf
         for k in range(offsets[q + 1] - 1, offsets[q] - 1, -1):
             tail = _log_sum(tail, scores[order[k]])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.errors import DataError
+from podium.errors import require_number
 
 Floats = NDArray[np.float64]
 
@@ -63,7 +62,7 @@ class CrossEntropy(Link):
     curved: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require_positive("sigma", self.sigma)
+        require_number("sigma", self.sigma, above=0)
 
     def cost(self, o: Floats) -> Floats:  # noqa: D102
         return np.logaddexp(0.0, -self.sigma * o)
@@ -81,6 +80,9 @@ class LocalSigmoid(Link):
 
     centre: float = 0.0
     code: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        require_number("centre", self.centre)
 
     @property
     def parameter(self) -> float:  # noqa: D102
@@ -106,7 +108,7 @@ class Hinge(Link):
     code: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        require_positive("margin", self.margin)
+        require_number("margin", self.margin, above=0)
 
     @property
     def parameter(self) -> float:  # noqa: D102
@@ -131,7 +133,7 @@ class SquaredHinge(Link):
     curved: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require_positive("margin", self.margin)
+        require_number("margin", self.margin, above=0)
 
     @property
     def parameter(self) -> float:  # noqa: D102
@@ -155,7 +157,7 @@ class Fidelity(Link):
     code: ClassVar[int] = 4
 
     def __post_init__(self) -> None:
-        require_positive("sigma", self.sigma)
+        require_number("sigma", self.sigma, above=0)
 
     def cost(self, o: Floats) -> Floats:  # noqa: D102
         return 1.0 - np.sqrt(_rho(-self.sigma * o))
@@ -167,9 +169,3 @@ class Fidelity(Link):
     def bend(self, o: Floats) -> Floats:  # noqa: D102
         p = _rho(-self.sigma * o)
         return 0.25 * self.sigma**2 * np.sqrt(p) * _rho(self.sigma * o) * (3 * p - 1)
-
-
-def require_positive(name: str, value: float) -> None:
-    """Refuse what is not a positive number."""
-    if not isinstance(value, int | float) or not (value > 0 and math.isfinite(value)):
-        raise DataError(f"{name} must be positive, but is {value}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +13,26 @@ from numpy.typing import NDArray
 from podium.data import RankingData
 from podium.data.chances import Chances
 from podium.errors import DataError
-from podium.objectives.objective import BoundObjective, Objective, document_weights_of, labels_of, query_weights_of
+from podium.objectives.objective import (
+    BoundObjective,
+    Objective,
+    document_weights_of,
+    labels_of,
+    query_weights_of,
+    require_labels,
+)  # fmt: skip
 
 Floats = NDArray[np.float64]
 
 
 class ListLoss(Objective):
-    """A loss of the scores of a query's documents; its λ = −∂C/∂s and the diagonal of its curvature.
+    """A loss of the scores of a query's documents; λ = −∂C/∂s and w, the diagonal of its curvature or a bound of it.
 
     With weights a document's part counts d_i times and a query's u_q times.
     """
 
     labels: str
+    draws: ClassVar[bool] = False  # chances, anew in each round
 
     def bind(self, data: RankingData) -> BoundObjective:
         """On these documents."""
@@ -52,6 +61,7 @@ class Lists:
 
     def __init__(self, data: RankingData, source: str, who: object) -> None:
         labels = labels_of(data, source, who).astype(np.float64)
+        require_labels(labels, source, who)
         known = ~np.isnan(labels)
         query = np.repeat(np.arange(data.n_queries), data.query_sizes)[known]
         self.data, self.rows, self.labels = data, data.canonical_order[known], labels[known]
@@ -77,6 +87,7 @@ class _BoundLists(BoundObjective):
     def __init__(self, loss: ListLoss, data: RankingData) -> None:
         self.loss, self.lists, self.n = loss, Lists(data, loss.labels, loss), len(data)
         self.query_weights = query_weights_of(data)[self.lists.queries][self.lists.list_of]
+        self.changes = loss.draws
         loss.prepare(self.lists)
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
@@ -119,6 +130,11 @@ class XENDCG(ListLoss):
 
     labels: str = "relevance"
     seed: int = 0
+    draws: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer):
+            raise DataError(f"seed must be a whole number, not {self.seed!r}")
 
     def prepare(self, lists: Lists) -> None:  # noqa: D102
         _require_labels(self, lists, 30.0)
@@ -141,7 +157,7 @@ class ListMLE(ListLoss):
     def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:  # noqa: D102
         from podium.objectives import kernels
 
-        order = np.lexsort((-scores, -lists.labels, lists.list_of))
+        order = np.lexsort((-scores, -lists.labels, lists.list_of))  # a list of one document pushes nothing
         found = np.zeros(len(order)), np.zeros(len(order))
         offsets = np.append(lists.offsets, len(order))
         kernels.plackett_luce(offsets, order, scores, lists.weights, *found)
@@ -174,7 +190,8 @@ class RankCosine(ListLoss):
             turned = 0.5 * d * (gains - along / square * scores) / (gain_length * np.sqrt(square))
             straight = 0.5 * d * gains / gain_length
         found = np.where(square > 0, turned, straight)
-        return np.where(gain_length > 0, found, 0.0), np.zeros(len(d))
+        lowest, highest = (f.reduceat(lists.labels, lists.offsets)[lists.list_of] for f in (np.minimum, np.maximum))
+        return np.where(lowest < highest, found, 0.0), np.zeros(len(d))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.objectives.objective import BoundObjective, Objective, labels_of
+from podium.objectives.objective import BoundObjective, Objective, labels_of, numbers_of, require_one_output
 from podium.objectives.pairs import Pairs, PairTerm
 from podium.objectives.schedules import LinearGrowth, Schedule, weight_at
 
@@ -43,7 +43,7 @@ class Tiers(Objective):
     ) -> None:
         if not tiers or not all(isinstance(tier, PairTerm) for tier in tiers):
             raise DataError("Tiers takes pair terms: Lambda, Local, Pairwise or LambdaLoss")
-        chosen = tuple(weights) if weights is not None else (1 / len(tiers),) * len(tiers)
+        chosen = numbers_of("weights", weights) if weights is not None else (1 / len(tiers),) * len(tiers)
         leaves_out = tuple(nonzero) if nonzero is not None else tuple(k > 0 for k in range(len(tiers)))
         for name, given in (("weights", chosen), ("nonzero", leaves_out)):
             if len(given) != len(tiers):
@@ -70,7 +70,7 @@ class Tiers(Objective):
         for tier, nonzero in zip(self.tiers, self.nonzero, strict=True):
             bound.append(tier.bind_among(data, Pairs(groups, nonzero)))
             groups = _refined(groups, labels_of(data, tier.labels, tier))
-        return _BoundSum(bound, lambda _: self.weights)
+        return _BoundSum(bound, lambda _: self.weights, changes=False)
 
 
 def _refined(groups: NDArray[np.float32] | None, labels: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -124,14 +124,19 @@ class Anneal(Objective):
             weight = weight_at(self.schedule, iteration)
             return 1.0 - weight, weight
 
-        return _BoundSum([self.before.bind(data), self.after.bind(data)], weights)
+        parts = [self.before.bind(data), self.after.bind(data)]
+        for part in parts:
+            require_one_output(part, self)
+        return _BoundSum(parts, weights, changes=True)
 
 
 class _BoundSum(BoundObjective):
     """A weighted sum; parts that weigh nothing in a round are not computed."""
 
-    def __init__(self, parts: Sequence[BoundObjective], weights: Callable[[int], Sequence[float]]) -> None:
-        self.parts, self.weights = parts, weights
+    def __init__(
+        self, parts: Sequence[BoundObjective], weights: Callable[[int], Sequence[float]], changes: bool
+    ) -> None:
+        self.parts, self.weights, self.changes = parts, weights, changes
         first = weights(0)
         self.start = math.fsum(weight * part.start for weight, part in zip(first, parts, strict=True))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +24,15 @@ class BoundObjective(ABC):
     Attributes:
         team: the threads to use; the caller sets it, None is for all cores.
         start: F_0, the score that every document begins with.
+        changes: whether λ at the same scores may differ from round to round; where it may not, a tree with one leaf
+            says that there is nothing left to learn.
         n_outputs: scores that a document has; where there are several, scores, λ and w have a row for each.
 
     """
 
     team: Team | None = None
     start: float = 0.0
+    changes: bool = True
     n_outputs: int = 1
 
     @abstractmethod
@@ -37,7 +41,13 @@ class BoundObjective(ABC):
 
     def fill(self, scores: Floats, iteration: int, lambdas: Floats, curvatures: Floats) -> None:
         """Write λ and w into arrays that are there: new ones cost a millisecond for every few hundred thousand rows."""
-        lambdas[:], curvatures[:] = self.gradients(scores, iteration)
+        found = self.gradients(scores, iteration)
+        shapes = [np.shape(part) for part in found] if isinstance(found, tuple) else []
+        if shapes != [scores.shape] * 2:
+            raise DataError(
+                f"{type(self).__qualname__}.gradients must return λ and w of the shape {scores.shape}, not {shapes}"
+            )
+        lambdas[:], curvatures[:] = found
 
     def ranked_by(self, scores: Floats) -> Floats:
         """The one number for each document, of any data, that puts it in order."""
@@ -49,6 +59,12 @@ class BoundObjective(ABC):
 
     def restore(self, state: dict[str, list[float]]) -> None:  # noqa: B027
         """Take over what `state` gave."""
+
+
+def require_one_output(bound: BoundObjective, who: object) -> None:
+    """Refuse an objective with several scores for each document."""
+    if bound.n_outputs != 1:
+        raise DataError(f"{type(who).__name__} takes objectives with one score for each document; this one has several")
 
 
 class Objective(ABC):
@@ -69,10 +85,23 @@ class Objective(ABC):
 
 def labels_of(data: RankingData, source: str, who: object) -> NDArray[np.float32]:
     """The labels of a source in the canonical order, or an error that says who needs them."""
+    require_source(source)
     if source not in data.labels:
         known = ", ".join(map(repr, data.labels)) or "none"
-        raise DataError(f"{who} needs the labels {source!r}; the data has {known}")
+        raise DataError(f"{type(who).__name__} needs the labels {source!r}; the data has {known}")
     return data.labels[source][data.canonical_order]
+
+
+def require_source(labels: object) -> None:
+    """Refuse what is no name of a label source."""
+    if not isinstance(labels, str):
+        raise DataError(f"labels must name a label source, not {labels!r}")
+
+
+def require_labels(labels: NDArray[Any], source: str, who: object) -> None:
+    """Refuse a source without a single label."""
+    if len(labels) and np.isnan(labels).all():
+        raise DataError(f"{type(who).__name__} needs labels: the source {source!r} has none")
 
 
 def document_weights_of(data: RankingData) -> Floats:
@@ -85,3 +114,11 @@ def document_weights_of(data: RankingData) -> Floats:
 def query_weights_of(data: RankingData) -> Floats:
     """u_q, 1 where there are none."""
     return np.ones(data.n_queries) if data.query_weights is None else data.query_weights.astype(np.float64)
+
+
+def numbers_of(name: str, values: Sequence[float]) -> tuple[float, ...]:
+    """A list of numbers as floats, or an error."""
+    try:
+        return tuple(float(value) for value in values)
+    except (TypeError, ValueError):
+        raise DataError(f"{name} must be a list of numbers, not {values!r}") from None

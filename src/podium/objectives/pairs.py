@@ -10,12 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data import RankingData
-from podium.errors import DataError
+from podium.errors import DataError, require_number, require_whole
 from podium.measures import AP, NDCG, Measure, Ranking, as_measure
 from podium.measures.cascade import Cascade
 from podium.measures.discounted import Discounted
 from podium.objectives.links import CrossEntropy, Link, LocalSigmoid
-from podium.objectives.objective import BoundObjective, Objective, labels_of, query_weights_of
+from podium.objectives.objective import (
+    BoundObjective,
+    Objective,
+    labels_of,
+    query_weights_of,
+    require_labels,
+    require_source,
+)
 from podium.threads import Team
 
 Floats = NDArray[np.float64]
@@ -63,6 +70,7 @@ class PairTerm(Objective):
 
     def bind(self, data: RankingData) -> BoundObjective:
         """On these documents."""
+        require_labels(labels_of(data, self.labels, self), self.labels, self)
         return self.bind_among(data, Pairs())
 
     def bind_among(self, data: RankingData, among: Pairs) -> BoundObjective:
@@ -80,8 +88,14 @@ class PairTerm(Objective):
         return f"the curvature of {self.link} is zero or changes its sign"
 
 
+def _require_flag(normalize: object) -> None:
+    if not isinstance(normalize, bool | np.bool_):
+        raise DataError(f"normalize must be True or False, not {normalize!r}")
+
+
 def whole_list(measure: Measure, truncation: int | None) -> Measure:
     """A measure as λ uses it: without its cutoff, unless there is a truncation or it is nothing without it."""
+    require_whole("truncation", truncation, 1, optional=True)
     cutoff = truncation
     if cutoff is None and measure.lives_by_cutoff:
         cutoff = measure.cutoff
@@ -117,6 +131,7 @@ class Lambda(PairTerm):
     def __post_init__(self) -> None:
         object.__setattr__(self, "measure", as_measure(self.measure))
         CrossEntropy(self.sigma)  # refuses what is no steepness
+        _require_flag(self.normalize)
         self.trained_measure()
 
     @property
@@ -153,8 +168,8 @@ class Local(PairTerm):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "measure", as_measure(self.measure))
-        if not math.isfinite(self.centre):
-            raise DataError(f"centre must be a finite number, but is {self.centre}")
+        require_number("centre", self.centre)
+        _require_flag(self.normalize)
         self.trained_measure()
 
     @property
@@ -189,6 +204,8 @@ class Pairwise(PairTerm):
     def __post_init__(self) -> None:
         if not isinstance(self.link, Link):
             raise DataError(f"link must be a link such as CrossEntropy() or Hinge(), not {self.link!r}")
+        _require_flag(self.normalize)
+        require_source(self.labels)
 
 
 @dataclass(frozen=True)
@@ -217,8 +234,8 @@ class LambdaLoss(PairTerm):
         CrossEntropy(self.sigma)
         if not isinstance(self.measure, NDCG):
             raise DataError(f"LambdaLoss is a bound of NDCG, not of {self.measure}")
-        if not (self.mu >= 0 and math.isfinite(self.mu)):
-            raise DataError(f"mu must not be negative, but is {self.mu}")
+        require_number("mu", self.mu, least=0)
+        _require_flag(self.normalize)
 
     @property
     def link(self) -> Link:  # type: ignore[override]  # noqa: D102
@@ -235,6 +252,8 @@ class LambdaLoss(PairTerm):
 
 
 class _BoundPairs(BoundObjective):
+    changes = False
+
     def __init__(self, term: PairTerm, data: RankingData, among: Pairs) -> None:
         from podium.objectives import kernels
 
@@ -248,10 +267,10 @@ class _BoundPairs(BoundObjective):
         self.roots = np.ones(len(data), np.float32) if weights is None else np.sqrt(weights[order]).astype(np.float32)
         self.query_weights = query_weights_of(data)
         gained = data.labels[term.labels][order]
-        self.family, self.values, self.norms, self.discounts = _tables(self.measure, gained, data.offsets)
+        self.family, self.values, self.norms, self.discounts = tables(self.measure, gained, data.offsets)
         self.spread = 0.0
         if isinstance(term, LambdaLoss):
-            self.family, self.spread = kernels.SPREAD, term.mu
+            self.family, self.spread = kernels.SPREAD, float(term.mu)
         if self.family == kernels.DISCOUNTED:
             self.depth = len(self.discounts)
         else:
@@ -316,8 +335,8 @@ class _BoundPairs(BoundObjective):
             self.family, self.data.canonical_order, self.data.offsets, *queries, self.ranked, self.labels, self.values,
             self.roots, self.norms, self.discounts, depth, self.spread, self.query_weights, self.link.code,
             float(self.link.parameter), float(self.link.sigma), self.data.document_weights is not None, self.extras,
-            self.among.groups is not None, self.among.trusts is not None, self.term.normalize, *rows, given, scores,
-            lambdas, curvatures, totals, buffer, columns, ranks, places,
+            self.among.groups is not None, self.among.trusts is not None, bool(self.term.normalize), *rows, given,
+            scores, lambdas, curvatures, totals, buffer, columns, ranks, places,
         )  # fmt: skip
 
     def _by_brute_force(self, scores: Floats, lambdas: Floats, curvatures: Floats) -> None:
@@ -339,7 +358,7 @@ class _BoundPairs(BoundObjective):
                 curvatures[rows] *= math.log2(1 + totals[q]) / totals[q]
 
 
-def _tables(measure: Measure | None, labels: Singles, offsets: NDArray[np.int64]) -> tuple[int, Floats, Floats, Floats]:
+def tables(measure: Measure | None, labels: Singles, offsets: NDArray[np.int64]) -> tuple[int, Floats, Floats, Floats]:
     """The family of a measure, what its kernel takes for each document and query, and discounts."""
     from podium.objectives import kernels
 

@@ -9,9 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data import RankingData
-from podium.errors import DataError
-from podium.objectives.links import require_positive
-from podium.objectives.objective import BoundObjective, Objective, document_weights_of, labels_of, query_weights_of
+from podium.errors import DataError, require_number
+from podium.objectives.objective import (
+    BoundObjective,
+    Objective,
+    document_weights_of,
+    labels_of,
+    query_weights_of,
+    require_labels,
+)  # fmt: skip
 
 Floats = NDArray[np.float64]
 
@@ -21,12 +27,13 @@ class _Points:
 
     def __init__(self, data: RankingData, source: str, who: object) -> None:
         labels = labels_of(data, source, who).astype(np.float64)
+        require_labels(labels, source, who)
         known = ~np.isnan(labels)
-        if not known.any():
-            raise DataError(f"{who} needs labels: the source {source!r} has none")
         queries = np.repeat(query_weights_of(data), data.query_sizes)
         self.n, self.rows, self.labels = len(data), data.canonical_order[known], labels[known]
         self.weights = (document_weights_of(data) * queries)[known]
+        if not (self.weights > 0).any():
+            raise DataError("all weights of labelled documents are 0: there is nothing to train on")
 
     def mean(self, values: Floats, weights: Floats) -> float:
         """A weighted mean that does not depend on the order of rows."""
@@ -51,6 +58,8 @@ class Regression(Objective):
 
 
 class _BoundRegression(BoundObjective):
+    changes = False
+
     def __init__(self, points: _Points) -> None:
         self.points = points
         self.start = points.mean(points.labels, points.weights)
@@ -83,7 +92,8 @@ class Logistic(Objective):
     labels: str = "relevance"
 
     def __post_init__(self) -> None:
-        require_positive("sigma", self.sigma)
+        require_number("sigma", self.sigma, above=0)
+        require_number("above", self.above)
 
     def bind(self, data: RankingData) -> BoundObjective:
         """On these documents."""
@@ -91,6 +101,8 @@ class Logistic(Objective):
 
 
 class _BoundLogistic(BoundObjective):
+    changes = False
+
     def __init__(self, objective: Logistic, points: _Points) -> None:
         self.points, self.sigma = points, objective.sigma
         self.t = np.where(points.labels > objective.above, 1.0, -1.0)
@@ -102,8 +114,9 @@ class _BoundLogistic(BoundObjective):
         self.weights = points.weights
         if objective.balanced:  # [B] eq. 15
             self.weights = points.weights / np.where(self.t > 0, *sides)
-        mean = points.mean(self.t, self.weights)
-        self.start = math.log((1 + mean) / (1 - mean)) / (2 * self.sigma)
+        self.start = 0.0  # (1 + t̄) / (1 − t̄) is what the positive documents weigh over what the others do
+        if not objective.balanced:
+            self.start = math.log(sides[0] / sides[1]) / (2 * self.sigma)
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         p, sigma = self.points, self.sigma
@@ -145,6 +158,8 @@ class BoundMulticlass(BoundObjective):
         worth: what each class counts in a score.
 
     """
+
+    changes = False
 
     def __init__(self, objective: Multiclass, points: _Points) -> None:
         self.points = points

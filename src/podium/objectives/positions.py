@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data import RankingData
-from podium.errors import DataError
+from podium.errors import DataError, require_number
 from podium.exact import GroupSums
-from podium.objectives.links import require_positive
-from podium.objectives.objective import BoundObjective, Objective
+from podium.objectives.objective import BoundObjective, Objective, numbers_of, require_one_output
 from podium.objectives.pairs import Pairs, PairTerm
 
 Floats = NDArray[np.float64]
@@ -21,7 +19,10 @@ Floats = NDArray[np.float64]
 
 def _positions(data: RankingData) -> NDArray[np.int32]:
     if data.positions is None:
-        raise DataError("Debiased needs the position at which each document was shown: RankingData(…, positions=…)")
+        raise DataError(
+            "Debiased needs the position at which each document was shown: RankingData(…, positions=…), or a column "
+            "'position' of a CSV or Parquet file"
+        )
     return data.positions
 
 
@@ -54,7 +55,9 @@ class Debiased(Objective):
     def __init__(
         self, objective: Objective, propensities: Sequence[float] | None = None, rate: float = 0.1, l2: float = 0.0
     ) -> None:
-        given = None if propensities is None else tuple(float(value) for value in propensities)
+        if not isinstance(objective, Objective):
+            raise DataError(f"Debiased takes an objective such as Lambda('ndcg'), not {objective!r}")
+        given = None if propensities is None else numbers_of("propensities", propensities)
         if given is not None:
             if not isinstance(objective, PairTerm):
                 raise DataError("propensities weight pairs: give them with Lambda, Local, Pairwise or LambdaLoss")
@@ -62,9 +65,8 @@ class Debiased(Objective):
                 raise DataError(f"propensities must be above 0 and at most 1; these are {given}")
         elif not objective.curved:
             raise DataError(f"positions are estimated by Newton steps, but {objective.flat_because}")
-        require_positive("rate", rate)
-        if not (l2 >= 0 and math.isfinite(l2)):
-            raise DataError(f"l2 must not be negative, but is {l2}")
+        require_number("rate", rate, above=0)
+        require_number("l2", l2, least=0)
         object.__setattr__(self, "objective", objective)
         object.__setattr__(self, "propensities", given)
         object.__setattr__(self, "rate", rate)
@@ -108,6 +110,7 @@ class BoundBiases(BoundObjective):
         self.biases = np.zeros(len(self.counts))
         self.sums = GroupSums(shown, len(self.biases))
         self.start = inner.start
+        require_one_output(inner, settings)
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         """λ and w at s + b; then the biases move on."""
@@ -132,5 +135,7 @@ class BoundBiases(BoundObjective):
 
     def restore(self, state: dict[str, list[float]]) -> None:
         """Go on with them."""
+        if len(state["biases"]) != len(self.biases):
+            raise DataError(f"there are biases of {len(state['biases']) - 1} positions, not of {len(self.biases) - 1}")
         self.biases = np.array(state["biases"])
         self.inner.restore({name[3:]: kept for name, kept in state.items() if name.startswith("in/")})

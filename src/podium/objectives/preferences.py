@@ -51,6 +51,8 @@ class Preferences(Objective):
 
 
 class _BoundPreferences(BoundObjective):
+    changes = False
+
     def __init__(self, objective: Preferences, data: RankingData) -> None:
         if data.preferences is None or not len(data.preferences.i):
             raise DataError("Preferences needs pairs: RankingData(…, preferences=(i, j, probability))")

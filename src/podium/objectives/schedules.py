@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -65,6 +66,6 @@ class ExponentialShare:
 def weight_at(schedule: Schedule, iteration: int) -> float:
     """The weight, kept in [0, 1]."""
     weight = schedule(iteration)
-    if not isinstance(weight, int | float) or math.isnan(weight):
+    if isinstance(weight, bool) or not isinstance(weight, numbers.Real) or math.isnan(weight):
         raise DataError(f"the schedule {schedule!r} gave {weight!r} for iteration {iteration}, not a number")
     return min(max(float(weight), 0.0), 1.0)

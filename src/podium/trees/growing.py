@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.errors import DataError, require_whole
+from podium.errors import DataError, require_number, require_whole
 from podium.threads import WORTH_SHARING, Team
 from podium.trees.binning import BinnedFeatures, Bins
 from podium.trees.tree import Tree
@@ -47,8 +47,7 @@ class GrowthParameters:
         require_whole("min_documents_in_leaf", self.min_documents_in_leaf, 1)
         if self.split not in ("newton", "least-squares"):
             raise DataError(f"split must be 'newton' or 'least-squares', not {self.split!r}")
-        if not isinstance(self.l2, int | float) or not (self.l2 >= 0 and math.isfinite(self.l2)):
-            raise DataError(f"l2 must not be negative, but is {self.l2}")
+        require_number("l2", self.l2, least=0)
 
 
 @dataclass(frozen=True)
