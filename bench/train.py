@@ -217,14 +217,19 @@ def small_data() -> dict[str, Any]:
 
 def pair_rates() -> dict[str, float]:
     """Pairs a second of λ with the order warm, 2 threads, on the lists of the training data."""
-    from podium.objectives import Lambda
+    from podium.objectives import Lambda, Pairwise
 
     _, y, sizes = load(0, "train", QUERIES)
     data = ranking_data(np.arange(len(y), dtype=np.float32)[:, None], y, sizes)
     scores = np.random.default_rng(0).normal(size=len(y))
     found = {}
-    for name in ("ndcg", "err", "ap"):
-        bound = Lambda(name).bind(data)
+    for name, objective in {
+        "NDCG": Lambda("ndcg"),
+        "ERR": Lambda("err"),
+        "AP": Lambda("ap"),
+        "RankNet": Pairwise(),
+    }.items():
+        bound = objective.bind(data)
         lambdas, curvatures = bound.gradients(scores)
         times = []
         for _ in range(5):

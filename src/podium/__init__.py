@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from podium.errors import PodiumError as PodiumError
     from podium.errors import PodiumWarning as PodiumWarning
     from podium.estimators import MART as MART
+    from podium.estimators import Adaptation as Adaptation
+    from podium.estimators import Committee as Committee
     from podium.estimators import LambdaMART as LambdaMART
     from podium.estimators import LinearRanker as LinearRanker
     from podium.estimators import MARTClassifier as MARTClassifier
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from podium.estimators import QueryKFold as QueryKFold
     from podium.estimators import QueryNormalizer as QueryNormalizer
     from podium.estimators import RankNetTrees as RankNetTrees
+    from podium.estimators import adapt as adapt
     from podium.evaluation import Comparison as Comparison
     from podium.evaluation import Evaluation as Evaluation
     from podium.evaluation import compare as compare
@@ -52,11 +55,18 @@ if TYPE_CHECKING:
     from podium.measures import PairwiseAccuracy as PairwiseAccuracy
     from podium.measures import Precision as Precision
     from podium.measures import Recall as Recall
+    from podium.models import Blend as Blend
     from podium.models import ClassEnsemble as ClassEnsemble
+    from podium.models import Combination as Combination
+    from podium.models import Combined as Combined
     from podium.models import Ensemble as Ensemble
     from podium.models import LinearScorer as LinearScorer
     from podium.models import Scorer as Scorer
+    from podium.models import Started as Started
+    from podium.models import combine as combine
+    from podium.models import combine_all as combine_all
     from podium.models import load as load
+    from podium.models import refit_weights as refit_weights
 
 
 # The map: every public name and the module that it comes from.
@@ -101,11 +111,21 @@ _HOMES = {
     "MART": "podium.estimators",  # boosted regression on labels
     "MARTClassifier": "podium.estimators",  # boosted two-class trees
     "McRank": "podium.estimators",  # ranking by classification
+    "adapt": "podium.estimators",  # a background model to a new domain …
+    "Adaptation": "podium.estimators",  # … beside the other ways
+    "Committee": "podium.estimators",  # several objectives, bagged and weighed: the best model
     "LinearRanker": "podium.estimators",  # a weighted sum of features, trained on λ
     "Scorer": "podium.models",  # what all models are
     "Ensemble": "podium.models",  # trees
     "ClassEnsemble": "podium.models",  # trees for each class of relevance
     "LinearScorer": "podium.models",  # a weight for each feature
+    "Combined": "podium.models",  # a weighted sum of models
+    "combine": "podium.models",  # the exact best weight of two rankers
+    "Combination": "podium.models",  # … what it found
+    "combine_all": "podium.models",  # weights of several rankers, in turn
+    "Blend": "podium.models",  # … what it found
+    "Started": "podium.models",  # trees on top of scores that are not in the model
+    "refit_weights": "podium.models",  # the exact best weights of an ensemble's trees, in turn
     "load": "podium.models",  # a model from its file
     # scikit-learn
     "QueryKFold": "podium.estimators",  # cross-validation by query

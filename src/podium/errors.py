@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,14 @@ def require_number(name: str, value: Any, *, above: float = -math.inf, least: fl
     if not (math.isfinite(value) and float(value) > above and float(value) >= least):
         wanted = "positive" if above == 0 else "not negative" if least == 0 else "finite"
         raise DataError(f"{name} must be {wanted}, but is {value}")
+
+
+def numbers_of(name: str, values: Sequence[float]) -> tuple[float, ...]:
+    """A list of numbers as floats, or an error."""
+    try:
+        return tuple(float(value) for value in values)
+    except (TypeError, ValueError):
+        raise DataError(f"{name} must be a list of numbers, not {values!r}") from None
 
 
 class PodiumWarning(UserWarning):

@@ -314,3 +314,28 @@ def test_models_and_objectives_that_make_no_sense(sample, tmp_path, options, wor
     assert done.returncode != 0
     assert words in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
+
+
+def test_combine_adapt_and_committee(sample, tmp_path):
+    for name, options in (("a", ["--n-trees", 3]), ("b", ["--model", "linear", "--n-iterations", 3])):
+        assert run("train", sample, *options, "-o", tmp_path / name).returncode == 0
+    a, b = (tmp_path / name / "model.podium" for name in "ab")
+    done = run("combine", a, b, sample, "-o", tmp_path / "both.podium", "-m", "err")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("α = ")
+    data = podium.read(sample)
+    expected = podium.combine(podium.load(a), podium.load(b), data, "err")
+    assert podium.load(tmp_path / "both.podium").digest() == expected.scorer.digest()
+    done = run("adapt", a, sample, "--n-trees", 3, "-o", tmp_path / "adapted.podium")
+    assert done.returncode == 0, done.stderr
+    assert "interpolated" in done.stdout
+    done = run("committee", sample, "--time-budget", 0.001, "-o", tmp_path / "committee.podium")
+    assert done.returncode == 0, done.stderr
+    assert "trees of 3 members" in done.stdout
+    done = run("train", sample, "--submodel", a, "--step", "line-search", "--n-trees", 2, "-o", tmp_path / "more")
+    assert done.returncode == 0, done.stderr
+    again = run("train", "--config", tmp_path / "more" / "config.toml", "-o", tmp_path / "again")
+    assert again.returncode == 0, again.stderr
+    digests = {podium.load(tmp_path / name / "model.podium").digest() for name in ("more", "again")}
+    assert len(digests) == 1
+    assert "cannot be opened" in run("train", sample, "--submodel", tmp_path / "none", "-o", tmp_path / "x").stderr

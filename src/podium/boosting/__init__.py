@@ -1,8 +1,12 @@
 """The boosting loop and its parts: steps, sampling, stopping."""
 
 from podium.boosting.checkpoints import Checkpoint
-from podium.boosting.loop import Boosted, Boosting, Round
+from podium.boosting.committee import CommitteeTraining, Elected
+from podium.boosting.loop import Boosted, Boosting, Prepared, Round
 from podium.boosting.sampling import Sampling
-from podium.boosting.steps import Gradient, Newton, Step, as_step
+from podium.boosting.steps import Gradient, LeafLineSearch, LineSearch, Newton, Step, as_step
 
-__all__ = ["Boosted", "Boosting", "Checkpoint", "Gradient", "Newton", "Round", "Sampling", "Step", "as_step"]
+__all__ = [
+    "Boosted", "Boosting", "Checkpoint", "CommitteeTraining", "Elected", "Gradient", "LeafLineSearch", "LineSearch",
+    "Newton", "Prepared", "Round", "Sampling", "Step", "as_step",
+]  # fmt: skip

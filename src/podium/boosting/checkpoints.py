@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.data import RankingData
 from podium.data.canonical import hash_rows, preference_hashes
 from podium.errors import DataError, require_whole
 from podium.models import Ensemble, load, save
+from podium.models.started import checksum
 
 if TYPE_CHECKING:
     from podium.boosting.loop import Boosting
@@ -54,9 +56,14 @@ class Checkpoint:
         return found
 
 
-def fingerprint(settings: Boosting, train: RankingData, valid: dict[str, RankingData]) -> str:
+def fingerprint(
+    settings: Boosting, train: RankingData, valid: dict[str, RankingData], start: NDArray[np.float64] | None
+) -> str:
     """What a run depends on, but for the number of trees and threads; the order of rows does not matter."""
-    shown = {f.name: str(getattr(settings, f.name)) for f in fields(settings) if f.name not in ("n_trees", "n_threads")}
+    beside = ("n_trees", "n_threads", "submodel")
+    shown = {f.name: str(getattr(settings, f.name)) for f in fields(settings) if f.name not in beside}
+    if start is not None:
+        shown["start"] = checksum(start)
     found = hashlib.sha256(repr(sorted(shown.items())).encode())
     for name, data in {"training data": train, **valid}.items():
         found.update(name.encode() + _digest(data))

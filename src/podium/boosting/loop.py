@@ -22,10 +22,12 @@ from podium.measures import Graded, Measure, Ranking, as_selection
 from podium.models import Ensemble
 from podium.models.scorer import with_features_of
 from podium.objectives import BoundObjective, Lambda, Objective
+from podium.objectives.objective import require_one_output
 from podium.progress import progress
 from podium.threads import Team
 from podium.trees import Grower, GrowthParameters, Tree, bin_features, find_bins
-from podium.trees.growing import quantised
+from podium.trees.binning import BinnedFeatures, Bins
+from podium.trees.growing import GrownTree, quantised
 
 Floats = NDArray[np.float64]
 log = logging.getLogger("podium")
@@ -40,6 +42,7 @@ class Round:
         trees: one for each output of the objective, with their final leaf values.
         scores: of the training documents, with these trees; a row for each output where there are several.
         lambdas, curvatures: that the trees were grown on, likewise.
+        weights: of the trees, as a line search found them, 1 else.
         means: of each measure on each evaluation set, by `set/measure`.
 
     """
@@ -49,6 +52,7 @@ class Round:
     scores: Floats
     lambdas: Floats
     curvatures: Floats
+    weights: tuple[float, ...]
     means: dict[str, float]
 
     @property
@@ -66,6 +70,7 @@ class Boosted:
         history: what was measured after each round.
         best_iteration: the best of them, where there was validation data.
         objective: as training left it, with what it learnt itself.
+        start: the scores that the submodel gave the training documents, where there is one.
 
     """
 
@@ -73,6 +78,51 @@ class Boosted:
     history: dict[str, list[float]]
     best_iteration: int | None
     objective: BoundObjective
+    start: Floats | None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Data as the trees need it: checked, matched by name and binned. Several runs may share it.
+
+    Attributes:
+        train, valid: the data.
+        bins: how features are cut.
+        binned, binned_valid: the documents' bins.
+
+    """
+
+    train: RankingData
+    valid: dict[str, RankingData]
+    bins: Bins
+    binned: BinnedFeatures
+    binned_valid: dict[str, BinnedFeatures]
+
+    @classmethod
+    def of(cls, train: RankingData, valid: Mapping[str, RankingData], settings: Boosting) -> Prepared:
+        """Bin the data as the settings say."""
+        if train.n_documents == 0:
+            raise DataError("there are no documents to train on")
+        if train.n_features == 0:
+            shape = train.features.shape
+            raise DataError(
+                f"there is nothing to train on: 0 feature(s) (shape={shape}) while a minimum of 1 is required."
+            )
+        for name, data in valid.items():
+            if data.n_documents == 0:
+                raise DataError(f"the evaluation set {name!r} has no documents")
+        matched = {name: with_features_of(train, data) for name, data in valid.items()}
+        for name, data in matched.items():
+            if data.n_features != train.n_features:
+                raise DataError(
+                    f"the evaluation set {name!r} has {data.n_features} features, the training data {train.n_features}"
+                )
+        started, threads = time.perf_counter(), settings.n_threads
+        bins = find_bins(train.features, settings.max_bins, settings.categorical, threads)
+        binned = bin_features(train.features, bins, threads)
+        others = {name: bin_features(data.features, bins, threads) for name, data in matched.items()}
+        log.info("binned %d × %d values: %.3f s", *train.features.shape, time.perf_counter() - started)
+        return cls(train, matched, bins, binned, others)
 
 
 @dataclass(frozen=True)
@@ -91,6 +141,7 @@ class Boosting:
         selection: the measure, or graded measures, that picks the number of trees where there is validation data.
         patience: stop after so many trees without a better one; None grows all.
         n_threads: all cores by default; the model is the same for any number.
+        submodel: gives the scores that training starts from, for any data ([W] §3: LambdaSMART); 0 or F_0 without.
 
     """
 
@@ -105,6 +156,7 @@ class Boosting:
     selection: Measure | Graded | str = "ndcg@10"
     patience: int | None = None
     n_threads: int | None = None
+    submodel: Callable[[RankingData], Floats] | None = None
 
     def __post_init__(self) -> None:
         require_whole("n_trees", self.n_trees, 1)
@@ -118,25 +170,21 @@ class Boosting:
         valid: Mapping[str, RankingData] | None = None,
         observers: Sequence[Callable[[Round], None]] = (),
         checkpoint: Checkpoint | None = None,
+        prepared: Prepared | None = None,
     ) -> Boosted:
         """Train. The first validation set decides when to stop and which tree is the last.
 
-        Observers hear of each tree. With a checkpoint, the run goes on where an earlier one was stopped.
+        Observers hear of each tree. With a checkpoint, the run goes on where an earlier one was stopped. Runs on the
+        same data may share its bins (`prepared`).
         """
-        if train.n_documents == 0:
-            raise DataError("there are no documents to train on")
-        if train.n_features == 0:
-            shape = train.features.shape
-            raise DataError(
-                f"there is nothing to train on: 0 feature(s) (shape={shape}) while a minimum of 1 is required."
-            )
+        prepared = prepared or Prepared.of(train, valid or {}, self)
         with Team(self.n_threads) as team:
-            return self._grow_trees(_Run(self, train, dict(valid or {}), team), observers, checkpoint)
+            return self._grow_trees(_Run(self, prepared, team), observers, checkpoint)
 
     def _grow_trees(
         self, run: _Run, observers: Sequence[Callable[[Round], None]], checkpoint: Checkpoint | None
     ) -> Boosted:
-        mark = fingerprint(self, run.train, run.valid) if checkpoint else ""
+        mark = fingerprint(self, run.train, run.valid, run.first_scores) if checkpoint else ""
         if checkpoint:
             run.resume(checkpoint.read(mark))
         try:
@@ -163,29 +211,16 @@ class Boosting:
 class _Run:
     """A training run in progress."""
 
-    def __init__(self, settings: Boosting, train: RankingData, valid: dict[str, RankingData], team: Team) -> None:
-        self.settings, self.train, self.team = settings, train, team
-        self.valid = {name: with_features_of(train, data) for name, data in valid.items()}
+    def __init__(self, settings: Boosting, prepared: Prepared, team: Team) -> None:
+        self.settings, self.team = settings, team
+        self.train, self.valid, self.bins = prepared.train, prepared.valid, prepared.bins
+        self.binned, self.binned_valid = prepared.binned, prepared.binned_valid
         self.selection = as_selection(settings.selection)
-        for name, data in self.valid.items():
-            if data.n_documents == 0:
-                raise DataError(f"the evaluation set {name!r} has no documents")
-            if data.n_features != train.n_features:
-                raise DataError(
-                    f"the evaluation set {name!r} has {data.n_features} features, the training data {train.n_features}"
-                )
-        started = time.perf_counter()
-        bins = find_bins(train.features, settings.max_bins, settings.categorical, settings.n_threads)
-        self.bins = bins
-        self.binned = bin_features(train.features, bins, settings.n_threads)
-        self.binned_valid = {
-            name: bin_features(data.features, bins, settings.n_threads) for name, data in self.valid.items()
-        }
+        train = self.train
         growth = settings.growth
         if not settings.step.uses_curvature:
             growth = replace(growth, split="least-squares", l2=0.0)
         self.grower = Grower(self.binned, growth, team)
-        log.info("binned %d × %d values: %.3f s", *train.features.shape, time.perf_counter() - started)
         self.objective = settings.objective.bind(train)
         if not isinstance(self.objective, BoundObjective):
             raise DataError(f"{type(settings.objective).__name__}.bind must return a BoundObjective")
@@ -197,11 +232,20 @@ class _Run:
         self.scores = np.zeros(shape)
         self.lambdas, self.curvatures = np.empty(shape), np.empty(shape)
         self.words = np.empty(train.n_documents, np.int64)
-        self.valid_scores = {name: np.zeros((*shape[:-1], data.n_documents)) for name, data in valid.items()}
+        self.valid_scores = {name: np.zeros((*shape[:-1], data.n_documents)) for name, data in self.valid.items()}
         self.trees: list[Tree] = []
         self.history: dict[str, list[float]] = {}
         self.best: int | None = None
         self.exhausted = False
+        self.start = self.objective.start
+        if settings.submodel is not None:
+            require_one_output(self.objective, "a submodel")
+            self.scores[:], self.start = settings.submodel(train), 0.0
+            for name, data in self.valid.items():
+                self.valid_scores[name][:] = settings.submodel(data)
+        self.first_scores = self.scores.copy() if settings.submodel is not None else None
+        self.step = settings.step.bind(train, self.valid, settings.n_threads)
+        self.weights: list[float] = []
         self.states: list[dict[str, list[float]]] = []  # of an objective that learns itself, by round
 
     @property
@@ -218,16 +262,21 @@ class _Run:
     def add_round(self) -> Round:
         """Grow a tree for each output, add them to all scores, and measure."""
         iteration, started = self.rounds, time.perf_counter()
-        lambdas, curvatures, start = self.lambdas, self.curvatures, self.objective.start
+        lambdas, curvatures, start = self.lambdas, self.curvatures, self.start
         scores = self.scores if iteration or start == 0 else self.scores + start
         self.objective.fill(scores, iteration, lambdas, curvatures)
-        self.settings.step.prepare(self.train, lambdas, curvatures)
+        self.step.prepare(self.train, lambdas, curvatures)
         rows, features = self.sampling.rows(iteration), self.sampling.features(iteration)
         for output in range(self.outputs):
             own = slice(None) if self.outputs == 1 else output
             self._add_tree(lambdas[own], curvatures[own], own, rows, features, start if iteration == 0 else 0.0)
         trees = tuple(self.trees[-self.outputs :])
         self.exhausted = all(self._nothing_left(tree) for tree in trees)
+        if not any(self.weights[-self.outputs :]):
+            warnings.warn(
+                f"tree {iteration} has the weight 0, and so would have all after it", PodiumWarning, stacklevel=2
+            )
+            self.exhausted = True
         if state := self.objective.state():
             self.states.append(state)
         means: dict[str, float] = {}
@@ -240,7 +289,9 @@ class _Run:
             "tree %d: %s leaves, %.3f s%s", iteration, "+".join(str(tree.n_leaves) for tree in trees),
             time.perf_counter() - started, "".join(f", {key} {value:.4f}" for key, value in means.items()),
         )  # fmt: skip
-        return Round(iteration, trees, self.scores, lambdas, curvatures, means)
+        return Round(
+            iteration, trees, self.scores, lambdas, curvatures, tuple(self.weights[-self.outputs :]), means
+        )  # fmt: skip
 
     def _add_tree(
         self, lambdas: Floats, curvatures: Floats, own: slice | int, rows: NDArray[np.int32] | None,
@@ -249,7 +300,9 @@ class _Run:
         """Grow one tree and add it to the scores of its output; the first holds F_0 as well."""
         packed = quantised(lambdas, curvatures, self.grower.parameters.split, self.team, self.words)
         grown = self.grower.grow(packed, rows, features)
-        values = self.settings.step.leaf_values(grown, self.team)
+        values = self.step.leaf_values(grown, self.team)
+        values, weight = self.step.settle(values, lambda on: self._documents(grown, on, rows is None))
+        self.weights.append(weight)
         tree = grown.with_values(values, self.settings.learning_rate)
         if start:
             tree = replace(tree, leaf_value=tree.leaf_value + start)
@@ -260,6 +313,17 @@ class _Run:
         for name, scores in self.valid_scores.items():
             grown.add_by_bins(tree.leaf_value, self.binned_valid[name], scores[own], self.team)
         self.trees.append(tree)
+
+    def _documents(self, grown: GrownTree, on: str, all_rows: bool) -> tuple[Floats, NDArray[np.int64]]:
+        """The scores so far, of the training or the first validation data, and the leaf of each document."""
+        name = next(iter(self.valid), "")
+        scores = self.scores if on == "train" else self.valid_scores[name]
+        numbers, leaves = np.arange(len(grown.starts), dtype=np.float64), np.zeros(len(scores))
+        if on == "train" and all_rows:
+            grown.add_to_leaves(numbers, leaves, self.team)
+        else:
+            grown.add_by_bins(numbers, self.binned if on == "train" else self.binned_valid[name], leaves, self.team)
+        return scores, leaves.astype(np.int64)
 
     def resume(self, earlier: Ensemble | None) -> None:
         """Take over the trees of an earlier run, and all that followed from them."""
@@ -318,4 +382,4 @@ class _Run:
             whole = whole.truncate((self.best + 1) * self.outputs)
             if self.states:
                 self.objective.restore(self.states[self.best])
-        return Boosted(whole, self.history, self.best, self.objective)
+        return Boosted(whole, self.history, self.best, self.objective, self.first_scores)

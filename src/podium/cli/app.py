@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from podium import __version__
-from podium.cli import data, evaluation, training, warming
+from podium.cli import combining, data, evaluation, training, warming
 from podium.errors import PodiumError, PodiumWarning
 
 app = typer.Typer(
@@ -28,6 +28,9 @@ app.command()(evaluation.compare)
 app.command()(training.train)
 app.command()(training.score)
 app.command()(training.inspect)
+app.command()(combining.combine)
+app.command()(combining.adapt)
+app.command()(combining.committee)
 app.command()(warming.warmup)
 
 

@@ -27,12 +27,13 @@ def train(
     valid: Annotated[list[str] | None, typer.Option(help="Validation files, read as one.")] = None,
     config: Config = None,
     model: Annotated[
-        str | None, typer.Option(help="lambdamart (the default), ranknet-trees, mart, mcrank, linear.")
+        str | None, typer.Option(help="lambdamart (the default), ranknet-trees, mart, mcrank, linear, committee.")
     ] = None,
     objective: Annotated[
         str | None, typer.Option(help="Such as 'lambda(err)' or 'anneal(lambda(ndcg), local(ndcg@3))'.")
     ] = None,
-    step: Annotated[str | None, typer.Option(help="newton, or gradient for objectives without curvature.")] = None,
+    step: Annotated[str | None, typer.Option(help="newton, gradient (without curvature), line-search.")] = None,
+    submodel: Annotated[str | None, typer.Option(help="A model file to go on from.")] = None,
     measure: Annotated[str | None, typer.Option(help="Such as ndcg@10, err, 'ndcg@3>cndcg@3~0.002'.")] = None,
     n_trees: Annotated[int | None, typer.Option(help="Trees, at most.")] = None,
     n_iterations: Annotated[int | None, typer.Option(help="Steps of a linear model, at most.")] = None,
@@ -58,8 +59,9 @@ def train(
 ) -> None:
     """Train a model. A run of trees that was stopped goes on from its checkpoint."""
     flags = {
-        "model": model, "objective": objective, "step": step, "n_iterations": n_iterations, "expects": expects,
-        "measure": measure, "n_trees": n_trees, "n_leaves": n_leaves, "learning_rate": learning_rate,
+        "model": model, "objective": objective, "step": step, "submodel": submodel,
+        "n_iterations": n_iterations, "expects": expects, "measure": measure, "n_trees": n_trees,
+        "n_leaves": n_leaves, "learning_rate": learning_rate,
         "min_documents_in_leaf": min_documents_in_leaf, "max_depth": max_depth, "l2": l2, "split": split,
         "document_fraction": document_fraction, "query_fraction": query_fraction,
         "feature_fraction": feature_fraction, "truncation": truncation, "sigma": sigma,
@@ -82,12 +84,12 @@ def train(
     documents = reader(files)
     output.mkdir(parents=True, exist_ok=True)
     options: dict[str, Any] = {}
-    if name != "linear":
+    if name not in ("linear", "committee"):
         options["observers"] = [] if verbose else lines_without_terminal(ranker.n_trees)
         if checkpoint_every is not None:
             options["checkpoint"] = Checkpoint(output / "checkpoint.podium", checkpoint_every)
     elif checkpoint_every is not None:
-        raise DataError("linear models have no checkpoints: they are trained in moments")
+        raise DataError(f"{name} models have no checkpoints")
     ranker.fit(
         documents, valid=reader(valid_files, n_features=documents.n_features) if valid_files else None, **options
     )
@@ -98,17 +100,18 @@ def train(
     text = _toml(effective) + ("\n[reading]\n" + _toml(reading) if reading else "")
     (output / "config.toml").write_text(text, encoding="utf-8")
     best = "".join(f", {key} {values[ranker.best_iteration_ or 0]:.4f}" for key, values in ranker.history_.items())
-    size = f"{ranker.model_!r}" if name in ("linear", "mcrank") else f"{ranker.n_trees_} trees"
+    size = f"{ranker.model_!r}" if name in ("linear", "mcrank", "committee") else f"{ranker.n_trees_} trees"
     typer.echo(f"{output / 'model.podium'}: {size}{best}")
 
 
 def _ranker(name: str, chosen: dict[str, Any]) -> Any:
     """The estimator of a name, with its parameters."""
     from podium.errors import DataError
-    from podium.estimators import MART, LambdaMART, LinearRanker, McRank, RankNetTrees
+    from podium.estimators import MART, Committee, LambdaMART, LinearRanker, McRank, RankNetTrees
 
     known = {
         "lambdamart": LambdaMART, "ranknet-trees": RankNetTrees, "mart": MART, "mcrank": McRank, "linear": LinearRanker,
+        "committee": Committee,
     }  # fmt: skip
     if not isinstance(name, str) or name not in known:
         raise DataError(f"there is no model {name!r}; there are {', '.join(known)}")

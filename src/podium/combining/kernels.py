@@ -19,6 +19,7 @@ Ints = NDArray[np.int64]
 Int = Any  # an integer, compiled as int64
 
 DISCOUNTED, PRECISION, CASCADE = 0, 1, 2  # families of measures: NDCG and its kin, AP, ERR
+NARROW = 1e-12  # an interval of α narrower than this is none: crossings in one point, but for rounding
 RUN = 12  # as many are sorted by insertion before runs are merged
 # Rows of the table of a query's documents, by rank at the lower end: score, slope, value, what stands before a rank.
 SCORE, SLOPE, VALUE, BEFORE, N_COLUMNS = range(5)
@@ -280,14 +281,13 @@ def best_interval(
 ) -> Int:
     """The open interval between crossings, rising, with the highest value; of equal ones the nearest to `near`.
 
-    Its ends are written to `found`. Intervals whose midpoint does not lie strictly within do not count.
+    Its ends are written to `found`. Intervals as narrow as the rounding of their ends do not count.
     """
     best, value, left, distance = np.int64(-(1 << 62)), start, low, np.inf
     k, n = 0, len(alphas)
     while True:
         right = alphas[k] if k < n else high
-        middle = left + 0.5 * (right - left)
-        if left < middle < right and value >= best:
+        if right - left > NARROW * max(1.0, abs(right)) and value >= best:
             away = max(left - near, near - right, 0.0)
             if value > best or away < distance:
                 best, distance = value, away

@@ -20,6 +20,7 @@ from podium.threads import map_threads
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+CLOSE = 1e-9  # two means nearer than this are the same
 PAIRS_AT_ONCE = 1 << 21  # crossings that a thread has room for
 
 
@@ -122,7 +123,7 @@ class Sweep:
             if given.shape != (len(self.data),) or not np.isfinite(given).all():
                 raise DataError(f"{name} must be a finite number for each of the {len(self.data)} documents")
         alphas, changes, start, unit = self._crossings(scores, slopes, low, high)
-        order = np.argsort(alphas, kind="stable")
+        order = np.argsort(alphas)  # of equal ones the order does not matter: sums of integers
         alphas, changes = alphas[order], changes[order]
         ends = np.empty(2)
         top = int(kernels.best_interval(alphas, changes, start, low, high, near, ends))
@@ -133,13 +134,33 @@ class Sweep:
             np.concatenate([[low], alphas[last], [high]]), values[np.concatenate([[True], last])],
         )  # fmt: skip
         left, right = ends.tolist()
-        alpha = near if left < near < right else left + 0.5 * (right - left)
-        found = Swept(alpha, self.value(scores + alpha * slopes), (left, right), path)
+        alpha, value = self._settled(scores, slopes, left, right, near, top * unit / n)
+        found = Swept(alpha, value, (left, right), path)
         for end in (low, high):
             value = self.value(scores + end * slopes)
-            if value > found.value + 1e-12 and value > top * unit / n:
+            if value > found.value + CLOSE:
                 found = Swept(end, value, (end, end), path)
         return found
+
+    def _settled(
+        self, scores: Floats, slopes: Floats, left: float, right: float, near: float, expected: float
+    ) -> tuple[float, float]:
+        """An α within an interval, and the value there, evaluated once more.
+
+        `near` where it lies within, else the midpoint; unless documents that pass each other without changing the mean
+        meet in that very point and are tied there: then one beside it.
+        """
+        chosen = (left + 0.5 * (right - left), math.nan)
+        for share in (None, 0.5, 0.382, 0.618, 0.25, 0.75, 0.1, 0.9):
+            alpha = near if share is None else left + share * (right - left)
+            if not left < alpha < right:
+                continue
+            value = self.value(scores + alpha * slopes)
+            if abs(value - expected) <= CLOSE:
+                return alpha, value
+            if math.isnan(chosen[1]) or value > chosen[1]:
+                chosen = alpha, value
+        return chosen
 
     def _crossings(self, scores: Floats, slopes: Floats, low: float, high: float) -> tuple[Floats, Ints, int, float]:
         """α and change, as an integer, of each crossing that counts; the value just above `low`; what 1 is worth."""

@@ -1,5 +1,7 @@
 """scikit-learn estimators: parameters and validation, no algorithm."""
 
+from podium.estimators.adapting import Adaptation, adapt
+from podium.estimators.committee import Committee
 from podium.estimators.lambdamart import LambdaMART, RankNetTrees
 from podium.estimators.linear import LinearRanker
 from podium.estimators.mart import MART, MARTClassifier, McRank
@@ -7,5 +9,6 @@ from podium.estimators.normalizer import QueryNormalizer
 from podium.estimators.splitter import QueryKFold
 
 __all__ = [
-    "MART", "LambdaMART", "LinearRanker", "MARTClassifier", "McRank", "QueryKFold", "QueryNormalizer", "RankNetTrees",
+    "MART", "Adaptation", "Committee", "LambdaMART", "LinearRanker", "MARTClassifier", "McRank", "QueryKFold",
+    "QueryNormalizer", "RankNetTrees", "adapt",
 ]  # fmt: skip

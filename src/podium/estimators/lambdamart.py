@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 import numpy as np
@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from podium.boosting import Boosted, Step, as_step
+from podium.data import RankingData
 from podium.errors import DataError
 from podium.estimators.ranker import lambda_objective
 from podium.estimators.trees import TreeRanker, TreeSettings
-from podium.measures import Graded, Measure
-from podium.models import Ensemble
+from podium.measures import Graded, Measure, as_selection
+from podium.models import Combined, Ensemble, Scorer, Started
+from podium.models.combined import as_submodel, scores_of
+from podium.models.started import checksum
 from podium.objectives import CrossEntropy, Multiclass, Objective, Pairwise
 from podium.objectives.positions import BoundBiases
 
@@ -22,28 +25,37 @@ from podium.objectives.positions import BoundBiases
 class EnsembleRanker(TreeRanker):
     """A ranker whose model is one ensemble of trees."""
 
-    model_: Ensemble
+    trees_: Ensemble
 
-    def _model(self, found: Boosted) -> Ensemble:
+    def _model(self, found: Boosted) -> Any:
         if found.objective.n_outputs != 1:
             raise DataError(f"{type(self).__name__} has one score for each document; this objective has several")
         return found.ensemble
 
+    def _started(self, X: Any) -> NDArray[np.float64] | float:
+        """The scores that the trees go on from."""
+        return 0.0
+
+    def _scored(self, X: Any, **options: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        return self._started(X) + self.trees_.score(self._features(X), n_threads=self.n_threads, **options)
+
     def staged_predict(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """The scores after the first tree, the second, …"""
         check_is_fitted(self)
-        return self.model_.staged_scores(self._features(X), self.n_threads)
+        start = self._started(X)
+        return (start + scores for scores in self.trees_.staged_scores(self._features(X), self.n_threads))
 
     def apply(self, X: Any) -> NDArray[np.int32]:
         """The leaf of each tree (column) that each row falls into."""
         check_is_fitted(self)
-        return self.model_.leaves(self._features(X), self.n_threads)
+        return self.trees_.leaves(self._features(X), self.n_threads)
 
     @property
     def ensemble(self) -> Ensemble:
         """The trees."""
         check_is_fitted(self)
-        return self.model_
+        return self.trees_
 
 
 class LambdaMART(EnsembleRanker):
@@ -65,7 +77,10 @@ class LambdaMART(EnsembleRanker):
         normalize: scale λ within each query, as LightGBM does.
         objective: another objective than `Lambda(measure, …)`: a value of `podium.objectives`, or its text, such as
             `"anneal(lambda(ndcg), local(ndcg@3), linear_growth(0.1, 0.01))"`.
-        step: `"newton"`, `"gradient"` for objectives without curvature, or a step of `podium.boosting`.
+        step: `"newton"`, `"gradient"` for objectives without curvature, `"line-search"` for the exact best weight of
+            each tree by the measure, or a step of `podium.boosting`.
+        submodel: what training starts from ([W] §3, LambdaSMART): a model of Podium's or its file, features such as
+            `{"bm25": 1.0}`, any object with `predict` or function of the data, or the scores of the training data.
         max_bins: of each feature, 2 to 255.
         categorical: categorical features, by number or name.
         monotone: features that must not lower (+1) or raise (−1) the score as they rise: by name or number, or one
@@ -105,6 +120,7 @@ class LambdaMART(EnsembleRanker):
         normalize: bool = True,
         objective: Objective | str | None = None,
         step: Step | str = "newton",
+        submodel: Any = None,
         max_bins: int = 255,
         categorical: Sequence[int | str] = (),
         monotone: Mapping[int | str, int] | Sequence[int] | None = None,
@@ -124,6 +140,7 @@ class LambdaMART(EnsembleRanker):
         self.normalize = normalize
         self.objective = objective
         self.step = step
+        self.submodel = submodel
 
     def _objective(self) -> Objective:
         found = lambda_objective(self, normalize=True)
@@ -132,7 +149,34 @@ class LambdaMART(EnsembleRanker):
         return found
 
     def _step(self) -> Step:
-        return as_step(self.step, self.l2)
+        return as_step(self.step, self.l2, as_selection(self.measure).measures[0])
+
+    def _submodel(self, train: RankingData) -> Callable[[RankingData], NDArray[np.float64]] | None:
+        if self.submodel is None:
+            return None
+        given = as_submodel(self.submodel, train)
+        return lambda data: scores_of(given, data, self.n_threads)
+
+    def _model(self, found: Boosted) -> Any:
+        trees = super()._model(found)
+        if found.start is None:
+            return trees
+        given = as_submodel(self.submodel, trees)
+        if isinstance(given, Scorer):
+            return Combined((given, trees), (1.0, 1.0))
+        name = getattr(given, "__name__", type(given).__name__)
+        if isinstance(given, np.ndarray):
+            name = "a column of scores"
+        return Started(trees, name, checksum(found.start))
+
+    def _started(self, X: Any) -> NDArray[np.float64] | float:
+        """The submodel's scores of some rows."""
+        if self.submodel is None:
+            return 0.0
+        given = as_submodel(self.submodel, self.trees_)
+        if isinstance(given, Scorer):
+            return given.score(self._features(X), n_threads=self.n_threads)
+        return scores_of(given, X, self.n_threads)
 
     def _keep(self, found: Boosted) -> None:
         if hasattr(self, "position_bias_"):  # of an earlier fit

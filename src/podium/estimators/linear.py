@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from podium.data import RankingData
+from podium.errors import DataError
 from podium.estimators.ranker import RankerMixin, lambda_objective
-from podium.linear import Descent
+from podium.linear import Ascent, Descended, Descent
 from podium.measures import Graded, Measure, as_selection
 from podium.models import LinearScorer
 from podium.objectives import Objective
@@ -25,6 +26,8 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         learning_rate: the share of each Newton-like step that is taken.
         l2: holds the weights of the standardised features back.
         truncation, sigma, normalize: see `LambdaMART`.
+        method: `"descent"` on λ, or `"ascent"` on the measure itself, a weight at a time through the exact sweep; that
+            takes no objective, and `n_iterations` are cycles over all features.
         objective: another objective than `Lambda(measure, …)`, as a value or as text.
         patience: stop after so many steps without a better one on the validation data.
         n_threads: all cores by default. The model is the same, to the bit, for any number.
@@ -46,6 +49,7 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         truncation: int | None = None,
         sigma: float = 1.0,
         normalize: bool = False,
+        method: str = "descent",
         objective: Objective | str | None = None,
         patience: int | None = None,
         n_threads: int | None = None,
@@ -57,6 +61,7 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.truncation = truncation
         self.sigma = sigma
         self.normalize = normalize
+        self.method = method
         self.objective = objective
         self.patience = patience
         self.n_threads = n_threads
@@ -75,10 +80,20 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         """Train, see `LambdaMART.fit`."""
         train = self._data(X, y, qid, sample_weight, query_weight)
         sets = self._validation(valid, eval_set)
+        if self.method not in ("descent", "ascent"):
+            raise DataError(f"method must be 'descent' or 'ascent', not {self.method!r}")
+        if self.method == "ascent":
+            if self.objective is not None or sets:
+                raise DataError("method='ascent' raises the measure on the training data: no objective, no validation")
+            found = Ascent(as_selection(self.measure), self.n_iterations, n_threads=self.n_threads).fit(train)
+            return self._fitted(found, train)
         found = Descent(
             lambda_objective(self, normalize=False), self.n_iterations, self.learning_rate, self.l2,
             as_selection(self.measure), self.patience, self.n_threads,
         ).fit(train, sets)  # fmt: skip
+        return self._fitted(found, train)
+
+    def _fitted(self, found: Descended, train: RankingData) -> LinearRanker:
         self.model_: LinearScorer = found.model.with_info(parameters=self._described())
         self.coef_ = self.model_.weights
         self.history_ = found.history

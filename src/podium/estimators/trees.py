@@ -142,8 +142,9 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         """
         train = self._data(X, y, qid, sample_weight, query_weight)
         found = self._settings(train).fit(train, self._validation(valid, eval_set), observers, checkpoint)
+        self.trees_ = found.ensemble
         self.model_ = self._model(found).with_info(parameters=self._described())
-        self.n_trees_ = self.model_.n_trees
+        self.n_trees_ = self.trees_.n_trees // found.objective.n_outputs
         self.history_ = found.history
         self.best_iteration_ = found.best_iteration
         self._keep(found)
@@ -180,7 +181,12 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             selection=as_selection(self.measure),
             patience=self.patience,
             n_threads=self.n_threads,
+            submodel=self._submodel(train),
         )
+
+    def _submodel(self, train: RankingData) -> Callable[[RankingData], NDArray[np.float64]] | None:
+        """What gives the scores that training starts from."""
+        return None
 
     def _monotone(self, train: RankingData) -> tuple[int, ...] | None:
         if self.monotone is None or not isinstance(self.monotone, Mapping):

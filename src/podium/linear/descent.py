@@ -81,12 +81,12 @@ class Descent:
             raise DataError(f"there is nothing to train on: the features have the shape {train.features.shape}")
         sets = {name: with_features_of(train, data) for name, data in (valid or {}).items()}
         with threadpool_limits(1, "blas"), Team(self.n_threads) as team:
-            design, bound = _Design(train, self.n_threads), self.objective.bind(train)
+            design, bound = Design(train, self.n_threads), self.objective.bind(train)
             require_one_output(bound, self)
             bound.team = team
             return self._descend(design, bound, sets)
 
-    def _descend(self, design: _Design, bound: BoundObjective, sets: dict[str, RankingData]) -> Descended:
+    def _descend(self, design: Design, bound: BoundObjective, sets: dict[str, RankingData]) -> Descended:
         selection = as_selection(self.selection)
         measures = [(str(shown), shown.fixed(design.data)) for shown in selection.measures]
         history: dict[str, list[float]] = {f"{name}/{shown}": [] for name in sets for shown, _ in measures}
@@ -120,7 +120,7 @@ class Descent:
         return Descended(design.model(kept[-1 if best is None else best], bound.start), history, best)
 
 
-class _Design:
+class Design:
     """Standardised features in an order that depends on content alone."""
 
     def __init__(self, data: RankingData, n_threads: int | None) -> None:
@@ -164,6 +164,13 @@ class _Design:
 
         for _ in self._mapped(work):
             pass
+        return found
+
+    def column(self, feature: int) -> Floats:
+        """One column of Z, by row."""
+        x = self.data.feature(feature).astype(np.float64)
+        x[~np.isfinite(x)] = np.nan
+        found: Floats = np.nan_to_num((x - self.means[feature]) * self.scales[feature], nan=0.0)
         return found
 
     def gradient(self, lambdas: Floats) -> Floats:

@@ -22,12 +22,16 @@ from numpy.typing import NDArray
 from podium.data.atomic import replacing
 from podium.errors import DataError, FileFormatError
 from podium.models.classes import ClassEnsemble
+from podium.models.combined import Combined
 from podium.models.ensemble import ARRAYS, Ensemble
 from podium.models.linear import LinearScorer
 from podium.models.scorer import Scorer
+from podium.models.started import Started
 
 VERSION = 1
-ENSEMBLE, CLASSES, LINEAR = "podium ensemble", "podium classes", "podium linear"  # formats
+ENSEMBLE, CLASSES, LINEAR = "podium ensemble", "podium classes", "podium linear"
+COMBINED, STARTED = "podium combined", "podium started"
+MOST_PARTS, DEEPEST = 1024, 8  # of combined models, and of those within each other
 MOST_FEATURES = 1 << 24
 LARGEST = 1 << 30  # bytes that an array may claim; more is no model of ours
 _STAMP = (2000, 1, 1, 0, 0, 0)  # the same content gives the same bytes
@@ -35,19 +39,27 @@ _STAMP = (2000, 1, 1, 0, 0, 0)  # the same content gives the same bytes
 
 def save(model: Scorer, path: str | os.PathLike[str]) -> None:
     """Write a model; what was there under that name is replaced only once all is written."""
-    kind, arrays = _parts(model)
+    header, arrays = _described_parts(model)
     contents = {f"{name}.npy": _npy(array) for name, array in arrays.items()}
-    header = {
-        "format": kind,
-        "version": VERSION,
-        "n_features": model.n_features,
-        "feature_names": model.feature_names,
-        "info": model.info,
-        "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()},
-    }
+    header |= {"sha256": {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}}
     with replacing(Path(path)) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in {"header.json": json.dumps(header, indent=1).encode(), **contents}.items():
             archive.writestr(zipfile.ZipInfo(name, _STAMP), content, zipfile.ZIP_DEFLATED)
+
+
+def _described_parts(model: Scorer) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The header of a model and its arrays; those of combined models stand under the number of the part."""
+    header: dict[str, Any] = {"version": VERSION, "info": model.info}
+    if isinstance(model, Combined):
+        parts = [_described_parts(part) for part in model.parts]
+        arrays = {f"{k}/{name}": array for k, (_, mine) in enumerate(parts) for name, array in mine.items()}
+        header |= {"format": COMBINED, "parts": [one for one, _ in parts], "weights": list(model.weights)}
+        return header, arrays
+    if isinstance(model, Started):
+        header, arrays = _described_parts(model.trees)
+        return header | {"format": STARTED, "submodel": {"name": model.name, "checksum": model.checksum}}, arrays
+    kind, arrays = _parts(model)
+    return header | {"format": kind, "n_features": model.n_features, "feature_names": model.feature_names}, arrays
 
 
 def _parts(model: Scorer) -> tuple[str, dict[str, NDArray[Any]]]:
@@ -79,12 +91,7 @@ def load(path: str | os.PathLike[str]) -> Scorer:
             def array(key: str, dtype: Any) -> NDArray[Any]:
                 return _array(archive, f"{key}.npy", dtype, header, name)
 
-            if header["format"] == LINEAR:
-                return _linear(array, header, name)
-            ensemble = _ensemble(array, header, name)
-            if header["format"] == ENSEMBLE:
-                return ensemble
-            return _classes(array, ensemble, name)
+            return _model(array, header, name, "", 0)
     except OSError as error:
         raise FileFormatError(name, f"cannot be opened: {error.strerror or error}") from error
     except (zipfile.BadZipFile, EOFError, zipfile.zlib.error, NotImplementedError, RuntimeError) as error:  # type: ignore[attr-defined]
@@ -92,6 +99,39 @@ def load(path: str | os.PathLike[str]) -> Scorer:
 
 
 Arrays = Callable[[str, Any], NDArray[Any]]
+
+
+def _model(array: Arrays, header: dict[str, Any], name: str, prefix: str, depth: int) -> Scorer:
+    """A model from its header and the arrays whose names begin with a prefix."""
+    kind = header.get("format")
+    if kind == COMBINED:
+        parts: Any = header.get("parts")
+        weights: Any = header.get("weights")
+        fits = isinstance(parts, list) and isinstance(weights, list) and 1 <= len(parts) <= MOST_PARTS
+        if not fits or len(parts) != len(weights) or depth > DEEPEST or not all(isinstance(p, dict) for p in parts):
+            raise FileFormatError(name, "its parts are not valid")
+        made = tuple(_model(array, part, name, f"{prefix}{k}/", depth + 1) for k, part in enumerate(parts))
+        info = header.get("info")
+        try:
+            return Combined(made, tuple(weights), info if isinstance(info, dict) else {})
+        except DataError as error:
+            raise FileFormatError(name, f"its parts do not fit: {error}") from error
+
+    def own(key: str, dtype: Any) -> NDArray[Any]:
+        return array(prefix + key, dtype)
+
+    if kind == LINEAR:
+        return _linear(own, header, name)
+    if kind not in (ENSEMBLE, CLASSES, STARTED):
+        raise FileFormatError(name, "is no model of Podium's, or of a newer Podium")
+    ensemble = _ensemble(own, header, name)
+    if kind == STARTED:
+        found = header.get("submodel")
+        known = [found.get(key) if isinstance(found, dict) else None for key in ("name", "checksum")]
+        if not all(isinstance(entry, str) for entry in known):
+            raise FileFormatError(name, "its submodel is not named")
+        return Started(ensemble, str(known[0]), str(known[1]))
+    return ensemble if kind == ENSEMBLE else _classes(own, ensemble, name)
 
 
 def _described(header: dict[str, Any], name: str) -> tuple[int, tuple[str, ...] | None, dict[str, Any]]:
@@ -147,7 +187,7 @@ def _header(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
         header = json.loads(archive.read("header.json"))
     except (ValueError, RecursionError) as error:
         raise FileFormatError(name, "its header is damaged") from error
-    if not isinstance(header, dict) or header.get("format") not in (ENSEMBLE, CLASSES, LINEAR):
+    if not isinstance(header, dict) or header.get("format") not in (ENSEMBLE, CLASSES, LINEAR, COMBINED, STARTED):
         raise FileFormatError(name, "is no model of Podium's, or of a newer Podium")
     version = header.get("version")
     if not isinstance(version, int) or version < 1:

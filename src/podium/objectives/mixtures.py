@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data import RankingData
-from podium.errors import DataError
-from podium.objectives.objective import BoundObjective, Objective, labels_of, numbers_of, require_one_output
+from podium.errors import DataError, numbers_of
+from podium.objectives.objective import BoundObjective, Objective, labels_of, require_one_output
 from podium.objectives.pairs import Pairs, PairTerm
 from podium.objectives.schedules import LinearGrowth, Schedule, weight_at
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,11 +113,3 @@ def document_weights_of(data: RankingData) -> Floats:
 def query_weights_of(data: RankingData) -> Floats:
     """u_q, 1 where there are none."""
     return np.ones(data.n_queries) if data.query_weights is None else data.query_weights.astype(np.float64)
-
-
-def numbers_of(name: str, values: Sequence[float]) -> tuple[float, ...]:
-    """A list of numbers as floats, or an error."""
-    try:
-        return tuple(float(value) for value in values)
-    except (TypeError, ValueError):
-        raise DataError(f"{name} must be a list of numbers, not {values!r}") from None

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data import RankingData
-from podium.errors import DataError, require_number
+from podium.errors import DataError, numbers_of, require_number
 from podium.exact import GroupSums
-from podium.objectives.objective import BoundObjective, Objective, numbers_of, require_one_output
+from podium.objectives.objective import BoundObjective, Objective, require_one_output
 from podium.objectives.pairs import Pairs, PairTerm
 
 Floats = NDArray[np.float64]

@@ -1,0 +1,132 @@
+"""The sweep beside a plain one in NumPy, line search for each tree, and the committee beside single models."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+import podium
+from bench.accuracy import DATA, fold
+from bench.harness import Report
+from podium.boosting import LineSearch
+from podium.combining import Sweep
+from podium.evaluation.significance import paired_t, t_interval
+
+SETS, SEEDS = ("mq2008", "ohsumed"), 3
+
+
+def plain_sweep(data: Any, scores: Any, slopes: Any, high: float, cutoff: int) -> float:
+    """NDCG@cutoff by sorting the lists of each query anew at a point of every interval between its crossings."""
+    discounts = 1 / np.log2(2 + np.arange(cutoff))
+    alphas, changes, start = [], [], 0.0
+    for q in range(data.n_queries):
+        rows = data.rows(q)
+        s, t, gains = scores[rows], slopes[rows], 2.0 ** data.relevance[rows] - 1
+        best = (np.sort(gains)[::-1][:cutoff] * discounts[: len(gains)]).sum()
+        if best == 0:
+            continue
+        i, j = np.triu_indices(len(rows), 1)
+        apart = t[j] != t[i]
+        crossings = (s[i] - s[j])[apart] / (t[j] - t[i])[apart]
+        edges = np.unique(crossings[(crossings > 0) & (crossings < high)])
+        points = np.concatenate([[edges[0] / 2 if len(edges) else high / 2], (edges + np.append(edges[1:], high)) / 2])
+        order = np.argsort(-(s[None, :] + points[:, None] * t[None, :]), axis=1, kind="stable")[:, :cutoff]
+        values = (gains[order] * discounts[: order.shape[1]]).sum(axis=1) / best
+        start += values[0]
+        alphas.append(edges)
+        changes.append(np.diff(values))
+    rising = np.argsort(np.concatenate(alphas))
+    return float(start + np.maximum(np.cumsum(np.concatenate(changes)[rising]).max(initial=0.0), 0.0)) / data.n_queries
+
+
+def sweeps() -> list[dict[str, Any]]:
+    """One tree's search, 31 leaves."""
+    rows = []
+    for queries, documents in ((10_000, 50), (6_000, 120)):
+        data = podium.artificial(queries, documents=documents, features=2)
+        rng = np.random.default_rng(0)
+        scores = rng.normal(size=len(data))
+        slopes = rng.normal(size=31)[rng.integers(0, 31, len(data))]
+        for measure in ("ndcg@10", "err@10", "ndcg", "ap"):
+            sweep = Sweep(data, measure, "stable")
+            times = []
+            for _ in range(4):
+                started = time.perf_counter()
+                found = sweep.best(scores, slopes, 0.0, 5.0)
+                times.append(time.perf_counter() - started)
+            row = {"what": f"sweep, {queries:,} × {documents}, {measure}", "seconds": f"{min(times[1:]):.2f}",
+                   "result": f"{len(found.path.alphas):,} steps of the path"}  # fmt: skip
+            if measure == "ndcg@10":
+                part = data.select(range(queries // 50))
+                own = np.isin(data.qid, part.qid)
+                started = time.perf_counter()
+                plain_sweep(part, scores[own], slopes[own], 5.0, 10)
+                plain = 50 * (time.perf_counter() - started)
+                row["result"] += f"; in NumPy {plain:.0f} s ({plain / min(times[1:]):.0f} ×; a 50th of it measured)"
+            rows.append(row)
+    return rows
+
+
+def searches() -> list[dict[str, Any]]:
+    """Boosting with and without a line search."""
+    data = podium.artificial(2_000, features=50)
+    rows = []
+    for name, step in (("newton", "newton"), ("line search", LineSearch("ndcg@10"))):
+        podium.LambdaMART(2, step=step).fit(data)
+        started = time.perf_counter()
+        podium.LambdaMART(20, step=step).fit(data)
+        rows.append(
+            {"what": f"20 trees, 2,000 × 50 documents, {name}", "seconds": f"{time.perf_counter() - started:.2f}"}
+        )
+    return rows
+
+
+def committees() -> list[dict[str, Any]]:
+    """NDCG@10 on the test queries of five folds of two sets, pooled: the committee and single models."""
+    values: dict[str, list[Any]] = {}
+    seconds: dict[str, float] = {}
+    for data_set in SETS:
+        for number in range(1, 6):
+            train, vali, test = fold(data_set, number)
+            for name, make in (
+                ("LambdaMART, defaults", lambda seed: podium.LambdaMART(1000, patience=100, random_state=seed)),
+                ("LambdaMART, rows .7, features .5", lambda seed: podium.LambdaMART(
+                    1000, patience=100, random_state=seed, document_fraction=0.7, feature_fraction=0.5)),
+                ("query regression, rows .7, features .5", lambda seed: podium.LambdaMART(
+                    1000, patience=100, random_state=seed, document_fraction=0.7, feature_fraction=0.5,
+                    objective="query_regression")),
+                ("committee", lambda seed: podium.Committee(random_state=seed * 10_000)),
+                ("committee, equal weights", lambda seed: podium.Committee(random_state=seed * 10_000, cycles=0)),
+            ):  # fmt: skip
+                started = time.perf_counter()
+                runs = [make(seed).fit(train, valid=vali).predict(test) for seed in range(SEEDS)]
+                seconds[name] = seconds.get(name, 0.0) + (time.perf_counter() - started) / SEEDS
+                found = [podium.NDCG(10).values(podium.measures.Ranking(test, run)) for run in runs]
+                values.setdefault(name, []).append((data_set, np.mean(found, axis=0)))
+    rows = []
+    whole = {name: np.concatenate([v for _, v in found]) for name, found in values.items()}
+    for name, mine in whole.items():
+        by_set = [np.concatenate([v for s, v in values[name] if s == data_set]).mean() for data_set in SETS]
+        low, high = t_interval(mine)
+        apart = whole["committee"] - mine
+        rows.append({
+            "what": name, "seconds": f"{seconds[name]:.1f}",
+            "result": f"{SETS[0]} {by_set[0]:.4f}, {SETS[1]} {by_set[1]:.4f}, pooled {mine.mean():.4f} "
+                      f"({low:.4f} to {high:.4f})"
+                      + ("" if name == "committee" else f"; committee {apart.mean():+.4f}, p = {paired_t(apart):.2g}"),
+        })  # fmt: skip
+    return rows
+
+
+def run() -> Report:
+    """All of them."""
+    rows = sweeps() + searches() + (committees() if DATA.exists() else [])
+    return Report(
+        "combining", "The sweep, line search and the committee",
+        [{key: row.get(key, "") for key in ("what", "seconds", "result")} for row in rows],
+        ["Sweeps: best of three, 2 threads, 31 different slopes, α in [0, 5]. Models: NDCG@10 on the test queries of "
+         f"five folds, mean of {SEEDS} seeds for each query, seconds for all ten folds and one seed; paired t-test "
+         "over queries."],
+    )  # fmt: skip

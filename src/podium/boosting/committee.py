@@ -1,0 +1,154 @@
+"""A committee: several objectives, each bagged, weighed by the exact sweep, in one ensemble of trees."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.boosting.loop import Boosting, Prepared
+from podium.boosting.sampling import Sampling
+from podium.boosting.steps import Gradient, Newton
+from podium.combining import Sweep, ascend, deviation, weighted
+from podium.data import RankingData
+from podium.errors import DataError, require_number, require_whole
+from podium.measures import Graded, Measure, as_selection
+from podium.models import Ensemble
+from podium.objectives import XENDCG, Lambda, Objective, QueryRegression, describe
+from podium.progress import progress
+from podium.trees import GrowthParameters
+
+Floats = NDArray[np.float64]
+log = logging.getLogger("podium")
+# [B] §1: an ensemble of LambdaMART rankers won the Yahoo! challenge; other objectives err elsewhere.
+MEMBERS: tuple[tuple[Objective, int], ...] = (
+    (Lambda("ndcg", normalize=True), 5), (QueryRegression(), 3), (XENDCG(), 3),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Elected:
+    """The result of a committee.
+
+    Attributes:
+        ensemble: all members' trees, their leaves multiplied by the members' weights.
+        members: the objective and the number of trees of each.
+        weights: of each member, in units of its standardised scores.
+        values: the measure on the validation queries of each member alone, of equal weights, and of the committee.
+
+    """
+
+    ensemble: Ensemble
+    members: tuple[tuple[str, int], ...]
+    weights: tuple[float, ...]
+    values: dict[str, float]
+
+
+@dataclass(frozen=True)
+class CommitteeTraining:
+    """The settings of a committee.
+
+    Args:
+        members: objectives, and how many members each has; they take turns.
+        boosting: how each member is trained; the seed of its sampling changes from member to member.
+        measure: by which the weights are found.
+        cycles: how often the weights of all objectives are searched in turn; 0 leaves them equal.
+        shrinkage: how far the weights go from equal ones to those of the search, 0 to 1.
+        time_budget: seconds after which no member is begun, but for the first of each objective.
+
+    """
+
+    members: tuple[tuple[Objective, int], ...] = MEMBERS
+    boosting: Boosting = field(
+        default_factory=lambda: Boosting(
+            growth=GrowthParameters(15, min_documents_in_leaf=20, l2=1.0), sampling=Sampling(0.7, 1.0, 0.5),
+            n_trees=500, patience=50,
+        )
+    )  # fmt: skip
+    measure: Measure | Graded | str = "ndcg@10"
+    cycles: int = 2
+    shrinkage: float = 0.5
+    time_budget: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.members:
+            raise DataError("a committee needs members")
+        for objective, count in self.members:
+            if not isinstance(objective, Objective):
+                raise DataError(f"a member is an objective and a number, not {objective!r}")
+            require_whole("the number of members", count, 1)
+        require_whole("cycles", self.cycles, 0)
+        require_number("shrinkage", self.shrinkage, least=0)
+        if self.shrinkage > 1:
+            raise DataError(f"shrinkage must be at most 1, but is {self.shrinkage}")
+        if self.time_budget is not None:
+            require_number("time_budget", self.time_budget, above=0)
+
+    def fit(self, train: RankingData, valid: RankingData) -> Elected:
+        """Train the members one after the other on the same bins, then weigh them on the validation queries."""
+        turns = self._turns()
+        prepared = Prepared.of(train, {"valid": valid}, self.boosting)
+        started = time.perf_counter()
+        found: list[tuple[int, Ensemble]] = []
+        with progress("training members", len(turns)) as advance:
+            for number, (kind, seed) in enumerate(turns):
+                late = self.time_budget is not None and time.perf_counter() - started > self.time_budget
+                if late and number >= len(self.members):
+                    break
+                objective = self.members[kind][0]
+                settings = replace(
+                    self.boosting, objective=objective, selection=self.measure,
+                    step=Newton(self.boosting.growth.l2) if objective.curved else Gradient(),
+                    sampling=replace(self.boosting.sampling, seed=self.boosting.sampling.seed + seed),
+                )  # fmt: skip
+                found.append((kind, settings.fit(train, {"valid": valid}, prepared=prepared).ensemble))
+                advance(1, describe_or_name(objective))
+        return self._elected(found, train, prepared.valid["valid"])
+
+    def _turns(self) -> list[tuple[int, int]]:
+        """Objectives in turn, each as often as it has members, and the number of each member."""
+        most = max(count for _, count in self.members)
+        rounds = [(kind, k) for k in range(most) for kind, (_, count) in enumerate(self.members) if k < count]
+        return [(kind, 1000 * kind + k) for kind, k in rounds]
+
+    def _elected(self, found: list[tuple[int, Ensemble]], train: RankingData, valid: RankingData) -> Elected:
+        threads = self.boosting.n_threads
+        sizes = [deviation(train, e.score(train.features, n_threads=threads)) for _, e in found]
+        scores = [e.score(valid.features, n_threads=threads) / size for (_, e), size in zip(found, sizes, strict=True)]
+        sweep = Sweep(valid, as_selection(self.measure).measures[0], "stable", threads)
+        kinds = sorted({kind for kind, _ in found})
+        shared = [sum(s for (k, _), s in zip(found, scores, strict=True) if k == kind) for kind in kinds]
+        weights = self._weighed(sweep, [np.asarray(part) for part in shared])
+        own = tuple(weights[kinds.index(kind)] for kind, _ in found)
+        names = [describe_or_name(self.members[kind][0]) for kind, _ in found]
+        values = {f"{name} {k}": sweep.value(s) for k, (name, s) in enumerate(zip(names, scores, strict=True))}
+        values["equal weights"] = sweep.value(weighted(scores, [1.0] * len(scores)))
+        values["committee"] = sweep.value(weighted(scores, own))
+        trees = []
+        for (_, ensemble), weight, size in zip(found, own, sizes, strict=True):
+            for tree in map(ensemble.tree, range(ensemble.n_trees)):
+                trees.append(replace(tree, leaf_value=tree.leaf_value * (weight / (size * len(found)))))
+        whole = Ensemble.of_trees(
+            trees, train.n_features, feature_names=train.feature_names, cuts=found[0][1].cuts,
+            info={"members": names, "weights": list(own), "values": values},
+        )  # fmt: skip
+        members = tuple((name, ensemble.n_trees) for name, (_, ensemble) in zip(names, found, strict=True))
+        return Elected(whole, members, own, values)
+
+    def _weighed(self, sweep: Sweep, parts: list[Floats]) -> list[float]:
+        """A weight for each objective: the exact best in turn, from equal ones, and part of the way back."""
+        weights = [1.0] * len(parts)
+        if len(parts) > 1:
+            weights = ascend(sweep, parts, weights, self.cycles, (0.0, 3.0))[0]
+        return [1.0 + self.shrinkage * (weight - 1.0) for weight in weights]
+
+
+def describe_or_name(objective: Objective) -> str:
+    """An objective as text, or its class where it has none."""
+    try:
+        return describe(objective)
+    except DataError:
+        return type(objective).__name__

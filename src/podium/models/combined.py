@@ -1,0 +1,253 @@
+"""Weighted sums of rankers, and the exact best weight of two ([B] 7.1, [W] §4)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.combining import Path, Sweep, ascend, deviation
+from podium.data import RankingData
+from podium.data.columns import Features
+from podium.errors import DataError, numbers_of, require_number
+from podium.measures import Measure
+from podium.models.linear import LinearScorer
+from podium.models.scorer import Scorer
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Combined(Scorer):
+    """Σ_k weights_k · score_k of several scorers on the same features.
+
+    Attributes:
+        parts: the scorers.
+        weights: of each.
+        info: parameters and the like, as JSON has it.
+
+    """
+
+    parts: tuple[Scorer, ...]
+    weights: tuple[float, ...]
+    info: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.parts or not all(isinstance(part, Scorer) for part in self.parts):
+            raise DataError("Combined takes one or more scorers, such as the models that podium.load gives")
+        object.__setattr__(self, "weights", numbers_of("weights", self.weights))
+        if len(self.weights) != len(self.parts) or not np.isfinite(self.weights).all():
+            raise DataError(f"there must be a finite weight for each of the {len(self.parts)} scorers")
+        for part in self.parts[1:]:
+            if part.n_features != self.n_features:
+                raise DataError(f"the scorers have {self.n_features} and {part.n_features} features")
+            if self.feature_names and part.feature_names and part.feature_names != self.feature_names:
+                raise DataError("the scorers name their features differently, or have them in another order")
+
+    @property
+    def n_features(self) -> int:  # type: ignore[override]
+        """The number of features."""
+        return self.parts[0].n_features
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        """Names of the features, or None."""
+        return next((part.feature_names for part in self.parts if part.feature_names is not None), None)
+
+    def score(
+        self, features: Features, offsets: NDArray[np.int64] | None = None, *, n_threads: int | None = None
+    ) -> Floats:
+        """The score of each row."""
+        scores = np.zeros(self._checked_rows(features))
+        for part, weight in zip(self.parts, self.weights, strict=True):
+            scores += weight * part.score(features, offsets, n_threads=n_threads)
+        return scores
+
+    def importance(self, kind: Any = "gain") -> Floats:
+        """The parts' shares of each feature, by their weights."""
+        found = np.zeros(self.n_features)
+        for part, weight in zip(self.parts, self.weights, strict=True):
+            mine = part.importance(kind)
+            found += abs(weight) * mine / (mine.sum() or 1.0)
+        return found
+
+    def digest(self) -> str:
+        """A hash of all that decides scores."""
+        parts = "".join(part.digest() for part in self.parts)
+        return hashlib.sha256(parts.encode() + np.array(self.weights).tobytes()).hexdigest()
+
+    def with_info(self, **info: Any) -> Combined:
+        """The same scorers with other information."""
+        return replace(self, info=self.info | info)
+
+
+@dataclass(frozen=True)
+class Combination:
+    """The best combination of two rankers on some data: s = (1 − α) a + α b.
+
+    Attributes:
+        alpha: α.
+        value: the mean of the measure there.
+        values: of a alone and b alone.
+        interval: the open interval of α on which the value holds.
+        path: the measure along all α.
+        measure: its name.
+        scorer: the combined scorer, where a and b are models and not just scores.
+
+    """
+
+    alpha: float
+    value: float
+    values: tuple[float, float]
+    interval: tuple[float, float]
+    path: Path
+    measure: str
+    scorer: Combined | None
+
+    def __str__(self) -> str:
+        first, second = self.values
+        return f"α = {self.alpha:.4g}: {self.measure} {self.value:.4f} (a {first:.4f}, b {second:.4f})"
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the path with matplotlib; returns the axes."""
+        if axes is None:
+            try:
+                import matplotlib.pyplot as plt
+            except ImportError:
+                raise ImportError("a path is drawn with matplotlib: pip install matplotlib") from None
+            axes = plt.subplots(figsize=(7, 3.5))[1]
+        axes.stairs(self.path.values, self.path.alphas, baseline=None)
+        axes.plot([self.alpha], [self.value], "o")
+        axes.set_xlabel("α")
+        axes.set_ylabel(self.measure)
+        return axes
+
+
+def combine(
+    a: Any,
+    b: Any,
+    data: RankingData,
+    measure: Measure | str = "ndcg@10",
+    *,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    ties: str | int = "expected",
+    n_threads: int | None = None,
+) -> Combination:
+    """The α for which (1 − α) a + α b has the best mean of a measure, of all α between the bounds.
+
+    Every α at which two documents of a query change places is visited: the optimum is exact, whatever the scales of the
+    two rankers. On the data it is fitted to, it is never worse than either.
+
+    Args:
+        a, b: rankers (estimators, or scorers such as `podium.load` gives), or their scores of the data's rows.
+        data: the queries whose mean counts.
+        measure: any measure with swap deltas.
+        bounds: α between these.
+        ties: how documents stand that are tied for every α: `"expected"`, `"stable"`, `"jitter"`, or a feature by
+            name or number.
+        n_threads: all cores by default; the result is the same.
+
+    """
+    first, second = (scores_of(ranker, data, n_threads) for ranker in (a, b))
+    sweep = Sweep(data, measure, ties, n_threads)
+    found = sweep.best(first, second - first, *bounds, near=0.5 * (bounds[0] + bounds[1]))
+    parts = [getattr(ranker, "model_", ranker) for ranker in (a, b)]
+    scorer = None
+    if all(isinstance(part, Scorer) for part in parts):
+        scorer = Combined(tuple(parts), (1.0 - found.alpha, found.alpha))
+    values = sweep.value(first), sweep.value(second)
+    return Combination(found.alpha, found.value, values, found.interval, found.path, str(sweep.measure), scorer)
+
+
+@dataclass(frozen=True)
+class Blend:
+    """The combination of several rankers that coordinate cycles found.
+
+    Attributes:
+        weights: of each ranker's scores as they come.
+        value: the mean of the measure.
+        values: of each ranker alone.
+        scorer: the combined scorer, where all are models and not just scores.
+
+    """
+
+    weights: tuple[float, ...]
+    value: float
+    values: tuple[float, ...]
+    scorer: Combined | None
+
+
+def combine_all(
+    rankers: Sequence[Any],
+    data: RankingData,
+    measure: Measure | str = "ndcg@10",
+    *,
+    bounds: tuple[float, float] = (0.0, 2.0),
+    cycles: int = 5,
+    ties: str | int = "expected",
+    n_threads: int | None = None,
+) -> Blend:
+    """Weights for several rankers: each in turn the exact best while the others stand, from several starts.
+
+    Scores are standardised first, so that weights of 1 count alike. The starts are equal weights and each ranker alone;
+    the best end is taken. On the data it is fitted to, it is never worse than any of them. Unlike `combine`, this is no
+    global optimum: a coordinate at a time may stop short of it.
+
+    Args:
+        rankers: two or more, as `combine` takes them.
+        data, measure, ties, n_threads: see `combine`.
+        bounds: of each weight, in units of the standardised scores.
+        cycles: from each start, at most.
+
+    """
+    if len(rankers) < 2:
+        raise DataError("combine_all takes two or more rankers")
+    scores = [scores_of(ranker, data, n_threads) for ranker in rankers]
+    sizes = [deviation(data, mine) for mine in scores]
+    columns = [mine / size for mine, size in zip(scores, sizes, strict=True)]
+    sweep = Sweep(data, measure, ties, n_threads)
+    starts = [[1.0] * len(rankers), *np.eye(len(rankers)).tolist()]
+    weights, value = max((ascend(sweep, columns, start, cycles, bounds) for start in starts), key=lambda end: end[1])
+    raw = tuple(weight / size for weight, size in zip(weights, sizes, strict=True))
+    parts = [getattr(ranker, "model_", ranker) for ranker in rankers]
+    scorer = Combined(tuple(parts), raw) if all(isinstance(part, Scorer) for part in parts) else None
+    return Blend(raw, value, tuple(map(sweep.value, scores)), scorer)
+
+
+def scores_of(ranker: Any, data: RankingData, n_threads: int | None = None) -> Floats:
+    """The scores of the data's rows by a ranker, or the scores that were given."""
+    if isinstance(ranker, Scorer):
+        return ranker.score(ranker.matched(data), data.offsets, n_threads=n_threads)
+    ask = getattr(ranker, "predict", ranker)
+    scores = np.asarray(ask(data) if callable(ask) else ask, np.float64)
+    if scores.shape != (len(data),) or not np.isfinite(scores).all():
+        raise DataError(f"a ranker must give a finite number for each of the {len(data)} rows, not {scores.shape}")
+    return scores
+
+
+def as_submodel(given: Any, like: Any) -> Any:
+    """A submodel as a scorer where it is data: a model or its file, an estimator of Podium's, features with weights."""
+    if isinstance(given, str | os.PathLike):
+        from podium.models.file import load
+
+        return load(given)
+    given = getattr(given, "model_", given)
+    if not isinstance(given, Mapping):
+        return np.asarray(given, np.float64) if isinstance(given, Sequence) else given
+    weights = np.zeros(like.n_features)
+    for named, weight in given.items():
+        feature = named
+        if isinstance(named, str):
+            if like.feature_names is None or named not in like.feature_names:
+                raise DataError(f"submodel: there is no feature named {named!r}")
+            feature = like.feature_names.index(named)
+        if not 0 <= feature < like.n_features:
+            raise DataError(f"submodel: there is no feature {feature}; they are numbered 0 to {like.n_features - 1}")
+        require_number(f"the submodel's weight of feature {feature}", weight)
+        weights[feature] = weight
+    return LinearScorer(weights, np.zeros(like.n_features), feature_names=like.feature_names)

@@ -1,0 +1,95 @@
+"""Trees that go on from scores which are not in the model."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data.columns import Features
+from podium.errors import DataError
+from podium.models.ensemble import Ensemble
+from podium.models.scorer import Scorer
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Started(Scorer):
+    """Trees on top of a submodel that is code, not data: a function, another library's model, a column of scores.
+
+    Its scores must be given with the features, `score(features, start=scores)`: the file cannot hold them.
+
+    Attributes:
+        trees: that were trained on top.
+        name: what the submodel was called.
+        checksum: of its scores of the training data, in the order of their values.
+
+    """
+
+    trees: Ensemble
+    name: str
+    checksum: str
+
+    @property
+    def n_features(self) -> int:  # type: ignore[override]
+        """The number of features."""
+        return self.trees.n_features
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        """Names of the features, or None."""
+        return self.trees.feature_names
+
+    @property
+    def info(self) -> dict[str, Any]:  # type: ignore[override]
+        """Parameters, history and the like."""
+        return self.trees.info
+
+    @property
+    def n_trees(self) -> int:
+        """The number of trees on top."""
+        return self.trees.n_trees
+
+    def __repr__(self) -> str:
+        return f"Started({self.n_trees} trees on top of {self.name})"
+
+    def score(
+        self,
+        features: Features,
+        offsets: NDArray[np.int64] | None = None,
+        *,
+        start: Floats | None = None,
+        n_trees: int | None = None,
+        n_threads: int | None = None,
+    ) -> Floats:
+        """The score of each row: the submodel's, which must be given as `start`, and the trees'."""
+        if start is None:
+            raise DataError(
+                f"this model goes on from the scores of {self.name} (checksum {self.checksum[:12]}), which is not in "
+                "the file: give its scores of these rows, score(features, start=scores)"
+            )
+        start = np.asarray(start, np.float64)
+        if start.shape != (self._checked_rows(features),):
+            raise DataError(f"start must be a number for each of the {features.shape[0]} rows, not {start.shape}")
+        return start + self.trees.score(features, n_trees=n_trees, n_threads=n_threads)
+
+    def importance(self, kind: Any = "gain") -> Floats:
+        """For each feature the sum of the gains of its splits, or their number."""
+        return self.trees.importance(kind)
+
+    def digest(self) -> str:
+        """A hash of all that decides scores."""
+        return hashlib.sha256((self.trees.digest() + self.checksum).encode()).hexdigest()
+
+    def with_info(self, **info: Any) -> Started:
+        """The same trees with other information."""
+        return replace(self, trees=self.trees.with_info(**info))
+
+
+def checksum(scores: Floats) -> str:
+    """A hash of scores that does not depend on the order of rows."""
+    return hashlib.sha256(np.sort(scores).tobytes()).hexdigest()

@@ -1,0 +1,318 @@
+"""The sweep against brute force over all midpoints, and what is built on it."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import podium
+from podium import Combined, DataError, LambdaMART, LinearRanker, RankingData, combine, combine_all, refit_weights
+from podium.boosting import LeafLineSearch, LineSearch, Newton
+from podium.combining import Sweep
+
+MEASURES = ["ndcg", "ndcg@2", "dcg@3", "err", "err@2", "ap", "ap@2", "rr", "precision@2", "rbp", "recall@2"]
+TIES = ["expected", "stable", "jitter", 0]
+
+
+def brute_force(sweep, scores, slopes, low, high):
+    """The mean at the midpoint of every interval between crossings, and the midpoints."""
+    data, found = sweep.data, []
+    for q in range(data.n_queries):
+        s, t = scores[data.rows(q)], slopes[data.rows(q)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            crossings = (s[:, None] - s[None, :]) / (t[None, :] - t[:, None])
+        found.append(crossings[np.isfinite(crossings) & (crossings > low) & (crossings < high)])
+    edges = np.unique(np.concatenate([[low], *found, [high]]))
+    middles = edges[:-1] + 0.5 * np.diff(edges)
+    middles = middles[np.diff(edges) > 1e-12 * np.maximum(1, np.abs(edges[1:]))]
+    return middles, np.array([sweep.value(scores + alpha * slopes) for alpha in middles])
+
+
+def small(seed):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 8, 3)
+    n = int(sizes.sum())
+    labels = rng.integers(0, 3, n)
+    labels[0] = 1
+    data = RankingData(np.round(rng.normal(size=(n, 2)), 1), labels, qid=np.repeat(np.arange(3), sizes))
+    return data, np.round(rng.normal(size=n) * 2) / 2, rng.integers(-2, 3, n).astype(float)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.integers(0, 100_000),
+    st.sampled_from(MEASURES),
+    st.sampled_from(TIES),
+    st.sampled_from([(0, 1), (0.1, 5), (-1, 1)]),
+)
+def test_the_best_of_all(seed, name, ties, bounds):
+    data, scores, slopes = small(seed)
+    sweep = Sweep(data, name, ties)
+    found = sweep.best(scores, slopes, *bounds)
+    middles, values = brute_force(sweep, scores, slopes, *bounds)
+    ends = [sweep.value(scores + end * slopes) for end in bounds]
+    assert found.value == pytest.approx(max(values.max(), *ends), abs=1e-9)
+    assert found.value == sweep.value(scores + found.alpha * slopes)
+    assert bounds[0] <= found.alpha <= bounds[1]
+    assert np.allclose(found.path.at(middles), values, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["ndcg@5", "ndcg", "err", "ap"])
+def test_longer_lists_with_leaves(name):
+    rng = np.random.default_rng(1)
+    data = podium.artificial(8, documents=40, features=2)
+    leaves = rng.normal(size=6)[rng.integers(0, 6, len(data))]
+    sweep = Sweep(data, name, "stable")
+    scores = np.round(rng.normal(size=len(data)), 1)
+    found = sweep.best(scores, leaves, 0.0, 3.0)
+    middles, values = brute_force(sweep, scores, leaves, 0.0, 3.0)
+    ends = [sweep.value(scores + end * leaves) for end in (0.0, 3.0)]
+    assert found.value == pytest.approx(max(values.max(), *ends), abs=1e-9)
+    assert np.allclose(found.path.at(middles), values, atol=1e-9)
+
+
+def test_neither_rows_nor_threads_change_a_bit():
+    data = podium.artificial(30, documents=20, features=4)
+    rng = np.random.default_rng(0)
+    scores, slopes = np.round(rng.normal(size=len(data)), 1), rng.normal(size=5)[rng.integers(0, 5, len(data))]
+    shuffle = rng.permutation(len(data))
+    for ties in ("expected", "jitter"):
+        one = Sweep(data, "ndcg@10", ties, n_threads=1).best(scores, slopes, 0, 5)
+        other = Sweep(data._take(shuffle), "ndcg@10", ties, n_threads=3).best(scores[shuffle], slopes[shuffle], 0, 5)
+        assert (one.alpha, one.value, one.interval) == (other.alpha, other.value, other.interval)
+        assert np.array_equal(one.path.alphas, other.path.alphas)
+        assert np.array_equal(one.path.values, other.path.values)
+
+
+def test_of_equal_intervals_the_nearest_to_one():
+    data = RankingData(np.eye(2), [1, 0], qid=[1, 1])
+    sweep = Sweep(data, "ndcg")
+    assert sweep.best(np.zeros(2), np.array([1.0, 0.0]), 0.0, 5.0).alpha == 1.0  # all alike: 1
+    assert sweep.best(np.zeros(2), np.array([1.0, 0.0]), 2.0, 5.0).alpha == 3.5
+    worse = sweep.best(np.array([1.0, 0.0]), np.array([-1.0, 0.0]), 0.0, 5.0)  # right before the crossing at 1
+    assert worse.interval == (0.0, 1.0)
+
+
+def test_what_makes_no_sense():
+    data, scores, slopes = small(0)
+    sweep = Sweep(data, "ndcg")
+    with pytest.raises(DataError, match="two finite numbers"):
+        sweep.best(scores, slopes, 1.0, 0.0)
+    with pytest.raises(DataError, match="scores must be a finite number"):
+        sweep.best(scores[1:], slopes, 0.0, 1.0)
+    with pytest.raises(DataError, match="tau has no swap deltas"):
+        Sweep(data, "tau", "stable")
+    with pytest.raises(DataError, match="bounds must be two numbers"):
+        LineSearch(bounds=(2, 1))
+    with pytest.raises(DataError, match="needs validation data"):
+        LambdaMART(2, step=LineSearch(on="valid")).fit(data)
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return [podium.artificial(80, documents=20, features=8, seed=4, part=part) for part in ("train", "valid", "test")]
+
+
+class TestCombine:
+    def test_never_worse_than_either(self, parts):
+        train, valid, test = parts
+        trees, linear = LambdaMART(20).fit(train), LinearRanker(n_iterations=10).fit(train)
+        found = combine(trees, linear, valid, "ndcg@10")
+        assert found.value >= max(found.values)
+        mixed = (1 - found.alpha) * trees.predict(valid) + found.alpha * linear.predict(valid)
+        assert Sweep(valid, "ndcg@10").value(mixed) == pytest.approx(found.value)
+        assert np.allclose(found.scorer.score(test.features), (1 - found.alpha) * trees.predict(test)
+                           + found.alpha * linear.predict(test))  # fmt: skip
+        assert f"α = {found.alpha:.4g}" in str(found)
+        given = combine(trees.predict(valid), linear.predict(valid), valid)
+        assert given.alpha == found.alpha
+        assert given.scorer is None
+
+    def test_the_file(self, parts, tmp_path):
+        train, valid, _ = parts
+        trees, linear = LambdaMART(5).fit(train).model_, LinearRanker(n_iterations=3).fit(train).model_
+        model = Combined((trees, Combined((linear, trees), (0.5, -1.0))), (0.25, 2.0), {"note": "mine"})
+        podium.models.save(model, tmp_path / "m.podium")
+        loaded = podium.load(tmp_path / "m.podium")
+        assert loaded.digest() == model.digest()
+        assert loaded.info == {"note": "mine"}
+        assert np.array_equal(loaded.score(valid.features), model.score(valid.features))
+        assert loaded.importance().shape == (8,)
+
+    def test_what_does_not_fit(self, parts):
+        train, valid, _ = parts
+        model = LambdaMART(2).fit(train).model_
+        other = LambdaMART(2).fit(podium.artificial(10, features=3)).model_
+        with pytest.raises(DataError, match="8 and 3 features"):
+            Combined((model, other), (1, 1))
+        with pytest.raises(DataError, match="a finite weight for each"):
+            Combined((model,), (1, 2))
+        with pytest.raises(DataError, match="a ranker must give a finite number"):
+            combine(np.ones(3), model, valid)
+
+    def test_plot(self, parts):
+        pytest.importorskip("matplotlib").use("agg")
+        valid = parts[1]
+        axes = combine(valid.feature(0), valid.feature(1), valid).plot()
+        assert axes.get_xlabel() == "α"
+
+
+class TestSeveral:
+    def test_never_worse_than_any(self, parts):
+        train, valid, test = parts
+        rankers = [LambdaMART(8).fit(train), LinearRanker(n_iterations=5).fit(train), LambdaMART(3, 4).fit(train)]
+        found = combine_all(rankers, valid)
+        assert found.value >= max(found.values)
+        mixed = sum(w * r.predict(valid) for w, r in zip(found.weights, rankers, strict=True))
+        assert Sweep(valid, "ndcg@10").value(mixed) == pytest.approx(found.value, abs=1e-3)
+        assert found.scorer.score(test.features).shape == (len(test),)
+        assert combine_all([r.predict(valid) for r in rankers], valid).scorer is None
+        with pytest.raises(DataError, match="two or more"):
+            combine_all(rankers[:1], valid)
+
+    def test_linear_ascent_raises_the_measure_itself(self, parts):
+        train, valid, _ = parts
+        model = LinearRanker("ndcg@10", method="ascent", n_iterations=3).fit(train)
+        steps = model.history_["train/ndcg@10"]
+        assert steps == sorted(steps)
+        alone = max(
+            Sweep(train, "ndcg@10").value(s * train.feature(k).astype(float)) for k in range(8) for s in (1, -1)
+        )
+        assert Sweep(train, "ndcg@10").value(model.predict(train)) > alone
+        shuffle = np.random.default_rng(0).permutation(len(train))
+        other = LinearRanker("ndcg@10", method="ascent", n_iterations=3, n_threads=1).fit(train._take(shuffle))
+        assert other.digest() == model.digest()
+        with pytest.raises(DataError, match="method must be"):
+            LinearRanker(method="up").fit(train)
+        with pytest.raises(DataError, match="no objective, no validation"):
+            LinearRanker(method="ascent").fit(train, valid=valid)
+
+
+class TestAdapt:
+    def test_four_ways_side_by_side(self, parts):
+        train, valid, test = parts
+        background = LinearRanker(n_iterations=5).fit(train)
+        found = podium.adapt(background, train, valid=valid, test=test, n_trees=20)
+        assert set(found.comparison.evaluations) == {"background", "in-domain", "interpolated", "adapted"}
+        assert isinstance(found.adapted.model_, Combined)
+        assert found.interpolated.value >= max(found.interpolated.values)
+        assert "adapted" in str(found)
+        assert podium.adapt({0: 1.0}, train, n_trees=3).adapted.n_trees_ <= 3
+
+
+class TestLineSearch:
+    def test_the_first_tree_has_weight_one_and_others_the_best(self, parts):
+        train = parts[0]
+        seen = []
+        model = LambdaMART(6, 8, 1.0, step="line-search").fit(train, observers=[seen.append])
+        assert seen[0].weights == (1.0,)
+        assert all(0.1 <= round_.weights[0] <= 5 for round_ in seen)
+        sweep = Sweep(train, "ndcg@10")
+        for before, after in pairwise(seen):
+            slope = (after.scores - before.scores) / after.weights[0]
+            best = sweep.best(before.scores, slope, 0.1, 5.0)
+            assert best.value == pytest.approx(sweep.value(after.scores), abs=1e-6)
+        assert np.allclose(model.predict(train), seen[-1].scores)
+
+    @pytest.mark.parametrize("options", [{"on": "valid"}, {"values": Newton()}, {"ties": "jitter", "measure": "err@5"}])
+    def test_options(self, parts, options):
+        train, valid, _ = parts
+        one = LambdaMART(5, step=LineSearch(**options), n_threads=1).fit(train, valid=valid)
+        shuffle = np.random.default_rng(0).permutation(len(train))
+        other = LambdaMART(5, step=LineSearch(**options), n_threads=2).fit(train._take(shuffle), valid=valid)
+        assert one.digest() == other.digest()
+
+    def test_leaf_by_leaf_is_at_least_as_good_as_one_weight(self, parts):
+        train = parts[0]
+        sweep = Sweep(train, "ndcg@10")
+        first = LambdaMART(3, 8, 1.0, step="line-search").fit(train)
+        found = {}
+        for step in (LineSearch(), LeafLineSearch()):
+            more = LambdaMART(1, 8, 1.0, step=step, submodel=first).fit(train)
+            found[type(step).__name__] = sweep.value(more.predict(train))
+        start = sweep.value(first.predict(train))
+        assert found["LeafLineSearch"] > start
+        assert found["LeafLineSearch"] >= found["LineSearch"] - 0.01
+
+    def test_a_weight_of_nothing_ends_training(self):
+        data = RankingData(np.arange(8.0)[:, None], [0, 0, 1, 1] * 2, qid=np.repeat([1, 2], 4))
+        against = data.replace(labels={"relevance": 1 - data.relevance})  # every order is better than the tree's
+        step = LineSearch(bounds=(0, 5), on="valid")
+        with pytest.warns(podium.PodiumWarning, match="tree 0 has the weight 0"):
+            model = LambdaMART(9, 2, 1.0, step=step, min_documents_in_leaf=1).fit(data, valid=against)
+        assert model.n_trees_ == 1
+
+
+def test_refitting_never_lowers_the_measure(parts):
+    train, valid, _ = parts
+    model = LambdaMART(12, 6).fit(train)
+    for name in ("ndcg@10", "err", "ap"):
+        sweep = Sweep(valid, name)
+        before = sweep.value(model.predict(valid))
+        refitted = refit_weights(model, valid, name, cycles=2)
+        assert sweep.value(refitted.score(valid.features)) >= before
+        assert refitted.n_trees == 12
+    assert sweep.value(refitted.score(valid.features)) > before
+    with pytest.raises(DataError, match="takes an ensemble of trees"):
+        refit_weights(LinearRanker(n_iterations=2).fit(train), valid)
+
+
+class TestSubmodel:
+    """LambdaSMART: trees that go on from another model's scores ([W] §3)."""
+
+    def test_a_model_goes_on_where_it_was(self, parts):
+        train, valid, _ = parts
+        whole = LambdaMART(10).fit(train)
+        first = LambdaMART(4).fit(train)
+        rest = LambdaMART(6, submodel=first).fit(train, valid=valid)
+        more = LambdaMART(6, submodel=podium.models.Ensemble.of_trees(
+            [first.ensemble.tree(k) for k in range(4)], 8)).fit(train)  # fmt: skip
+        assert np.allclose(whole.predict(valid), more.predict(valid))
+        assert rest.history_["valid/ndcg@10"][0] > 0.5
+        assert isinstance(rest.model_, Combined)
+
+    def test_features_with_weights(self, parts, tmp_path):
+        train, valid, _ = parts
+        names = [f"f{k}" for k in range(8)]
+        named = train.replace(feature_names=names)
+        for data, submodel in ((train, {2: 1.5}), (named, {"f2": 1.5})):
+            model = LambdaMART(3, submodel=submodel).fit(data)
+            start = 1.5 * valid.features[:, 2].astype(float)
+            assert np.allclose(model.predict(valid.features), start + model.ensemble.score(valid.features))
+            model.save(tmp_path / "m.podium")
+            assert np.array_equal(
+                podium.load(tmp_path / "m.podium").score(valid.features), model.predict(valid.features)
+            )
+        assert np.allclose(model.predict(valid.features, n_trees=0), start)
+        assert np.allclose(list(model.staged_predict(valid.features))[-1], model.predict(valid.features))
+        assert model.apply(valid.features).shape == (len(valid), 3)
+        with pytest.raises(DataError, match="no feature named 'bm25'"):
+            LambdaMART(3, submodel={"bm25": 1.0}).fit(named)
+
+    def test_code_is_named_and_asked_for(self, parts, tmp_path):
+        train, valid, _ = parts
+
+        def mine(data):
+            return np.asarray(getattr(data, "features", data))[:, 0].astype(float)
+
+        class Foreign:
+            def predict(self, data):
+                return mine(data)
+
+        for submodel in (mine, Foreign()):
+            model = LambdaMART(3, submodel=submodel).fit(train, valid=valid)
+            assert np.allclose(model.predict(valid), mine(valid) + model.ensemble.score(valid.features))
+            model.save(tmp_path / "m.podium")
+            loaded = podium.load(tmp_path / "m.podium")
+            with pytest.raises(DataError, match=r"goes on from the scores of (mine|Foreign) \(checksum"):
+                loaded.score(valid.features)
+            assert np.array_equal(loaded.score(valid.features, start=mine(valid)), model.predict(valid))
+            assert loaded.digest() == model.digest()
+        column = LambdaMART(3, submodel=mine(train)).fit(train)
+        assert column.ensemble.digest() == model.ensemble.digest()
+        with pytest.raises(DataError, match="finite number for each"):
+            column.predict(valid.features[:5])
+        with pytest.raises(DataError, match="finite number for each"):
+            LambdaMART(3, submodel=np.ones(3)).fit(train)
