@@ -14,7 +14,7 @@ from podium.boosting import LineSearch
 from podium.combining import Sweep
 from podium.evaluation.significance import paired_t, t_interval
 
-SETS, SEEDS = ("mq2008", "ohsumed"), 3
+SETS, SEEDS = ("mq2008", "ohsumed"), 1
 
 
 def plain_sweep(data: Any, scores: Any, slopes: Any, high: float, cutoff: int) -> float:
