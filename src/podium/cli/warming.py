@@ -26,7 +26,7 @@ def use_everything(folder: Path) -> None:
     from scipy import sparse
 
     import podium
-    from podium.objectives import Lambda
+    from podium.objectives import Lambda, ListMLE
 
     data = podium.artificial_web(12, features=20)
     podium.write(data, folder / "data.txt")
@@ -39,6 +39,11 @@ def use_everything(folder: Path) -> None:
     for some in (data, thin):
         model.fit(some, valid=some)
         model.apply(some)
+    podium.LambdaMART(n_trees=1, n_leaves=4, categorical=[0], max_bins=255).fit(
+        data.replace(features=data.features.round().clip(0, 3))
+    )
+    ListMLE().bind(data).gradients(model.predict(data))
+    podium.combine(data.feature(0), data.feature(1), data)
     scores = model.predict(data)
     for measure in ("ndcg@10", "err@10", "ap", "rr", "precision@5"):
         Lambda(measure).bind(data).gradients(scores)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Unpack
 
 import numpy as np
@@ -108,33 +108,15 @@ class LambdaMART(EnsembleRanker):
         learning_rate: float = 0.1,
         measure: Measure | Graded | str = "ndcg@10",
         *,
-        min_documents_in_leaf: int = 20,
-        max_depth: int | None = None,
-        l2: float = 1.0,
-        split: str = "newton",
-        document_fraction: float = 1.0,
-        query_fraction: float = 1.0,
-        feature_fraction: float = 1.0,
         truncation: int | None = None,
         sigma: float = 1.0,
         normalize: bool = True,
         objective: Objective | str | None = None,
         step: Step | str = "newton",
         submodel: Any = None,
-        max_bins: int = 255,
-        categorical: Sequence[int | str] = (),
-        monotone: Mapping[int | str, int] | Sequence[int] | None = None,
-        patience: int | None = None,
-        random_state: int = 0,
-        n_threads: int | None = None,
+        **settings: Unpack[TreeSettings],
     ) -> None:
-        super().__init__(
-            n_trees, n_leaves, learning_rate, measure, min_documents_in_leaf=min_documents_in_leaf,
-            max_depth=max_depth, l2=l2, split=split, document_fraction=document_fraction,
-            query_fraction=query_fraction, feature_fraction=feature_fraction, max_bins=max_bins,
-            categorical=categorical, monotone=monotone, patience=patience, random_state=random_state,
-            n_threads=n_threads,
-        )  # fmt: skip
+        super().__init__(n_trees, n_leaves, learning_rate, measure, **settings)
         self.truncation = truncation
         self.sigma = sigma
         self.normalize = normalize

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from podium.data.columns import Features
 from podium.models.ensemble import Ensemble
-from podium.models.scorer import Scorer
+from podium.models.scorer import OverTrees
 from podium.objectives.points import expected, softmax
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class ClassEnsemble(Scorer):
+class ClassEnsemble(OverTrees):
     """An ensemble for each class of relevance; a score is what the classes are worth, by their probabilities (McRank).
 
     Attributes:
@@ -32,21 +32,6 @@ class ClassEnsemble(Scorer):
     trees: Ensemble
     classes: Floats
     worth: Floats
-
-    @property
-    def n_features(self) -> int:  # type: ignore[override]
-        """The number of features."""
-        return self.trees.n_features
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:  # type: ignore[override]
-        """Names of the features, or None."""
-        return self.trees.feature_names
-
-    @property
-    def info(self) -> dict[str, Any]:  # type: ignore[override]
-        """Parameters, history and the like."""
-        return self.trees.info
 
     @property
     def n_trees(self) -> int:
@@ -81,10 +66,6 @@ class ClassEnsemble(Scorer):
         """The first rounds alone."""
         return replace(self, trees=self.trees.truncate(n_trees * len(self.classes)))
 
-    def importance(self, kind: Any = "gain") -> Floats:
-        """For each feature the sum of the gains of its splits, or their number, over all classes."""
-        return self.trees.importance(kind)
-
     def dump(self, kind: Any = "text") -> str:
         """All trees, for people or for programs; the classes in turn."""
         return self.trees.dump(kind)
@@ -92,7 +73,3 @@ class ClassEnsemble(Scorer):
     def digest(self) -> str:
         """A hash of all that decides scores."""
         return hashlib.sha256(self.trees.digest().encode() + self.worth.tobytes()).hexdigest()
-
-    def with_info(self, **info: Any) -> ClassEnsemble:
-        """The same trees with other information."""
-        return replace(self, trees=self.trees.with_info(**info))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,43 @@ class Scorer(ABC):
         if features.ndim != 2 or features.shape[1] != self.n_features:
             raise DataError(f"the model has {self.n_features} features, but the data has shape {features.shape}")
         return int(features.shape[0])
+
+
+class OverTrees(Scorer):
+    """A scorer that makes something of an ensemble's trees, and has all else from it.
+
+    Attributes:
+        trees: the ensemble.
+
+    """
+
+    trees: Any
+
+    @property
+    def n_features(self) -> int:  # type: ignore[override]
+        """The number of features."""
+        return int(self.trees.n_features)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        """Names of the features, or None."""
+        names: tuple[str, ...] | None = self.trees.feature_names
+        return names
+
+    @property
+    def info(self) -> dict[str, Any]:  # type: ignore[override]
+        """Parameters, history and the like."""
+        info: dict[str, Any] = self.trees.info
+        return info
+
+    def importance(self, kind: Any = "gain") -> NDArray[np.float64]:
+        """For each feature the sum of the gains of its splits, or their number."""
+        found: NDArray[np.float64] = self.trees.importance(kind)
+        return found
+
+    def with_info(self, **info: Any) -> Self:
+        """The same trees with other information."""
+        return replace(self, trees=self.trees.with_info(**info))  # type: ignore[type-var]
 
 
 def matched(wanted: tuple[str, ...] | None, data: RankingData) -> Features:

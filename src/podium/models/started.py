@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +11,13 @@ from numpy.typing import NDArray
 from podium.data.columns import Features
 from podium.errors import DataError
 from podium.models.ensemble import Ensemble
-from podium.models.scorer import Scorer
+from podium.models.scorer import OverTrees
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Started(Scorer):
+class Started(OverTrees):
     """Trees on top of a submodel that is code, not data: a function, another library's model, a column of scores.
 
     Its scores must be given with the features, `score(features, start=scores)`: the file cannot hold them.
@@ -33,21 +32,6 @@ class Started(Scorer):
     trees: Ensemble
     name: str
     checksum: str
-
-    @property
-    def n_features(self) -> int:  # type: ignore[override]
-        """The number of features."""
-        return self.trees.n_features
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:  # type: ignore[override]
-        """Names of the features, or None."""
-        return self.trees.feature_names
-
-    @property
-    def info(self) -> dict[str, Any]:  # type: ignore[override]
-        """Parameters, history and the like."""
-        return self.trees.info
 
     @property
     def n_trees(self) -> int:
@@ -77,17 +61,9 @@ class Started(Scorer):
             raise DataError(f"start must be a number for each of the {features.shape[0]} rows, not {start.shape}")
         return start + self.trees.score(features, n_trees=n_trees, n_threads=n_threads)
 
-    def importance(self, kind: Any = "gain") -> Floats:
-        """For each feature the sum of the gains of its splits, or their number."""
-        return self.trees.importance(kind)
-
     def digest(self) -> str:
         """A hash of all that decides scores."""
         return hashlib.sha256((self.trees.digest() + self.checksum).encode()).hexdigest()
-
-    def with_info(self, **info: Any) -> Started:
-        """The same trees with other information."""
-        return replace(self, trees=self.trees.with_info(**info))
 
 
 def checksum(scores: Floats) -> str:

@@ -106,8 +106,30 @@ def whole_list(measure: Measure, truncation: int | None) -> Measure:
     return found
 
 
+class MeasuredTerm(PairTerm):
+    """A pair term whose pairs weigh |ΔZ| of a measure, which also says what labels count."""
+
+    measure: Measure | str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "measure", as_measure(self.measure))
+        _require_flag(self.normalize)
+        assert self.link  # refuses a steepness or centre that is none
+        self.trained_measure()
+
+    @property
+    def labels(self) -> str:  # type: ignore[override]
+        """The measure's label source."""
+        return self._measure.labels
+
+    @property
+    def _measure(self) -> Measure:
+        assert isinstance(self.measure, Measure)
+        return self.measure
+
+
 @dataclass(frozen=True)
-class Lambda(PairTerm):
+class Lambda(MeasuredTerm):
     """λ of LambdaRank and LambdaMART for a measure Z ([B] §4, §7): |ΔZ| times RankNet's cross-entropy.
 
     λ_ij = σ |ΔZ_ij| / (1 + e^{σ(s_i − s_j)}), w_ij = σ² |ΔZ_ij| ρ (1 − ρ); ΔZ is the change of the measure when the two
@@ -128,28 +150,16 @@ class Lambda(PairTerm):
     sigma: float = 1.0
     normalize: bool = False
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "measure", as_measure(self.measure))
-        CrossEntropy(self.sigma)  # refuses what is no steepness
-        _require_flag(self.normalize)
-        self.trained_measure()
-
     @property
     def link(self) -> Link:  # type: ignore[override]  # noqa: D102
         return CrossEntropy(self.sigma)
 
-    @property
-    def labels(self) -> str:  # type: ignore[override]  # noqa: D102
-        assert isinstance(self.measure, Measure)
-        return self.measure.labels
-
     def trained_measure(self) -> Measure:  # noqa: D102
-        assert isinstance(self.measure, Measure)
-        return whole_list(self.measure, self.truncation)
+        return whole_list(self._measure, self.truncation)
 
 
 @dataclass(frozen=True)
-class Local(PairTerm):
+class Local(MeasuredTerm):
     """λ^(S) of [S] §5: |ΔZ| e^x / (1 + e^x)², x = s_i − s_j + τ.
 
     Pairs far apart in score push little, be they right ("don't fix what isn't broken") or wrong ("give up on lost
@@ -166,24 +176,12 @@ class Local(PairTerm):
     centre: float = 0.0
     normalize: bool = False
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "measure", as_measure(self.measure))
-        require_number("centre", self.centre)
-        _require_flag(self.normalize)
-        self.trained_measure()
-
     @property
     def link(self) -> Link:  # type: ignore[override]  # noqa: D102
         return LocalSigmoid(self.centre)
 
-    @property
-    def labels(self) -> str:  # type: ignore[override]  # noqa: D102
-        assert isinstance(self.measure, Measure)
-        return self.measure.labels
-
     def trained_measure(self) -> Measure:  # noqa: D102
-        assert isinstance(self.measure, Measure)
-        return whole_list(self.measure, self.measure.cutoff)
+        return whole_list(self._measure, self._measure.cutoff)
 
 
 @dataclass(frozen=True)
@@ -209,7 +207,7 @@ class Pairwise(PairTerm):
 
 
 @dataclass(frozen=True)
-class LambdaLoss(PairTerm):
+class LambdaLoss(MeasuredTerm):
     """NDCG-Loss2++ of the LambdaLoss framework (Wang, Li, Golbandi, Bendersky and Najork, CIKM 2018).
 
     C = Σ_{i ▷ j} |G_i − G_j| (|d_i − d_j| + μ (d_{|i−j|} − d_{|i−j|+1})) log(1 + e^{−σ(s_i − s_j)}), G the gains
@@ -230,25 +228,17 @@ class LambdaLoss(PairTerm):
     normalize: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "measure", as_measure(self.measure))
-        CrossEntropy(self.sigma)
+        super().__post_init__()
         if not isinstance(self.measure, NDCG):
             raise DataError(f"LambdaLoss is a bound of NDCG, not of {self.measure}")
         require_number("mu", self.mu, least=0)
-        _require_flag(self.normalize)
 
     @property
     def link(self) -> Link:  # type: ignore[override]  # noqa: D102
         return CrossEntropy(self.sigma)
 
-    @property
-    def labels(self) -> str:  # type: ignore[override]  # noqa: D102
-        assert isinstance(self.measure, Measure)
-        return self.measure.labels
-
     def trained_measure(self) -> Measure:  # noqa: D102
-        assert isinstance(self.measure, Measure)
-        return whole_list(self.measure, None)
+        return whole_list(self._measure, None)
 
 
 class _BoundPairs(BoundObjective):
