@@ -42,6 +42,7 @@ def adapt(
     data: Annotated[list[str], typer.Argument(help="The domain's training files, read as one.")],
     valid: Annotated[list[str] | None, typer.Option(help="Validation files; a fifth of the data else.")] = None,
     test: Annotated[list[str] | None, typer.Option(help="Files to compare on; the validation queries else.")] = None,
+    other: Annotated[list[Path] | None, typer.Option(help="More models to compare and interpolate with.")] = None,
     measure: Annotated[str, typer.Option("--measure", "-m", help="Such as ndcg@10, err, ap.")] = "ndcg@10",
     n_trees: Annotated[int, typer.Option(help="Trees, at most.")] = 500,
     n_leaves: Annotated[int, typer.Option(help="Leaves of a tree, at most.")] = 20,
@@ -58,8 +59,8 @@ def adapt(
         return reader(files, n_features=model.n_features) if files else None
 
     found = adapted_to(
-        model, read(data), valid=read(valid), test=read(test), measure=measure, n_trees=n_trees, n_leaves=n_leaves,
-        random_state=random_state,
+        model, read(data), valid=read(valid), test=read(test), others={str(path): load(path) for path in other or []},
+        measure=measure, n_trees=n_trees, n_leaves=n_leaves, random_state=random_state,
     )  # fmt: skip
     typer.echo(found)
     if output is not None:

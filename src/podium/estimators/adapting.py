@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from podium.combining import weighted
 from podium.data import RankingData
+from podium.errors import DataError
 from podium.estimators.lambdamart import LambdaMART
 from podium.evaluation import Comparison, compare
 from podium.measures import Measure
-from podium.models import Combination, combine
+from podium.models import Blend, Combination, combine, combine_all
 from podium.models.combined import as_submodel, scores_of
 
 
@@ -20,14 +23,15 @@ class Adaptation:
     Attributes:
         adapted: trees on top of the background model, trained in the domain.
         in_domain: trees trained in the domain alone.
-        interpolated: the exact best combination of the background and the in-domain model on validation queries.
-        comparison: of `background`, `in-domain`, `interpolated` and `adapted`, with significance.
+        interpolated: the best combination of the background and the in-domain model on validation queries: the exact
+            one of two, or one of more found by Powell's method.
+        comparison: of `background`, any others, `in-domain`, `interpolated` and `adapted`, with significance.
 
     """
 
     adapted: LambdaMART
     in_domain: LambdaMART
-    interpolated: Combination
+    interpolated: Combination | Blend
     comparison: Comparison
 
     def __str__(self) -> str:
@@ -40,6 +44,7 @@ def adapt(
     *,
     valid: RankingData | None = None,
     test: RankingData | None = None,
+    others: Mapping[str, Any] | None = None,
     measure: Measure | str = "ndcg@10",
     n_trees: int = 500,
     n_leaves: int = 20,
@@ -58,6 +63,7 @@ def adapt(
         data: the domain's queries.
         valid: validation queries, which stop the trees and interpolate; by default a fifth of the data.
         test: queries to compare on; by default the validation queries, which flatters all but the background.
+        others: models of more domains by name, which are compared and take part in the interpolation.
         measure: what is trained on, stopped by and compared.
         n_trees, n_leaves, learning_rate, document_fraction, patience: of the trees.
         **settings: other settings of `LambdaMART`.
@@ -69,20 +75,21 @@ def adapt(
         "n_trees": n_trees, "n_leaves": n_leaves, "learning_rate": learning_rate, "measure": measure,
         "document_fraction": document_fraction, "patience": patience, **settings,
     }  # fmt: skip
-    given = as_submodel(background, data)
     in_domain = LambdaMART(**trees).fit(data, valid=valid)
     adapted = LambdaMART(**trees, submodel=background).fit(data, valid=valid)
-    interpolated = combine(given, in_domain, valid, measure)
+    rankers = {"background": background, **(others or {}), "in-domain": in_domain}
+    if len(rankers) != 2 + len(others or {}) or {"interpolated", "adapted"} & set(rankers):
+        raise DataError(f"others: {', '.join(others or {})} must not be named as the four ways themselves are")
+    rankers = {name: as_submodel(ranker, data) for name, ranker in rankers.items()}
     judges = valid if test is None else test
-    behind = scores_of(given, judges)
-    own = in_domain.predict(judges)
-    comparison = compare(
-        judges,
-        {
-            "background": behind, "in-domain": own,
-            "interpolated": (1 - interpolated.alpha) * behind + interpolated.alpha * own,
-            "adapted": adapted.predict(judges),
-        },
-        [measure],
-    )  # fmt: skip
-    return Adaptation(adapted, in_domain, interpolated, comparison)
+    runs = {name: scores_of(ranker, judges) for name, ranker in rankers.items()}
+    interpolated: Combination | Blend
+    if others:
+        interpolated = combine_all(list(rankers.values()), valid, measure, method="powell")
+        weights = interpolated.weights
+    else:
+        interpolated = combine(*rankers.values(), valid, measure)
+        weights = (1 - interpolated.alpha, interpolated.alpha)
+    runs["interpolated"] = weighted(list(runs.values()), weights)
+    runs["adapted"] = adapted.predict(judges)
+    return Adaptation(adapted, in_domain, interpolated, compare(judges, runs, [measure]))

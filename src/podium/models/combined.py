@@ -190,6 +190,7 @@ def combine_all(
     *,
     bounds: tuple[float, float] = (0.0, 2.0),
     cycles: int = 5,
+    method: str = "cycles",
     ties: str | int = "expected",
     n_threads: int | None = None,
 ) -> Blend:
@@ -204,16 +205,20 @@ def combine_all(
         data, measure, ties, n_threads: see `combine`.
         bounds: of each weight, in units of the standardised scores.
         cycles: from each start, at most.
+        method: `"cycles"` over the weights, or `"powell"`, which also searches along the way that a cycle went.
 
     """
     if len(rankers) < 2:
         raise DataError("combine_all takes two or more rankers")
+    if method not in ("cycles", "powell"):
+        raise DataError(f"method must be 'cycles' or 'powell', not {method!r}")
     scores = [scores_of(ranker, data, n_threads) for ranker in rankers]
     sizes = [deviation(data, mine) for mine in scores]
     columns = [mine / size for mine, size in zip(scores, sizes, strict=True)]
     sweep = Sweep(data, measure, ties, n_threads)
     starts = [[1.0] * len(rankers), *np.eye(len(rankers)).tolist()]
-    weights, value = max((ascend(sweep, columns, start, cycles, bounds) for start in starts), key=lambda end: end[1])
+    ends = (ascend(sweep, columns, start, cycles, bounds, turning=method == "powell") for start in starts)
+    weights, value = max(ends, key=lambda end: end[1])
     raw = tuple(weight / size for weight, size in zip(weights, sizes, strict=True))
     parts = [getattr(ranker, "model_", ranker) for ranker in rankers]
     scorer = Combined(tuple(parts), raw) if all(isinstance(part, Scorer) for part in parts) else None
