@@ -26,17 +26,21 @@ if TYPE_CHECKING:
     from podium.estimators import Adaptation as Adaptation
     from podium.estimators import Committee as Committee
     from podium.estimators import LambdaMART as LambdaMART
+    from podium.estimators import LambdaRank as LambdaRank
     from podium.estimators import LinearRanker as LinearRanker
     from podium.estimators import MARTClassifier as MARTClassifier
     from podium.estimators import McRank as McRank
     from podium.estimators import QueryKFold as QueryKFold
     from podium.estimators import QueryNormalizer as QueryNormalizer
+    from podium.estimators import RankNet as RankNet
     from podium.estimators import RankNetTrees as RankNetTrees
     from podium.estimators import adapt as adapt
     from podium.evaluation import Comparison as Comparison
     from podium.evaluation import Evaluation as Evaluation
+    from podium.evaluation import Optimality as Optimality
     from podium.evaluation import compare as compare
     from podium.evaluation import evaluate as evaluate
+    from podium.evaluation import local_optimality as local_optimality
     from podium.evaluation import permutation_importance as permutation_importance
     from podium.evaluation import read_qrels as read_qrels
     from podium.evaluation import read_run as read_run
@@ -101,6 +105,8 @@ _HOMES = {
     "permutation_importance": "podium.evaluation",  # what a measure loses without a feature
     "Evaluation": "podium.evaluation",  # what evaluate returns
     "Comparison": "podium.evaluation",  # what compare returns
+    "local_optimality": "podium.evaluation",  # does a net sit at an optimum of its measure?
+    "Optimality": "podium.evaluation",  # … what was seen
     "read_run": "podium.evaluation",  # TREC runs …
     "write_run": "podium.evaluation",
     "read_qrels": "podium.evaluation",  # … and judgements
@@ -114,6 +120,8 @@ _HOMES = {
     "adapt": "podium.estimators",  # a background model to a new domain …
     "Adaptation": "podium.estimators",  # … beside the other ways
     "Committee": "podium.estimators",  # several objectives, bagged and weighed: the best model
+    "RankNet": "podium.estimators",  # a net trained on pairs
+    "LambdaRank": "podium.estimators",  # a net trained on λ of a measure
     "LinearRanker": "podium.estimators",  # a weighted sum of features, trained on λ
     "Scorer": "podium.models",  # what all models are
     "Ensemble": "podium.models",  # trees

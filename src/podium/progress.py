@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 PATIENCE = 2.0  # seconds without a bar
 
 
-def lines_without_terminal(total: int, every: int = 50) -> list[Callable[[Any], None]]:
+def lines_without_terminal(total: int, what: str = "trees", every: int = 50) -> list[Callable[[Any], None]]:
     """An observer of training that prints a line now and then, where no bar can be shown."""
     if sys.stderr.isatty():
         return []
@@ -23,7 +23,7 @@ def lines_without_terminal(total: int, every: int = 50) -> list[Callable[[Any], 
         done = found.iteration + 1
         if done % every == 0 or done == total:
             means = "".join(f", {name} {value:.4f}" for name, value in found.means.items())
-            print(f"{done} of {total} trees{means}", file=sys.stderr, flush=True)
+            print(f"{done} of {total} {what}{means}", file=sys.stderr, flush=True)
 
     return [show]
 

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.data import RankingData
 from podium.data.canonical import hash_rows, preference_hashes
 from podium.errors import DataError, require_whole
 from podium.models import Ensemble, load, save
-from podium.models.started import checksum
-
-if TYPE_CHECKING:
-    from podium.boosting.loop import Boosting
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A file that keeps the trees so far.
+    """A file that keeps the trees, or the weights of a net, so far.
 
     A run that finds the file goes on from there; the model is the same, to the bit, as without the interruption.
 
     Args:
         path: the file; replaced only once the new one is written whole.
-        every: trees between two writes.
+        every: trees, or epochs, between two writes.
 
     """
 
@@ -49,21 +45,23 @@ class Checkpoint:
             return None
         found = load(self.path)
         if not isinstance(found, Ensemble) or found.info.get("fingerprint") != fingerprint:
-            raise DataError(
-                f"{os.fspath(self.path)} is a checkpoint of other data or other settings: delete it, or name another "
-                "(a function as schedule and an objective without a repr of its own are others in every process)"
-            )
+            raise self.of_others()
         return found
+
+    def of_others(self) -> DataError:
+        """The error for a file of another run."""
+        return DataError(
+            f"{os.fspath(self.path)} is a checkpoint of other data or other settings: delete it, or name another "
+            "(a function as schedule and an objective without a repr of its own are others in every process)"
+        )
 
 
 def fingerprint(
-    settings: Boosting, train: RankingData, valid: dict[str, RankingData], start: NDArray[np.float64] | None
+    settings: Any, beside: tuple[str, ...], start: str, train: RankingData, valid: Mapping[str, RankingData]
 ) -> str:
-    """What a run depends on, but for the number of trees and threads; the order of rows does not matter."""
-    beside = ("n_trees", "n_threads", "submodel")
+    """What a run depends on, but for some settings; the order of rows does not matter. `start` is a hash as well."""
     shown = {f.name: str(getattr(settings, f.name)) for f in fields(settings) if f.name not in beside}
-    if start is not None:
-        shown["start"] = checksum(start)
+    shown["start"] = start
     found = hashlib.sha256(repr(sorted(shown.items())).encode())
     for name, data in {"training data": train, **valid}.items():
         found.update(name.encode() + _digest(data))

@@ -17,7 +17,7 @@ from podium.data import RankingData
 from podium.errors import DataError, require_number, require_whole
 from podium.measures import Graded, Measure, as_selection
 from podium.models import Ensemble
-from podium.objectives import XENDCG, Lambda, Objective, QueryRegression, describe
+from podium.objectives import XENDCG, Lambda, Objective, Pairwise, QueryRegression, describe
 from podium.progress import progress
 from podium.trees import GrowthParameters
 
@@ -25,8 +25,10 @@ Floats = NDArray[np.float64]
 log = logging.getLogger("podium")
 # [B] §1: an ensemble of LambdaMART rankers won the Yahoo! challenge; other objectives err elsewhere.
 MEMBERS: tuple[tuple[Objective, int], ...] = (
-    (Lambda("ndcg", normalize=True), 5), (QueryRegression(), 3), (XENDCG(), 3),
+    (Lambda("ndcg", normalize=True), 2), (QueryRegression(), 2), (XENDCG(), 2), (Pairwise(), 2),
+    (Lambda("ap", normalize=True), 2), (Lambda("ndcg", 10, normalize=True), 2),
 )  # fmt: skip
+TRUSTED = 1000  # validation queries whose best weights count as much as equal ones
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,8 @@ class CommitteeTraining:
         boosting: how each member is trained; the seed of its sampling changes from member to member.
         measure: by which the weights are found.
         cycles: how often the weights of all objectives are searched in turn; 0 leaves them equal.
-        shrinkage: how far the weights go from equal ones to those of the search, 0 to 1.
+        shrinkage: how far the weights go from equal ones to those of the search, 0 to 1; by default n / (n + 1000)
+            for n validation queries, since few say little about weights.
         time_budget: seconds after which no member is begun, but for the first of each objective.
 
     """
@@ -65,12 +68,12 @@ class CommitteeTraining:
     boosting: Boosting = field(
         default_factory=lambda: Boosting(
             growth=GrowthParameters(15, min_documents_in_leaf=20, l2=1.0), sampling=Sampling(0.7, 1.0, 0.5),
-            n_trees=500, patience=50,
+            n_trees=1000, learning_rate=0.05, patience=100,
         )
     )  # fmt: skip
     measure: Measure | Graded | str = "ndcg@10"
     cycles: int = 2
-    shrinkage: float = 0.5
+    shrinkage: float | None = None
     time_budget: float | None = None
 
     def __post_init__(self) -> None:
@@ -81,9 +84,10 @@ class CommitteeTraining:
                 raise DataError(f"a member is an objective and a number, not {objective!r}")
             require_whole("the number of members", count, 1)
         require_whole("cycles", self.cycles, 0)
-        require_number("shrinkage", self.shrinkage, least=0)
-        if self.shrinkage > 1:
-            raise DataError(f"shrinkage must be at most 1, but is {self.shrinkage}")
+        if self.shrinkage is not None:
+            require_number("shrinkage", self.shrinkage, least=0)
+            if self.shrinkage > 1:
+                raise DataError(f"shrinkage must be at most 1, but is {self.shrinkage}")
         if self.time_budget is not None:
             require_number("time_budget", self.time_budget, above=0)
 
@@ -121,7 +125,8 @@ class CommitteeTraining:
         sweep = Sweep(valid, as_selection(self.measure).measures[0], "stable", threads)
         kinds = sorted({kind for kind, _ in found})
         shared = [sum(s for (k, _), s in zip(found, scores, strict=True) if k == kind) for kind in kinds]
-        weights = self._weighed(sweep, [np.asarray(part) for part in shared])
+        share = valid.n_queries / (valid.n_queries + TRUSTED) if self.shrinkage is None else self.shrinkage
+        weights = self._weighed(sweep, [np.asarray(part) for part in shared], share)
         own = tuple(weights[kinds.index(kind)] for kind, _ in found)
         names = [describe_or_name(self.members[kind][0]) for kind, _ in found]
         values = {f"{name} {k}": sweep.value(s) for k, (name, s) in enumerate(zip(names, scores, strict=True))}
@@ -138,12 +143,12 @@ class CommitteeTraining:
         members = tuple((name, ensemble.n_trees) for name, (_, ensemble) in zip(names, found, strict=True))
         return Elected(whole, members, own, values)
 
-    def _weighed(self, sweep: Sweep, parts: list[Floats]) -> list[float]:
+    def _weighed(self, sweep: Sweep, parts: list[Floats], share: float) -> list[float]:
         """A weight for each objective: the exact best in turn, from equal ones, and part of the way back."""
         weights = [1.0] * len(parts)
         if len(parts) > 1:
             weights = ascend(sweep, parts, weights, self.cycles, (0.0, 3.0))[0]
-        return [1.0 + self.shrinkage * (weight - 1.0) for weight in weights]
+        return [1.0 + share * (weight - 1.0) for weight in weights]
 
 
 def describe_or_name(objective: Objective) -> str:

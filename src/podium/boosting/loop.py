@@ -21,6 +21,7 @@ from podium.exact import mean
 from podium.measures import Graded, Measure, Ranking, as_selection
 from podium.models import Ensemble
 from podium.models.scorer import with_features_of
+from podium.models.started import checksum
 from podium.objectives import BoundObjective, Lambda, Objective
 from podium.objectives.objective import require_one_output
 from podium.progress import progress
@@ -184,8 +185,10 @@ class Boosting:
     def _grow_trees(
         self, run: _Run, observers: Sequence[Callable[[Round], None]], checkpoint: Checkpoint | None
     ) -> Boosted:
-        mark = fingerprint(self, run.train, run.valid, run.first_scores) if checkpoint else ""
+        mark = ""
         if checkpoint:
+            start = "" if run.first_scores is None else checksum(run.first_scores)
+            mark = fingerprint(self, ("n_trees", "n_threads", "submodel"), start, run.train, run.valid)
             run.resume(checkpoint.read(mark))
         try:
             with progress("growing trees", self.n_trees) as advance:

@@ -16,6 +16,8 @@ Config = Annotated[
     Path | None, typer.Option(help="TOML: data, valid, model, its parameters, and [reading]; flags override it.")
 ]
 
+NETS = ("ranknet", "lambdarank")
+
 
 @reads_data
 def train(
@@ -27,7 +29,10 @@ def train(
     valid: Annotated[list[str] | None, typer.Option(help="Validation files, read as one.")] = None,
     config: Config = None,
     model: Annotated[
-        str | None, typer.Option(help="lambdamart (the default), ranknet-trees, mart, mcrank, linear, committee.")
+        str | None,
+        typer.Option(
+            help="lambdamart (the default), ranknet-trees, mart, mcrank, linear, committee, ranknet, lambdarank."
+        ),
     ] = None,
     objective: Annotated[
         str | None, typer.Option(help="Such as 'lambda(err)' or 'anneal(lambda(ndcg), local(ndcg@3))'.")
@@ -54,10 +59,15 @@ def train(
     patience: Annotated[int | None, typer.Option(help="Trees without a better one before stopping.")] = None,
     random_state: Annotated[int | None, typer.Option(help="Seed of sampling.")] = None,
     n_threads: Annotated[int | None, typer.Option(help="All cores by default; the model is the same.")] = None,
-    checkpoint_every: Annotated[int | None, typer.Option(help="Keep the trees so far every so many.")] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="A line for each tree.")] = False,
+    hidden: Annotated[int | None, typer.Option(help="Units of a net's hidden layer.")] = None,
+    inputs: Annotated[str | None, typer.Option(help="Scale of a net's inputs: standard, log, quantile, none.")] = None,
+    optimizer: Annotated[str | None, typer.Option(help="Of a net: adam or sgd.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Of a net, at most.")] = None,
+    batch_queries: Annotated[int | None, typer.Option(help="Queries that a step of a net sees.")] = None,
+    checkpoint_every: Annotated[int | None, typer.Option(help="Keep the trees, or a net, every so many.")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="A line for each tree or epoch.")] = False,
 ) -> None:
-    """Train a model. A run of trees that was stopped goes on from its checkpoint."""
+    """Train a model. A run that was stopped goes on from its checkpoint."""
     flags = {
         "model": model, "objective": objective, "step": step, "submodel": submodel,
         "n_iterations": n_iterations, "expects": expects, "measure": measure, "n_trees": n_trees,
@@ -66,7 +76,8 @@ def train(
         "document_fraction": document_fraction, "query_fraction": query_fraction,
         "feature_fraction": feature_fraction, "truncation": truncation, "sigma": sigma,
         "normalize": normalize_lambda, "max_bins": max_bins, "patience": patience, "random_state": random_state,
-        "n_threads": n_threads,
+        "n_threads": n_threads, "hidden": hidden, "inputs": inputs, "optimizer": optimizer, "epochs": epochs,
+        "batch_queries": batch_queries,
     }  # fmt: skip
     from podium.boosting import Checkpoint
     from podium.errors import DataError
@@ -85,7 +96,8 @@ def train(
     output.mkdir(parents=True, exist_ok=True)
     options: dict[str, Any] = {}
     if name not in ("linear", "committee"):
-        options["observers"] = [] if verbose else lines_without_terminal(ranker.n_trees)
+        steps = (ranker.epochs, "epochs") if name in NETS else (ranker.n_trees, "trees")
+        options["observers"] = [] if verbose else lines_without_terminal(*steps)
         if checkpoint_every is not None:
             options["checkpoint"] = Checkpoint(output / "checkpoint.podium", checkpoint_every)
     elif checkpoint_every is not None:
@@ -100,18 +112,27 @@ def train(
     text = _toml(effective) + ("\n[reading]\n" + _toml(reading) if reading else "")
     (output / "config.toml").write_text(text, encoding="utf-8")
     best = "".join(f", {key} {values[ranker.best_iteration_ or 0]:.4f}" for key, values in ranker.history_.items())
-    size = f"{ranker.model_!r}" if name in ("linear", "mcrank", "committee") else f"{ranker.n_trees_} trees"
+    size = f"{ranker.model_!r}" if name in ("linear", "mcrank", "committee", *NETS) else f"{ranker.n_trees_} trees"
     typer.echo(f"{output / 'model.podium'}: {size}{best}")
 
 
 def _ranker(name: str, chosen: dict[str, Any]) -> Any:
     """The estimator of a name, with its parameters."""
     from podium.errors import DataError
-    from podium.estimators import MART, Committee, LambdaMART, LinearRanker, McRank, RankNetTrees
+    from podium.estimators import (
+        MART,
+        Committee,
+        LambdaMART,
+        LambdaRank,
+        LinearRanker,
+        McRank,
+        RankNet,
+        RankNetTrees,
+    )  # fmt: skip
 
     known = {
         "lambdamart": LambdaMART, "ranknet-trees": RankNetTrees, "mart": MART, "mcrank": McRank, "linear": LinearRanker,
-        "committee": Committee,
+        "committee": Committee, "ranknet": RankNet, "lambdarank": LambdaRank,
     }  # fmt: skip
     if not isinstance(name, str) or name not in known:
         raise DataError(f"there is no model {name!r}; there are {', '.join(known)}")
@@ -185,7 +206,7 @@ def score(
     if n_trees is not None and not isinstance(scorer, Ensemble | ClassEnsemble):
         raise DataError(f"{model}: {scorer!r} has no trees to be cut")
     options: dict[str, Any] = {} if n_trees is None else {"n_trees": n_trees}
-    scores = scorer.score(scorer.matched(documents), **options)
+    scores = scorer.score_documents(documents, **options)
     if trec is not None:
         from podium.evaluation import write_run
 

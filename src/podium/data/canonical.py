@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -91,3 +92,9 @@ def preference_hashes(data: RankingData, hashes: NDArray[np.uint64]) -> NDArray[
         words *= np.uint64(0x9E3779B97F4A7C15)
         np.add.at(sums, mine, words ^ (words >> np.uint64(29)))
     return sums
+
+
+def queries_by_name(data: RankingData) -> list[int]:
+    """The queries in an order that depends on their names, not on how they came."""
+    names = [hashlib.sha256(str(query).encode()).digest() for query in data.query_ids.tolist()]
+    return sorted(range(data.n_queries), key=names.__getitem__)

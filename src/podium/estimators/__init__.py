@@ -5,10 +5,11 @@ from podium.estimators.committee import Committee
 from podium.estimators.lambdamart import LambdaMART, RankNetTrees
 from podium.estimators.linear import LinearRanker
 from podium.estimators.mart import MART, MARTClassifier, McRank
+from podium.estimators.nets import LambdaRank, RankNet
 from podium.estimators.normalizer import QueryNormalizer
 from podium.estimators.splitter import QueryKFold
 
 __all__ = [
-    "MART", "Adaptation", "Committee", "LambdaMART", "LinearRanker", "MARTClassifier", "McRank", "QueryKFold",
-    "QueryNormalizer", "RankNetTrees", "adapt",
+    "MART", "Adaptation", "Committee", "LambdaMART", "LambdaRank", "LinearRanker", "MARTClassifier", "McRank",
+    "QueryKFold", "QueryNormalizer", "RankNet", "RankNetTrees", "adapt",
 ]  # fmt: skip

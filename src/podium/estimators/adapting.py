@@ -88,7 +88,7 @@ def adapt(
         interpolated = combine_all(list(rankers.values()), valid, measure, method="powell")
         weights = interpolated.weights
     else:
-        interpolated = combine(*rankers.values(), valid, measure)
+        interpolated = combine(rankers["background"], rankers["in-domain"], valid, measure)
         weights = (1 - interpolated.alpha, interpolated.alpha)
     runs["interpolated"] = weighted(list(runs.values()), weights)
     runs["adapted"] = adapted.predict(judges)

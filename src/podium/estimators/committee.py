@@ -29,12 +29,13 @@ class Committee(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     Args:
         measure: what stops the members, and what the weights are found by.
-        members: objectives, by value or text, and how many members each has. By default five of NDCG's λ, three of
-            query regression and three of XE-NDCG.
+        members: objectives, by value or text, and how many members each has. By default two each of NDCG's λ, NDCG's λ
+            truncated at 10, AP's λ, RankNet's pairs, query regression and XE-NDCG.
         n_trees, n_leaves, learning_rate, min_documents_in_leaf, l2, document_fraction, feature_fraction, patience: of
             each member, see `LambdaMART`.
         cycles: how often the weights are searched; 0 leaves them equal.
-        shrinkage: how far the weights go from equal ones to the best ones, 0 to 1.
+        shrinkage: how far the weights go from equal ones to the best ones, 0 to 1; by default n / (n + 1000) for n
+            validation queries, since few say little about weights.
         validation: the share of queries that stops and weighs the members where no validation data is given.
         time_budget: seconds after which no member is begun, but for the first of each objective.
         random_state: the seed of sampling.
@@ -54,16 +55,16 @@ class Committee(RankerMixin, BaseEstimator):  # type: ignore[misc]
         measure: Measure | Graded | str = "ndcg@10",
         *,
         members: Sequence[tuple[Objective | str, int]] | None = None,
-        n_trees: int = 500,
+        n_trees: int = 1000,
         n_leaves: int = 15,
-        learning_rate: float = 0.1,
+        learning_rate: float = 0.05,
         min_documents_in_leaf: int = 20,
         l2: float = 1.0,
         document_fraction: float = 0.7,
         feature_fraction: float = 0.5,
-        patience: int | None = 50,
+        patience: int | None = 100,
         cycles: int = 2,
-        shrinkage: float = 0.5,
+        shrinkage: float | None = None,
         validation: float = 0.2,
         time_budget: float | None = None,
         random_state: int = 0,

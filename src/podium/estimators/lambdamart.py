@@ -38,7 +38,7 @@ class EnsembleRanker(TreeRanker):
 
     def _scored(self, X: Any, **options: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
-        return self._started(X) + self.trees_.score(self._features(X), n_threads=self.n_threads, **options)
+        return self._started(X) + self._scored_by(self.trees_, X, **options)
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """The scores after the first tree, the second, …"""
@@ -157,7 +157,7 @@ class LambdaMART(EnsembleRanker):
             return 0.0
         given = as_submodel(self.submodel, self.trees_)
         if isinstance(given, Scorer):
-            return given.score(self._features(X), n_threads=self.n_threads)
+            return self._scored_by(given, X)
         return scores_of(given, X, self.n_threads)
 
     def _keep(self, found: Boosted) -> None:

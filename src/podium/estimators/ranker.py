@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from podium.data.columns import Features, to_features
 from podium.errors import DataError
 from podium.exact import mean
 from podium.measures import Graded, Measure, Ranking, as_selection
-from podium.models import save
+from podium.models import Scorer, save
 from podium.objectives import Lambda, Objective, describe, parse
 
 
@@ -37,6 +38,16 @@ def lambda_objective(ranker: Any, normalize: bool) -> Objective:
                 f"Lambda(…, {name}={getattr(ranker, name)!r})"
             )
     return objective
+
+
+def spell_out_settings(cls: type, shared: Iterable[inspect.Parameter]) -> None:
+    """Put shared parameters in the place of a class's `**settings`: scikit-learn reads parameters from signatures."""
+    own = inspect.signature(cls.__init__)  # type: ignore[misc]
+    mine = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    if len(mine) < len(own.parameters):
+        known = {p.name for p in mine}
+        mine += [p for p in shared if p.name not in known]
+        cls.__init__.__signature__ = own.replace(parameters=mine)  # type: ignore[misc]
 
 
 def _shown(value: Any) -> str:
@@ -85,8 +96,14 @@ class RankerMixin:
 
     def _scored(self, X: Any, **options: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
-        found: NDArray[np.float64] = self.model_.score(self._features(X), n_threads=self.n_threads, **options)
-        return found
+        return self._scored_by(self.model_, X, **options)
+
+    def _scored_by(self, scorer: Scorer, X: Any, **options: Any) -> NDArray[np.float64]:
+        """The scores of some rows; a scorer that sees lists needs data, which knows them."""
+        features = self._features(X)
+        if isinstance(X, RankingData) and scorer.sees_lists:
+            return scorer.score_documents(X, n_threads=self.n_threads, **options)
+        return scorer.score(features, n_threads=self.n_threads, **options)
 
     def _described(self) -> dict[str, Any]:
         """The parameters as JSON has them."""

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from podium.boosting import Boosted, Boosting, Checkpoint, Newton, Round, Sampling, Step
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.estimators.ranker import RankerMixin
+from podium.estimators.ranker import RankerMixin, spell_out_settings
 from podium.measures import Graded, Measure, as_selection
 from podium.objectives import Objective
 from podium.trees import GrowthParameters
@@ -104,15 +104,11 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_threads = n_threads
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Spell out the settings that a class takes by `**settings`: scikit-learn reads parameters from signatures."""
+        """The settings that a class takes by `**settings`, with its own defaults."""
         super().__init_subclass__(**options)
-        own = inspect.signature(cls.__init__)
-        if any(p.kind is p.VAR_KEYWORD for p in own.parameters.values()):
-            mine = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-            shared = inspect.signature(TreeRanker.__init__).parameters
-            usual = {name: cls._usual.get(name, shared[name].default) for name in TreeSettings.__annotations__}
-            mine += [shared[name].replace(default=value) for name, value in usual.items()]
-            cls.__init__.__signature__ = own.replace(parameters=mine)  # type: ignore[attr-defined]
+        shared = inspect.signature(TreeRanker.__init__).parameters
+        usual = {name: cls._usual.get(name, shared[name].default) for name in TreeSettings.__annotations__}
+        spell_out_settings(cls, [shared[name].replace(default=value) for name, value in usual.items()])
 
     def fit(
         self,

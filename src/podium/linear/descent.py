@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from scipy import linalg
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from podium.data import RankingData
+from podium.data.canonical import queries_by_name
 from podium.data.columns import is_sparse
 from podium.errors import DataError, require_number, require_whole
 from podium.exact import mean
@@ -125,9 +125,8 @@ class Design:
 
     def __init__(self, data: RankingData, n_threads: int | None) -> None:
         self.data, self.n_threads = data, n_threads
-        names = [hashlib.sha256(str(query).encode()).digest() for query in data.query_ids.tolist()]
-        queries = sorted(range(data.n_queries), key=names.__getitem__)
-        self.order = np.concatenate([data.canonical_order[data.offsets[q] : data.offsets[q + 1]] for q in queries])
+        starts, order = data.offsets, data.canonical_order
+        self.order = np.concatenate([order[starts[q] : starts[q + 1]] for q in queries_by_name(data)])
         self.means, self.scales = np.zeros(data.n_features), np.ones(data.n_features)
         total, count = (sum(part) for part in zip(*self._mapped(self._sums), strict=True))
         self.means = total / np.maximum(count, 1)

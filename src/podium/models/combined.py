@@ -60,6 +60,11 @@ class Combined(Scorer):
         """Names of the features, or None."""
         return next((part.feature_names for part in self.parts if part.feature_names is not None), None)
 
+    @property
+    def sees_lists(self) -> bool:  # type: ignore[override]
+        """Whether one of the scorers does."""
+        return any(part.sees_lists for part in self.parts)
+
     def score(
         self, features: Features, offsets: NDArray[np.int64] | None = None, *, n_threads: int | None = None
     ) -> Floats:
@@ -228,7 +233,7 @@ def combine_all(
 def scores_of(ranker: Any, data: RankingData, n_threads: int | None = None) -> Floats:
     """The scores of the data's rows by a ranker, or the scores that were given."""
     if isinstance(ranker, Scorer):
-        return ranker.score(ranker.matched(data), data.offsets, n_threads=n_threads)
+        return ranker.score_documents(data, n_threads=n_threads)
     ask = getattr(ranker, "predict", ranker)
     scores = np.asarray(ask(data) if callable(ask) else ask, np.float64)
     if scores.shape != (len(data),) or not np.isfinite(scores).all():

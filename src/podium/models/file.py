@@ -1,4 +1,4 @@
-"""The model file: a zip of a JSON header and plain arrays. Data, never code.
+"""The model file: a zip of a JSON header, plain arrays and, for nets, weights as safetensors. Data, never code.
 
 Compatibility: a file says its format version. Podium reads files of its own version and of all earlier ones; a
 newer file is refused with the advice to upgrade. A new version is needed when a reader of the present one would
@@ -13,6 +13,7 @@ import json
 import os
 import zipfile
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ from podium.models.started import Started
 
 VERSION = 1
 ENSEMBLE, CLASSES, LINEAR = "podium ensemble", "podium classes", "podium linear"
-COMBINED, STARTED = "podium combined", "podium started"
+COMBINED, STARTED, NET = "podium combined", "podium started", "podium net"
+NETS = "podium.neural.file"  # reads and describes them; a layer above, loaded on use: it needs torch
 MOST_PARTS, DEEPEST = 1024, 8  # of combined models, and of those within each other
 MOST_FEATURES = 1 << 24
 LARGEST = 1 << 30  # bytes that an array may claim; more is no model of ours
@@ -40,14 +42,18 @@ _STAMP = (2000, 1, 1, 0, 0, 0)  # the same content gives the same bytes
 def save(model: Scorer, path: str | os.PathLike[str]) -> None:
     """Write a model; what was there under that name is replaced only once all is written."""
     header, arrays = _described_parts(model)
-    contents = {f"{name}.npy": _npy(array) for name, array in arrays.items()}
+    contents = {
+        f"{name}.safetensors" if isinstance(array, bytes) else f"{name}.npy":
+        array if isinstance(array, bytes) else _npy(array)
+        for name, array in arrays.items()
+    }  # fmt: skip
     header |= {"sha256": {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}}
     with replacing(Path(path)) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in {"header.json": json.dumps(header, indent=1).encode(), **contents}.items():
             archive.writestr(zipfile.ZipInfo(name, _STAMP), content, zipfile.ZIP_DEFLATED)
 
 
-def _described_parts(model: Scorer) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _described_parts(model: Scorer) -> tuple[dict[str, Any], dict[str, Any]]:
     """The header of a model and its arrays; those of combined models stand under the number of the part."""
     header: dict[str, Any] = {"version": VERSION, "info": model.info}
     if isinstance(model, Combined):
@@ -58,11 +64,15 @@ def _described_parts(model: Scorer) -> tuple[dict[str, Any], dict[str, NDArray[A
     if isinstance(model, Started):
         header, arrays = _described_parts(model.trees)
         return header | {"format": STARTED, "submodel": {"name": model.name, "checksum": model.checksum}}, arrays
+    header |= {"n_features": model.n_features, "feature_names": model.feature_names}
+    if model.file_format == NET:
+        description, arrays = import_module(NETS).described_parts(model)
+        return header | {"format": NET, **description}, arrays
     kind, arrays = _parts(model)
-    return header | {"format": kind, "n_features": model.n_features, "feature_names": model.feature_names}, arrays
+    return header | {"format": kind}, arrays
 
 
-def _parts(model: Scorer) -> tuple[str, dict[str, NDArray[Any]]]:
+def _parts(model: Scorer) -> tuple[str, dict[str, Any]]:
     """The name of the model's format, and its arrays."""
     if isinstance(model, Ensemble):
         lengths = np.array([len(cuts) for cuts in model.cuts], np.int64)
@@ -81,27 +91,32 @@ def _npy(array: NDArray[Any]) -> bytes:
     return buffer.getvalue()
 
 
-def load(path: str | os.PathLike[str]) -> Scorer:
-    """Read a model; a damaged, hostile or newer file is refused with the reason."""
+def load(path: str | os.PathLike[str], *, module: Any = None) -> Scorer:
+    """Read a model; a damaged, hostile or newer file is refused with the reason.
+
+    A net of your own is code, of which the file has the weights alone: give it a `module` to put them in.
+    """
     name = os.fspath(path)
     try:
         with zipfile.ZipFile(name) as archive:
             header = _header(archive, name)
 
-            def array(key: str, dtype: Any) -> NDArray[Any]:
+            def array(key: str, dtype: Any) -> Any:
+                if dtype is bytes:
+                    return _member(archive, f"{key}.safetensors", header, name)
                 return _array(archive, f"{key}.npy", dtype, header, name)
 
-            return _model(array, header, name, "", 0)
+            return _model(array, header, name, "", 0, module)
     except OSError as error:
         raise FileFormatError(name, f"cannot be opened: {error.strerror or error}") from error
     except (zipfile.BadZipFile, EOFError, zipfile.zlib.error, NotImplementedError, RuntimeError) as error:  # type: ignore[attr-defined]
         raise FileFormatError(name, f"is no model file, or it is damaged ({error})") from error
 
 
-Arrays = Callable[[str, Any], NDArray[Any]]
+Arrays = Callable[[str, Any], Any]
 
 
-def _model(array: Arrays, header: dict[str, Any], name: str, prefix: str, depth: int) -> Scorer:
+def _model(array: Arrays, header: dict[str, Any], name: str, prefix: str, depth: int, module: Any) -> Scorer:
     """A model from its header and the arrays whose names begin with a prefix."""
     kind = header.get("format")
     if kind == COMBINED:
@@ -110,18 +125,21 @@ def _model(array: Arrays, header: dict[str, Any], name: str, prefix: str, depth:
         fits = isinstance(parts, list) and isinstance(weights, list) and 1 <= len(parts) <= MOST_PARTS
         if not fits or len(parts) != len(weights) or depth > DEEPEST or not all(isinstance(p, dict) for p in parts):
             raise FileFormatError(name, "its parts are not valid")
-        made = tuple(_model(array, part, name, f"{prefix}{k}/", depth + 1) for k, part in enumerate(parts))
+        made = tuple(_model(array, part, name, f"{prefix}{k}/", depth + 1, module) for k, part in enumerate(parts))
         info = header.get("info")
         try:
             return Combined(made, tuple(weights), info if isinstance(info, dict) else {})
         except DataError as error:
             raise FileFormatError(name, f"its parts do not fit: {error}") from error
 
-    def own(key: str, dtype: Any) -> NDArray[Any]:
+    def own(key: str, dtype: Any) -> Any:
         return array(prefix + key, dtype)
 
     if kind == LINEAR:
         return _linear(own, header, name)
+    if kind == NET:
+        net: Scorer = import_module(NETS).read(own, header, *_described(header, name), name, module)
+        return net
     if kind not in (ENSEMBLE, CLASSES, STARTED):
         raise FileFormatError(name, "is no model of Podium's, or of a newer Podium")
     ensemble = _ensemble(own, header, name)
@@ -187,7 +205,7 @@ def _header(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
         header = json.loads(archive.read("header.json"))
     except (ValueError, RecursionError) as error:
         raise FileFormatError(name, "its header is damaged") from error
-    if not isinstance(header, dict) or header.get("format") not in (ENSEMBLE, CLASSES, LINEAR, COMBINED, STARTED):
+    if not isinstance(header, dict) or header.get("format") not in (ENSEMBLE, CLASSES, LINEAR, COMBINED, STARTED, NET):
         raise FileFormatError(name, "is no model of Podium's, or of a newer Podium")
     version = header.get("version")
     if not isinstance(version, int) or version < 1:
@@ -199,8 +217,8 @@ def _header(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
     return header
 
 
-def _array(archive: zipfile.ZipFile, member: str, dtype: Any, header: dict[str, Any], name: str) -> NDArray[Any]:
-    """One array, its checksum, type and shape checked before and after it is read."""
+def _member(archive: zipfile.ZipFile, member: str, header: dict[str, Any], name: str) -> bytes:
+    """The bytes of one member, its size and checksum checked."""
     if member not in archive.namelist():
         raise FileFormatError(name, f"{member} is missing")
     if archive.getinfo(member).file_size > LARGEST:
@@ -209,6 +227,12 @@ def _array(archive: zipfile.ZipFile, member: str, dtype: Any, header: dict[str, 
     sums = header.get("sha256")
     if not isinstance(sums, dict) or sums.get(member) != hashlib.sha256(content).hexdigest():
         raise FileFormatError(name, f"{member} is damaged: its checksum differs")
+    return content
+
+
+def _array(archive: zipfile.ZipFile, member: str, dtype: Any, header: dict[str, Any], name: str) -> NDArray[Any]:
+    """One array, its type and shape checked."""
+    content = _member(archive, member, header, name)
     try:
         array = np.load(io.BytesIO(content), allow_pickle=False)
     except Exception as error:  # whatever a made-up header leads numpy to

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.data import RankingData
 from podium.data.columns import Features, is_sparse
 from podium.models.scorer import Scorer
 
@@ -56,6 +58,19 @@ class LinearScorer(Scorer):
                 part = self.weights[k] * (block[:, k] - self.means[k])
                 scores[rows] += np.where(np.isfinite(part), part, 0.0)
         return scores
+
+    def as_function(self, data: RankingData) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """The weights of features brought to one size, and the scores of some data's rows as a function of them."""
+        features, order = self.matched(data), data.canonical_order
+        x = np.asarray(features.toarray() if is_sparse(features) else features, np.float64)
+        x = np.where(np.isfinite(x), x - self.means, 0.0)
+        sizes = np.sqrt((x[order] ** 2).mean(axis=0))
+        x /= np.where(sizes > 0, sizes, 1.0)
+
+        def scores(weights: Floats) -> Floats:
+            return np.asarray(self.intercept + x @ weights)
+
+        return self.weights * sizes, scores
 
     def importance(self, kind: Any = "gain") -> Floats:
         """|weight| of each feature."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +21,36 @@ class Scorer(ABC):
         n_features: the number of features.
         feature_names: names of the features, or None.
         info: parameters, history and the like, as JSON has it.
+        sees_lists: whether a document's score depends on the others of its query.
+        file_format: the name of its format in model files, where that is of another layer.
 
     """
 
     n_features: int
     feature_names: tuple[str, ...] | None
     info: dict[str, Any]
+    sees_lists: bool = False
+    file_format: ClassVar[str | None] = None
 
     @abstractmethod
     def score(
         self, features: Features, offsets: NDArray[np.int64] | None = None, *, n_threads: int | None = None
     ) -> NDArray[np.float64]:
-        """The score of each row; `offsets` of queries are for scorers that look at whole lists."""
+        """The score of each row.
+
+        `offsets` are for scorers that look at whole lists: query q has the rows offsets[q] to offsets[q + 1].
+        """
+
+    def score_documents(
+        self, data: RankingData, *, n_threads: int | None = None, **options: Any
+    ) -> NDArray[np.float64]:
+        """The score of each row of some data, which may be in any order; features are matched by name."""
+        features = self.matched(data)
+        if not self.sees_lists:
+            return self.score(features, n_threads=n_threads, **options)
+        order, scores = data.canonical_order, np.empty(len(data))
+        scores[order] = self.score(features[order], data.offsets, n_threads=n_threads, **options)
+        return scores
 
     @abstractmethod
     def importance(self, kind: Any = "gain") -> NDArray[np.float64]:

@@ -1,0 +1,86 @@
+"""The state of a training run in one file of tensors."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from podium.boosting.checkpoints import Checkpoint
+from podium.data.atomic import replacing
+from podium.errors import FileFormatError
+
+States = dict[int, dict[str, Tensor]]
+
+
+@dataclass
+class State:
+    """Where a run stands.
+
+    Attributes:
+        rate: the learning rate of the next epoch.
+        epochs: so far.
+        best: the best of them.
+        halved: after which the rate was last halved.
+        history: what was measured.
+        kept: the weights of epochs that are, or may become, the best.
+
+    """
+
+    rate: float
+    epochs: int = 0
+    best: int = 0
+    halved: int = 0
+    history: dict[str, list[float]] = field(default_factory=dict)
+    kept: States = field(default_factory=dict)
+
+
+def write_state(
+    checkpoint: Checkpoint, fingerprint: str, module: nn.Module, optimizer: torch.optim.Optimizer, state: State
+) -> None:
+    """Keep a run; the file is replaced only once the new one is written whole."""
+    numbers = {"rate": state.rate, "epochs": state.epochs, "best": state.best, "halved": state.halved}
+    described = json.dumps(numbers | {"history": state.history, "fingerprint": fingerprint})
+    tensors = {f"now/{name}": tensor for name, tensor in module.state_dict().items()}
+    tensors |= {f"kept/{k}/{name}": tensor for k, own in state.kept.items() for name, tensor in own.items()}
+    for number, own in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer/{number}/{name}": tensor for name, tensor in own.items()}
+    content = save({name: tensor.contiguous().clone() for name, tensor in tensors.items()}, {"podium": described})
+    with replacing(Path(checkpoint.path)) as temporary:
+        temporary.write_bytes(content)
+
+
+def read_state(
+    checkpoint: Checkpoint, fingerprint: str, module: nn.Module, optimizer: torch.optim.Optimizer
+) -> State | None:
+    """The state of an earlier run of the same settings and data, its weights put in place; None where there is none."""
+    path = Path(checkpoint.path)
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, "pt") as file:
+            found = json.loads((file.metadata() or {})["podium"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no mapping
+    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        raise FileFormatError(str(path), f"is no checkpoint of a net, or it is damaged ({error})") from error
+    if found.pop("fingerprint", None) != fingerprint:
+        raise checkpoint.of_others()
+    kept: States = {}
+    states: dict[int, dict[str, Any]] = {}
+    now: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        kind, _, rest = name.partition("/")
+        if kind == "now":
+            now[rest] = tensor
+            continue
+        number, _, inner = rest.partition("/")
+        (kept if kind == "kept" else states).setdefault(int(number), {})[inner] = tensor
+    module.load_state_dict(now)
+    optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})
+    return State(**found, kept=kept)

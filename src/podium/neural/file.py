@@ -1,0 +1,95 @@
+"""Nets in model files: weights as safetensors, a description for the nets that Podium brings."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor, nn
+
+from podium.errors import DataError, FileFormatError
+from podium.neural.inputs import KINDS, LEVELS, Inputs
+from podium.neural.net import Net
+from podium.neural.nets import NETS, made
+
+MOST_UNITS, MOST_LAYERS = 1 << 16, 64  # that a description may ask for
+
+
+def described_parts(net: Net) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the header says of a net, and its arrays; weights are bytes."""
+    own = type(net.module) in NETS.values()
+    described = net.module.description if own else {"net": "own", "class": type(net.module).__qualname__}
+    tensors = {name: tensor.detach().contiguous().clone() for name, tensor in net.module.state_dict().items()}
+    arrays = {
+        "weights": save(tensors), "grid": net.inputs.grid.ravel(), "means": net.inputs.means,
+        "scales": net.inputs.scales,
+    }  # fmt: skip
+    return {"net": described, "inputs": net.inputs.kind}, arrays
+
+
+def read(
+    array: Callable[[str, Any], Any], header: dict[str, Any], n_features: int, names: tuple[str, ...] | None,
+    info: dict[str, Any], file: str, module: nn.Module | None,
+) -> Net:  # fmt: skip
+    """A net from the header and the arrays of a file."""
+    inputs = _inputs(array, header.get("inputs"), n_features, file)
+    try:
+        weights = load(array("weights", bytes))
+    except SafetensorError as error:
+        raise FileFormatError(file, f"its weights are damaged: {error}") from error
+    described = header.get("net")
+    if not isinstance(described, dict):
+        raise FileFormatError(file, "its net is not described")
+    if described.get("net") == "own":
+        if module is None:
+            raise DataError(
+                f"{file} has the weights of a net of your own, {described.get('class')}; give the net as well: "
+                "podium.load(file, module=…)"
+            )
+        net = copy.deepcopy(module)
+    else:
+        net = _made(described, weights, n_features, file)
+    expected = {name: (tensor.shape, tensor.dtype) for name, tensor in net.state_dict().items()}
+    if expected != {name: (tensor.shape, tensor.dtype) for name, tensor in weights.items()}:
+        raise FileFormatError(file, f"its weights are not those of a {type(net).__name__} of this shape")
+    if not all(bool(torch.isfinite(tensor).all()) for tensor in weights.values()):
+        raise FileFormatError(file, "a weight is not finite")
+    net.load_state_dict(weights)
+    return Net(net.eval(), inputs, names, info)
+
+
+def _made(described: dict[str, Any], weights: dict[str, Tensor], n_features: int, file: str) -> nn.Module:
+    """A net as described, unless that asks for more than there are weights."""
+    settings = {name: value for name, value in described.items() if name != "net"}
+    hidden = settings.get("hidden", [])
+    numbers = [v for name, v in settings.items() if name not in ("hidden", "activation", "n_features")]
+    sizes = [*numbers, *(hidden if isinstance(hidden, list) else [None])]
+    fits = len(sizes) <= MOST_LAYERS and all(type(size) is int and 1 <= size <= MOST_UNITS for size in sizes)
+    fits &= settings.get("depth", 1) in range(1, MOST_LAYERS)
+    if not fits or described.get("net") not in NETS or settings.get("n_features") != n_features:
+        raise FileFormatError(file, "its net is not described as one of Podium's")
+    try:
+        with torch.device("meta"):  # costs nothing, however large
+            empty = made(described)
+        if sum(p.numel() for p in empty.parameters()) == sum(map(Tensor.numel, weights.values())):
+            return made(described)
+    except (DataError, TypeError) as error:
+        raise FileFormatError(file, f"its net is not described as one of Podium's: {error}") from error
+    raise FileFormatError(file, "its net is described as larger or smaller than its weights")
+
+
+def _inputs(array: Callable[[str, Any], Any], kind: object, n_features: int, file: str) -> Inputs:
+    grid, means, scales = (array(name, np.float64) for name in ("grid", "means", "scales"))
+    levels = LEVELS if kind == "quantile" else 0
+    fits = kind in KINDS and len(means) == len(scales) == n_features and len(grid) == n_features * levels
+    if not fits or not all(np.isfinite(values).all() for values in (grid, means, scales)):
+        raise FileFormatError(file, "the scales of its inputs are not valid")
+    grid = grid.reshape(n_features, levels)
+    if (np.diff(grid, axis=1) < 0).any():
+        raise FileFormatError(file, "the quantiles of its inputs do not rise")
+    return Inputs(str(kind), grid, means, scales)

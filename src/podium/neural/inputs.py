@@ -1,0 +1,88 @@
+"""Features as nets need them: of one size, whatever their units ([W] §1: trees do without)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data.columns import Features, is_sparse
+from podium.errors import DataError
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+KINDS = ("standard", "log", "quantile", "none")
+LEVELS = 129  # quantiles kept of each feature
+ROWS_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """A change of scale that was fitted on training data; a missing or infinite value becomes the mean, 0.
+
+    Attributes:
+        kind: `"standard"`: mean 0 and standard deviation 1; `"log"`: the same after sign(x) log(1 + |x|), for counts
+            and lengths; `"quantile"`: the same after the share of training documents below, for whatever is skewed;
+            `"none"`: features as they come.
+        grid: for quantiles, their values, a row for each feature.
+        means, scales: of the changed features.
+
+    """
+
+    kind: str
+    grid: Floats
+    means: Floats
+    scales: Floats
+
+    @classmethod
+    def fitted(cls, features: Features, kind: str) -> Inputs:
+        """The scales of some documents; sums run in the order of the rows."""
+        if kind not in KINDS:
+            raise DataError(f"inputs must be one of {', '.join(map(repr, KINDS))}, not {kind!r}")
+        n_features = int(features.shape[1])
+        levels = np.linspace(0, 1, LEVELS) if kind == "quantile" else np.empty(0)
+        grid, means, scales = np.zeros((n_features, len(levels))), np.zeros(n_features), np.ones(n_features)
+        for k in range(n_features if kind != "none" else 0):
+            column = features[:, [k]]
+            x = np.asarray(column.toarray() if is_sparse(column) else column, np.float64)[:, 0]
+            x = x[np.isfinite(x)]
+            if not len(x):
+                continue
+            if len(levels):
+                grid[k] = np.quantile(x, levels)
+            x = _changed(x, kind, grid[k])
+            means[k], deviation = x.mean(), x.std()
+            scales[k] = 1.0 / deviation if deviation > 1e-12 * max(1.0, abs(means[k])) else 0.0
+        return cls(kind, grid, means, scales)
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return len(self.means)
+
+    def __call__(self, features: Features) -> Singles:
+        """The features on their new scale."""
+        found = np.empty((int(features.shape[0]), self.n_features), np.float32)
+        for start in range(0, len(found), ROWS_AT_ONCE):
+            piece: Any = features[start : start + ROWS_AT_ONCE]
+            x = np.asarray(piece.toarray() if is_sparse(piece) else piece, np.float64)
+            x = np.where(np.isfinite(x), x, np.nan)
+            if self.kind == "quantile":
+                x = np.column_stack([_changed(x[:, k], self.kind, self.grid[k]) for k in range(self.n_features)])
+            else:
+                x = _changed(x, self.kind, self.grid)
+            found[start : start + ROWS_AT_ONCE] = np.nan_to_num((x - self.means) * self.scales, nan=0.0)
+        return found
+
+
+def _changed(x: Floats, kind: str, grid: Floats) -> Floats:
+    """The features before means and scales; NaN stays NaN."""
+    if kind == "log":
+        return np.asarray(np.sign(x) * np.log1p(np.abs(x)))
+    if kind == "quantile":
+        levels = np.linspace(0, 1, len(grid))
+        # A value that many documents share stands in the middle of theirs: from below and from above, halved.
+        return np.asarray(0.5 * (np.interp(x, grid, levels) + 1 - np.interp(-x, -grid[::-1], levels)))
+    return x

@@ -1,0 +1,323 @@
+"""Gradient descent on λ: one backward pass for each batch of queries ([B] §2.1, §4)."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from podium.boosting.checkpoints import Checkpoint, fingerprint
+from podium.data import RankingData
+from podium.data.canonical import queries_by_name
+from podium.errors import DataError, PodiumWarning, require_number, require_whole
+from podium.exact import mean
+from podium.measures import Graded, Measure, Ranking, as_selection
+from podium.models.scorer import with_features_of
+from podium.neural.checkpoints import State, read_state, write_state
+from podium.neural.inputs import Inputs
+from podium.neural.net import Net, scores_in_runs, torch_threads
+from podium.neural.nets import Layers, scores_of
+from podium.objectives import BoundObjective, Lambda, Objective
+from podium.objectives.objective import require_one_output
+from podium.progress import progress
+from podium.threads import Team
+
+Floats = NDArray[np.float64]
+log = logging.getLogger("podium")
+OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], float]] = {
+    "adam": (torch.optim.Adam, 1e-2), "sgd": (torch.optim.SGD, 1e-3),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What observers see after each pass over the training queries.
+
+    Attributes:
+        iteration: from 0.
+        learning_rate: that it was trained with.
+        module: with its present weights.
+        means: of each measure on each evaluation set, by `set/measure`.
+
+    """
+
+    iteration: int
+    learning_rate: float
+    module: nn.Module
+    means: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The result of a training run.
+
+    Attributes:
+        net: with the weights of the best epoch.
+        history: what was measured after each epoch.
+        best_iteration: the best epoch.
+
+    """
+
+    net: Net
+    history: dict[str, list[float]]
+    best_iteration: int
+
+
+@dataclass(frozen=True)
+class NetTraining:
+    """The settings of a training run.
+
+    Args:
+        objective: gives λ, which is handed to the backward pass.
+        epochs: passes over all queries, at most.
+        optimizer: `"adam"`, or `"sgd"`, the papers'.
+        learning_rate: at first; .01 for Adam, .001 for SGD by default.
+        smallest_rate: training ends where the rate falls below.
+        halve_after: epochs without a better one after which the rate is halved.
+        batch_queries: queries that a step sees, None for all. Queries are dealt into batches once, by the seed.
+        l2: weight decay.
+        inputs: see `Inputs`.
+        selection: the measure, or graded measures, that picks the epoch and halves the rate: on the first validation
+            set, or else on the training queries.
+        patience: stop after so many epochs without a better one.
+        seed: of weights, batches and their order.
+        n_threads: all cores by default; the last bits may depend on the number.
+
+    """
+
+    objective: Objective = field(default_factory=Lambda)
+    epochs: int = 100
+    optimizer: str = "adam"
+    learning_rate: float | None = None
+    smallest_rate: float = 1e-5
+    halve_after: int = 5
+    batch_queries: int | None = 32
+    l2: float = 0.0
+    inputs: str = "standard"
+    selection: Measure | Graded | str = "ndcg@10"
+    patience: int | None = None
+    seed: int = 0
+    n_threads: int | None = None
+
+    def __post_init__(self) -> None:
+        require_whole("epochs", self.epochs, 1)
+        require_whole("halve_after", self.halve_after, 1)
+        require_whole("batch_queries", self.batch_queries, 1, optional=True)
+        require_whole("patience", self.patience, 1, optional=True)
+        require_whole("the seed", self.seed, 0)
+        require_number("l2", self.l2, least=0)
+        require_number("smallest_rate", self.smallest_rate, above=0)
+        if self.optimizer not in OPTIMIZERS:
+            raise DataError(f"optimizer must be one of {', '.join(map(repr, OPTIMIZERS))}, not {self.optimizer!r}")
+        if self.learning_rate is not None:
+            require_number("learning_rate", self.learning_rate, above=0)
+
+    @property
+    def first_rate(self) -> float:
+        """The learning rate of the first epoch."""
+        return OPTIMIZERS[self.optimizer][1] if self.learning_rate is None else float(self.learning_rate)
+
+    def fit(
+        self,
+        train: RankingData,
+        module: nn.Module | Callable[[int], nn.Module] | None = None,
+        valid: Mapping[str, RankingData] | None = None,
+        observers: Sequence[Callable[[Epoch], None]] = (),
+        checkpoint: Checkpoint | None = None,
+    ) -> Trained:
+        """Train a copy of a module from the weights it has; the papers' net by default.
+
+        A function that makes a module of the number of features will do. With a checkpoint, the run goes on where an
+        earlier one was stopped.
+        """
+        if train.n_documents == 0 or train.n_features == 0:
+            raise DataError(f"there is nothing to train on: the features have the shape {train.features.shape}")
+        sets = {name: with_features_of(train, data) for name, data in (valid or {}).items()}
+        for name, data in sets.items():
+            if data.n_documents == 0 or data.n_features != train.n_features:
+                raise DataError(
+                    f"the evaluation set {name!r} has the shape {data.features.shape}, the training data "
+                    f"{train.features.shape}"
+                )
+        with torch.random.fork_rng(devices=[]), torch_threads(self.n_threads), Team(self.n_threads) as team:
+            torch.manual_seed(self.seed)
+            made = Layers if module is None else module
+            net = copy.deepcopy(made) if isinstance(made, nn.Module) else made(train.n_features)
+            if not isinstance(net, nn.Module):
+                raise DataError(f"the net must be a torch module, or a function that makes one, not {type(net)}")
+            run = _Run(self, net, train, sets, team)
+            return self._descend(run, observers, checkpoint)
+
+    def _descend(
+        self, run: _Run, observers: Sequence[Callable[[Epoch], None]], checkpoint: Checkpoint | None
+    ) -> Trained:
+        mark = ""
+        if checkpoint:
+            mark = fingerprint(self, ("epochs", "n_threads", "patience"), run.net.digest(), run.train, run.sets)
+            run.state = read_state(checkpoint, mark, run.module, run.optimizer) or run.state
+        try:
+            with progress("training", self.epochs) as advance:
+                advance(run.state.epochs)
+                while not run.is_done():
+                    found = run.add_epoch()
+                    for observer in observers:
+                        observer(found)
+                    if checkpoint and run.state.epochs % checkpoint.every == 0:
+                        write_state(checkpoint, mark, run.module, run.optimizer, run.state)
+                    advance(1, ", ".join(f"{name} {value:.4f}" for name, value in found.means.items()))
+        except KeyboardInterrupt:
+            if not run.state.epochs:
+                raise
+            warnings.warn(f"interrupted after {run.state.epochs} epochs: the best is kept", PodiumWarning, stacklevel=2)
+        run.module.load_state_dict(run.state.kept[run.state.best])
+        return Trained(run.net, run.state.history, run.state.best)
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Rows that are a step's documents, the offsets of their queries, and the objective on them."""
+
+    rows: slice
+    offsets: Tensor
+    bound: BoundObjective
+
+
+class _Run:
+    """A training run in progress."""
+
+    def __init__(
+        self, settings: NetTraining, module: nn.Module, train: RankingData, sets: dict[str, RankingData], team: Team
+    ) -> None:
+        self.settings, self.train, self.sets, self.team = settings, train, sets, team
+        # Queries by name and then by chance, documents in the canonical order: how they came does not matter.
+        queries = np.random.default_rng(settings.seed).permutation(queries_by_name(train))
+        rows = np.concatenate([train.canonical_order[train.offsets[q] : train.offsets[q + 1]] for q in queries])
+        features = train.features[rows]
+        inputs = Inputs.fitted(features, settings.inputs)
+        self.net = Net(module, inputs, train.feature_names)
+        self.module = module
+        self.documents = torch.from_numpy(inputs(features))
+        self.batches = self._dealt(train, rows)
+        kind = OPTIMIZERS[settings.optimizer][0]
+        self.optimizer = kind(module.parameters(), lr=settings.first_rate, weight_decay=settings.l2)  # type: ignore[call-arg]
+        self.selection = as_selection(settings.selection)
+        self.judges = {
+            name: _Judge(data, inputs, self.selection.measures, train)
+            for name, data in (sets or {"train": train}).items()
+        }
+        self.state = State(settings.first_rate)
+        self._try()
+
+    def _dealt(self, train: RankingData, rows: NDArray[np.int64]) -> list[_Batch]:
+        """The batches; all that an objective needs of documents is their labels and their order."""
+        place = np.empty(len(rows), np.float32)
+        starts = np.repeat(train.offsets[:-1], train.query_sizes)
+        place[train.canonical_order] = np.arange(len(rows)) - starts
+        light = train.replace(features=place[:, None], feature_names=None)._take(rows)
+        whole = self.settings.objective.bind(light)
+        require_one_output(whole, self.net)
+        size = self.settings.batch_queries or light.n_queries
+        if size >= light.n_queries:
+            whole.team = self.team
+            return [_Batch(slice(0, len(light)), torch.from_numpy(np.array(light.offsets)), whole)]
+        if whole.state():
+            raise DataError(
+                f"{type(self.settings.objective).__name__} learns from all queries at once: use batch_queries=None"
+            )
+        found = []
+        for first in range(0, light.n_queries, size):
+            cuts = light.offsets[first : first + size + 1]
+            bound = self.settings.objective.bind(light._take(np.arange(cuts[0], cuts[-1])))
+            bound.team = self.team
+            found.append(_Batch(slice(cuts[0], cuts[-1]), torch.from_numpy(cuts - cuts[0]), bound))
+        return found
+
+    def _try(self) -> None:
+        """One batch, so that a net which does not fit says so at once."""
+        batch = self.batches[0]
+        self.module.eval()
+        try:
+            with torch.inference_mode():
+                scores_of(self.module, self.documents[batch.rows], batch.offsets)
+        except RuntimeError as error:
+            raise DataError(f"the net does not take {self.train.n_features} features: {error}") from error
+
+    def is_done(self) -> bool:
+        """Whether there were enough epochs, no better one for too long, or the rate is too small."""
+        patience, state = self.settings.patience, self.state
+        waited = patience is not None and state.epochs - 1 - state.best >= patience
+        return state.epochs >= self.settings.epochs or waited or state.rate < self.settings.smallest_rate
+
+    def add_epoch(self) -> Epoch:
+        """See every batch once, and measure."""
+        epoch, started, rate = self.state.epochs, time.perf_counter(), self.state.rate
+        torch.manual_seed(self.settings.seed * 1_000_003 + epoch + 1)  # for modules with chance of their own
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.module.train()
+        for k in np.random.default_rng([self.settings.seed, epoch]).permutation(len(self.batches)):
+            self._step(self.batches[k], epoch)
+        self.module.eval()
+        means = {}
+        for name, judge in self.judges.items():
+            for shown, value in judge.means(self.module).items():
+                means[f"{name}/{shown}"] = value
+        self._note(means)
+        shown = "".join(f", {key} {value:.4f}" for key, value in means.items())
+        log.info("epoch %d: rate %.3g, %.3f s%s", epoch, rate, time.perf_counter() - started, shown)
+        return Epoch(epoch, rate, self.module, means)
+
+    def _step(self, batch: _Batch, epoch: int) -> None:
+        """Σ_i λ_i ∂s_i/∂w, the mean over queries: λ is what the backward pass begins with ([B] eq. 3)."""
+        scores = scores_of(self.module, self.documents[batch.rows], batch.offsets)
+        lambdas = batch.bound.gradients(scores.detach().double().numpy(), epoch)[0]
+        if not np.isfinite(lambdas).all():
+            raise DataError("a gradient is not finite: lower learning_rate, or choose other inputs than 'none'")
+        self.optimizer.zero_grad()
+        downhill = torch.from_numpy((-lambdas / (len(batch.offsets) - 1)).astype(np.float32))
+        scores.backward(downhill)  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+
+    def _note(self, means: dict[str, float]) -> None:
+        """Keep what was measured, the weights where they are the best, and halve the rate where it is time."""
+        state = self.state
+        for key, value in means.items():
+            state.history.setdefault(key, []).append(value)
+        first = next(iter(self.judges))
+        columns = [state.history[f"{first}/{shown}"] for shown in self.selection.measures]
+        state.kept[state.epochs] = copy.deepcopy(self.module.state_dict())
+        state.best = self.selection.pick(np.column_stack(columns))
+        if len(self.selection.measures) == 1:  # of several, an earlier epoch may become the best again
+            state.kept = {state.best: state.kept[state.best]}
+        state.epochs += 1
+        if state.epochs - 1 - max(state.best, state.halved) >= self.settings.halve_after:
+            state.rate, state.halved = state.rate / 2, state.epochs - 1
+
+
+class _Judge:
+    """Queries that a net is measured on after each epoch."""
+
+    def __init__(self, data: RankingData, inputs: Inputs, measures: Sequence[Measure], train: RankingData) -> None:
+        self.data, self.measures = data, [(str(shown), shown.fixed(train)) for shown in measures]
+        self.documents = torch.from_numpy(inputs(data.features[data.canonical_order]))
+
+    def means(self, module: nn.Module) -> dict[str, float]:
+        """The mean of each measure over the queries."""
+        scores = np.empty(len(self.data))
+        own: Any = scores_in_runs(module, lambda first, last: self.documents[first:last], self.data.offsets)
+        scores[self.data.canonical_order] = own
+        ranking = Ranking(self.data, scores, base=self.data.canonical_order)
+        found = {}
+        for shown, measure in self.measures:
+            values = measure.values(ranking)
+            found[shown] = mean(values[~np.isnan(values)])
+        return found
