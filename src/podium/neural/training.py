@@ -279,9 +279,10 @@ class _Run:
     def _step(self, batch: _Batch, epoch: int) -> None:
         """Σ_i λ_i ∂s_i/∂w, the mean over queries: λ is what the backward pass begins with ([B] eq. 3)."""
         scores = scores_of(self.module, self.documents[batch.rows], batch.offsets)
-        lambdas = batch.bound.gradients(scores.detach().double().numpy(), epoch)[0]
-        if not np.isfinite(lambdas).all():
-            raise DataError("a gradient is not finite: lower learning_rate, or choose other inputs than 'none'")
+        now = scores.detach().double().numpy()
+        lambdas = batch.bound.gradients(now, epoch)[0]
+        if not (np.isfinite(now).all() and np.isfinite(lambdas).all()):
+            raise DataError("a score or gradient is not finite: lower learning_rate, or choose other inputs")
         self.optimizer.zero_grad()
         downhill = torch.from_numpy((-lambdas / (len(batch.offsets) - 1)).astype(np.float32))
         scores.backward(downhill)  # type: ignore[no-untyped-call]

@@ -1,0 +1,291 @@
+"""Nets on λ: the factored step is the pairwise one; training is a function of data and seed."""
+
+import itertools
+import logging
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
+from torch import nn
+
+import podium
+from podium import DataError, LambdaMART, LambdaRank, RankingData, RankNet
+from podium.boosting import Checkpoint
+from podium.measures import Ranking
+from podium.neural import Layers, ListTransformer, NetTraining, padded
+from podium.objectives import Anneal, Debiased, Lambda, LinearGrowth, ListNet, Local
+
+FAST = {"epochs": 6, "n_threads": 1}
+
+
+def weights(ranker):
+    return nn.utils.parameters_to_vector(ranker.model_.module.parameters()).detach().numpy()
+
+
+def one_step(kind, train, **settings):
+    """The change of the weights by one step over all queries, for a rate of 1."""
+    net = Layers(train.n_features, 4)
+    before = nn.utils.parameters_to_vector(net.parameters()).detach().clone()
+    ranker = kind(net=net, optimizer="sgd", learning_rate=1.0, batch_queries=None, epochs=1, **settings).fit(train)
+    return net, ranker, weights(ranker) - before.numpy()
+
+
+def pair_by_pair(net, ranker, train, weigh):
+    """The gradient of Σ weight · log(1 + e^{−(s_i − s_j)}) by autograd, a forward pass for each document of a pair."""
+    inputs = torch.from_numpy(ranker.model_.inputs(train.features))
+    total = torch.zeros(())
+    for q in range(train.n_queries):
+        rows = train.rows(q)
+        for i, j in itertools.permutations(rows, 2):
+            if train.relevance[i] > train.relevance[j]:
+                apart = net(inputs[i : i + 1]) - net(inputs[j : j + 1])
+                total = total + weigh(q, i, j) * nn.functional.softplus(-apart).sum()
+    (total / train.n_queries).backward()
+    return -nn.utils.parameters_to_vector([p.grad for p in net.parameters()]).numpy()
+
+
+def test_the_factored_step_of_ranknet_is_the_pairwise_one(parts):
+    train = parts[0].select(range(8))
+    net, ranker, change = one_step(RankNet, train)
+    assert np.abs(change).max() > 0.1
+    assert np.allclose(change, pair_by_pair(net, ranker, train, lambda *_: 1.0), rtol=1e-4, atol=1e-5)
+
+
+def test_the_step_of_lambdarank_holds_the_deltas_fixed(parts):
+    train = parts[0].select(range(6))
+    net, ranker, change = one_step(LambdaRank, train)
+    with torch.no_grad():
+        scores = net(torch.from_numpy(ranker.model_.inputs(train.features))).double().numpy()
+
+    def delta(q, i, j):
+        swapped = scores.copy()
+        swapped[[i, j]] = swapped[[j, i]]
+        values = [podium.NDCG().values(Ranking(train, s))[q] for s in (scores, swapped)]
+        return abs(values[0] - values[1])
+
+    assert np.allclose(change, pair_by_pair(net, ranker, train, delta), rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [RankNet, LambdaRank])
+def test_training_learns_and_depends_on_the_seed_alone(kind, parts, shuffled):
+    train, valid, test = parts
+    model = kind(epochs=30, n_threads=1).fit(train, valid=valid)
+    assert model.score(test) > 0.7  # by chance: about .45
+    again = kind(epochs=30, n_threads=1).fit(train, valid=valid)
+    assert model.digest() == again.digest()
+    rows, mixed = shuffled
+    moved = kind(epochs=30, n_threads=1).fit(mixed, valid=valid)
+    assert model.digest() == moved.digest()
+    assert np.allclose(model.predict(train)[rows], moved.predict(mixed), atol=1e-6)
+    assert kind(epochs=30, n_threads=1, random_state=1).fit(train, valid=valid).digest() != model.digest()
+
+
+def test_training_leaves_torch_as_it_was(parts):
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    threads = torch.get_num_threads()
+    LambdaRank(**FAST).fit(parts[0])
+    assert torch.equal(torch.rand(2), expected)
+    assert torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize("batch", [1, 7, None])
+def test_batches_never_split_queries(batch, parts):
+    seen = []
+
+    class Watching(Layers):
+        def forward(self, documents):
+            if self.training:
+                seen.append(len(documents))
+            return super().forward(documents)
+
+    RankNet(net=Watching, batch_queries=batch, epochs=1).fit(parts[0])
+    queries = -(-80 // (batch or 80))
+    assert len(seen) == queries
+    assert all(size % 12 == 0 for size in seen)
+    assert sum(seen) == len(parts[0])
+
+
+def test_objectives_of_all_kinds_and_those_that_do_not_fit(parts):
+    train = parts[0]
+    for objective in ("lambda(err)", "lambda(ap)", ListNet(), Local("ndcg"),
+                      Anneal(Lambda("ndcg"), Local("ndcg"), LinearGrowth(0.1, 0.1)), "query_regression"):  # fmt: skip
+        model = LambdaRank(objective=objective, epochs=15, n_threads=1).fit(train)
+        assert model.score(train) > 0.6, objective
+    log = podium.simulate_clicks(train, users=3, seed=1)
+    biased = Debiased(Lambda("cndcg"))
+    with pytest.raises(DataError, match="batch_queries=None"):
+        LambdaRank("cndcg", objective=biased, **FAST).fit(log)
+    LambdaRank("cndcg", objective=biased, batch_queries=None, **FAST).fit(log)
+    with pytest.raises(DataError, match="one score for each document"):
+        LambdaRank(objective="multiclass", **FAST).fit(train)
+
+
+def test_weights_of_queries_and_documents_count(parts):
+    train = parts[0]
+    heavy = train.replace(query_weights=np.where(np.arange(80) < 40, 1.0, 0.0))
+    only = train.select(range(40))
+    settings = {"batch_queries": None, "epochs": 3, "n_threads": 1, "inputs": "none"}
+    net = Layers(6)
+    one = RankNet(net=net, **settings).fit(heavy)
+    other = RankNet(net=net, **settings).fit(only)
+    # Adam does not see that all is halved; the last bias has no gradient but rounding.
+    assert np.allclose(weights(one)[:-1], weights(other)[:-1], atol=1e-4)
+
+
+def test_the_rate_is_halved_and_ends_training(parts, caplog):
+    rates = []
+    model = LambdaRank(epochs=500, halve_after=1, learning_rate=0.02, smallest_rate=1e-3, n_threads=1)
+    model.fit(parts[0], valid=parts[1], observers=[lambda epoch: rates.append(epoch.learning_rate)])
+    assert len(rates) < 500
+    assert sorted(set(rates), reverse=True) == [0.02, 0.01, 0.005, 0.0025, 0.00125]
+    assert rates == sorted(rates, reverse=True)
+    history = model.history_["valid/ndcg@10"]
+    assert model.best_iteration_ == int(np.argmax(history))
+    assert model.score(parts[1]) == pytest.approx(max(history), abs=1e-12)
+    patient = LambdaRank(epochs=500, patience=3, n_threads=1).fit(parts[0], valid=parts[1])
+    assert len(patient.history_["valid/ndcg@10"]) - 1 - patient.best_iteration_ == 3
+    with caplog.at_level(logging.INFO, "podium"):
+        RankNet(epochs=1).fit(parts[0])
+    assert "epoch 0: rate 0.01" in caplog.text
+
+
+def test_a_stopped_run_goes_on_to_the_same_bits(parts, tmp_path):
+    train, valid, _ = parts
+    path = tmp_path / "net.checkpoint"
+
+    def run(epochs, **options):
+        settings = {"epochs": epochs, "measure": "ndcg@3>ap~0.01", "net": lambda n: ListTransformer(n, 8), "halve_after": 2}
+        return LambdaRank(n_threads=1, **settings).fit(train, valid=valid, **options)
+
+    whole = run(7)
+    run(4, checkpoint=Checkpoint(path, 2))
+    assert run(7, checkpoint=Checkpoint(path, 2)).digest() == whole.digest()
+    assert run(7, checkpoint=Checkpoint(path, 2)).history_ == whole.history_
+    with pytest.raises(DataError, match="other data or other settings"):
+        LambdaRank(n_threads=1, epochs=9).fit(train, valid=valid, checkpoint=Checkpoint(path))
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(podium.FileFormatError, match="no checkpoint of a net"):
+        run(7, checkpoint=Checkpoint(path, 2))
+
+
+def test_an_interrupted_run_keeps_the_best_epoch(parts):
+    def stop(epoch):
+        if epoch.iteration == 3:
+            raise KeyboardInterrupt
+
+    with pytest.warns(podium.PodiumWarning, match="interrupted after 4 epochs"):
+        model = RankNet(n_threads=1).fit(parts[0], observers=[stop])
+    assert len(model.history_["train/ndcg@10"]) == 4
+
+
+def test_modules_of_ones_own(parts):
+    train = parts[0]
+    mine = nn.Sequential(nn.Linear(6, 3), nn.ReLU(), nn.Linear(3, 1))
+    before = [p.clone() for p in mine.parameters()]
+    model = LambdaRank(net=mine, **FAST).fit(train)
+    assert all(torch.equal(a, b) for a, b in zip(before, mine.parameters(), strict=True))  # a copy is trained
+    assert model.predict(train).shape == (len(train),)
+    made = LambdaRank(net=lambda n: nn.Sequential(nn.Dropout(0.2), nn.Linear(n, 1)), **FAST)
+    assert made.fit(train).digest() == made.fit(train).digest()
+    with pytest.raises(DataError, match="does not take 6 features"):
+        LambdaRank(net=nn.Linear(5, 1), **FAST).fit(train)
+    with pytest.raises(DataError, match=r"a score for each of the \d+ documents, not \(\d+, 2\)"):
+        LambdaRank(net=nn.Linear(6, 2), **FAST).fit(train)
+    with pytest.raises(DataError, match="must be a torch module"):
+        LambdaRank(net=lambda n: "net", **FAST).fit(train)
+
+
+def test_a_net_that_sees_lists(parts, shuffled):
+    train, valid, test = parts
+    model = LambdaRank(net=lambda n: ListTransformer(n, 16), epochs=12, n_threads=1).fit(train, valid=valid)
+    assert model.score(test) > 0.6
+    scores = model.predict(train)
+    rows, mixed = shuffled
+    assert np.allclose(scores[rows], model.predict(mixed), atol=1e-5)  # how rows come does not matter
+    assert np.allclose(scores, model.predict(train.features, qid=train.qid), atol=1e-5)
+    first = train.rows(0)
+    alone = RankingData(train.features[first[:6]], train.relevance[first[:6]], qid=[0] * 6)
+    assert not np.allclose(scores[first[:6]], model.predict(alone), atol=1e-3)  # the rest of the list counts
+    with pytest.raises(DataError, match="sees whole lists"):
+        model.predict(train.features)
+    trees = LambdaMART(5, submodel=model).fit(train)
+    assert np.allclose(trees.predict(mixed), trees.predict(train)[rows], atol=1e-5)
+    both = podium.combine(trees, model, valid)
+    assert both.value >= max(both.values)
+    assert both.scorer.sees_lists
+    assert np.allclose(both.scorer.score_documents(mixed), both.scorer.score_documents(train)[rows], atol=1e-5)
+
+
+def test_padding_is_undone():
+    documents = torch.arange(12.0).reshape(6, 2)
+    lists, present = padded(documents, torch.tensor([0, 2, 2, 6]))
+    assert lists.shape == (2, 4, 2)
+    assert torch.equal(lists[present], documents)
+    assert torch.equal(lists[0, 2:], torch.zeros(2, 2))
+
+
+def test_parameters(parts):
+    train = parts[0]
+    model = clone(LambdaRank("ap", hidden=[4, 3], activation="relu", truncation=5))
+    assert model.get_params()["hidden"] == [4, 3]
+    assert set(RankNet().get_params()) | {"objective", "truncation", "normalize"} == set(LambdaRank().get_params())
+    assert repr(model.fit(train.select(range(20))).model_) == "Net(Layers, 47 weights)"
+    for settings, text in (
+        ({"epochs": 0}, "epochs must be"), ({"optimizer": "lbfgs"}, "optimizer must be one of 'adam'"),
+        ({"hidden": 0}, "hidden must be"), ({"activation": "gelu"}, "activation must be"), ({"l2": -1}, "l2 must"),
+        ({"learning_rate": 0.0}, "learning_rate must"), ({"batch_queries": 0}, "batch_queries must"),
+        ({"inputs": "rank"}, "inputs must"), ({"random_state": -1}, "seed must"), ({"halve_after": 0}, "halve_after"),
+        ({"smallest_rate": 0}, "smallest_rate must"),
+    ):  # fmt: skip
+        with pytest.raises(DataError, match=text):
+            RankNet(**settings).fit(train)
+    with pytest.raises(DataError, match="not finite"):
+        RankNet(learning_rate=1e37, optimizer="sgd", epochs=5).fit(train)
+    with pytest.raises(DataError, match="evaluation set 'valid' has the shape"):
+        RankNet(epochs=1).fit(train, valid=podium.artificial(5, features=4))
+    with pytest.raises(DataError, match="nothing to train on"):
+        NetTraining().fit(RankingData(np.empty((0, 3)), [], qid=[]))
+
+
+def test_linear_nets_and_importance(parts):
+    model = RankNet(hidden=(), epochs=20, n_threads=1).fit(parts[0])
+    slopes = np.abs(model.model_.module.layers[0].weight.detach().numpy()[0])
+    assert np.allclose(model.feature_importances_, slopes / slopes.sum(), atol=1e-5)
+
+
+def test_scikit_learn_accepts_the_estimators():
+    excluded = {
+        "check_fit2d_1sample": "one document has no pairs", "check_fit2d_1feature": "queries are needed",
+    }  # fmt: skip
+    results = check_estimator(
+        RankNet(epochs=1, n_threads=1), expected_failed_checks=excluded | {"all": ""}, on_fail=None
+    )
+    failed = {r["check_name"] for r in results if r["status"] == "failed"}
+    trees = check_estimator(LambdaMART(2), expected_failed_checks={}, on_fail=None)
+    assert failed <= {r["check_name"] for r in trees if r["status"] == "failed"}
+
+
+def test_without_torch_all_else_works():
+    code = """
+import sys
+class Absent:
+    def find_spec(self, name, *_):
+        if name.split(".")[0] in ("torch", "safetensors"):
+            raise ImportError(name)
+sys.meta_path.insert(0, Absent())
+import podium
+data = podium.artificial(5, documents=5, features=3)
+podium.LinearRanker(n_iterations=2).fit(data)
+try:
+    podium.RankNet().fit(data)
+except podium.MissingExtraError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'podium[neural]'" in done.stdout, done.stderr
