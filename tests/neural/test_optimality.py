@@ -66,7 +66,9 @@ def test_changes_are_those_of_moved_weights(train, trained):
     moved = weights + 0.2 * np.linalg.norm(weights) * way / np.linalg.norm(way)
     value = podium.evaluate(train, scores(moved), "ap").means["ap"]
     assert found.changes[1, 2] == pytest.approx(value - found.value, abs=1e-9)
-    again = local_optimality(trained, train, "ap", directions=3, steps=(0.1, 0.2), curves=0, random_state=7, n_threads=1)
+    again = local_optimality(
+        trained, train, "ap", directions=3, steps=(0.1, 0.2), curves=0, random_state=7, n_threads=1
+    )
     assert np.array_equal(found.changes, again.changes)
 
 

@@ -160,7 +160,12 @@ def test_a_stopped_run_goes_on_to_the_same_bits(parts, tmp_path):
     path = tmp_path / "net.checkpoint"
 
     def run(epochs, **options):
-        settings = {"epochs": epochs, "measure": "ndcg@3>ap~0.01", "net": lambda n: ListTransformer(n, 8), "halve_after": 2}
+        settings = {
+            "epochs": epochs,
+            "measure": "ndcg@3>ap~0.01",
+            "net": lambda n: ListTransformer(n, 8),
+            "halve_after": 2,
+        }
         return LambdaRank(n_threads=1, **settings).fit(train, valid=valid, **options)
 
     whole = run(7)
