@@ -242,11 +242,13 @@ def run() -> Report:
     """All of them."""
     rows = epochs_rows() + factored_rows() + artificial_rows() + (fold_rows() if DATA.exists() else [])
     return Report(
-        "neural", "Nets: speed and accuracy", [{key: row[key] for key in ("what", "seconds", "result")} for row in rows],
-        ["Epochs: the best of four after the first, Adam, the same net of 10 hidden units, validation counted on both sides; the "
-         "other way is written after allRank's: padded lists, a matrix of pairs for each query, gradients by autograd. "
-         "Factored and pair by pair: SGD, a step for each query, best of three; plot: neural.svg. Accuracy: 95% "
-         "intervals over test queries, paired t-tests; seconds of training, for folds all five of them. Nets: 10 "
-         "hidden units, Adam, the epoch by NDCG@10 on validation data; trees: 10 leaves, [W]'s 1000 rounds (McRank: a "
-         "tree for each class and round, rate .05), on folds McRank 300, the number by validation."],
+        "neural", "Nets: speed and accuracy",
+        [{key: row[key] for key in ("what", "seconds", "result")} for row in rows],
+        ["Epochs: the best of four after the first, Adam, the same net of 10 hidden units, validation counted on both "
+         "sides; the other way is written after allRank's: padded lists, a matrix of pairs for each query, gradients "
+         "by autograd. Factored and pair by pair: SGD, a step for each query, the best of three after the first; plot: "
+         "neural.svg. Accuracy: 95% intervals over test queries, paired t-tests; seconds of training, for folds all "
+         "five of them. Nets: 10 hidden units, Adam, the epoch by NDCG@10 on validation data; trees: 10 leaves, [W]'s "
+         "1000 rounds (McRank: a tree for each class and round, rate .05), on folds McRank 300, the number by "
+         "validation."],
     )  # fmt: skip

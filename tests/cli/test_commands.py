@@ -326,12 +326,13 @@ def test_combine_adapt_and_committee(sample, tmp_path):
     data = podium.read(sample)
     expected = podium.combine(podium.load(a), podium.load(b), data, "err")
     assert podium.load(tmp_path / "both.podium").digest() == expected.scorer.digest()
-    done = run("adapt", a, sample, "--n-trees", 3, "-o", tmp_path / "adapted.podium")
+    done = run("adapt", a, sample, "--other", b, "--n-trees", 3, "-o", tmp_path / "adapted.podium")
     assert done.returncode == 0, done.stderr
     assert "interpolated" in done.stdout
+    assert str(b) in done.stdout
     done = run("committee", sample, "--time-budget", 0.001, "-o", tmp_path / "committee.podium")
     assert done.returncode == 0, done.stderr
-    assert "trees of 3 members" in done.stdout
+    assert "trees of 6 members" in done.stdout
     done = run("train", sample, "--submodel", a, "--step", "line-search", "--n-trees", 2, "-o", tmp_path / "more")
     assert done.returncode == 0, done.stderr
     again = run("train", "--config", tmp_path / "more" / "config.toml", "-o", tmp_path / "again")

@@ -316,3 +316,32 @@ class TestSubmodel:
             column.predict(valid.features[:5])
         with pytest.raises(DataError, match="finite number for each"):
             LambdaMART(3, submodel=np.ones(3)).fit(train)
+
+
+def test_powell_goes_on_where_single_weights_stand_still(parts):
+    """Two scores that only help together, and a third that is noise."""
+    train = parts[0]
+    rng = np.random.default_rng(3)
+    noise = rng.normal(size=len(train))
+    columns = [train.relevance + noise, -noise + 0.01 * rng.normal(size=len(train)), rng.normal(size=len(train))]
+    found = {way: combine_all(columns, train, "ndcg", method=way, cycles=10) for way in ("cycles", "powell")}
+    for blend in found.values():
+        assert blend.value >= max(blend.values)
+        assert all(weight >= 0 for weight in blend.weights)
+    assert found["powell"].value >= found["cycles"].value
+    assert found["powell"].value > max(found["powell"].values) + 0.05
+    with pytest.raises(DataError, match="method must be 'cycles' or 'powell'"):
+        combine_all(columns, train, method="simplex")
+
+
+def test_adaptation_interpolates_with_more_domains(parts):
+    train, valid = parts[:2]
+    measure = "ndcg(ties=expected)@10"
+    background, other = LambdaMART(3).fit(valid), LinearRanker(n_iterations=3).fit(valid)
+    found = podium.adapt(background, train, valid=valid, others={"linear": other}, n_trees=5, measure=measure)
+    assert list(found.comparison.evaluations) == ["background", "linear", "in-domain", "interpolated", "adapted"]
+    means = {name: one.means[measure] for name, one in found.comparison.evaluations.items()}
+    assert means["interpolated"] >= max(means[name] for name in ("background", "linear", "in-domain")) - 1e-9
+    assert len(found.interpolated.weights) == 3
+    with pytest.raises(DataError, match="must not be named"):
+        podium.adapt(background, train, valid=valid, others={"adapted": other}, n_trees=5)

@@ -27,8 +27,9 @@ def test_one_ensemble_of_weighted_members(parts, tmp_path):
         "document_fraction": 0.7,
         "feature_fraction": 0.5,
         "n_trees": 8,
+        "learning_rate": 0.05,
         "min_documents_in_leaf": 5,
-        "patience": 50,
+        "patience": 100,
     }
     expected = np.zeros(len(test))
     for (objective, seed), weight in zip(
@@ -52,6 +53,8 @@ def test_the_search_raises_the_measure_and_shrinkage_goes_back(parts):
     assert best.values_["committee"] >= equal.values_["committee"] == best.values_["equal weights"]
     half = Committee(**SMALL, shrinkage=0.5).fit(train, valid=valid)
     assert half.weights_ == pytest.approx([1 + 0.5 * (w - 1) for w in best.weights_])
+    usual = Committee(**SMALL).fit(train, valid=valid)
+    assert usual.weights_ == pytest.approx([1 + 60 / 1060 * (w - 1) for w in best.weights_])
 
 
 def test_neither_threads_nor_row_order_change_a_bit(parts):
