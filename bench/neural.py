@@ -104,7 +104,7 @@ def epochs_rows() -> list[dict[str, Any]]:
 def pairwise_epoch(train: podium.RankingData, net: Layers) -> None:
     """One pass with a forward and backward pass for each document of each pair; a step for each query."""
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
-    documents = torch.from_numpy(train.features)
+    documents = torch.from_numpy(np.array(train.features))
     for q in range(train.n_queries):
         rows = train.rows(q)
         labels = train.relevance[rows]

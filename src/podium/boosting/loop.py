@@ -20,7 +20,7 @@ from podium.errors import DataError, PodiumWarning, require_number, require_whol
 from podium.exact import mean
 from podium.measures import Graded, Measure, Ranking, as_selection
 from podium.models import Ensemble
-from podium.models.scorer import with_features_of
+from podium.models.scorer import checked_sets
 from podium.models.started import checksum
 from podium.objectives import BoundObjective, Lambda, Objective
 from podium.objectives.objective import require_one_output
@@ -102,22 +102,7 @@ class Prepared:
     @classmethod
     def of(cls, train: RankingData, valid: Mapping[str, RankingData], settings: Boosting) -> Prepared:
         """Bin the data as the settings say."""
-        if train.n_documents == 0:
-            raise DataError("there are no documents to train on")
-        if train.n_features == 0:
-            shape = train.features.shape
-            raise DataError(
-                f"there is nothing to train on: 0 feature(s) (shape={shape}) while a minimum of 1 is required."
-            )
-        for name, data in valid.items():
-            if data.n_documents == 0:
-                raise DataError(f"the evaluation set {name!r} has no documents")
-        matched = {name: with_features_of(train, data) for name, data in valid.items()}
-        for name, data in matched.items():
-            if data.n_features != train.n_features:
-                raise DataError(
-                    f"the evaluation set {name!r} has {data.n_features} features, the training data {train.n_features}"
-                )
+        matched = checked_sets(train, valid)
         started, threads = time.perf_counter(), settings.n_threads
         bins = find_bins(train.features, settings.max_bins, settings.categorical, threads)
         binned = bin_features(train.features, bins, threads)

@@ -20,7 +20,7 @@ from podium.errors import DataError, require_number, require_whole
 from podium.exact import mean
 from podium.measures import Graded, Measure, Ranking, as_selection
 from podium.models import LinearScorer
-from podium.models.scorer import with_features_of
+from podium.models.scorer import checked_sets
 from podium.objectives import BoundObjective, Lambda, Objective
 from podium.objectives.objective import require_one_output
 from podium.progress import progress
@@ -77,9 +77,7 @@ class Descent:
 
     def fit(self, train: RankingData, valid: Mapping[str, RankingData] | None = None) -> Descended:
         """Train; the first validation set decides when to stop and which weights are kept."""
-        if train.n_documents == 0 or train.n_features == 0:
-            raise DataError(f"there is nothing to train on: the features have the shape {train.features.shape}")
-        sets = {name: with_features_of(train, data) for name, data in (valid or {}).items()}
+        sets = checked_sets(train, valid)
         with threadpool_limits(1, "blas"), Team(self.n_threads) as team:
             design, bound = Design(train, self.n_threads), self.objective.bind(train)
             require_one_output(bound, self)

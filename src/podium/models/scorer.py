@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -129,3 +130,21 @@ def with_features_of(train: RankingData, data: RankingData) -> RankingData:
     if train.feature_names is None or data.feature_names in (None, train.feature_names):
         return data
     return data.replace(features=matched(train.feature_names, data), feature_names=train.feature_names)
+
+
+def checked_sets(train: RankingData, valid: Mapping[str, RankingData] | None) -> dict[str, RankingData]:
+    """Evaluation sets with their features in the order of the training data's; what cannot be trained on is refused."""
+    if train.n_documents == 0:
+        raise DataError("there are no documents to train on")
+    if train.n_features == 0:
+        shape = train.features.shape
+        raise DataError(f"there is nothing to train on: 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+    found = {name: with_features_of(train, data) for name, data in (valid or {}).items()}
+    for name, data in found.items():
+        if data.n_documents == 0:
+            raise DataError(f"the evaluation set {name!r} has no documents")
+        if data.n_features != train.n_features:
+            raise DataError(
+                f"the evaluation set {name!r} has {data.n_features} features, the training data {train.n_features}"
+            )
+    return found

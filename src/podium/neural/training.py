@@ -21,7 +21,7 @@ from podium.data.canonical import queries_by_name
 from podium.errors import DataError, PodiumWarning, require_number, require_whole
 from podium.exact import mean
 from podium.measures import Graded, Measure, Ranking, as_selection
-from podium.models.scorer import with_features_of
+from podium.models.scorer import checked_sets
 from podium.neural.checkpoints import State, read_state, write_state
 from podium.neural.inputs import Inputs
 from podium.neural.net import Net, scores_in_runs, torch_threads
@@ -139,15 +139,7 @@ class NetTraining:
         A function that makes a module of the number of features will do. With a checkpoint, the run goes on where an
         earlier one was stopped.
         """
-        if train.n_documents == 0 or train.n_features == 0:
-            raise DataError(f"there is nothing to train on: the features have the shape {train.features.shape}")
-        sets = {name: with_features_of(train, data) for name, data in (valid or {}).items()}
-        for name, data in sets.items():
-            if data.n_documents == 0 or data.n_features != train.n_features:
-                raise DataError(
-                    f"the evaluation set {name!r} has the shape {data.features.shape}, the training data "
-                    f"{train.features.shape}"
-                )
+        sets = checked_sets(train, valid)
         with torch.random.fork_rng(devices=[]), torch_threads(self.n_threads), Team(self.n_threads) as team:
             torch.manual_seed(self.seed)
             made = Layers if module is None else module
@@ -210,10 +202,10 @@ class _Run:
         kind = OPTIMIZERS[settings.optimizer][0]
         self.optimizer = kind(module.parameters(), lr=settings.first_rate, weight_decay=settings.l2)  # type: ignore[call-arg]
         self.selection = as_selection(settings.selection)
-        self.judges = {
-            name: _Judge(data, inputs, self.selection.measures, train)
-            for name, data in (sets or {"train": train}).items()
-        }
+        # Data with preferences alone has no labels to be measured by: its last epoch is the best.
+        labelled = all(measure.labels in train.labels for measure in self.selection.measures)
+        judges = sets or ({"train": train} if labelled else {})
+        self.judges = {name: _Judge(data, inputs, self.selection.measures, train) for name, data in judges.items()}
         self.state = State(settings.first_rate)
         self._try()
 
@@ -293,11 +285,15 @@ class _Run:
         state = self.state
         for key, value in means.items():
             state.history.setdefault(key, []).append(value)
-        first = next(iter(self.judges))
-        columns = [state.history[f"{first}/{shown}"] for shown in self.selection.measures]
         state.kept[state.epochs] = copy.deepcopy(self.module.state_dict())
-        state.best = self.selection.pick(np.column_stack(columns))
-        if len(self.selection.measures) == 1:  # of several, an earlier epoch may become the best again
+        state.best = state.epochs
+        if self.judges:
+            first = next(iter(self.judges))
+            columns = [state.history[f"{first}/{shown}"] for shown in self.selection.measures]
+            state.best = self.selection.pick(np.column_stack(columns))
+        if (
+            len(self.selection.measures) == 1 or not self.judges
+        ):  # of several, an earlier epoch may become the best again
             state.kept = {state.best: state.kept[state.best]}
         state.epochs += 1
         if state.epochs - 1 - max(state.best, state.halved) >= self.settings.halve_after:
