@@ -340,3 +340,23 @@ def test_combine_adapt_and_committee(sample, tmp_path):
     digests = {podium.load(tmp_path / name / "model.podium").digest() for name in ("more", "again")}
     assert len(digests) == 1
     assert "cannot be opened" in run("train", sample, "--submodel", tmp_path / "none", "-o", tmp_path / "x").stderr
+
+
+def test_nets(sample, tmp_path):
+    settings = ["--model", "lambdarank", "--hidden", 4, "--epochs", 4, "--batch-queries", 5, "--checkpoint-every", 2]
+    done = run("train", sample, *settings, "-o", tmp_path / "net")
+    assert done.returncode == 0, done.stderr
+    assert "Net(Layers" in done.stdout
+    assert "4 of 4 epochs" in done.stderr
+    again = run("train", "--config", tmp_path / "net" / "config.toml", "-o", tmp_path / "again")
+    assert again.returncode == 0, again.stderr
+    models = [tmp_path / name / "model.podium" for name in ("net", "again")]
+    assert len({podium.load(model).digest() for model in models}) == 1
+    scored = run("score", models[0], sample)
+    assert scored.returncode == 0, scored.stderr
+    assert len(scored.stdout.splitlines()) == len(podium.read(sample))
+    assert "Net(Layers" in run("inspect", models[0]).stdout
+    assert "has no trees" in run("inspect", models[0], "--trees").stderr
+    assert "has no option 'hidden'" in run("train", sample, "--hidden", 4, "-o", tmp_path / "x").stderr
+    adapted = run("adapt", models[0], sample, "--n-trees", 2, "-o", tmp_path / "adapted.podium")
+    assert adapted.returncode == 0, adapted.stderr

@@ -17,7 +17,7 @@ from podium import DataError, LambdaMART, LambdaRank, RankingData, RankNet
 from podium.boosting import Checkpoint
 from podium.measures import Ranking
 from podium.neural import Layers, ListTransformer, NetTraining, padded
-from podium.objectives import Anneal, Debiased, Lambda, LinearGrowth, ListNet, Local, Preferences
+from podium.objectives import Anneal, Debiased, Lambda, LinearGrowth, ListNet, Local, Preferences, Tiers
 
 FAST = {"epochs": 6, "n_threads": 1}
 
@@ -124,6 +124,22 @@ def test_objectives_of_all_kinds_and_those_that_do_not_fit(parts):
     LambdaRank("cndcg", objective=biased, batch_queries=None, **FAST).fit(log)
     with pytest.raises(DataError, match="one score for each document"):
         LambdaRank(objective="multiclass", **FAST).fit(train)
+
+
+def test_a_batch_is_trained_on_as_part_of_the_whole(parts):
+    """ERR's highest label is that of all queries, not of the batch."""
+    train = parts[0]
+    low = train.replace(
+        labels={"relevance": np.where(np.arange(len(train)) < 480, train.relevance, train.relevance > 0)}
+    )
+    objective = Tiers(Lambda("err"), Lambda("err"), weights=(0.5, 0.5))
+    assert objective.fixed(low).tiers[0].measure.max_label == 4
+    assert Anneal(Lambda("err"), Local("err")).fixed(low).after.measure.max_label == 4
+    scores = np.random.default_rng(0).normal(size=len(low))
+    whole = objective.bind(low).gradients(scores)[0]
+    part = objective.fixed(low).bind(low.select(range(40, 80))).gradients(scores[480:])[0]
+    assert np.array_equal(whole[480:], part)
+    assert not np.allclose(objective.bind(low.select(range(40, 80))).gradients(scores[480:])[0], part)
 
 
 def test_preferences_need_no_labels():
@@ -233,6 +249,7 @@ def test_a_net_that_sees_lists(parts, shuffled):
     assert not np.allclose(scores[first[:6]], model.predict(alone), atol=1e-3)  # the rest of the list counts
     with pytest.raises(DataError, match="sees whole lists"):
         model.predict(train.features)
+    assert len(podium.permutation_importance(model, test, repeats=1).rows) == 6
     trees = LambdaMART(5, submodel=model).fit(train)
     assert np.allclose(trees.predict(mixed), trees.predict(train)[rows], atol=1e-5)
     both = podium.combine(trees, model, valid)

@@ -17,7 +17,6 @@ from podium.boosting.sampling import BoundSampling, Sampling
 from podium.boosting.steps import Newton, Step
 from podium.data import RankingData
 from podium.errors import DataError, PodiumWarning, require_number, require_whole
-from podium.exact import mean
 from podium.measures import Graded, Measure, Ranking, as_selection
 from podium.models import Ensemble
 from podium.models.scorer import checked_sets
@@ -347,11 +346,8 @@ class _Run:
     def _measured(self, name: str, data: RankingData, scores: Floats) -> dict[str, float]:
         """Means over queries; ties stand in the canonical order."""
         ranking = Ranking(data, self.objective.ranked_by(scores), base=data.canonical_order)
-        found = {}
-        for shown, measure in zip(self.selection.measures, self.measures, strict=True):
-            values = measure.values(ranking)
-            found[f"{name}/{shown}"] = mean(values[~np.isnan(values)])
-        return found
+        pairs = zip(self.selection.measures, self.measures, strict=True)
+        return {f"{name}/{shown}": measure.mean(ranking) for shown, measure in pairs}
 
     def all_trees(self) -> Ensemble:
         """Every tree so far."""

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from podium.data import RankingData, frames
 from podium.data.columns import Features, to_features
 from podium.errors import DataError
-from podium.exact import mean
 from podium.measures import Graded, Measure, Ranking, as_selection
 from podium.models import Scorer, save
 from podium.objectives import Lambda, Objective, describe, parse
@@ -172,8 +171,7 @@ class RankerMixin:
         data = self._data(X, y, qid)
         data = data.replace(features=self._features(data), feature_names=self.model_.feature_names)
         ranking = Ranking(data, self._scored(data), base=data.canonical_order)
-        values = as_selection(self.measure).measures[0].values(ranking)
-        return mean(values[~np.isnan(values)])
+        return as_selection(self.measure).measures[0].mean(ranking)
 
     def _features(self, X: Any) -> Features:
         """The features in the model's order; columns of a frame are found by name."""

@@ -12,7 +12,6 @@ from podium.data import RankingData
 from podium.data.columns import is_sparse
 from podium.errors import DataError
 from podium.evaluation.tables import Table
-from podium.exact import mean
 from podium.measures import Measure, Ranking, as_measure
 from podium.progress import progress
 
@@ -39,10 +38,11 @@ def permutation_importance(
         raise DataError(f"repeats must be at least 1, but is {repeats}")
     chosen = as_measure(measure).fixed(data)
     predict = model.predict if hasattr(model, "predict") else model
+    sees_lists = getattr(getattr(model, "model_", None), "sees_lists", False)
 
     def value(features: Any) -> float:
-        values = chosen.values(Ranking(data, predict(features), base=data.canonical_order))
-        return mean(values[~np.isnan(values)])
+        given = data.replace(features=features) if sees_lists else features
+        return chosen.mean(Ranking(data, predict(given), base=data.canonical_order))
 
     whole = value(data.features)
     names: Sequence[Any] = data.feature_names or range(data.n_features)

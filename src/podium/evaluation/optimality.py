@@ -16,7 +16,6 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from podium.data import RankingData
 from podium.errors import DataError, numbers_of, require_number, require_whole
 from podium.evaluation.tables import Table
-from podium.exact import mean
 from podium.measures import Measure, Ranking, as_measure
 from podium.progress import progress
 from podium.threads import map_threads
@@ -148,8 +147,7 @@ def local_optimality(
     fixed = as_measure(measure).fixed(data)
 
     def value(moved: Floats) -> float:
-        values = fixed.values(Ranking(data, scores(moved), base=data.canonical_order))
-        return mean(values[~np.isnan(values)])
+        return fixed.mean(Ranking(data, scores(moved), base=data.canonical_order))
 
     def drawn(number: int) -> Floats:
         way = np.random.default_rng([random_state, number]).normal(size=len(weights))

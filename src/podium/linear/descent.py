@@ -17,7 +17,6 @@ from podium.data import RankingData
 from podium.data.canonical import queries_by_name
 from podium.data.columns import is_sparse
 from podium.errors import DataError, require_number, require_whole
-from podium.exact import mean
 from podium.measures import Graded, Measure, Ranking, as_selection
 from podium.models import LinearScorer
 from podium.models.scorer import checked_sets
@@ -108,8 +107,7 @@ class Descent:
                     scores = design.model(weights, bound.start).score(data.features)
                     ranking = Ranking(data, scores, base=data.canonical_order)
                     for shown, measure in measures:
-                        values = measure.values(ranking)
-                        history[f"{name}/{shown}"].append(mean(values[~np.isnan(values)]))
+                        history[f"{name}/{shown}"].append(measure.mean(ranking))
                 if sets:
                     first = next(iter(sets))
                     best = selection.pick(np.column_stack([history[f"{first}/{shown}"] for shown, _ in measures]))

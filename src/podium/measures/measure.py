@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import DataError
+from podium.exact import mean
 from podium.measures.gains import Gain, shown
 
 if TYPE_CHECKING:
@@ -116,6 +117,11 @@ class Measure(ABC):
             if not self.is_empty(mine):
                 result[query] = self.value(mine)
         return result
+
+    def mean(self, ranking: Ranking) -> float:
+        """The mean over the queries that have a value, the same in any order of them."""
+        values = self.values(ranking)
+        return mean(values[~np.isnan(values)])
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> NDArray[np.float64]:
         """How the value of one query changes when two documents swap ranks, all others staying.

@@ -19,7 +19,6 @@ from podium.boosting.checkpoints import Checkpoint, fingerprint
 from podium.data import RankingData
 from podium.data.canonical import queries_by_name
 from podium.errors import DataError, PodiumWarning, require_number, require_whole
-from podium.exact import mean
 from podium.measures import Graded, Measure, Ranking, as_selection
 from podium.models.scorer import checked_sets
 from podium.neural.checkpoints import State, read_state, write_state
@@ -171,6 +170,7 @@ class NetTraining:
                 raise
             warnings.warn(f"interrupted after {run.state.epochs} epochs: the best is kept", PodiumWarning, stacklevel=2)
         run.module.load_state_dict(run.state.kept[run.state.best])
+        run.module.eval()
         return Trained(run.net, run.state.history, run.state.best)
 
 
@@ -215,20 +215,19 @@ class _Run:
         starts = np.repeat(train.offsets[:-1], train.query_sizes)
         place[train.canonical_order] = np.arange(len(rows)) - starts
         light = train.replace(features=place[:, None], feature_names=None)._take(rows)
-        whole = self.settings.objective.bind(light)
+        objective = self.settings.objective.fixed(light)
+        whole = objective.bind(light)
         require_one_output(whole, self.net)
         size = self.settings.batch_queries or light.n_queries
         if size >= light.n_queries:
             whole.team = self.team
             return [_Batch(slice(0, len(light)), torch.from_numpy(np.array(light.offsets)), whole)]
         if whole.state():
-            raise DataError(
-                f"{type(self.settings.objective).__name__} learns from all queries at once: use batch_queries=None"
-            )
+            raise DataError(f"{type(objective).__name__} learns from all queries at once: use batch_queries=None")
         found = []
         for first in range(0, light.n_queries, size):
             cuts = light.offsets[first : first + size + 1]
-            bound = self.settings.objective.bind(light._take(np.arange(cuts[0], cuts[-1])))
+            bound = objective.bind(light._take(np.arange(cuts[0], cuts[-1])))
             bound.team = self.team
             found.append(_Batch(slice(cuts[0], cuts[-1]), torch.from_numpy(cuts - cuts[0]), bound))
         return found
@@ -291,9 +290,8 @@ class _Run:
             first = next(iter(self.judges))
             columns = [state.history[f"{first}/{shown}"] for shown in self.selection.measures]
             state.best = self.selection.pick(np.column_stack(columns))
-        if (
-            len(self.selection.measures) == 1 or not self.judges
-        ):  # of several, an earlier epoch may become the best again
+        is_final = len(self.selection.measures) == 1 or not self.judges
+        if is_final:  # by several measures, an earlier epoch may become the best again
             state.kept = {state.best: state.kept[state.best]}
         state.epochs += 1
         if state.epochs - 1 - max(state.best, state.halved) >= self.settings.halve_after:
@@ -313,8 +311,4 @@ class _Judge:
         own: Any = scores_in_runs(module, lambda first, last: self.documents[first:last], self.data.offsets)
         scores[self.data.canonical_order] = own
         ranking = Ranking(self.data, scores, base=self.data.canonical_order)
-        found = {}
-        for shown, measure in self.measures:
-            values = measure.values(ranking)
-            found[shown] = mean(values[~np.isnan(values)])
-        return found
+        return {shown: measure.mean(ranking) for shown, measure in self.measures}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import DataError
+from podium.measures import Measure
 from podium.threads import Team
 
 if TYPE_CHECKING:
@@ -80,6 +82,15 @@ class Objective(ABC):
     @abstractmethod
     def bind(self, data: RankingData) -> BoundObjective:
         """The objective on these documents."""
+
+    def fixed(self, data: RankingData) -> Self:
+        """With whatever its measures take from the data fixed, so that a part of the data is trained on alike."""
+        found = copy.copy(self)
+        for name, value in vars(self).items():
+            parts = value if isinstance(value, tuple) else (value,)
+            held = tuple(part.fixed(data) if isinstance(part, Measure | Objective) else part for part in parts)
+            object.__setattr__(found, name, held if isinstance(value, tuple) else held[0])
+        return found
 
 
 def labels_of(data: RankingData, source: str, who: object) -> NDArray[np.float32]:
