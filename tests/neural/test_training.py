@@ -258,6 +258,24 @@ def test_a_net_that_sees_lists(parts, shuffled):
     assert np.allclose(both.scorer.score_documents(mixed), both.scorer.score_documents(train)[rows], atol=1e-5)
 
 
+@pytest.mark.parametrize("activation", ["tanh", "relu", "sigmoid"])
+@pytest.mark.parametrize("hidden", [(), 7, (5, 4)])
+def test_layers_by_hand_are_torchs(hidden, activation):
+    net = Layers(3, hidden, activation)
+    documents = torch.randn(40, 3, requires_grad=True)
+    push = torch.randn(40)
+    found = []
+    for scores in (net(documents), net.layers(documents).squeeze(-1)):
+        net.zero_grad()
+        documents.grad = None
+        scores.backward(push)
+        found.append([scores.detach(), documents.grad.clone(), *(p.grad.clone() for p in net.parameters())])
+    for mine, expected in zip(*found, strict=True):
+        assert mine.shape == expected.shape
+        assert torch.allclose(mine, expected, atol=1e-5)
+    assert torch.allclose(net.double()(documents.double()).float(), found[0][0], atol=1e-5)
+
+
 def test_padding_is_undone():
     documents = torch.arange(12.0).reshape(6, 2)
     lists, present = padded(documents, torch.tensor([0, 2, 2, 6]))

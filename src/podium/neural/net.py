@@ -80,7 +80,8 @@ class Net(Scorer):
     def importance(self, kind: Any = "gain") -> Floats:
         """How much scores move with each feature: the mean |slope| at inputs by chance, on the scale of the inputs."""
         draws = torch.randn(256, self.n_features, generator=torch.Generator().manual_seed(0)).requires_grad_()
-        scores_of(self.module, draws, torch.tensor([0, len(draws)])).sum().backward()  # type: ignore[no-untyped-call]
+        lists = torch.tensor([0, len(draws)])
+        scores_of(self.module, draws, lists, self.sees_lists).sum().backward()  # type: ignore[no-untyped-call]
         assert draws.grad is not None
         slopes: Floats = draws.grad.abs().mean(dim=0).double().numpy()
         return np.where(self.inputs.scales > 0, slopes, 0.0)
@@ -118,14 +119,14 @@ def scores_in_runs(module: nn.Module, documents: Callable[[int, int], torch.Tens
 
     `documents(first, last)` gives rows, query q having the rows cuts[q] to cuts[q + 1].
     """
-    scores, first = np.empty(cuts[-1]), 0
+    scores, first, listed = np.empty(cuts[-1]), 0, sees_lists(module)
     with torch.inference_mode():
         while first < len(cuts) - 1:
             last = int(np.searchsorted(cuts, cuts[first] + DOCUMENTS_AT_ONCE, "right")) - 1
             last = min(max(last, first + 1), len(cuts) - 1)
             lists = torch.from_numpy(cuts[first : last + 1] - cuts[first])
             own = int(cuts[first]), int(cuts[last])
-            scores[slice(*own)] = scores_of(module, documents(*own), lists).numpy()
+            scores[slice(*own)] = scores_of(module, documents(*own), lists, listed).numpy()
             first = last
     return scores
 

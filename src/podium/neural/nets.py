@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.special import expit
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from podium.errors import DataError, require_whole
 
@@ -44,8 +46,56 @@ class Layers(nn.Module):
 
     def forward(self, documents: Tensor) -> Tensor:
         """The score of each row."""
-        scores: Tensor = self.layers(documents).squeeze(-1)
-        return scores
+        if documents.dtype != torch.float32 or documents.device.type != "cpu" or documents.dim() != 2:
+            scores: Tensor = self.layers(documents).squeeze(-1)
+            return scores
+        weights = self.layers.parameters()
+        found: Tensor = _Dense.apply(documents, self.description["activation"], *weights)  # type: ignore[no-untyped-call]
+        return found
+
+
+class _Dense(torch.autograd.Function):
+    """Dense layers in NumPy: for nets as small as the papers', torch's operations cost several times as much."""
+
+    @staticmethod
+    def forward(ctx: Any, documents: Tensor, activation: str, *weights: Tensor) -> Tensor:
+        """The scores; what each layer gave is kept for the way back."""
+        arrays = [tensor.detach().numpy() for tensor in (documents, *weights)]
+        x, given = arrays[0], []
+        with np.errstate(all="ignore"):  # training itself looks for what is not finite
+            for matrix, bias in zip(arrays[1:-2:2], arrays[2:-2:2], strict=True):
+                given.append(x)
+                x = _activated(x @ matrix.T + bias, activation)
+            given.append(x)
+            scores = x @ arrays[-2][0] + arrays[-1]
+        ctx.activation, ctx.given, ctx.matrices = activation, given, arrays[1::2]
+        return torch.from_numpy(scores)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, pushes: Tensor) -> tuple[Any, ...]:
+        """From ∂C/∂s to the gradients of documents, where they are asked for, and of all weights."""
+        push, found = pushes.numpy()[:, None], []
+        for x, matrix in zip(reversed(ctx.given), reversed(ctx.matrices), strict=True):
+            found += [push.sum(axis=0), push.T @ x]
+            if x is ctx.given[0]:
+                break
+            push = (push @ matrix) * _slopes(x, ctx.activation)
+        first = torch.from_numpy(push @ ctx.matrices[0]) if ctx.needs_input_grad[0] else None
+        return (first, None, *(torch.from_numpy(array) for array in reversed(found)))
+
+
+def _activated(x: Any, activation: str) -> Any:
+    if activation == "tanh":
+        return np.tanh(x)
+    return np.maximum(x, 0) if activation == "relu" else expit(x)
+
+
+def _slopes(y: Any, activation: str) -> Any:
+    """The derivative of an activation at what it gave."""
+    if activation == "tanh":
+        return 1 - y * y
+    return (y > 0).astype(y.dtype) if activation == "relu" else y * (1 - y)
 
 
 class ListTransformer(nn.Module):
@@ -109,9 +159,9 @@ def sees_lists(module: nn.Module) -> bool:
     return "offsets" in inspect.signature(module.forward).parameters
 
 
-def scores_of(module: nn.Module, documents: Tensor, offsets: Tensor) -> Tensor:
-    """The scores of documents by any module, or an error that says what it gave."""
-    found = module(documents, offsets) if sees_lists(module) else module(documents)
+def scores_of(module: nn.Module, documents: Tensor, offsets: Tensor, listed: bool) -> Tensor:
+    """The scores of documents by any module, `listed` if it sees lists, or an error that says what it gave."""
+    found = module(documents, offsets) if listed else module(documents)
     if not isinstance(found, Tensor) or found.shape not in ((len(documents),), (len(documents), 1)):
         shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
         raise DataError(f"a net must give a score for each of the {len(documents)} documents, not {shape}")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Tensor, nn
 
 from podium.boosting.checkpoints import Checkpoint, fingerprint
@@ -24,14 +25,15 @@ from podium.models.scorer import checked_sets
 from podium.neural.checkpoints import State, read_state, write_state
 from podium.neural.inputs import Inputs
 from podium.neural.net import Net, scores_in_runs, torch_threads
-from podium.neural.nets import Layers, scores_of
+from podium.neural.nets import Layers, scores_of, sees_lists
 from podium.objectives import BoundObjective, Lambda, Objective
 from podium.objectives.objective import require_one_output
 from podium.progress import progress
-from podium.threads import Team
+from podium.threads import Team, thread_count
 
 Floats = NDArray[np.float64]
 log = logging.getLogger("podium")
+WORTH_SHARING = 1 << 26  # multiplications in a step
 OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], float]] = {
     "adam": (torch.optim.Adam, 1e-2), "sgd": (torch.optim.SGD, 1e-3),
 }  # fmt: skip
@@ -139,14 +141,22 @@ class NetTraining:
         earlier one was stopped.
         """
         sets = checked_sets(train, valid)
-        with torch.random.fork_rng(devices=[]), torch_threads(self.n_threads), Team(self.n_threads) as team:
+        with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             made = Layers if module is None else module
             net = copy.deepcopy(made) if isinstance(made, nn.Module) else made(train.n_features)
             if not isinstance(net, nn.Module):
                 raise DataError(f"the net must be a torch module, or a function that makes one, not {type(net)}")
-            run = _Run(self, net, train, sets, team)
-            return self._descend(run, observers, checkpoint)
+            few = self._threads_worthwhile(net, train)
+            with torch_threads(few), threadpool_limits(few, "blas"), Team(self.n_threads) as team:
+                run = _Run(self, net, train, sets, team)
+                return self._descend(run, observers, checkpoint)
+
+    def _threads_worthwhile(self, net: nn.Module, train: RankingData) -> int:
+        """Threads for a step's products of matrices: one where the work takes less time than to wake another."""
+        share = min((self.batch_queries or train.n_queries) / max(train.n_queries, 1), 1.0)
+        work = share * train.n_documents * sum(tensor.numel() for tensor in net.parameters())
+        return 1 if work < WORTH_SHARING else thread_count(self.n_threads)
 
     def _descend(
         self, run: _Run, observers: Sequence[Callable[[Epoch], None]], checkpoint: Checkpoint | None
@@ -196,11 +206,11 @@ class _Run:
         features = train.features[rows]
         inputs = Inputs.fitted(features, settings.inputs)
         self.net = Net(module, inputs, train.feature_names)
-        self.module = module
+        self.module, self.listed = module, sees_lists(module)
         self.documents = torch.from_numpy(inputs(features))
         self.batches = self._dealt(train, rows)
         kind = OPTIMIZERS[settings.optimizer][0]
-        self.optimizer = kind(module.parameters(), lr=settings.first_rate, weight_decay=settings.l2)  # type: ignore[call-arg]
+        self.optimizer = kind(module.parameters(), lr=settings.first_rate, weight_decay=settings.l2, fused=True)  # type: ignore[call-arg]
         self.selection = as_selection(settings.selection)
         # Data with preferences alone has no labels to be measured by: its last epoch is the best.
         labelled = all(measure.labels in train.labels for measure in self.selection.measures)
@@ -238,7 +248,7 @@ class _Run:
         self.module.eval()
         try:
             with torch.inference_mode():
-                scores_of(self.module, self.documents[batch.rows], batch.offsets)
+                scores_of(self.module, self.documents[batch.rows], batch.offsets, self.listed)
         except RuntimeError as error:
             raise DataError(f"the net does not take {self.train.n_features} features: {error}") from error
 
@@ -269,7 +279,7 @@ class _Run:
 
     def _step(self, batch: _Batch, epoch: int) -> None:
         """Σ_i λ_i ∂s_i/∂w, the mean over queries: λ is what the backward pass begins with ([B] eq. 3)."""
-        scores = scores_of(self.module, self.documents[batch.rows], batch.offsets)
+        scores = scores_of(self.module, self.documents[batch.rows], batch.offsets, self.listed)
         now = scores.detach().double().numpy()
         lambdas = batch.bound.gradients(now, epoch)[0]
         if not (np.isfinite(now).all() and np.isfinite(lambdas).all()):

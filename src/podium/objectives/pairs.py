@@ -27,6 +27,7 @@ from podium.threads import Team
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
+WORTH_SHARING = 1 << 18  # units of work, some nanoseconds each: fewer take less time than to wake a thread
 BLOCK_CELLS = 1 << 22  # of |ΔZ| held at once for a measure without a kernel
 
 
@@ -309,6 +310,10 @@ class _BoundPairs(BoundObjective):
             whole = (0, len(self.data))
             self._call(queries, self.depth, whole, np.empty((0, 0)), scores, lambdas, curvatures, totals)
 
+        if self.pairs[-1] < WORTH_SHARING:
+            edges = np.array([0, self.data.n_queries])
+            work(0)
+            return
         with nullcontext(self.team) if self.team else Team() as team:
             edges = np.searchsorted(self.pairs, self.pairs[-1] * np.arange(team.n_threads + 1) / team.n_threads)
             edges[0], edges[-1] = 0, self.data.n_queries
