@@ -17,6 +17,8 @@ from podium import DataError, LambdaMART, LambdaRank, RankingData, RankNet
 from podium.boosting import Checkpoint
 from podium.measures import Ranking
 from podium.neural import Layers, ListTransformer, NetTraining, padded
+from podium.neural.nets import ByHand
+from podium.neural.optimizers import OPTIMIZERS, Weights
 from podium.objectives import Anneal, Debiased, Lambda, LinearGrowth, ListNet, Local, Preferences, Tiers
 
 FAST = {"epochs": 6, "n_threads": 1}
@@ -232,6 +234,8 @@ def test_modules_of_ones_own(parts):
         LambdaRank(net=nn.Linear(5, 1), **FAST).fit(train)
     with pytest.raises(DataError, match=r"a score for each of the \d+ documents, not \(\d+, 2\)"):
         LambdaRank(net=nn.Linear(6, 2), **FAST).fit(train)
+    with pytest.raises(DataError, match="all of them float32"):
+        LambdaRank(net=nn.Linear(6, 1).double(), **FAST).fit(train)
     with pytest.raises(DataError, match="must be a torch module"):
         LambdaRank(net=lambda n: "net", **FAST).fit(train)
 
@@ -262,18 +266,35 @@ def test_a_net_that_sees_lists(parts, shuffled):
 @pytest.mark.parametrize("hidden", [(), 7, (5, 4)])
 def test_layers_by_hand_are_torchs(hidden, activation):
     net = Layers(3, hidden, activation)
-    documents = torch.randn(40, 3, requires_grad=True)
-    push = torch.randn(40)
-    found = []
-    for scores in (net(documents), net.layers(documents).squeeze(-1)):
-        net.zero_grad()
-        documents.grad = None
-        scores.backward(push)
-        found.append([scores.detach(), documents.grad.clone(), *(p.grad.clone() for p in net.parameters())])
-    for mine, expected in zip(*found, strict=True):
-        assert mine.shape == expected.shape
-        assert torch.allclose(mine, expected, atol=1e-5)
-    assert torch.allclose(net.double()(documents.double()).float(), found[0][0], atol=1e-5)
+    documents, push = torch.randn(40, 3), torch.randn(40)
+    scores = net(documents)
+    scores.backward(push)
+    mine = [torch.zeros_like(p) for p in net.parameters()]
+    hand = ByHand(net, mine)
+    assert np.allclose(hand.scores(documents.numpy()), scores.detach(), atol=1e-5)
+    hand.push(push.numpy())
+    for gradient, tensor in zip(mine, net.parameters(), strict=True):
+        assert np.allclose(gradient, tensor.grad, atol=1e-4)
+
+
+@pytest.mark.parametrize(("name", "theirs"), [("adam", torch.optim.Adam), ("sgd", torch.optim.SGD)])
+@pytest.mark.parametrize("l2", [0.0, 0.1])
+def test_optimizers_are_torchs(name, theirs, l2):
+    nets = [nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)) for _ in range(2)]
+    nets[1].load_state_dict(nets[0].state_dict())
+    weights = Weights(nets[0])
+    mine, other = OPTIMIZERS[name](weights, l2), theirs(nets[1].parameters(), lr=0.02, weight_decay=l2)
+    for _ in range(20):
+        documents, push = torch.randn(10, 3), torch.randn(10, 1)
+        for net in nets:
+            net(documents).backward(push)
+        mine.step(0.02)
+        other.step()
+        other.zero_grad()
+    weights.release()
+    for a, b in zip(nets[0].parameters(), nets[1].parameters(), strict=True):
+        assert torch.allclose(a, b, atol=1e-6)
+        assert a.grad is None
 
 
 def test_padding_is_undone():

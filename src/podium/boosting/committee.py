@@ -25,8 +25,8 @@ Floats = NDArray[np.float64]
 log = logging.getLogger("podium")
 # [B] §1: an ensemble of LambdaMART rankers won the Yahoo! challenge; other objectives err elsewhere.
 MEMBERS: tuple[tuple[Objective, int], ...] = (
-    (Lambda("ndcg", normalize=True), 3), (QueryRegression(), 3), (XENDCG(), 3), (Pairwise(), 3),
-    (Lambda("ap", normalize=True), 3), (Lambda("ndcg", 10, normalize=True), 3),
+    (Lambda("ndcg", normalize=True), 2), (QueryRegression(), 2), (XENDCG(), 2), (Pairwise(), 2),
+    (Lambda("ap", normalize=True), 2), (Lambda("ndcg", 10, normalize=True), 2),
 )  # fmt: skip
 TRUSTED = 1000  # validation queries whose best weights count as much as equal ones
 

@@ -29,7 +29,7 @@ class Committee(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     Args:
         measure: what stops the members, and what the weights are found by.
-        members: objectives, by value or text, and how many members each has. By default three of each of these: NDCG's
+        members: objectives, by value or text, and how many members each has. By default two of each of these: NDCG's
             λ, NDCG's λ truncated at 10, AP's λ, RankNet's pairs, query regression, XE-NDCG.
         n_trees, n_leaves, learning_rate, min_documents_in_leaf, l2, document_fraction, feature_fraction, patience: of
             each member, see `LambdaMART`.

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
@@ -15,6 +13,7 @@ from torch import Tensor, nn
 from podium.boosting.checkpoints import Checkpoint
 from podium.data.atomic import replacing
 from podium.errors import FileFormatError
+from podium.neural.optimizers import Optimizer
 
 States = dict[int, dict[str, Tensor]]
 
@@ -42,23 +41,20 @@ class State:
 
 
 def write_state(
-    checkpoint: Checkpoint, fingerprint: str, module: nn.Module, optimizer: torch.optim.Optimizer, state: State
+    checkpoint: Checkpoint, fingerprint: str, module: nn.Module, optimizer: Optimizer, state: State
 ) -> None:
     """Keep a run; the file is replaced only once the new one is written whole."""
     numbers = {"rate": state.rate, "epochs": state.epochs, "best": state.best, "halved": state.halved}
     described = json.dumps(numbers | {"history": state.history, "fingerprint": fingerprint})
     tensors = {f"now/{name}": tensor for name, tensor in module.state_dict().items()}
     tensors |= {f"kept/{k}/{name}": tensor for k, own in state.kept.items() for name, tensor in own.items()}
-    for number, own in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer/{number}/{name}": tensor for name, tensor in own.items()}
+    tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer.state().items()}
     content = save({name: tensor.contiguous().clone() for name, tensor in tensors.items()}, {"podium": described})
     with replacing(Path(checkpoint.path)) as temporary:
         temporary.write_bytes(content)
 
 
-def read_state(
-    checkpoint: Checkpoint, fingerprint: str, module: nn.Module, optimizer: torch.optim.Optimizer
-) -> State | None:
+def read_state(checkpoint: Checkpoint, fingerprint: str, module: nn.Module, optimizer: Optimizer) -> State | None:
     """The state of an earlier run of the same settings and data, its weights put in place; None where there is none."""
     path = Path(checkpoint.path)
     if not path.exists():
@@ -72,15 +68,14 @@ def read_state(
     if found.pop("fingerprint", None) != fingerprint:
         raise checkpoint.of_others()
     kept: States = {}
-    states: dict[int, dict[str, Any]] = {}
-    now: dict[str, Tensor] = {}
+    parts: dict[str, dict[str, Tensor]] = {"now": {}, "optimizer": {}}
     for name, tensor in tensors.items():
         kind, _, rest = name.partition("/")
-        if kind == "now":
-            now[rest] = tensor
-            continue
-        number, _, inner = rest.partition("/")
-        (kept if kind == "kept" else states).setdefault(int(number), {})[inner] = tensor
-    module.load_state_dict(now)
-    optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})
+        if kind in parts:
+            parts[kind][rest] = tensor
+        else:
+            number, _, inner = rest.partition("/")
+            kept.setdefault(int(number), {})[inner] = tensor
+    module.load_state_dict(parts["now"])
+    optimizer.restore(parts["optimizer"])
     return State(**found, kept=kept)

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.special import expit
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from podium.errors import DataError, require_whole
 
+Singles = NDArray[np.float32]
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "sigmoid": nn.Sigmoid}
 
 
@@ -46,56 +47,71 @@ class Layers(nn.Module):
 
     def forward(self, documents: Tensor) -> Tensor:
         """The score of each row."""
-        if documents.dtype != torch.float32 or documents.device.type != "cpu" or documents.dim() != 2:
-            scores: Tensor = self.layers(documents).squeeze(-1)
-            return scores
-        weights = self.layers.parameters()
-        found: Tensor = _Dense.apply(documents, self.description["activation"], *weights)  # type: ignore[no-untyped-call]
+        scores: Tensor = self.layers(documents).squeeze(-1)
+        return scores
+
+
+class ByHand:
+    """`Layers` in NumPy, there and back: for nets as small as the papers', autograd takes three times as long.
+
+    Args:
+        net: whose weights are read where they lie.
+        gradients: of each tensor of weights, where they are to be written.
+
+    """
+
+    def __init__(self, net: Layers, gradients: Sequence[Tensor]) -> None:
+        self.weights = [tensor.detach().numpy() for tensor in net.layers.parameters()]
+        self.gradients = [tensor.numpy() for tensor in gradients]
+        self.activation: str = net.description["activation"]
+        self.given: list[Singles] = []
+
+    def scores(self, documents: Singles) -> Singles:
+        """The score of each document; what each layer was given is kept for the way back."""
+        x, self.given = documents, [documents]
+        with np.errstate(all="ignore"):  # training itself looks for what is not finite
+            for matrix, bias in zip(self.weights[:-2:2], self.weights[1:-2:2], strict=True):
+                x = x @ matrix.T
+                x += bias
+                _activate(x, self.activation)
+                self.given.append(x)
+            found: Singles = x @ self.weights[-2][0]
+            found += self.weights[-1]
         return found
 
-
-class _Dense(torch.autograd.Function):
-    """Dense layers in NumPy: for nets as small as the papers', torch's operations cost several times as much."""
-
-    @staticmethod
-    def forward(ctx: Any, documents: Tensor, activation: str, *weights: Tensor) -> Tensor:
-        """The scores; what each layer gave is kept for the way back."""
-        arrays = [tensor.detach().numpy() for tensor in (documents, *weights)]
-        x, given = arrays[0], []
-        with np.errstate(all="ignore"):  # training itself looks for what is not finite
-            for matrix, bias in zip(arrays[1:-2:2], arrays[2:-2:2], strict=True):
-                given.append(x)
-                x = _activated(x @ matrix.T + bias, activation)
-            given.append(x)
-            scores = x @ arrays[-2][0] + arrays[-1]
-        ctx.activation, ctx.given, ctx.matrices = activation, given, arrays[1::2]
-        return torch.from_numpy(scores)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, pushes: Tensor) -> tuple[Any, ...]:
-        """From ∂C/∂s to the gradients of documents, where they are asked for, and of all weights."""
-        push, found = pushes.numpy()[:, None], []
-        for x, matrix in zip(reversed(ctx.given), reversed(ctx.matrices), strict=True):
-            found += [push.sum(axis=0), push.T @ x]
-            if x is ctx.given[0]:
-                break
-            push = (push @ matrix) * _slopes(x, ctx.activation)
-        first = torch.from_numpy(push @ ctx.matrices[0]) if ctx.needs_input_grad[0] else None
-        return (first, None, *(torch.from_numpy(array) for array in reversed(found)))
+    def push(self, downhill: Singles) -> None:
+        """Write the gradients of all weights, from ∂C/∂s of each document that was scored last."""
+        np.matmul(downhill[None, :], self.given[-1], out=self.gradients[-2])
+        self.gradients[-1][0] = downhill.sum()
+        back = downhill[:, None]
+        for k in range(len(self.weights) // 2 - 2, -1, -1):
+            slopes = self.given[k + 1]
+            _turn_to_slopes(slopes, self.activation)
+            slopes *= back @ self.weights[2 * k + 2]
+            back = slopes
+            np.matmul(back.T, self.given[k], out=self.gradients[2 * k])
+            np.sum(back, axis=0, out=self.gradients[2 * k + 1])
 
 
-def _activated(x: Any, activation: str) -> Any:
+def _activate(x: Singles, activation: str) -> None:
+    """Put an activation in the place of its argument."""
     if activation == "tanh":
-        return np.tanh(x)
-    return np.maximum(x, 0) if activation == "relu" else expit(x)
+        np.tanh(x, out=x)
+    elif activation == "relu":
+        np.maximum(x, 0, out=x)
+    else:
+        expit(x, out=x)
 
 
-def _slopes(y: Any, activation: str) -> Any:
-    """The derivative of an activation at what it gave."""
+def _turn_to_slopes(y: Singles, activation: str) -> None:
+    """Put the derivative of an activation in the place of what it gave."""
     if activation == "tanh":
-        return 1 - y * y
-    return (y > 0).astype(y.dtype) if activation == "relu" else y * (1 - y)
+        y *= y
+        np.subtract(1, y, out=y)
+    elif activation == "relu":
+        np.sign(y, out=y)
+    else:
+        y *= 1 - y
 
 
 class ListTransformer(nn.Module):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +26,8 @@ from podium.models.scorer import checked_sets
 from podium.neural.checkpoints import State, read_state, write_state
 from podium.neural.inputs import Inputs
 from podium.neural.net import Net, scores_in_runs, torch_threads
-from podium.neural.nets import Layers, scores_of, sees_lists
+from podium.neural.nets import ByHand, Layers, scores_of, sees_lists
+from podium.neural.optimizers import OPTIMIZERS, Weights
 from podium.objectives import BoundObjective, Lambda, Objective
 from podium.objectives.objective import require_one_output
 from podium.progress import progress
@@ -34,9 +36,6 @@ from podium.threads import Team, thread_count
 Floats = NDArray[np.float64]
 log = logging.getLogger("podium")
 WORTH_SHARING = 1 << 26  # multiplications in a step
-OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], float]] = {
-    "adam": (torch.optim.Adam, 1e-2), "sgd": (torch.optim.SGD, 1e-3),
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ class NetTraining:
     @property
     def first_rate(self) -> float:
         """The learning rate of the first epoch."""
-        return OPTIMIZERS[self.optimizer][1] if self.learning_rate is None else float(self.learning_rate)
+        return OPTIMIZERS[self.optimizer].usual_rate if self.learning_rate is None else float(self.learning_rate)
 
     def fit(
         self,
@@ -180,6 +179,7 @@ class NetTraining:
                 raise
             warnings.warn(f"interrupted after {run.state.epochs} epochs: the best is kept", PodiumWarning, stacklevel=2)
         run.module.load_state_dict(run.state.kept[run.state.best])
+        run.weights.release()
         run.module.eval()
         return Trained(run.net, run.state.history, run.state.best)
 
@@ -209,8 +209,10 @@ class _Run:
         self.module, self.listed = module, sees_lists(module)
         self.documents = torch.from_numpy(inputs(features))
         self.batches = self._dealt(train, rows)
-        kind = OPTIMIZERS[settings.optimizer][0]
-        self.optimizer = kind(module.parameters(), lr=settings.first_rate, weight_decay=settings.l2, fused=True)  # type: ignore[call-arg]
+        self.weights = Weights(module)
+        is_plain = type(module) is Layers and all(tensor.requires_grad for tensor in module.parameters())
+        self.by_hand = ByHand(module, self.weights.gradients) if is_plain else None  # type: ignore[arg-type]
+        self.optimizer = OPTIMIZERS[settings.optimizer](self.weights, settings.l2)
         self.selection = as_selection(settings.selection)
         # Data with preferences alone has no labels to be measured by: its last epoch is the best.
         labelled = all(measure.labels in train.labels for measure in self.selection.measures)
@@ -262,11 +264,9 @@ class _Run:
         """See every batch once, and measure."""
         epoch, started, rate = self.state.epochs, time.perf_counter(), self.state.rate
         torch.manual_seed(self.settings.seed * 1_000_003 + epoch + 1)  # for modules with chance of their own
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
         self.module.train()
         for k in np.random.default_rng([self.settings.seed, epoch]).permutation(len(self.batches)):
-            self._step(self.batches[k], epoch)
+            self._step(self.batches[k], epoch, rate)
         self.module.eval()
         means = {}
         for name, judge in self.judges.items():
@@ -277,24 +277,32 @@ class _Run:
         log.info("epoch %d: rate %.3g, %.3f s%s", epoch, rate, time.perf_counter() - started, shown)
         return Epoch(epoch, rate, self.module, means)
 
-    def _step(self, batch: _Batch, epoch: int) -> None:
-        """Σ_i λ_i ∂s_i/∂w, the mean over queries: λ is what the backward pass begins with ([B] eq. 3)."""
-        scores = scores_of(self.module, self.documents[batch.rows], batch.offsets, self.listed)
-        now = scores.detach().double().numpy()
+    def _step(self, batch: _Batch, epoch: int, rate: float) -> None:
+        """Σ_i λ_i ∂s_i/∂w, the mean over queries: λ is what the way back begins with ([B] eq. 3)."""
+        documents = self.documents[batch.rows]
+        if self.by_hand is not None:
+            self.by_hand.push(self._downhill(batch, self.by_hand.scores(documents.numpy()), epoch))
+        else:
+            scores = scores_of(self.module, documents, batch.offsets, self.listed)
+            downhill = self._downhill(batch, scores.detach().numpy(), epoch)
+            scores.backward(torch.from_numpy(downhill))  # type: ignore[no-untyped-call]
+        self.optimizer.step(rate)
+
+    @staticmethod
+    def _downhill(batch: _Batch, scores: NDArray[np.float32], epoch: int) -> NDArray[np.float32]:
+        """−λ over the number of queries."""
+        now = scores.astype(np.float64)
         lambdas = batch.bound.gradients(now, epoch)[0]
-        if not (np.isfinite(now).all() and np.isfinite(lambdas).all()):
+        if not math.isfinite(now.sum() + lambdas @ lambdas):
             raise DataError("a score or gradient is not finite: lower learning_rate, or choose other inputs")
-        self.optimizer.zero_grad()
-        downhill = torch.from_numpy((-lambdas / (len(batch.offsets) - 1)).astype(np.float32))
-        scores.backward(downhill)  # type: ignore[no-untyped-call]
-        self.optimizer.step()
+        return (lambdas * (-1.0 / (len(batch.offsets) - 1))).astype(np.float32)
 
     def _note(self, means: dict[str, float]) -> None:
         """Keep what was measured, the weights where they are the best, and halve the rate where it is time."""
         state = self.state
         for key, value in means.items():
             state.history.setdefault(key, []).append(value)
-        state.kept[state.epochs] = copy.deepcopy(self.module.state_dict())
+        state.kept[state.epochs] = {name: tensor.clone() for name, tensor in self.module.state_dict().items()}
         state.best = state.epochs
         if self.judges:
             first = next(iter(self.judges))

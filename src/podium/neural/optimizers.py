@@ -1,0 +1,111 @@
+"""Steps down a gradient, for all weights of a module at once.
+
+A module's weights become views of one vector, so that a step is a handful of operations whatever the number of tensors;
+for nets as small as the papers' that is several times as fast as a step for each.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from podium.errors import DataError
+
+
+class Weights:
+    """All weights of a module that are trained, and their gradient, each as one vector."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.tensors = [tensor for tensor in module.parameters() if tensor.requires_grad]
+        if not self.tensors or any(t.dtype != torch.float32 or t.device.type != "cpu" for t in self.tensors):
+            raise DataError("the net must have weights to train, all of them float32 and on the CPU")
+        self.vector = torch.cat([tensor.detach().reshape(-1) for tensor in self.tensors])
+        self.gradient = torch.zeros_like(self.vector)
+        self.gradients: list[Tensor] = []
+        at = 0
+        for tensor in self.tensors:
+            own = slice(at, at + tensor.numel())
+            tensor.data, tensor.grad = self.vector[own].view_as(tensor), self.gradient[own].view_as(tensor)
+            self.gradients.append(tensor.grad)
+            at = own.stop
+
+    def release(self) -> None:
+        """Give each tensor memory of its own again."""
+        for tensor in self.tensors:
+            tensor.data, tensor.grad = tensor.data.clone(), None
+
+
+class Optimizer(ABC):
+    """A way down the gradient.
+
+    Args:
+        weights: what is moved.
+        l2: weight decay, added to the gradient.
+
+    """
+
+    usual_rate: float
+
+    def __init__(self, weights: Weights, l2: float) -> None:
+        self.weights, self.l2 = weights, l2
+
+    def step(self, rate: float) -> None:
+        """Move the weights."""
+        if self.l2:
+            self.weights.gradient.add_(self.weights.vector, alpha=self.l2)
+        self.move(self.weights.vector, self.weights.gradient, rate)
+        self.weights.gradient.zero_()
+
+    @abstractmethod
+    def move(self, weights: Tensor, gradient: Tensor, rate: float) -> None:
+        """One step down the gradient."""
+
+    def state(self) -> dict[str, Tensor]:
+        """What was learnt from earlier steps."""
+        return {}
+
+    def restore(self, state: dict[str, Tensor]) -> None:  # noqa: B027
+        """Take over what `state` gave."""
+
+
+class Descent(Optimizer):
+    """Stochastic gradient descent, as [B] has it."""
+
+    usual_rate = 1e-3
+
+    def move(self, weights: Tensor, gradient: Tensor, rate: float) -> None:
+        """Against the gradient."""
+        weights.sub_(gradient, alpha=rate)
+
+
+class Adam(Optimizer):
+    """Kingma and Ba, *Adam: a method for stochastic optimization*, ICLR 2015, with their constants."""
+
+    usual_rate = 1e-2
+
+    def __init__(self, weights: Weights, l2: float) -> None:
+        super().__init__(weights, l2)
+        self.mean, self.square = torch.zeros_like(weights.vector), torch.zeros_like(weights.vector)
+        self.steps = 0
+
+    def move(self, weights: Tensor, gradient: Tensor, rate: float) -> None:
+        """By the mean of past gradients over the root of the mean of their squares."""
+        self.steps += 1
+        self.mean.lerp_(gradient, 0.1)
+        self.square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+        size = self.square.sqrt().div_(math.sqrt(1 - 0.999**self.steps)).add_(1e-8)
+        weights.addcdiv_(self.mean, size, value=-rate / (1 - 0.9**self.steps))
+
+    def state(self) -> dict[str, Tensor]:
+        """Means and the number of steps."""
+        return {"mean": self.mean, "square": self.square, "steps": torch.tensor(self.steps)}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Take them over."""
+        self.mean, self.square, self.steps = state["mean"], state["square"], int(state["steps"])
+
+
+OPTIMIZERS: dict[str, type[Optimizer]] = {"adam": Adam, "sgd": Descent}
