@@ -105,7 +105,7 @@ def epochs_rows() -> list[dict[str, Any]]:
 
 def pairwise_epoch(train: podium.RankingData, net: Layers) -> None:
     """One pass with a forward and backward pass for each document of each pair; a step for each query."""
-    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-5)
     documents = torch.from_numpy(np.array(train.features))
     for q in range(train.n_queries):
         rows = train.rows(q)
@@ -128,7 +128,7 @@ def factored_rows() -> list[dict[str, Any]]:
         for name, mine in times.items():
             marks: list[float] = []
             if name == "factored":
-                training = NetTraining(Pairwise(), 4, "sgd", batch_queries=1)
+                training = NetTraining(Pairwise(), 4, "sgd", 1e-5, 1e-6, batch_queries=1)
                 training.fit(train, observers=[lambda _, m=marks: m.append(time.perf_counter())])
             else:
                 net = Layers(50)

@@ -78,7 +78,7 @@ def numbers_of(name: str, values: Sequence[float]) -> tuple[float, ...]:
     """A list of numbers as floats, or an error."""
     try:
         return tuple(float(value) for value in values)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DataError(f"{name} must be a list of numbers, not {values!r}") from None
 
 

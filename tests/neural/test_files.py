@@ -94,6 +94,7 @@ def rewritten(path, change, weights=None):
         (lambda h: h["net"].update(n_features=7), "not described"),
         (lambda h: h["net"].update(more=1), "not described"),
         (lambda h: h.update(net=None), "not described"),
+        (lambda h: h["net"].update(net=[]), "not described"),
         (lambda h: h.update(inputs="minmax"), "scales of its inputs"),
         (lambda h: h.update(inputs="quantile"), "scales of its inputs"),
         (lambda h: h.update(n_features=3), "scales of its inputs"),

@@ -42,6 +42,10 @@ def test_what_is_missing_counts_as_the_mean(kind):
     assert (found[:50, 1] == 0).all()
     assert (found[50:60, 2] == 0).all()
     assert (found[:, 3] == 0).all()  # a constant says nothing
+    tiny = np.array([[1e-13], [3e-13], [2e-13]], np.float32)
+    assert np.allclose(Inputs.fitted(tiny, "standard")(tiny)[:, 0], [-1.2247, 1.2247, 0], atol=1e-3)
+    far = Inputs.fitted(X / 1e6, "standard")(np.full((1, 4), np.finfo(np.float32).max))
+    assert (far == 1e6).all()
     rest = Inputs.fitted(holes[50:], kind)(holes[50:])
     assert np.allclose(found[50:, 1], rest[:, 1])
 

@@ -93,6 +93,8 @@ def test_what_it_shows_and_refuses(train, trained):
     assert len(axes[1].lines) == 3
     with pytest.raises(DataError, match="no weights to move"):
         local_optimality(LambdaMART(2).fit(train), train)
+    with pytest.raises(DataError, match="no relevant documents"):
+        local_optimality(trained, train.replace(labels={"relevance": np.zeros(len(train))}), "ndcg")
     with pytest.raises(DataError, match="steps must be positive"):
         local_optimality(trained, train, steps=(0.0,))
     with pytest.raises(DataError, match="directions must be"):

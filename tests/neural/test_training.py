@@ -19,7 +19,18 @@ from podium.measures import Ranking
 from podium.neural import Layers, ListTransformer, NetTraining, padded
 from podium.neural.nets import ByHand
 from podium.neural.optimizers import OPTIMIZERS, Weights
-from podium.objectives import Anneal, Debiased, Lambda, LinearGrowth, ListNet, Local, Preferences, Tiers
+from podium.objectives import (
+    Anneal,
+    Debiased,
+    Lambda,
+    LinearGrowth,
+    ListNet,
+    Local,
+    Logistic,
+    Pairwise,
+    Preferences,
+    Tiers,
+)
 
 FAST = {"epochs": 6, "n_threads": 1}
 
@@ -86,12 +97,18 @@ def test_training_learns_and_depends_on_the_seed_alone(kind, parts, shuffled):
     assert kind(epochs=30, n_threads=1, random_state=1).fit(train, valid=valid).digest() != model.digest()
 
 
-def test_training_leaves_torch_as_it_was(parts):
+def test_nets_leave_torch_as_it_was(parts, tmp_path):
     torch.manual_seed(3)
     expected = torch.rand(2)
     torch.manual_seed(3)
     threads = torch.get_num_threads()
     LambdaRank(**FAST).fit(parts[0])
+    with pytest.raises(DataError, match="not finite"):
+        RankNet(learning_rate=1e37, optimizer="sgd", epochs=5).fit(parts[0])
+    LambdaRank(**FAST).fit(parts[0]).save(tmp_path / "net.podium")
+    net = podium.load(tmp_path / "net.podium")
+    net.importance()
+    assert all(tensor.grad is None for tensor in net.module.parameters())
     assert torch.equal(torch.rand(2), expected)
     assert torch.get_num_threads() == threads
 
@@ -160,14 +177,45 @@ def test_preferences_need_no_labels():
 
 def test_weights_of_queries_and_documents_count(parts):
     train = parts[0]
-    heavy = train.replace(query_weights=np.where(np.arange(80) < 40, 1.0, 0.0))
-    only = train.select(range(40))
-    settings = {"batch_queries": None, "epochs": 3, "n_threads": 1, "inputs": "none"}
+    settings = {"batch_queries": None, "epochs": 3, "n_threads": 1, "inputs": "none", "optimizer": "sgd"}
     net = Layers(6)
-    one = RankNet(net=net, **settings).fit(heavy)
-    other = RankNet(net=net, **settings).fit(only)
-    # Adam does not see that all is halved; the last bias has no gradient but rounding.
-    assert np.allclose(weights(one)[:-1], weights(other)[:-1], atol=1e-4)
+    heavy = train.replace(query_weights=np.where(np.arange(80) < 40, 1.0, 0.0))
+    one = RankNet(net=net, learning_rate=0.02, **settings).fit(heavy)
+    other = RankNet(net=net, learning_rate=0.01, **settings).fit(train.select(range(40)))
+    assert np.allclose(weights(one), weights(other), atol=1e-4)  # a mean over 80 queries, or over 40
+    kept = np.arange(len(train)) % 3 > 0
+    light = train.replace(document_weights=np.where(kept, 4.0, 0.0))
+    one = RankNet(net=net, learning_rate=0.01, **settings).fit(light)
+    few = RankingData(train.features[kept], train.relevance[kept], qid=train.qid[kept])
+    other = RankNet(net=net, learning_rate=0.04, **settings).fit(few)
+    assert np.allclose(weights(one), weights(other), atol=1e-4)  # a pair counts √(d_i d_j) times
+
+
+@pytest.mark.parametrize("objective", [
+    Lambda("err"), Pairwise(), ListNet(), "query_regression", "regression", "logistic(balanced=true)",
+    Tiers(Lambda("ndcg"), Lambda("err")),
+], ids=str)  # fmt: skip
+def test_queries_without_labels_and_batches_of_one(objective, parts):
+    """All that training needs of the data is looked at once: a batch may have no labels, no pairs, one class."""
+    train = parts[0]
+    labels = train.relevance.copy()
+    labels[train.rows(3)] = np.nan
+    labels[train.rows(4)] = 0.0
+    labels[train.rows(5)[1:]] = np.nan
+    model = LambdaRank(objective=objective, batch_queries=1, epochs=8, n_threads=1)
+    assert model.fit(train.replace(labels={"relevance": labels})).score(parts[2]) > 0.5
+    if not isinstance(objective, Tiers):
+        with pytest.raises(DataError, match="needs labels"):
+            model.fit(train.replace(labels={"relevance": np.full(len(train), np.nan)}))
+
+
+def test_a_balanced_batch_counts_the_classes_of_all(parts):
+    train = parts[0]
+    objective = Logistic(balanced=True, above=1.0)
+    scores = np.random.default_rng(0).normal(size=len(train))
+    whole = objective.bind(train).gradients(scores)[0]
+    part = objective.fixed(train).bind(train.select(range(3))).gradients(scores[:36])[0]
+    assert np.allclose(whole[:36], part)
 
 
 def test_the_rate_is_halved_and_ends_training(parts, caplog):
@@ -206,9 +254,27 @@ def test_a_stopped_run_goes_on_to_the_same_bits(parts, tmp_path):
     assert run(7, checkpoint=Checkpoint(path, 2)).history_ == whole.history_
     with pytest.raises(DataError, match="other data or other settings"):
         LambdaRank(n_threads=1, epochs=9).fit(train, valid=valid, checkpoint=Checkpoint(path))
+    with pytest.raises(DataError, match="the checkpoint has 6 epochs, more than the 3 asked for"):
+        run(3, checkpoint=Checkpoint(path, 2))
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(podium.FileFormatError, match="no checkpoint of a net"):
         run(7, checkpoint=Checkpoint(path, 2))
+
+
+def test_a_checkpoint_keeps_what_the_objective_learnt_and_knows_the_activation(parts, tmp_path):
+    log = podium.simulate_clicks(parts[0], users=3, seed=1)
+    objective = Debiased(Lambda("cndcg"))
+
+    def run(epochs, **options):
+        settings = {"batch_queries": None, "n_threads": 1, "optimizer": "sgd", "learning_rate": 0.1}
+        return LambdaRank("cndcg", objective=objective, epochs=epochs, **settings).fit(log, **options)
+
+    whole = run(6)
+    run(3, checkpoint=Checkpoint(tmp_path / "a", 3))
+    assert run(6, checkpoint=Checkpoint(tmp_path / "a", 3)).digest() == whole.digest()
+    RankNet(epochs=1, activation="relu").fit(parts[0], checkpoint=Checkpoint(tmp_path / "b", 1))
+    with pytest.raises(DataError, match="other data or other settings"):
+        RankNet(epochs=2, activation="tanh").fit(parts[0], checkpoint=Checkpoint(tmp_path / "b", 1))
 
 
 def test_an_interrupted_run_keeps_the_best_epoch(parts):
@@ -219,6 +285,8 @@ def test_an_interrupted_run_keeps_the_best_epoch(parts):
     with pytest.warns(podium.PodiumWarning, match="interrupted after 4 epochs"):
         model = RankNet(n_threads=1).fit(parts[0], observers=[stop])
     assert len(model.history_["train/ndcg@10"]) == 4
+    assert model.score(parts[0]) == pytest.approx(max(model.history_["train/ndcg@10"]), abs=1e-9)
+    assert not model.model_.module.training
 
 
 def test_modules_of_ones_own(parts):
@@ -254,6 +322,10 @@ def test_a_net_that_sees_lists(parts, shuffled):
     with pytest.raises(DataError, match="sees whole lists"):
         model.predict(train.features)
     assert len(podium.permutation_importance(model, test, repeats=1).rows) == 6
+    named = train.replace(feature_names=list("abcdef"))
+    trees = LambdaMART(5, submodel=model).fit(named)
+    turned = named.replace(features=named.features[:, ::-1], feature_names=list("fedcba"))
+    assert np.allclose(trees.predict(turned), trees.predict(named), atol=1e-5)
     trees = LambdaMART(5, submodel=model).fit(train)
     assert np.allclose(trees.predict(mixed), trees.predict(train)[rows], atol=1e-5)
     both = podium.combine(trees, model, valid)
@@ -316,7 +388,7 @@ def test_parameters(parts):
         ({"hidden": 0}, "hidden must be"), ({"activation": "gelu"}, "activation must be"), ({"l2": -1}, "l2 must"),
         ({"learning_rate": 0.0}, "learning_rate must"), ({"batch_queries": 0}, "batch_queries must"),
         ({"inputs": "rank"}, "inputs must"), ({"random_state": -1}, "seed must"), ({"halve_after": 0}, "halve_after"),
-        ({"smallest_rate": 0}, "smallest_rate must"),
+        ({"smallest_rate": 0}, "smallest_rate must"), ({"learning_rate": 5e-6}, "is below smallest_rate"),
     ):  # fmt: skip
         with pytest.raises(DataError, match=text):
             RankNet(**settings).fit(train)

@@ -101,7 +101,10 @@ class RankerMixin:
         """The scores of some rows; a scorer that sees lists needs data, which knows them."""
         features = self._features(X)
         if isinstance(X, RankingData) and scorer.sees_lists:
-            return scorer.score_documents(X, n_threads=self.n_threads, **options)
+            scores = np.empty(len(X))
+            ordered = features[X.canonical_order]
+            scores[X.canonical_order] = scorer.score(ordered, X.offsets, n_threads=self.n_threads, **options)
+            return scores
         return scorer.score(features, n_threads=self.n_threads, **options)
 
     def _described(self) -> dict[str, Any]:

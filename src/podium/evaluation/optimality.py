@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, cast
@@ -104,6 +105,17 @@ class Optimality:
         return axes
 
 
+@contextmanager
+def _one_thread_each(scorer: Any) -> Iterator[None]:
+    """Directions share the cores; what each computes does not depend on their number."""
+    with threadpool_limits(1), ExitStack() as stack:
+        if scorer.file_format is not None:
+            from podium.neural.net import torch_threads
+
+            stack.enter_context(torch_threads(1))
+        yield
+
+
 def local_optimality(
     model: Any,
     data: RankingData,
@@ -167,8 +179,10 @@ def local_optimality(
         return found
 
     total, found = len(ladder) * directions + len(chosen) * points, []
-    with threadpool_limits(1), progress("moving weights", total) as advance:
+    with _one_thread_each(scorer), progress("moving weights", total) as advance:
         here = value(weights)
+        if not here > 0:
+            raise DataError(f"{fixed} is {here} for every order: there are no relevant documents")
         for one in map_threads(lambda number: value(place(number)), range(total), n_threads):
             found.append(one)
             advance(1)

@@ -10,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import lzma
 import os
 import zipfile
+import zlib
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data.atomic import replacing
-from podium.errors import DataError, FileFormatError
+from podium.errors import DataError, FileFormatError, PodiumError
 from podium.models.classes import ClassEnsemble
 from podium.models.combined import Combined
 from podium.models.ensemble import ARRAYS, Ensemble
@@ -36,6 +38,9 @@ NETS = "podium.neural.file"  # reads and describes them; a layer above, loaded o
 MOST_PARTS, DEEPEST = 1024, 8  # of combined models, and of those within each other
 MOST_FEATURES = 1 << 24
 LARGEST = 1 << 30  # bytes that an array may claim; more is no model of ours
+_DAMAGED = (
+    zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError, ValueError,
+)  # fmt: skip
 _STAMP = (2000, 1, 1, 0, 0, 0)  # the same content gives the same bytes
 
 
@@ -109,7 +114,17 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Scorer:
             return _model(array, header, name, "", 0, module)
     except OSError as error:
         raise FileFormatError(name, f"cannot be opened: {error.strerror or error}") from error
-    except (zipfile.BadZipFile, EOFError, zipfile.zlib.error, NotImplementedError, RuntimeError) as error:  # type: ignore[attr-defined]
+    except PodiumError:
+        raise
+    except (
+        zipfile.BadZipFile,
+        EOFError,
+        zlib.error,
+        lzma.LZMAError,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+    ) as error:
         raise FileFormatError(name, f"is no model file, or it is damaged ({error})") from error
 
 

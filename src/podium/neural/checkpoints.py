@@ -28,6 +28,7 @@ class State:
         best: the best of them.
         halved: after which the rate was last halved.
         history: what was measured.
+        objectives: what the objective of each batch has learnt itself; mostly nothing.
         kept: the weights of epochs that are, or may become, the best.
 
     """
@@ -37,6 +38,7 @@ class State:
     best: int = 0
     halved: int = 0
     history: dict[str, list[float]] = field(default_factory=dict)
+    objectives: list[dict[str, list[float]]] = field(default_factory=list)
     kept: States = field(default_factory=dict)
 
 
@@ -45,7 +47,8 @@ def write_state(
 ) -> None:
     """Keep a run; the file is replaced only once the new one is written whole."""
     numbers = {"rate": state.rate, "epochs": state.epochs, "best": state.best, "halved": state.halved}
-    described = json.dumps(numbers | {"history": state.history, "fingerprint": fingerprint})
+    learnt = {"history": state.history, "objectives": state.objectives}
+    described = json.dumps(numbers | learnt | {"fingerprint": fingerprint})
     tensors = {f"now/{name}": tensor for name, tensor in module.state_dict().items()}
     tensors |= {f"kept/{k}/{name}": tensor for k, own in state.kept.items() for name, tensor in own.items()}
     tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer.state().items()}

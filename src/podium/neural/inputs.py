@@ -16,6 +16,7 @@ Singles = NDArray[np.float32]
 KINDS = ("standard", "log", "quantile", "none")
 LEVELS = 129  # quantiles kept of each feature
 ROWS_AT_ONCE = 1 << 14
+LARGEST = 1e6  # an input beyond, in standard deviations, counts as this
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,9 @@ class Inputs:
         n_features = int(features.shape[1])
         levels = np.linspace(0, 1, LEVELS) if kind == "quantile" else np.empty(0)
         grid, means, scales = np.zeros((n_features, len(levels))), np.zeros(n_features), np.ones(n_features)
+        by_column: Any = features.tocsc() if is_sparse(features) else features
         for k in range(n_features if kind != "none" else 0):
-            column = features[:, [k]]
+            column = by_column[:, [k]]
             x = np.asarray(column.toarray() if is_sparse(column) else column, np.float64)[:, 0]
             x = x[np.isfinite(x)]
             if not len(x):
@@ -54,7 +56,7 @@ class Inputs:
                 grid[k] = np.quantile(x, levels)
             x = _changed(x, kind, grid[k])
             means[k], deviation = x.mean(), x.std()
-            scales[k] = 1.0 / deviation if deviation > 1e-12 * max(1.0, abs(means[k])) else 0.0
+            scales[k] = 1.0 / deviation if deviation > 1e-12 * np.abs(x).max() else 0.0
         return cls(kind, grid, means, scales)
 
     @property
@@ -73,7 +75,9 @@ class Inputs:
                 x = np.column_stack([_changed(x[:, k], self.kind, self.grid[k]) for k in range(self.n_features)])
             else:
                 x = _changed(x, self.kind, self.grid)
-            found[start : start + ROWS_AT_ONCE] = np.nan_to_num((x - self.means) * self.scales, nan=0.0)
+            if self.kind != "none":
+                x = ((x - self.means) * self.scales).clip(-LARGEST, LARGEST)
+            found[start : start + ROWS_AT_ONCE] = np.nan_to_num(x, nan=0.0)
         return found
 
 

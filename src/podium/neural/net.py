@@ -19,11 +19,12 @@ from podium.data.columns import Features
 from podium.errors import DataError
 from podium.models import Scorer
 from podium.neural.inputs import Inputs
-from podium.neural.nets import scores_of, sees_lists
+from podium.neural.nets import NETS, scores_of, sees_lists
 from podium.threads import thread_count
 
 Floats = NDArray[np.float64]
 DOCUMENTS_AT_ONCE = 1 << 15
+PAIRS_AT_ONCE = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -80,15 +81,16 @@ class Net(Scorer):
     def importance(self, kind: Any = "gain") -> Floats:
         """How much scores move with each feature: the mean |slope| at inputs by chance, on the scale of the inputs."""
         draws = torch.randn(256, self.n_features, generator=torch.Generator().manual_seed(0)).requires_grad_()
-        lists = torch.tensor([0, len(draws)])
-        scores_of(self.module, draws, lists, self.sees_lists).sum().backward()  # type: ignore[no-untyped-call]
-        assert draws.grad is not None
-        slopes: Floats = draws.grad.abs().mean(dim=0).double().numpy()
+        with torch.enable_grad():
+            scores = scores_of(self.module, draws, torch.tensor([0, len(draws)]), self.sees_lists)
+            (found,) = torch.autograd.grad(scores.sum(), draws)
+        slopes: Floats = found.abs().mean(dim=0).double().numpy()
         return np.where(self.inputs.scales > 0, slopes, 0.0)
 
     def digest(self) -> str:
         """A hash of all that decides scores, but for a module's own code."""
-        found = hashlib.sha256(repr((type(self.module).__name__, self.inputs.kind)).encode())
+        shape = self.module.description if type(self.module) in NETS.values() else repr(self.module)
+        found = hashlib.sha256(repr((shape, self.inputs.kind)).encode())
         for array in (self.inputs.grid, self.inputs.means, self.inputs.scales):
             found.update(array.tobytes())
         for name, tensor in self.module.state_dict().items():
@@ -117,12 +119,16 @@ class Net(Scorer):
 def scores_in_runs(module: nn.Module, documents: Callable[[int, int], torch.Tensor], cuts: NDArray[np.int64]) -> Floats:
     """Scores without gradients, some thousand documents at once; no query is split.
 
-    `documents(first, last)` gives rows, query q having the rows cuts[q] to cuts[q + 1].
+    `documents(first, last)` gives rows, query q having the rows cuts[q] to cuts[q + 1]. Where lists are seen, each is
+    as long as the longest beside it, and pairs of their documents count.
     """
     scores, first, listed = np.empty(cuts[-1]), 0, sees_lists(module)
     with torch.inference_mode():
         while first < len(cuts) - 1:
             last = int(np.searchsorted(cuts, cuts[first] + DOCUMENTS_AT_ONCE, "right")) - 1
+            if listed:
+                longest = np.maximum.accumulate(np.diff(cuts[first : last + 1]))
+                last = first + int((longest**2 * np.arange(1, len(longest) + 1) <= PAIRS_AT_ONCE).sum())
             last = min(max(last, first + 1), len(cuts) - 1)
             lists = torch.from_numpy(cuts[first : last + 1] - cuts[first])
             own = int(cuts[first]), int(cuts[last])

@@ -9,7 +9,6 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -120,6 +119,8 @@ class NetTraining:
             raise DataError(f"optimizer must be one of {', '.join(map(repr, OPTIMIZERS))}, not {self.optimizer!r}")
         if self.learning_rate is not None:
             require_number("learning_rate", self.learning_rate, above=0)
+        if self.first_rate < self.smallest_rate:
+            raise DataError(f"learning_rate {self.first_rate:g} is below smallest_rate {self.smallest_rate:g}")
 
     @property
     def first_rate(self) -> float:
@@ -163,7 +164,7 @@ class NetTraining:
         mark = ""
         if checkpoint:
             mark = fingerprint(self, ("epochs", "n_threads", "patience"), run.net.digest(), run.train, run.sets)
-            run.state = read_state(checkpoint, mark, run.module, run.optimizer) or run.state
+            run.resume(read_state(checkpoint, mark, run.module, run.optimizer))
         try:
             with progress("training", self.epochs) as advance:
                 advance(run.state.epochs)
@@ -172,6 +173,7 @@ class NetTraining:
                     for observer in observers:
                         observer(found)
                     if checkpoint and run.state.epochs % checkpoint.every == 0:
+                        run.state.objectives = [batch.bound.state() for batch in run.batches]
                         write_state(checkpoint, mark, run.module, run.optimizer, run.state)
                     advance(1, ", ".join(f"{name} {value:.4f}" for name, value in found.means.items()))
         except KeyboardInterrupt:
@@ -215,7 +217,8 @@ class _Run:
         self.optimizer = OPTIMIZERS[settings.optimizer](self.weights, settings.l2)
         self.selection = as_selection(settings.selection)
         # Data with preferences alone has no labels to be measured by: its last epoch is the best.
-        labelled = all(measure.labels in train.labels for measure in self.selection.measures)
+        known = [train.labels.get(measure.labels) for measure in self.selection.measures]
+        labelled = all(labels is not None and (labels > 0).any() for labels in known)
         judges = sets or ({"train": train} if labelled else {})
         self.judges = {name: _Judge(data, inputs, self.selection.measures, train) for name, data in judges.items()}
         self.state = State(settings.first_rate)
@@ -253,6 +256,16 @@ class _Run:
                 scores_of(self.module, self.documents[batch.rows], batch.offsets, self.listed)
         except RuntimeError as error:
             raise DataError(f"the net does not take {self.train.n_features} features: {error}") from error
+
+    def resume(self, state: State | None) -> None:
+        """Go on from the state of an earlier run, if there is one."""
+        if state is None:
+            return
+        if state.epochs > self.settings.epochs:
+            raise DataError(f"the checkpoint has {state.epochs} epochs, more than the {self.settings.epochs} asked for")
+        self.state = state
+        for batch, learnt in zip(self.batches, state.objectives, strict=True):
+            batch.bound.restore(learnt)
 
     def is_done(self) -> bool:
         """Whether there were enough epochs, no better one for too long, or the rate is too small."""
@@ -293,7 +306,7 @@ class _Run:
         """−λ over the number of queries."""
         now = scores.astype(np.float64)
         lambdas = batch.bound.gradients(now, epoch)[0]
-        if not math.isfinite(now.sum() + lambdas @ lambdas):
+        if not math.isfinite(now @ now + lambdas @ lambdas):
             raise DataError("a score or gradient is not finite: lower learning_rate, or choose other inputs")
         return (lambdas * (-1.0 / (len(batch.offsets) - 1))).astype(np.float32)
 
@@ -321,12 +334,14 @@ class _Judge:
 
     def __init__(self, data: RankingData, inputs: Inputs, measures: Sequence[Measure], train: RankingData) -> None:
         self.data, self.measures = data, [(str(shown), shown.fixed(train)) for shown in measures]
-        self.documents = torch.from_numpy(inputs(data.features[data.canonical_order]))
+        queries = queries_by_name(data)
+        self.rows = np.concatenate([data.canonical_order[data.offsets[q] : data.offsets[q + 1]] for q in queries])
+        self.cuts = np.concatenate([[0], np.cumsum(data.query_sizes[queries])])
+        self.documents = torch.from_numpy(inputs(data.features[self.rows]))
 
     def means(self, module: nn.Module) -> dict[str, float]:
         """The mean of each measure over the queries."""
         scores = np.empty(len(self.data))
-        own: Any = scores_in_runs(module, lambda first, last: self.documents[first:last], self.data.offsets)
-        scores[self.data.canonical_order] = own
+        scores[self.rows] = scores_in_runs(module, lambda first, last: self.documents[first:last], self.cuts)
         ranking = Ranking(self.data, scores, base=self.data.canonical_order)
         return {shown: measure.mean(ranking) for shown, measure in self.measures}

@@ -59,7 +59,7 @@ class Lists:
 
     """
 
-    def __init__(self, data: RankingData, source: str, who: object) -> None:
+    def __init__(self, data: RankingData, source: str, who: Objective) -> None:
         labels = labels_of(data, source, who).astype(np.float64)
         require_labels(labels, source, who)
         known = ~np.isnan(labels)

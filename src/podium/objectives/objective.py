@@ -73,10 +73,12 @@ class Objective(ABC):
 
     Attributes:
         curved: whether w > 0 wherever λ ≠ 0, as Newton's step needs; `flat_because` says why not.
+        checked: whether all data was looked at before (`fixed`): a part of it may then have no labels.
 
     """
 
     curved: bool = True
+    checked: bool = False
     flat_because: str = "its curvature may be zero or negative"
 
     @abstractmethod
@@ -90,6 +92,7 @@ class Objective(ABC):
             parts = value if isinstance(value, tuple) else (value,)
             held = tuple(part.fixed(data) if isinstance(part, Measure | Objective) else part for part in parts)
             object.__setattr__(found, name, held if isinstance(value, tuple) else held[0])
+        object.__setattr__(found, "checked", True)
         return found
 
 
@@ -108,9 +111,9 @@ def require_source(labels: object) -> None:
         raise DataError(f"labels must name a label source, not {labels!r}")
 
 
-def require_labels(labels: NDArray[Any], source: str, who: object) -> None:
-    """Refuse a source without a single label."""
-    if len(labels) and np.isnan(labels).all():
+def require_labels(labels: NDArray[Any], source: str, who: Objective) -> None:
+    """Refuse a source without a single label, unless the data is part of what was checked before."""
+    if len(labels) and np.isnan(labels).all() and not who.checked:
         raise DataError(f"{type(who).__name__} needs labels: the source {source!r} has none")
 
 

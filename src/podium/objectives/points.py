@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,19 +26,19 @@ Floats = NDArray[np.float64]
 class _Points:
     """The labelled documents of some data in the canonical order, with their weights d_i u_q."""
 
-    def __init__(self, data: RankingData, source: str, who: object) -> None:
+    def __init__(self, data: RankingData, source: str, who: Objective) -> None:
         labels = labels_of(data, source, who).astype(np.float64)
         require_labels(labels, source, who)
         known = ~np.isnan(labels)
         queries = np.repeat(query_weights_of(data), data.query_sizes)
         self.n, self.rows, self.labels = len(data), data.canonical_order[known], labels[known]
         self.weights = (document_weights_of(data) * queries)[known]
-        if not (self.weights > 0).any():
+        if not (self.weights > 0).any() and not who.checked:
             raise DataError("all weights of labelled documents are 0: there is nothing to train on")
 
     def mean(self, values: Floats, weights: Floats) -> float:
         """A weighted mean that does not depend on the order of rows."""
-        return math.fsum(values * weights) / math.fsum(weights)
+        return math.fsum(values * weights) / (math.fsum(weights) or 1.0)
 
     def spread(self, values: Floats) -> Floats:
         """An array for all rows, 0 for those without a label."""
@@ -90,6 +91,7 @@ class Logistic(Objective):
     balanced: bool = False
     above: float = 0.0
     labels: str = "relevance"
+    sides: ClassVar[tuple[float, ...]] = ()
 
     def __post_init__(self) -> None:
         require_number("sigma", self.sigma, above=0)
@@ -99,6 +101,12 @@ class Logistic(Objective):
         """On these documents."""
         return _BoundLogistic(self, _Points(data, self.labels, self))
 
+    def fixed(self, data: RankingData) -> Self:
+        """With what the two classes of this data weigh."""
+        found = super().fixed(data)
+        object.__setattr__(found, "sides", _BoundLogistic(self, _Points(data, self.labels, self)).sides)
+        return found
+
 
 class _BoundLogistic(BoundObjective):
     changes = False
@@ -107,10 +115,13 @@ class _BoundLogistic(BoundObjective):
         self.points, self.sigma = points, objective.sigma
         self.t = np.where(points.labels > objective.above, 1.0, -1.0)
         sides = [math.fsum(points.weights[self.t == side]) for side in (1.0, -1.0)]
+        if objective.checked:  # a part of the data: what both classes of all weigh was kept
+            sides = list(objective.sides)
         if min(sides) <= 0:
             raise DataError(
                 f"Logistic needs documents of both classes, with labels above {objective.above:g} and at most that"
             )
+        self.sides = tuple(sides)
         self.weights = points.weights
         if objective.balanced:  # [B] eq. 15
             self.weights = points.weights / np.where(self.t > 0, *sides)

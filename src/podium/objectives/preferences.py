@@ -54,7 +54,7 @@ class _BoundPreferences(BoundObjective):
     changes = False
 
     def __init__(self, objective: Preferences, data: RankingData) -> None:
-        if data.preferences is None or not len(data.preferences.i):
+        if data.preferences is None or not (len(data.preferences.i) or objective.checked):
             raise DataError("Preferences needs pairs: RankingData(…, preferences=(i, j, probability))")
         self.link, self.n = objective.link, len(data)
         place = np.empty(self.n, np.int64)
