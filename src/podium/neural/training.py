@@ -230,16 +230,17 @@ class _Run:
         starts = np.repeat(train.offsets[:-1], train.query_sizes)
         place[train.canonical_order] = np.arange(len(rows)) - starts
         light = train.replace(features=place[:, None], feature_names=None)._take(rows)
-        objective = self.settings.objective.fixed(light)
-        whole = objective.bind(light)
+        whole = self.settings.objective.bind(light)  # which looks whether it can be trained on
         require_one_output(whole, self.net)
         size = self.settings.batch_queries or light.n_queries
         if size >= light.n_queries:
             whole.team = self.team
             return [_Batch(slice(0, len(light)), torch.from_numpy(np.array(light.offsets)), whole)]
         if whole.state():
-            raise DataError(f"{type(objective).__name__} learns from all queries at once: use batch_queries=None")
-        found = []
+            raise DataError(
+                f"{type(self.settings.objective).__name__} learns from all queries at once: use batch_queries=None"
+            )
+        objective, found = self.settings.objective.fixed(light), []
         for first in range(0, light.n_queries, size):
             cuts = light.offsets[first : first + size + 1]
             bound = objective.bind(light._take(np.arange(cuts[0], cuts[-1])))
