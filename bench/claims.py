@@ -318,5 +318,6 @@ def run() -> Report:
         ["Paired t-tests over test queries (4,000 for graded measures, else 2,000); equivalence by two one-sided "
          "tests. Iteration-dependent λ: learning rate, schedule and cutoff chosen by NDCG@3 on validation data within "
          "each family. Line search: α from .1 to 1000 for means of λ, from .1 to 5 for Newton's values; as many trees "
-         "as are best on validation, of 60, of 300 for Newton at v = 0.1. Adaptation: 1,500 test queries. One data set and seed each."],
+         "as are best on validation, of 60, of 300 for Newton at v = 0.1. Adaptation: 1,500 test queries. One data set "
+         "and seed each."],
     )  # fmt: skip
