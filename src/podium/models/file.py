@@ -116,15 +116,7 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Scorer:
         raise FileFormatError(name, f"cannot be opened: {error.strerror or error}") from error
     except PodiumError:
         raise
-    except (
-        zipfile.BadZipFile,
-        EOFError,
-        zlib.error,
-        lzma.LZMAError,
-        NotImplementedError,
-        RuntimeError,
-        ValueError,
-    ) as error:
+    except _DAMAGED as error:
         raise FileFormatError(name, f"is no model file, or it is damaged ({error})") from error
 
 
