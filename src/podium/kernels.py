@@ -7,6 +7,7 @@ because numba's cache notices only edits of the file itself.
 from __future__ import annotations
 
 import logging
+import operator
 import os
 import stat
 import subprocess
@@ -17,17 +18,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from llvmlite import ir
+from numba import extending as _extending
 from numba import njit, types
 from numba.core import cgutils as _cgutils
 from numba.core import config as _config
 from numba.core import event
-from numba.extending import intrinsic as _intrinsic
+from numba.core.typing import templates as _templates
 from numba.extending import register_jitable
 
 from podium.threads import thread_count
 
 cgutils: Any = _cgutils
-intrinsic: Any = _intrinsic
+extending: Any = _extending
+intrinsic: Any = extending.intrinsic
+templates: Any = _templates
 config: Any = _config  # its attributes come from the environment, where no type checker sees them
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -252,3 +256,139 @@ def meet(barrier: Any, n_threads: Any) -> None:
         looks += 1
         if looks > 2000:
             _pause()
+
+
+# --- lanes: vectors written down as such, where the compiler would not find them
+
+
+LANES = 16  # single-precision numbers in a vector; where the machine's are shorter, it is cut into those
+
+
+class _LanesType(types.Type):
+    """`LANES` single-precision numbers, and what a comparison of two of them gives: as many truths.
+
+    Sums of rows of a matrix need an accumulator for each lane, added up at the end. A compiler that may not reorder
+    additions makes none. Written with lanes, the order of additions is the same on every machine.
+    """
+
+    def __init__(self, name: str, element: Any) -> None:
+        super().__init__(name)
+        self.vector = ir.VectorType(element, LANES)
+
+
+@extending.register_model(_LanesType)
+class _LanesModel(extending.models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: _LanesType) -> None:
+        super().__init__(manager, kind, kind.vector)
+
+
+_lanes, _truths = _LanesType("lanes", ir.FloatType()), _LanesType("truths", ir.IntType(1))
+
+
+class _Arithmetic(templates.AbstractTemplate):  # type: ignore[misc]
+    def generic(self, arguments: Any, _names: Any) -> Any:
+        return templates.signature(_lanes, _lanes, _lanes) if arguments == (_lanes, _lanes) else None
+
+
+class _Comparison(templates.AbstractTemplate):  # type: ignore[misc]
+    def generic(self, arguments: Any, _names: Any) -> Any:
+        return templates.signature(_truths, _lanes, _lanes) if arguments == (_lanes, _lanes) else None
+
+
+class _Size(templates.AbstractTemplate):  # type: ignore[misc]
+    def generic(self, arguments: Any, _names: Any) -> Any:
+        return templates.signature(_lanes, _lanes) if arguments == (_lanes,) else None
+
+
+for _name, *_signs in (
+    ("fadd", operator.add, operator.iadd),
+    ("fsub", operator.sub, operator.isub),
+    ("fmul", operator.mul, operator.imul),
+    ("fdiv", operator.truediv, operator.itruediv),
+):
+    for _sign in _signs:
+        templates.infer_global(_sign)(_Arithmetic)
+        extending.lower_builtin(_sign, _lanes, _lanes)(
+            lambda _c, builder, _s, both, name=_name: getattr(builder, name)(*both)
+        )
+for _sign, _name in ((operator.gt, ">"), (operator.lt, "<"), (operator.eq, "==")):  # false where one is NaN
+    templates.infer_global(_sign)(_Comparison)
+    extending.lower_builtin(_sign, _lanes, _lanes)(
+        lambda _c, builder, _s, both, name=_name: builder.fcmp_ordered(name, *both)
+    )
+templates.infer_global(abs)(_Size)
+
+
+def _of_each_lane(builder: Any, name: str, value: Any) -> Any:
+    """An LLVM function of one number, such as `fabs`, of each lane."""
+    kind = ir.FunctionType(_lanes.vector, [_lanes.vector])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{LANES}f32"), [value])
+
+
+extending.lower_builtin(abs, _lanes)(lambda _c, builder, _s, value: _of_each_lane(builder, "fabs", value[0]))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def roots_of(_typing: Any, _values: Any) -> Any:
+    """The square root of each lane."""
+    return _lanes(_lanes), lambda _c, builder, _s, arguments: _of_each_lane(builder, "sqrt", arguments[0])
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def all_lanes(_typing: Any, _number: Any) -> Any:
+    """The same number in every lane."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        nothing, zeros = ir.Constant(_lanes.vector, ir.Undefined), [0] * LANES
+        first = builder.insert_element(nothing, arguments[0], ir.IntType(32)(0))
+        return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(ir.IntType(32), LANES), zeros))
+
+    return _lanes(types.float32), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def load_lanes(_typing: Any, array: Any, _index: Any) -> Any:
+    """array[index : index + LANES]; nobody checks that it reaches so far."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _element(context, builder, signature, arguments, 0)
+        return builder.load(builder.bitcast(place, _lanes.vector.as_pointer()), align=4)
+
+    return _lanes(array, types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def store_lanes(_typing: Any, array: Any, _index: Any, _values: Any) -> Any:
+    """array[index : index + LANES] = values."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _element(context, builder, signature, arguments, 0)
+        builder.store(arguments[2], builder.bitcast(place, _lanes.vector.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, _lanes), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def choose_lanes(_typing: Any, _which: Any, _yes: Any, _no: Any) -> Any:
+    """In each lane one of two numbers."""
+    return _lanes(_truths, _lanes, _lanes), lambda _c, builder, _s, arguments: builder.select(*arguments)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def sum_lanes(_typing: Any, _values: Any) -> Any:
+    """The sum of all lanes: the upper half is added to the lower one until one number is left."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        found, n = arguments[0], LANES
+        while n > 1:
+            n //= 2
+            nothing = ir.Constant(found.type, ir.Undefined)
+            halves = (
+                builder.shuffle_vector(found, nothing, ir.Constant(ir.VectorType(ir.IntType(32), n), list(places)))
+                for places in (range(n), range(n, 2 * n))
+            )
+            found = builder.fadd(*halves)
+        return builder.extract_element(found, ir.IntType(32)(0))
+
+    return types.float32(_lanes), generate

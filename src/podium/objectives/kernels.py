@@ -1,12 +1,10 @@
 """Compiled loops over pairs of documents. docs/performance.md says what each trick gave.
 
-A query's documents are laid out by rank in tiles of `TILE`, each tile a row of float32 fields in one buffer. The loops
-over pairs go over fields at fixed distances in that buffer, by indices without a sign: so the compiler sees that fields
-do not overlap and no index counts from the end, and uses vectors; slices would cost more than the loops over them. The
-lengths are multiples of `STEP`, so that nothing is left over for a slow loop: a few pairs too many are looked at, those
-with documents at or above the own rank, whose |ΔZ| is set to 0, and those behind the last document, whose label, NaN,
-compares with none. No sum is left to its order of lanes: sums over a row are folded in halves, the same way on every
-machine.
+A query's documents are laid out by rank in tiles of `TILE`, each tile a row of float32 fields in one buffer.
+`_pair_row` takes one document and goes over those below it, `LANES` at a time, in vectors written down as such: all
+that a pair needs is read once, and the sums over the row stay in registers. A few pairs too many are looked at, those
+with documents at or above the own rank, and those behind the last document, whose label, NaN, compares with none. The
+lanes are added up in one order on every machine.
 
 An objective of NDCG or of plain pairs, with RankNet's link, is compiled without the code for all others: `extras` is
 None then, and what stands behind `extras is not None` is left out.
@@ -20,7 +18,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.kernels import borrowed, helper, kernel, not_inlined
+from podium.kernels import (
+    LANES,
+    all_lanes,
+    borrowed,
+    choose_lanes,
+    helper,
+    kernel,
+    load_lanes,
+    not_inlined,
+    roots_of,
+    store_lanes,
+    sum_lanes,
+)
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -38,11 +48,10 @@ GROUPS, TRUSTS = 0, 1  # rows of the extras
 NEARNESS = f32(0.01)  # added to the gap of scores that a normalised pair is divided by
 WIDEST = 150.0  # scores further apart than this (times σ) are compared by an exponential for each pair
 TILE = 1024  # documents of a tile
-STEP = 32  # pairs that are looked at together; divides TILE
-FIELD = TILE + 16  # from one field of a tile to the next; not a power of two, which would crowd the cache's sets
-# The fields: e^{σs}, label, root of the weight, score, gain, discount, |ΔZ|, sums of λ, w and |λ|, λ and w of one row,
-# the group within which pairs count, and the weight of a pair whose better document this is.
-POWER, LABEL, ROOT, SCORE, GAIN, DISCOUNT, DELTA, PUSHES, BENDS, SIZES, PUSH, BEND, GROUP, TRUST, N_FIELDS = range(15)
+FIELD = TILE + LANES  # from one field of a tile to the next; not a power of two, which would crowd the cache's sets
+# The fields: e^{σs}, label, rank, root of the weight, score, gain, discount, |ΔZ|, sums of λ and of w, the group within
+# which pairs count, and the weight of a pair whose better document this is.
+POWER, LABEL, RANK, ROOT, SCORE, GAIN, DISCOUNT, DELTA, PUSHES, BENDS, GROUP, TRUST, N_FIELDS = range(13)
 INVERSE = tuple(1.0 / math.factorial(k) for k in range(11))
 FLUSH = 256  # rows whose λ are summed in single precision
 
@@ -93,14 +102,6 @@ def _sort(scores: Floats, places: Places, other_scores: Floats, other_places: Pl
 
 
 # --- |ΔZ| of the pairs of rank i with the ranks a … b − 1 of a tile; `base` is where the tile begins in the buffer
-
-
-@helper
-def _discounted_deltas(buffer: Singles, base: Int, a: Int, b: Int, my_gain: Single, my_discount: Single) -> None:
-    """|ΔZ| = |g_i − g_j| |d_i − d_j|, the gains divided by the norm."""
-    gain, discount, delta = U(base + GAIN * FIELD), U(base + DISCOUNT * FIELD), U(base + DELTA * FIELD)
-    for j in range(U(a), U(b)):
-        buffer[delta + j] = abs((my_gain - buffer[gain + j]) * (my_discount - buffer[discount + j]))
 
 
 @helper
@@ -158,7 +159,7 @@ def _spread_deltas(
 ) -> None:
     """|g_i − g_j| (|d_i − d_j| + μ (d_{|i−j|} − d_{|i−j|+1})): NDCG-Loss2++ (Wang et al. 2018).
 
-    The second difference for a distance k stands in columns[0, k + STEP]; `back` is where the distance of j = 0 does.
+    The second difference for a distance k stands in columns[0, k + LANES]; `back` is where the distance of j = 0 does.
     """
     gain, discount, delta = U(base + GAIN * FIELD), U(base + DISCOUNT * FIELD), U(base + DELTA * FIELD)
     for j in range(a, b):
@@ -171,118 +172,82 @@ def _spread_deltas(
 
 
 @helper
-def _factors(
-    buffer: Singles, base: Int, a: Int, b: Int, mine: Int, has_groups: bool, has_trusts: bool, by_gap: bool
-) -> None:
-    """Weigh |ΔZ|: 0 for pairs of different groups (NaN is a group of none), times the trust in the better document,
-    divided by 0.01 + |s_i − s_j|.
-    """  # noqa: D205
-    not_inlined()
-    delta, label, other = U(base + DELTA * FIELD), U(base + LABEL * FIELD), U(base + GROUP * FIELD)
-    if has_groups:
-        my_group = buffer[mine + GROUP * FIELD]
-        for j in range(U(a), U(b)):
-            buffer[delta + j] = buffer[delta + j] if my_group == buffer[other + j] else f32(0.0)
-    if has_trusts:
-        trust, my_trust, my_label = U(base + TRUST * FIELD), buffer[mine + TRUST * FIELD], buffer[mine + LABEL * FIELD]
-        for j in range(U(a), U(b)):
-            buffer[delta + j] *= my_trust if my_label > buffer[label + j] else buffer[trust + j]
-    if by_gap:
-        score, my_score = U(base + SCORE * FIELD), buffer[mine + SCORE * FIELD]
-        for j in range(U(a), U(b)):
-            buffer[delta + j] /= NEARNESS + abs(my_score - buffer[score + j])
-
-
-@helper
-def _link_pairs(
-    link: Int, parameter: float, buffer: Singles, base: Int, a: Int, b: Int, my_power: Single, my_label: Single,
-    my_score: Single,
-) -> None:  # fmt: skip
-    """λ and w of one document with those below it by another link than cross-entropy, see `podium.objectives.links`."""
-    not_inlined()
-    power, label, delta = U(base + POWER * FIELD), U(base + LABEL * FIELD), U(base + DELTA * FIELD)
-    score, push, bend = U(base + SCORE * FIELD), U(base + PUSH * FIELD), U(base + BEND * FIELD)
-    shift, margin = f32(math.exp(parameter)), f32(parameter)
-    for j in range(U(a), U(b)):  # which of the two is the better one, +1 or −1; 0 for pairs that do not count
-        sign = f32(my_label > buffer[label + j]) - f32(my_label < buffer[label + j])
-        buffer[bend + j] = sign
-        buffer[delta + j] = buffer[delta + j] if sign != f32(0.0) else f32(0.0)  # there may be anything
-    if link == LOCAL:
-        for j in range(U(a), U(b)):
-            sign, theirs = buffer[bend + j], buffer[power + j]
-            better, worse = (my_power, theirs) if sign > f32(0.0) else (theirs, my_power)
-            inverse = f32(1.0) / (shift * better + worse)
-            right, wrong = shift * better * inverse, worse * inverse
-            size = buffer[delta + j] * right * wrong
-            buffer[push + j] = size * sign
-            buffer[bend + j] = size * (right - wrong)
-    elif link == FIDELITY:
-        for j in range(U(a), U(b)):
-            sign, theirs = buffer[bend + j], buffer[power + j]
-            better, worse = (my_power, theirs) if sign > f32(0.0) else (theirs, my_power)
-            inverse = f32(1.0) / (better + worse)
-            right, wrong = better * inverse, worse * inverse
-            size = f32(0.5) * buffer[delta + j] * math.sqrt(right) * wrong
-            buffer[push + j] = size * sign
-            buffer[bend + j] = f32(0.5) * size * (f32(3.0) * right - f32(1.0))
-    else:
-        for j in range(U(a), U(b)):
-            sign = buffer[bend + j]
-            short = margin - sign * (my_score - buffer[score + j])
-            steps = f32(1.0) if link == HINGE else short
-            size = buffer[delta + j] if short > f32(0.0) else f32(0.0)
-            buffer[push + j] = size * steps * sign
-            buffer[bend + j] = f32(0.0) if link == HINGE else size
-    pushes, bends, sizes = U(base + PUSHES * FIELD), U(base + BENDS * FIELD), U(base + SIZES * FIELD)
-    for j in range(U(a), U(b)):
-        buffer[pushes + j] -= buffer[push + j]
-        buffer[bends + j] += buffer[bend + j]
-        buffer[sizes + j] += abs(buffer[push + j])
-
-
-@helper
-def _plain_pairs(buffer: Singles, base: Int, a: Int, b: Int, my_power: Single, my_label: Single) -> None:
-    """λ and w of one document with those below it, without the factors σ and σ².
+def _pair_row(
+    family: Int, i: Int, buffer: Singles, base: Int, a: Int, b: Int, link: Int, parameter: float, weighted: bool,
+    extras: Singles | None, has_groups: bool, has_trusts: bool, by_gap: bool,
+) -> Any:  # fmt: skip
+    """Add λ and w of the pairs of rank i with the ranks a … b − 1 of one tile, without σ and σ²; the sum of their |λ|.
 
     For i ▷ j: ρ = e^{σs_j} / (e^{σs_i} + e^{σs_j}), λ_ij = |ΔZ| ρ pushes i up and j down, w_ij = |ΔZ| ρ (1 − ρ). An
-    exponential for each document and a division for each pair are all it takes. Labels that are NaN compare with none.
+    exponential for each document and a division for each pair are all it takes. With `by_gap` each pair is divided by
+    0.01 + |s_i − s_j|. Other links: see `podium.objectives.links`.
     """
-    power, label, delta = U(base + POWER * FIELD), U(base + LABEL * FIELD), U(base + DELTA * FIELD)
-    pushes, bends = U(base + PUSHES * FIELD), U(base + BENDS * FIELD)
-    push, bend = U(base + PUSH * FIELD), U(base + BEND * FIELD)
-    for j in range(U(a), U(b)):
-        inverse = f32(1.0) / (my_power + buffer[power + j])
-        part = buffer[delta + j] * inverse
-        mine = part * buffer[power + j] if my_label > buffer[label + j] else f32(0.0)
-        other = part * my_power if my_label < buffer[label + j] else f32(0.0)
-        both = (mine * my_power + other * buffer[power + j]) * inverse
-        buffer[push + j] = mine - other
-        buffer[bend + j] = both
-        buffer[pushes + j] -= mine - other
-        buffer[bends + j] += both
-
-
-@helper
-def _gap_pairs(
-    buffer: Singles, base: Int, a: Int, b: Int, my_power: Single, my_label: Single, my_score: Single
-) -> None:
-    """The same, each pair divided by 0.01 + |s_i − s_j|; still one division."""
-    power, label, delta = U(base + POWER * FIELD), U(base + LABEL * FIELD), U(base + DELTA * FIELD)
-    score, sizes = U(base + SCORE * FIELD), U(base + SIZES * FIELD)
-    pushes, bends = U(base + PUSHES * FIELD), U(base + BENDS * FIELD)
-    push, bend = U(base + PUSH * FIELD), U(base + BEND * FIELD)
-    for j in range(U(a), U(b)):
-        gap = NEARNESS + abs(my_score - buffer[score + j])  # of documents above, too: it must not be 0
-        inverse = f32(1.0) / ((my_power + buffer[power + j]) * gap)
-        part = buffer[delta + j] * inverse
-        mine = part * buffer[power + j] if my_label > buffer[label + j] else f32(0.0)
-        other = part * my_power if my_label < buffer[label + j] else f32(0.0)
-        both = (mine * my_power + other * buffer[power + j]) * (inverse * gap)
-        buffer[push + j] = mine - other
-        buffer[bend + j] = both
-        buffer[pushes + j] -= mine - other
-        buffer[bends + j] += both
-        buffer[sizes + j] += mine + other
+    not_inlined()
+    mine = i // TILE * N_FIELDS * FIELD + i % TILE
+    nothing, one, near = all_lanes(f32(0.0)), all_lanes(f32(1.0)), all_lanes(NEARNESS)
+    my_power, my_label = all_lanes(buffer[mine + POWER * FIELD]), all_lanes(buffer[mine + LABEL * FIELD])
+    my_rank, my_score = all_lanes(buffer[mine + RANK * FIELD]), all_lanes(buffer[mine + SCORE * FIELD])
+    my_gain, my_discount = all_lanes(buffer[mine + GAIN * FIELD]), all_lanes(buffer[mine + DISCOUNT * FIELD])
+    my_root = all_lanes(buffer[mine + ROOT * FIELD])
+    if extras is not None:
+        my_group, my_trust = all_lanes(buffer[mine + GROUP * FIELD]), all_lanes(buffer[mine + TRUST * FIELD])
+        shift, margin = all_lanes(f32(math.exp(parameter))), all_lanes(f32(parameter))
+        half, three = all_lanes(f32(0.5)), all_lanes(f32(3.0))
+    pushes, bends, sizes = nothing, nothing, nothing
+    for j in range(base + a, base + b, LANES):
+        label, power = load_lanes(buffer, j + LABEL * FIELD), load_lanes(buffer, j + POWER * FIELD)
+        better, worse = my_label > label, my_label < label
+        delta = one
+        if family == DISCOUNTED:  # |ΔZ| = |g_i − g_j| |d_i − d_j|, the gains divided by the norm
+            gain, discount = load_lanes(buffer, j + GAIN * FIELD), load_lanes(buffer, j + DISCOUNT * FIELD)
+            delta = abs((my_gain - gain) * (my_discount - discount))
+        if weighted:
+            delta *= my_root * load_lanes(buffer, j + ROOT * FIELD)
+        if extras is not None:
+            if family != DISCOUNTED and family != ONES:
+                delta *= load_lanes(buffer, j + DELTA * FIELD)
+            if has_groups:  # NaN is a group of none
+                delta = choose_lanes(my_group == load_lanes(buffer, j + GROUP * FIELD), delta, nothing)
+            if has_trusts:
+                delta *= choose_lanes(better, my_trust, load_lanes(buffer, j + TRUST * FIELD))
+        delta = choose_lanes(load_lanes(buffer, j + RANK * FIELD) > my_rank, delta, nothing)
+        delta = choose_lanes(better, delta, choose_lanes(worse, delta, nothing))
+        ahead, behind = choose_lanes(better, my_power, power), choose_lanes(better, power, my_power)
+        gap = one
+        if by_gap:
+            gap = near + abs(my_score - load_lanes(buffer, j + SCORE * FIELD))
+        plain = True
+        if extras is not None:
+            plain = link == CROSS_ENTROPY
+        if plain:
+            inverse = one / ((my_power + power) * gap)  # the only division
+            size = delta * inverse * behind
+            bend = size * ahead * (inverse * gap)
+        if extras is not None:
+            if link == LOCAL or link == FIDELITY:
+                raised = shift * ahead
+                inverse = one / (raised + behind)
+                right, wrong = raised * inverse, behind * inverse
+                if link == LOCAL:
+                    size = delta / gap * right * wrong
+                    bend = size * (right - wrong)
+                else:
+                    size = half * (delta / gap) * roots_of(right) * wrong
+                    bend = half * size * (three * right - one)
+            elif link == HINGE or link == SQUARED_HINGE:
+                score = load_lanes(buffer, j + SCORE * FIELD)
+                short = margin - choose_lanes(better, my_score - score, score - my_score)
+                wanted = choose_lanes(short > nothing, delta / gap, nothing)
+                size, bend = (wanted, nothing) if link == HINGE else (wanted * short, wanted)
+        push = choose_lanes(better, size, nothing - size)
+        store_lanes(buffer, j + PUSHES * FIELD, load_lanes(buffer, j + PUSHES * FIELD) - push)
+        store_lanes(buffer, j + BENDS * FIELD, load_lanes(buffer, j + BENDS * FIELD) + bend)
+        pushes += push
+        bends += bend
+        sizes += size
+    buffer[mine + PUSHES * FIELD] += sum_lanes(pushes)
+    buffer[mine + BENDS * FIELD] += sum_lanes(bends)
+    return np.float64(sum_lanes(sizes))
 
 
 @helper
@@ -303,49 +268,50 @@ def _by_link(link: Int, parameter: float, x: float) -> tuple[Any, Any]:
 
 @helper
 def _far_pairs(
-    link: Int, parameter: float, buffer: Singles, base: Int, a: Int, b: Int, first: Int, scores: Floats, i: Int,
-    my_label: Single, sigma: float, by_gap: bool,
-) -> None:  # fmt: skip
+    family: Int, i: Int, buffer: Singles, base: Int, a: Int, b: Int, first: Int, scores: Floats, link: Int,
+    parameter: float, sigma: float, extras: Singles | None, has_groups: bool, has_trusts: bool, by_gap: bool,
+) -> Any:  # fmt: skip
     """The same for scores so far apart that e^{σs} leaves single precision: one pair after the other."""
     not_inlined()
-    for j in range(base + a, base + b):
-        push, bend, label = f32(0.0), f32(0.0), buffer[j + LABEL * FIELD]
-        if my_label > label or my_label < label:  # behind the last document there is no label
-            gap = scores[i] - scores[first + j - base]
-            weight = np.float64(buffer[j + DELTA * FIELD])
-            if by_gap:
-                weight /= NEARNESS + abs(gap)
-            sign = 1.0 if my_label > label else -1.0
-            its_push, its_bend = _by_link(link, parameter, sign * sigma * gap)
-            push, bend = f32(sign * weight * its_push), f32(weight * its_bend)
-        buffer[j + PUSH * FIELD], buffer[j + BEND * FIELD] = push, bend
-        buffer[j + PUSHES * FIELD] -= push
-        buffer[j + BENDS * FIELD] += bend
-        buffer[j + SIZES * FIELD] += abs(push)
+    mine = i // TILE * N_FIELDS * FIELD + i % TILE
+    my_label = buffer[mine + LABEL * FIELD]
+    pushes, bends, sizes = 0.0, 0.0, 0.0
+    for j in range(base + max(a, i + 1 - first), base + b):
+        label = buffer[j + LABEL * FIELD]
+        if not (my_label > label or my_label < label):  # behind the last document there is no label
+            continue
+        better = my_label > label
+        weight = 1.0
+        if family == DISCOUNTED:
+            gain, discount = buffer[j + GAIN * FIELD], buffer[j + DISCOUNT * FIELD]
+            weight = np.float64(
+                abs((buffer[mine + GAIN * FIELD] - gain) * (buffer[mine + DISCOUNT * FIELD] - discount))
+            )
+        weight *= buffer[mine + ROOT * FIELD] * buffer[j + ROOT * FIELD]
+        if extras is not None:
+            if family != DISCOUNTED and family != ONES:
+                weight *= buffer[j + DELTA * FIELD]
+            if has_groups and not buffer[mine + GROUP * FIELD] == buffer[j + GROUP * FIELD]:
+                continue
+            if has_trusts:
+                weight *= buffer[(mine if better else j) + TRUST * FIELD]
+        gap = scores[i] - scores[first + j - base]
+        if by_gap:
+            weight /= NEARNESS + abs(gap)
+        sign = 1.0 if better else -1.0
+        push, bend = _by_link(link, parameter, sign * sigma * gap)
+        push, bend = weight * push, weight * bend
+        buffer[j + PUSHES * FIELD] -= f32(sign * push)
+        buffer[j + BENDS * FIELD] += f32(bend)
+        pushes += sign * push
+        bends += bend
+        sizes += push
+    buffer[mine + PUSHES * FIELD] += f32(pushes)
+    buffer[mine + BENDS * FIELD] += f32(bends)
+    return sizes
 
 
-@helper
-def _fold(buffer: Singles, first: Int, last: Int) -> tuple[Any, Any]:
-    """The sums of the fields PUSH and, behind it, BEND over a multiple of STEP documents, from `first` on in PUSH.
-
-    Halves are added to each other, vectors at a time, both fields at once; the values are used up.
-    """
-    n = last - first
-    while n > 8:
-        half = (n // 8 + 1) // 2 * 8
-        back = U(half)
-        for k in range(U(first), U(first + n - half)):
-            buffer[k] += buffer[k + back]
-            buffer[k + U(FIELD)] += buffer[k + U(FIELD) + back]
-        n = half
-    k, m = U(first), U(first + FIELD)
-    push = ((buffer[k] + buffer[k + U(4)]) + (buffer[k + U(2)] + buffer[k + U(6)])) + (
-        (buffer[k + U(1)] + buffer[k + U(5)]) + (buffer[k + U(3)] + buffer[k + U(7)])
-    )
-    bend = ((buffer[m] + buffer[m + U(4)]) + (buffer[m + U(2)] + buffer[m + U(6)])) + (
-        (buffer[m + U(1)] + buffer[m + U(5)]) + (buffer[m + U(3)] + buffer[m + U(7)])
-    )
-    return push, bend
+# --- queries
 
 
 @helper
@@ -372,46 +338,6 @@ def _exponentials(x: Floats, powers: Floats, bits: Ints) -> None:
 
 
 @helper
-def _pair_row(
-    i: Int, buffer: Singles, base: Int, a: Int, b: Int, first: Int, scores: Floats, link: Int, parameter: float,
-    sigma: float, near: bool, weighted: bool, extras: Singles | None, has_groups: bool, has_trusts: bool,
-    normalize: bool, by_gap: bool,
-) -> None:  # fmt: skip
-    """Add the pairs of rank i with the ranks a … b − 1 of one tile, whose |ΔZ| are in the tile."""
-    mine = i // TILE * N_FIELDS * FIELD + i % TILE
-    my_label, my_power = buffer[mine + LABEL * FIELD], buffer[mine + POWER * FIELD]
-    if weighted:
-        root, delta, my_root = U(base + ROOT * FIELD), U(base + DELTA * FIELD), buffer[mine + ROOT * FIELD]
-        for j in range(U(a), U(b)):
-            buffer[delta + j] *= my_root * buffer[root + j]
-    done = False
-    if extras is not None:
-        by_link = near and link != CROSS_ENTROPY
-        if has_groups or has_trusts or (by_link and by_gap):
-            _factors(buffer, base, a, b, mine, has_groups, has_trusts, by_link and by_gap)
-        if by_link:
-            _link_pairs(link, parameter, buffer, base, a, b, my_power, my_label, buffer[mine + SCORE * FIELD])
-            done = True
-    if done:
-        pass
-    elif not near:
-        _far_pairs(link, parameter, buffer, base, a, b, first, scores, i, my_label, sigma, by_gap)
-    elif by_gap:
-        _gap_pairs(buffer, base, a, b, my_power, my_label, buffer[mine + SCORE * FIELD])
-    else:
-        _plain_pairs(buffer, base, a, b, my_power, my_label)
-        if normalize:  # all scores are equal
-            for j in range(base + a, base + b):
-                buffer[j + SIZES * FIELD] += abs(buffer[j + PUSH * FIELD])
-    push, bend = _fold(buffer, base + PUSH * FIELD + a, base + PUSH * FIELD + b)
-    buffer[mine + PUSHES * FIELD] += push
-    buffer[mine + BENDS * FIELD] += bend
-
-
-# --- queries
-
-
-@helper
 def _lay_out(
     n: Int, places: Places, labels: Singles, roots: Singles, extras: Singles | None, start: Int, scores: Floats,
     sigma: float, near: bool, buffer: Singles, spare: Floats, powers: Floats, bits: Ints,
@@ -435,7 +361,8 @@ def _lay_out(
         for k in range(many):
             buffer[base + SCORE * FIELD + k] = f32(scores[first + k] - middle)
             buffer[base + POWER * FIELD + k] = f32(powers[first + k])
-        for k in range(many, (many + STEP - 1) // STEP * STEP):
+            buffer[base + RANK * FIELD + k] = f32(first + k)
+        for k in range(many, (many + LANES - 1) // LANES * LANES):
             buffer[base + LABEL * FIELD + k] = f32(np.nan)
             buffer[base + ROOT * FIELD + k] = f32(1.0)
             if extras is not None:
@@ -443,25 +370,20 @@ def _lay_out(
                 buffer[base + TRUST * FIELD + k] = f32(1.0)
             buffer[base + SCORE * FIELD + k] = f32(scores[n - 1] - middle)
             buffer[base + POWER * FIELD + k] = f32(1.0)
-        for field in range(PUSHES, SIZES + 1):
-            for k in range((many + STEP - 1) // STEP * STEP):
-                buffer[base + field * FIELD + k] = f32(0.0)
+        for k in range((many + LANES - 1) // LANES * LANES):
+            buffer[base + PUSHES * FIELD + k], buffer[base + BENDS * FIELD + k] = f32(0.0), f32(0.0)
 
 
 @helper
-def _flush(n: Int, buffer: Singles, pushes: Floats, bends: Floats) -> Any:
-    """Move the sums of the tiles to double precision; the sum of |λ|."""
-    total = 0.0
+def _flush(n: Int, buffer: Singles, pushes: Floats, bends: Floats) -> None:
+    """Move the sums of the tiles to double precision."""
     for first in range(0, n, TILE):
         base, many = first // TILE * N_FIELDS * FIELD, min(TILE, n - first)
         for k in range(many):
             pushes[first + k] += buffer[base + PUSHES * FIELD + k]
             bends[first + k] += buffer[base + BENDS * FIELD + k]
-            total += buffer[base + SIZES * FIELD + k]
-        for field in range(PUSHES, SIZES + 1):
-            for k in range(many):
-                buffer[base + field * FIELD + k] = f32(0.0)
-    return total
+        for k in range(many):
+            buffer[base + PUSHES * FIELD + k], buffer[base + BENDS * FIELD + k] = f32(0.0), f32(0.0)
 
 
 @helper
@@ -490,7 +412,7 @@ def _columns(
         for k in range(columns.shape[1]):
             columns[0, k] = 0.0
         for k in range(1, min(n, len(discounts))):
-            columns[0, k + STEP] = spread * (discounts[k - 1] - discounts[k])
+            columns[0, k + LANES] = spread * (discounts[k - 1] - discounts[k])
         return
     for r in range(n):
         columns[0, r] = values[places[r]]
@@ -512,35 +434,18 @@ def _columns(
                 sums += columns[0, r] * before / (r + 1.0)
                 before *= 1.0 - columns[0, r]
     for column in range(3):
-        for r in range(n, (n + STEP - 1) // STEP * STEP):
+        for r in range(n, (n + LANES - 1) // LANES * LANES):
             columns[column, r] = 0.0
 
 
 @helper
 def _deltas(
     family: Int, i: Int, buffer: Singles, base: Int, a: Int, b: Int, first: Int, n: Int, depth: Int, norm: float,
-    extras: Singles | None, columns: Floats, given: Floats, first_row: Int,
+    columns: Floats, given: Floats, first_row: Int,
 ) -> None:  # fmt: skip
-    """|ΔZ| of rank i with the ranks a … b − 1 of a tile; 0 for those that do not stand below it."""
-    mine = i // TILE * N_FIELDS * FIELD + i % TILE
-    if family == DISCOUNTED:
-        _discounted_deltas(buffer, base, a, b, buffer[mine + GAIN * FIELD], buffer[mine + DISCOUNT * FIELD])
-    elif family == ONES:
-        for j in range(U(base + DELTA * FIELD + a), U(base + DELTA * FIELD + b)):
-            buffer[j] = f32(1.0)
-    if extras is not None:
-        _other_deltas(family, i, buffer, base, a, b, first, n, depth, norm, mine, columns, given, first_row)
-    for j in range(a, i + 1 - first):
-        buffer[base + DELTA * FIELD + j] = f32(0.0)
-
-
-@helper
-def _other_deltas(
-    family: Int, i: Int, buffer: Singles, base: Int, a: Int, b: Int, first: Int, n: Int, depth: Int, norm: float,
-    mine: Int, columns: Floats, given: Floats, first_row: Int,
-) -> None:  # fmt: skip
-    """The same for the families that are not in the kernel without extras."""
+    """|ΔZ| of rank i with the ranks a … b − 1 of a tile, for the families that are not in the kernel without extras."""
     not_inlined()
+    mine = i // TILE * N_FIELDS * FIELD + i % TILE
     if family == PRECISION:
         start = columns[3, i] - columns[1, i] - columns[0, i] / (i + 1.0)
         _precision_deltas(buffer, base, a, b, first, columns, columns[0, i], start, 1.0 / norm)
@@ -554,7 +459,7 @@ def _other_deltas(
             _cascade_deltas_by_steps(buffer, base, a, b, first, columns, i, n, depth)
     elif family == SPREAD:
         my_gain, my_discount = buffer[mine + GAIN * FIELD], buffer[mine + DISCOUNT * FIELD]
-        _spread_deltas(buffer, base, a, b, columns, first - i + STEP, my_gain, my_discount)
+        _spread_deltas(buffer, base, a, b, columns, first - i + LANES, my_gain, my_discount)
     elif family == GIVEN:
         for j in range(a, min(b, n - first)):
             buffer[base + DELTA * FIELD + j] = f32(abs(given[i - first_row, first + j]))
@@ -584,25 +489,33 @@ def _query(
     for i in range(first_row, min(n, depth, last_row)):
         for tile in range((i + 1) // TILE, (n + TILE - 1) // TILE):
             first = tile * TILE
-            a = max((i + 1) // STEP * STEP - first, 0)
-            b = min((n + STEP - 1) // STEP * STEP - first, TILE)
+            a = max((i + 1) // LANES * LANES - first, 0)
+            b = min((n + LANES - 1) // LANES * LANES - first, TILE)
             if a < b:
                 base = tile * N_FIELDS * FIELD
-                _deltas(family, i, buffer, base, a, b, first, n, depth, norm, extras, columns, given, first_row)
-                _pair_row(
-                    i, buffer, base, a, b, first, scores, link, parameter, sigma, near, weighted, extras, has_groups,
-                    has_trusts, normalize, normalize and widest > 0.0,
-                )  # fmt: skip
+                if extras is not None:
+                    _deltas(family, i, buffer, base, a, b, first, n, depth, norm, columns, given, first_row)
+                by_gap = normalize and widest > 0.0
+                if near:
+                    total += _pair_row(
+                        family, i, buffer, base, a, b, link, parameter, weighted, extras, has_groups, has_trusts, by_gap
+                    )
+                else:
+                    total += _far_pairs(
+                        family, i, buffer, base, a, b, first, scores, link, parameter, sigma, extras, has_groups,
+                        has_trusts, by_gap,
+                    )  # fmt: skip
         if (i - first_row) % FLUSH == FLUSH - 1:
-            total += _flush(n, buffer, pushes, bends)
-    return total + _flush(n, buffer, pushes, bends)
+            _flush(n, buffer, pushes, bends)
+    _flush(n, buffer, pushes, bends)
+    return total
 
 
 def room(largest: int) -> tuple[Singles, Floats, Floats, Places]:
     """What `lambda_gradients` works with, for queries of at most so many documents."""
     tiles = -(-largest // TILE)
     return (
-        np.empty(tiles * N_FIELDS * FIELD, np.float32), np.empty((5, largest + 3 * STEP)), np.empty((5, largest)),
+        np.empty(tiles * N_FIELDS * FIELD, np.float32), np.empty((5, largest + 3 * LANES)), np.empty((5, largest)),
         np.empty(largest, np.int32),
     )  # fmt: skip
 
