@@ -114,9 +114,12 @@ class Team:
 
     def shares(self, n: int, work: Callable[[int, int], Result]) -> list[Result]:
         """`work(first, last)` for contiguous shares of 0 … n − 1, one a thread; few are not worth sharing."""
-        if n < WORTH_SHARING:
-            return [work(0, n)]
-        return self.run(lambda k: work(n * k // self.n_threads, n * (k + 1) // self.n_threads))
+        pieces = 1 if n < WORTH_SHARING else self.n_threads
+        return self.each(pieces, lambda k: work(n * k // pieces, n * (k + 1) // pieces))
+
+    def each(self, n: int, work: Callable[[int], Result]) -> list[Result]:
+        """`work(k)` for 0 … n − 1, no more than there are threads; one alone wakes nobody."""
+        return [work(0)] if n == 1 else self.run(work)
 
     def close(self) -> None:
         """Let the threads end."""

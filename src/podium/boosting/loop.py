@@ -27,7 +27,8 @@ from podium.progress import progress
 from podium.threads import Team
 from podium.trees import Grower, GrowthParameters, Tree, bin_features, find_bins
 from podium.trees.binning import BinnedFeatures, Bins
-from podium.trees.growing import GrownTree, quantised
+from podium.trees.growing import GrownTree
+from podium.trees.quantising import Thinning, quantised
 
 Floats = NDArray[np.float64]
 log = logging.getLogger("podium")
@@ -214,6 +215,10 @@ class _Run:
         self.objective.team = team
         self.outputs = self.objective.n_outputs
         self.sampling = BoundSampling(settings.sampling, train)
+        self.thinning = None
+        if settings.sampling.split_fraction < 1:
+            keys = self.sampling.chances.document_keys
+            self.thinning = Thinning(settings.sampling.split_fraction, keys, growth.split, team)
         self.measures = [m.fixed(train) for m in self.selection.measures]
         shape = (train.n_documents,) if self.outputs == 1 else (self.outputs, train.n_documents)
         self.scores = np.zeros(shape)
@@ -285,8 +290,7 @@ class _Run:
         features: NDArray[np.int64] | None, start: float,
     ) -> None:  # fmt: skip
         """Grow one tree and add it to the scores of its output; the first holds F_0 as well."""
-        packed = quantised(lambdas, curvatures, self.grower.parameters.split, self.team, self.words)
-        grown = self.grower.grow(packed, rows, features)
+        grown = self._grown(lambdas, curvatures, rows, features)
         values = self.step.leaf_values(grown, self.team)
         values, weight = self.step.settle(values, lambda on: self._documents(grown, on, rows is None))
         self.weights.append(weight)
@@ -300,6 +304,19 @@ class _Run:
         for name, scores in self.valid_scores.items():
             grown.add_by_bins(tree.leaf_value, self.binned_valid[name], scores[own], self.team)
         self.trees.append(tree)
+
+    def _grown(
+        self, lambdas: Floats, curvatures: Floats, rows: NDArray[np.int32] | None, features: NDArray[np.int64] | None
+    ) -> GrownTree:
+        """A tree, on thinned documents if asked for; where they show nothing to split by, on all."""
+        if self.thinning is not None:
+            seed = self.sampling.split_seed(len(self.trees))
+            thinned = self.thinning.quantised(lambdas, curvatures, seed, self.words)
+            grown = self.grower.grow(thinned, rows, features)
+            if grown.tree.n_leaves > 1:
+                return grown
+        packed = quantised(lambdas, curvatures, self.grower.parameters.split, self.team, self.words)
+        return self.grower.grow(packed, rows, features)
 
     def _documents(self, grown: GrownTree, on: str, all_rows: bool) -> tuple[Floats, NDArray[np.int64]]:
         """The scores so far, of the training or the first validation data, and the leaf of each document."""
@@ -333,7 +350,8 @@ class _Run:
 
     def _nothing_left(self, tree: Tree) -> bool:
         """Whether a tree of one leaf, grown on all documents and features, says that there is nothing to learn."""
-        sees_all = self.settings.sampling == Sampling(seed=self.settings.sampling.seed)
+        sampling = self.settings.sampling
+        sees_all = sampling.takes_all_documents and sampling.feature_fraction == 1
         return tree.n_leaves == 1 and sees_all and not self.objective.changes
 
     def _choose(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data import RankingData
-from podium.data.chances import Chances, uniform
+from podium.data.chances import Chances, seed_of, uniform
 from podium.errors import DataError
 
 
@@ -18,18 +18,20 @@ class Sampling:
     """Shares of documents, of whole queries and of features that each tree is grown on.
 
     λ always comes from all documents; the tree and its leaf values from the sample. Adaptation to a new domain
-    found 70% of the documents crucial ([W] 5.5).
+    found 70% of the documents crucial ([W] 5.5). Of the sample, splits are sought on the `split_fraction`: the
+    documents with much of λ or w, and some of the others in place of all (`podium.trees.quantising.Thinning`).
     """
 
     document_fraction: float = 1.0
     query_fraction: float = 1.0
     feature_fraction: float = 1.0
     seed: int = 0
+    split_fraction: float = 1.0
 
     def __post_init__(self) -> None:
         if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer):
             raise DataError(f"random_state must be a whole number, not {self.seed!r}")
-        for name in ("document_fraction", "query_fraction", "feature_fraction"):
+        for name in ("document_fraction", "query_fraction", "feature_fraction", "split_fraction"):
             if not 0 < getattr(self, name) <= 1:
                 raise DataError(f"{name} must be above 0 and at most 1, but is {getattr(self, name)}")
 
@@ -53,6 +55,10 @@ class BoundSampling:
         kept = chances.of_documents(f"{s.seed}/{iteration}/documents") < s.document_fraction
         chosen = chances.of_queries(f"{s.seed}/{iteration}/queries") < s.query_fraction
         return np.flatnonzero(kept & chosen[chances.query_of_row]).astype(np.int32)
+
+    def split_seed(self, tree: int) -> np.uint64:
+        """What the thinning of a tree's documents depends on, beside the documents themselves."""
+        return seed_of(f"{self.sampling.seed}/{tree}/splits")
 
     def features(self, iteration: int) -> NDArray[np.int64] | None:
         """The features of the sample, or None for all."""

@@ -22,7 +22,7 @@ class Chances:
 
     def of_documents(self, purpose: str) -> NDArray[np.float64]:
         """One for each row; rows of a query with the same features are told apart by the canonical order."""
-        return uniform(self._row_keys, purpose)
+        return uniform(self.document_keys, purpose)
 
     def of_queries(self, purpose: str) -> NDArray[np.float64]:
         """One for each query."""
@@ -37,19 +37,21 @@ class Chances:
 
     @cached_property
     def _query_keys(self) -> Words:
-        return np.array([_key(str(query)) for query in self.data.query_ids.tolist()], np.uint64)
+        return np.array([seed_of(str(query)) for query in self.data.query_ids.tolist()], np.uint64)
 
     @cached_property
-    def _row_keys(self) -> Words:
+    def document_keys(self) -> Words:
+        """What chance knows of each row."""
+        hashes = hash_rows(self.data.features)
         with np.errstate(over="ignore"):
-            times = _occurrences(self.data).astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
-        keys: Words = hash_rows(self.data.features) ^ self._query_keys[self.query_of_row] ^ times
+            times = _occurrences(self.data, hashes).astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
+        keys: Words = hashes ^ self._query_keys[self.query_of_row] ^ times
         return keys
 
 
 def uniform(keys: Words, purpose: str) -> NDArray[np.float64]:
     """A number of [0, 1) for each key (splitmix64)."""
-    seed = _key(purpose)
+    seed = seed_of(purpose)
     with np.errstate(over="ignore"):
         word = (keys ^ seed) * np.uint64(0x9E3779B97F4A7C15) + seed
         word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -58,14 +60,15 @@ def uniform(keys: Words, purpose: str) -> NDArray[np.float64]:
     return (word >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def _key(text: str) -> np.uint64:
+def seed_of(text: str) -> np.uint64:
+    """A number that follows from a text."""
     return np.uint64(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))
 
 
-def _occurrences(data: RankingData) -> NDArray[np.int64]:
+def _occurrences(data: RankingData, hashes: Words) -> NDArray[np.int64]:
     """For each row how many rows of its query with the same features stand before it in the canonical order."""
     order = data.canonical_order
-    hashes = hash_rows(data.features)[order]
+    hashes = hashes[order]
     starts = np.ones(len(order), bool)
     starts[1:] = hashes[1:] != hashes[:-1]
     starts[data.offsets[:-1][data.query_sizes > 0]] = True

@@ -72,6 +72,8 @@ class LambdaMART(EnsembleRanker):
         l2: added to the curvature of a leaf.
         split: `"newton"` (as LightGBM and XGBoost) or `"least-squares"` (the papers').
         document_fraction, query_fraction, feature_fraction: what each tree sees; λ comes from all documents.
+        split_fraction: the share of these documents on which splits are sought: those with large λ or w, and some of
+            the others in place of all. Leaf values come from all.
         truncation: pairs count for the measure cut at this rank; None, the whole list, whatever the measure's cutoff.
         sigma: the steepness of the pairs' sigmoid.
         normalize: scale λ within each query, as LightGBM does.

@@ -30,6 +30,7 @@ class TreeSettings(TypedDict, total=False):
     document_fraction: float
     query_fraction: float
     feature_fraction: float
+    split_fraction: float
     max_bins: int
     categorical: Sequence[int | str]
     monotone: Mapping[int | str, int] | Sequence[int] | None
@@ -52,6 +53,8 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         l2: added to the curvature of a leaf.
         split: `"newton"` (as LightGBM and XGBoost) or `"least-squares"` (the papers').
         document_fraction, query_fraction, feature_fraction: what each tree sees; λ comes from all documents.
+        split_fraction: the share of these documents on which splits are sought: those with large gradients, and some
+            of the others in place of all. Leaf values come from all.
         max_bins: of each feature, 2 to 255.
         categorical: categorical features, by number or name.
         monotone: features that must not lower (+1) or raise (−1) the score as they rise: by name or number, or one
@@ -78,6 +81,7 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         document_fraction: float = 1.0,
         query_fraction: float = 1.0,
         feature_fraction: float = 1.0,
+        split_fraction: float = 1.0,
         max_bins: int = 255,
         categorical: Sequence[int | str] = (),
         monotone: Mapping[int | str, int] | Sequence[int] | None = None,
@@ -96,6 +100,7 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.document_fraction = document_fraction
         self.query_fraction = query_fraction
         self.feature_fraction = feature_fraction
+        self.split_fraction = split_fraction
         self.max_bins = max_bins
         self.categorical = categorical
         self.monotone = monotone
@@ -169,7 +174,13 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             growth=GrowthParameters(
                 self.n_leaves, self.max_depth, self.min_documents_in_leaf, split, self.l2, self._monotone(train)
             ),
-            sampling=Sampling(self.document_fraction, self.query_fraction, self.feature_fraction, self.random_state),
+            sampling=Sampling(
+                self.document_fraction,
+                self.query_fraction,
+                self.feature_fraction,
+                self.random_state,
+                self.split_fraction,
+            ),
             n_trees=self.n_trees,
             learning_rate=self.learning_rate,
             max_bins=self.max_bins,

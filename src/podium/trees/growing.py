@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from podium.errors import DataError, require_number, require_whole
 from podium.threads import WORTH_SHARING, Team
 from podium.trees.binning import BinnedFeatures, Bins
+from podium.trees.quantising import TINY, Quantised, SplitMode, quantised
 from podium.trees.tree import Tree
-
-SplitMode = Literal["newton", "least-squares"]
-TINY = 1e-290  # a sum below this counts as none; its inverse would overflow
 
 
 @dataclass(frozen=True)
@@ -48,23 +46,6 @@ class GrowthParameters:
         if self.split not in ("newton", "least-squares"):
             raise DataError(f"split must be 'newton' or 'least-squares', not {self.split!r}")
         require_number("l2", self.l2, least=0)
-
-
-@dataclass(frozen=True)
-class Quantised:
-    """Gradients and weights as packed integers, what one unit of each is worth, and the largest weight.
-
-    The weight is the curvature for Newton's splits and 1 for those of least squares. With them the gradients and
-    curvatures themselves, and upper bounds of the sums of their absolute values.
-    """
-
-    words: NDArray[np.int64]
-    gradient_unit: float
-    weight_unit: float
-    largest_weight: int
-    gradients: NDArray[np.float64]
-    curvatures: NDArray[np.float64]
-    bounds: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -150,63 +131,6 @@ class GrownTree:
         return replace(self.tree, leaf_value=rate * np.clip(values, self.low, self.high))
 
 
-def whole_sums(values: NDArray[np.float64], by: float, team: Team) -> int:
-    """Σ rint(|value| · by)."""
-    from podium.trees import kernels
-
-    return sum(team.shares(len(values), lambda a, b: int(kernels.whole_sum(values[a:b], by))))
-
-
-def sum_bound(values: NDArray[np.float64], team: Team) -> float:
-    """A tight upper bound of Σ|values| that does not depend on their order; an infinity if one is not finite.
-
-    A floating-point sum would, in its last bits, and with it the scale of all integers. So the values are summed as
-    multiples of a power of two near 2^-62 · n · max|v|, which cannot overflow, and half a unit for each rounding is
-    added.
-    """
-    from podium.trees import kernels
-
-    bits = max(team.shares(len(values), lambda a, b: int(kernels.largest_bits(values[a:b]))), default=0)
-    highest = float(np.int64(bits).view(np.float64))
-    if not math.isfinite(highest):
-        return math.inf
-    if highest < TINY:
-        return highest * len(values)
-    exponent = math.frexp(highest * len(values))[1] - 62
-    return math.ldexp(whole_sums(values, math.ldexp(1.0, -exponent), team) + len(values), exponent)
-
-
-def quantised(
-    gradients: NDArray[np.float64], curvatures: NDArray[np.float64], split: SplitMode = "newton",
-    team: Team | None = None, words: NDArray[np.int64] | None = None,
-) -> Quantised:  # fmt: skip
-    """Gradients and weights as integers whose sums fit 31 and 32 bits, whatever rows are summed.
-
-    Rounding moves each of the n entries by half a unit at the most, so with the scale (2^31 − 1 − n) / Σ|g| the
-    sum of |integers| is at most (2^31 − 1 − n) + n/2 < 2^31. A weight is rounded, and raised to 1 where it is less:
-    the scale (2^32 − 1 − 2n) / Σ h keeps their sum below 2^32. `words` is where to write them.
-    """
-    from podium.trees import kernels
-
-    team = team or Team(1)
-    n = len(gradients)
-    if n >= 2**30:
-        raise DataError(f"{n} documents are more than one machine's histograms hold (2^30)")
-    g, h = sum_bound(gradients, team), sum_bound(curvatures, team)
-    if not (math.isfinite(g) and math.isfinite(h)):
-        raise DataError("a gradient or curvature is not finite: the scores or labels are too large for the objective")
-    by_gradient = (2**31 - 1 - n) / g if g > TINY else 1.0
-    by_weight = (2**32 - 1 - 2 * n) / h if h > TINY and split == "newton" else 0.0
-    packed = np.empty(n, np.int64) if words is None else words
-    most = team.shares(
-        n, lambda a, b: int(kernels.pack(gradients[a:b], curvatures[a:b], by_gradient, by_weight, packed[a:b]))
-    )
-    if min(most) < 0:
-        raise DataError("a curvature is negative: this objective needs another step than Newton's")
-    unit = 1.0 / by_weight if by_weight else 1.0
-    return Quantised(packed, 1.0 / by_gradient, unit, max(most), gradients, curvatures, (g, h))
-
-
 class Grower:
     """Grows trees on one set of binned documents, with a team of threads."""
 
@@ -244,40 +168,39 @@ class Grower:
         """Grow a tree on some rows, rising, and features, rising (all by default).
 
         The leaf with the highest gain is split next, of equal ones the one that was made first. The rows of the
-        result are those of this grower and change with the next tree.
+        result are those of this grower and change with the next tree. Where the gradients are thinned, the rows that
+        are not seen are parted with the others.
         """
         from podium.trees import kernels
 
         self._compiled()
         p, width = self.parameters, self.binned.bins.n_features
-        rows = self.all_documents if rows is None else rows
+        documents, n_seen = self._listed(gradients, rows)
         features = np.arange(width) if features is None else features
-        documents = self.documents[: len(rows)]
-        documents[:] = rows
-        newton = p.split == "newton"
-        l2 = p.l2 / gradients.weight_unit if newton else 0.0
+        l2 = p.l2 / gradients.weight_unit if p.split == "newton" else 0.0
         n_leaves = self.n_leaves
         leaves = np.zeros((n_leaves, kernels.N_INTS), np.int64)
         floats = np.zeros((n_leaves, kernels.N_FLOATS))
         goes_left = np.zeros((n_leaves, kernels.CELLS), bool)
         nodes, node_gains, node_goes_left = np.zeros_like(leaves), np.zeros(n_leaves), np.zeros_like(goes_left)
         root = leaves[0]
-        root[kernels.END], root[kernels.PARENT] = len(rows), -1
-        root[kernels.TOTAL] = gradients.words.sum() if len(rows) == self.binned.n_rows else gradients.words[rows].sum()
+        root[kernels.SEEN], root[kernels.END], root[kernels.PARENT] = n_seen, len(documents), -1
+        root[kernels.TOTAL] = sum(
+            self.team.shares(n_seen, lambda a, b: int(kernels.sum_words(gradients.words, documents[a:b])))
+        )
         floats[:, kernels.LOW], floats[:, kernels.HIGH] = -math.inf, math.inf
         found, splits = np.empty((2, width)), np.empty((2, width, 4), np.int64)
         depth = -1 if p.max_depth is None else p.max_depth
 
-        mode = kernels.NEWTON if newton else kernels.LEAST_SQUARES
         flags = self.is_categorical if self.is_categorical.any() else None
 
         def work(thread: int) -> Any:
             return kernels.grow(
                 thread, self.team.n_threads, self.barrier, self.columns, self.binned.flat, self.binned.n_rows,
                 self.binned.width, gradients.words, gradients.largest_weight, documents, self.spare, features,
-                self.n_bins, flags, self.monotone, mode, p.min_documents_in_leaf, depth, l2, n_leaves,
-                self.pool, leaves, floats, goes_left, nodes, node_gains, node_goes_left, found, splits, self.parted,
-                *self.room,
+                self.n_bins, flags, self.monotone, gradients.counts_documents, p.min_documents_in_leaf, depth, l2,
+                n_leaves, self.pool, leaves, floats, goes_left, nodes, node_gains, node_goes_left, found, splits,
+                self.parted, *self.room,
             )  # fmt: skip
 
         many = int(self.team.run(work)[0])
@@ -285,6 +208,18 @@ class Grower:
             gradients, documents, leaves[:many], floats[:many], nodes[: many - 1], node_gains[: many - 1],
             node_goes_left[: many - 1],
         )  # fmt: skip
+
+    def _listed(self, gradients: Quantised, rows: NDArray[np.int32] | None) -> tuple[NDArray[np.int32], int]:
+        """The rows that take part, those that are seen first, and how many those are."""
+        if gradients.seen is None or gradients.unseen is None:
+            parts = [self.all_documents if rows is None else rows]
+        elif rows is None:
+            parts = [gradients.seen, gradients.unseen]
+        else:
+            takes_part = np.zeros(self.binned.n_rows, bool)
+            takes_part[rows] = True
+            parts = [some[takes_part[some]] for some in (gradients.seen, gradients.unseen)]
+        return np.concatenate(parts, out=self.documents[: sum(map(len, parts))]), len(parts[0])
 
     def _finished(
         self, gradients: Quantised, documents: NDArray[np.int32], leaves: NDArray[np.int64],

@@ -10,6 +10,9 @@ curvature (Newton) or 1 (least squares). With Σ|gradient| < 2^31 and Σ weight 
 partial sum can leave its field. Integer sums are exact: neither their order nor the number of threads matters.
 Every document weighs at least 1, so a weight of 0 says that no document is there.
 
+**A leaf's documents** lie together: from START to SEEN those that are in its histograms, up to END those that thinning
+leaves out (`thin`). All are parted and counted; the seen ones decide where to split.
+
 **Threads** grow a tree together: each runs `grow` from beginning to end, works on its share of the features or rows,
 and decides nothing alone; between two stages all meet at a barrier. Whatever is decided, each thread decides for
 itself from the same numbers.
@@ -17,6 +20,7 @@ itself from the same numbers.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -32,9 +36,9 @@ SHARED = 12288  # documents from which a leaf's rows, not its features, are shar
 AHEAD = 32  # rows between the one that is copied and the one whose cache lines are asked for
 
 SCORED, LOCATED, COUNTED = range(3)  # how well a feature's best split is known
-LEAST_SQUARES, NEWTON = 0, 1  # ways to score a split
+LEADING_BITS = 13  # of an importance, by which documents are counted
 # What a leaf is: whole numbers, …
-START, END, DEPTH, TOTAL, PARENT, IS_LEFT, SLOT, FEATURE, BIN, MISSING_LEFT, LEFT_TOTAL, N_INTS = range(12)
+START, SEEN, END, DEPTH, TOTAL, PARENT, IS_LEFT, SLOT, FEATURE, BIN, MISSING_LEFT, LEFT_TOTAL, N_INTS = range(13)
 # … and others.
 GAIN, LOW, HIGH, N_FLOATS = range(4)
 
@@ -154,21 +158,24 @@ def to_columns(rows: Bytes, n: Int, width: Int, n_features: Int, first: Int, las
 
 
 @kernel
-def largest_bits(values: Floats) -> Int:
-    """The bits of the largest |value|; infinities and NaN are above all numbers, so none goes unseen."""
-    bits, found = values.view(np.int64), np.int64(0)
-    for k in range(len(bits)):
-        found = max(found, bits[k] & np.int64(0x7FFFFFFFFFFFFFFF))
-    return found
+def largest_bits(values: Floats, others: Floats) -> tuple[Int, Int]:
+    """The bits of the largest |value| of two columns; infinities and NaN are above all numbers, so none goes unseen."""
+    first, second = values.view(np.int64), others.view(np.int64)
+    largest, other = np.int64(0), np.int64(0)
+    for k in range(len(first)):
+        largest = max(largest, first[k] & np.int64(0x7FFFFFFFFFFFFFFF))
+        other = max(other, second[k] & np.int64(0x7FFFFFFFFFFFFFFF))
+    return largest, other
 
 
 @kernel
-def whole_sum(values: Floats, by: float) -> Int:
-    """Σ |value| · by, each term rounded to an integer."""
-    total = np.int64(0)
+def whole_sums(values: Floats, by: float, others: Floats, by_other: float) -> tuple[Int, Int]:
+    """Σ |value| · by of two columns, each term rounded to an integer."""
+    total, other = np.int64(0), np.int64(0)
     for k in range(len(values)):
         total += np.int64(np.rint(abs(values[k]) * by))
-    return total
+        other += np.int64(np.rint(abs(others[k]) * by_other))
+    return total, other
 
 
 @kernel
@@ -186,6 +193,75 @@ def pack(gradients: Floats, curvatures: Floats, by_gradient: float, by_curvature
         most = max(most, weight)
         lowest = min(lowest, np.int64(curvatures[row] < 0.0) * -1)
     return most if lowest == 0 else np.int64(-1)
+
+
+@kernel
+def sum_words(words: Ints, rows: Rows) -> Int:
+    """The sum of the words of some rows."""
+    total = np.int64(0)
+    for k in range(len(rows)):
+        total += words[rows[k]]
+    return total
+
+
+# --- thinning: splits are sought on a part of the documents, in which light ones stand for their like
+
+
+@kernel
+def importances(
+    gradients: Floats, weights: Floats, by_gradient: float, by_weight: float, found: NDArray[np.float32], counts: Ints
+) -> None:
+    """√(gradient² + weight²) of each document, both scaled, and how many documents have the same leading bits."""
+    for k in range(len(found)):
+        gradient, weight = gradients[k] * by_gradient, weights[k] * by_weight
+        found[k] = np.float32(math.sqrt(gradient * gradient + weight * weight))
+    bits = found.view(np.int32)
+    for k in range(len(found)):
+        counts[bits[k] >> (31 - LEADING_BITS)] += 1
+
+
+@helper
+def _chance(key: Any, seed: Any) -> Any:
+    """A number of [0, 1), as `podium.data.chances.uniform` has it."""
+    word = (key ^ seed) * np.uint64(0x9E3779B97F4A7C15) + seed
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    word ^= word >> np.uint64(31)
+    return np.float64(np.int64(word >> np.uint64(11))) * 2.0**-53
+
+
+@kernel
+def thin(
+    gradients: Floats, weights: Floats, importance: NDArray[np.float32], heavy: float, keys: NDArray[np.uint64],
+    seed: Any, first: Int, last: Int, by_gradient: float, by_weight: float, thinned: Floats, thinned_weights: Floats,
+    listed: Rows,
+) -> tuple[Int, Int, Int]:  # fmt: skip
+    """Keep each of some documents with the chance p = min(1, importance / heavy), divided by p; how many are kept, and
+    the sums of their |gradient| and weight, as `whole_sums`.
+
+    These are the sums of all documents in the mean. The rows kept are at the front of listed[first:last], rising, the
+    others at its end, falling.
+    """  # noqa: D205
+    left, right = first, last - 1
+    total, weight = np.int64(0), np.int64(0)
+    for row in range(first, last):
+        share = np.float64(importance[row]) / heavy
+        kept = np.int64(_chance(keys[row], seed) < share)
+        by = np.float64(kept) / min(max(share, 1e-300), 1.0)
+        thinned[row], thinned_weights[row] = gradients[row] * by, weights[row] * by
+        total += np.int64(np.rint(abs(thinned[row]) * by_gradient))
+        weight += np.int64(np.rint(thinned_weights[row] * by_weight))
+        listed[left] = row
+        listed[right] = row
+        left += kept
+        right -= 1 - kept
+    return left - first, total, weight
+
+
+@kernel
+def put(listed: Rows, a: Int, b: Int, left: Int, rows: Rows, at_left: Int, at_right: Int) -> None:
+    """Copy what was parted within listed[a:b], `left` to the left, to two places, all rising."""
+    _put(listed, a, b, left, rows, at_left, at_right)
 
 
 @kernel
@@ -509,20 +585,20 @@ def _scan(
 
 @helper
 def _settle(
-    columns: Bytes, n: Int, documents: Rows, mode: Int, most: Int, leaf: Ints, floats: Floats, cells: Ints,
+    columns: Bytes, n: Int, documents: Rows, counting: bool, most: Int, leaf: Ints, floats: Floats, cells: Ints,
     features: Ints, n_bins: Ints, is_categorical: Flags | None, monotone: Ints, fewest: Int, l2: float,
     buffers: Ints, scores: Floats, found: Floats, splits: Ints, goes_left: NDArray[np.bool_],
 ) -> None:  # fmt: skip
     """Choose the leaf's split from the best ones of its features, each with enough documents on both sides.
 
-    Only the best feature's split is located. With least squares the words count documents. Newton's do not: a split is
-    taken at its word if its sides weigh so much that they must hold enough documents, each weighing `most` at the most;
-    otherwise the documents of that one feature are counted and its best split is found anew, as often as it takes.
+    Only the best feature's split is located. Where words are not `counting` documents, a split is taken at its word
+    if its sides weigh so much that they must hold enough of them, each weighing `most` at the most; otherwise the
+    documents of that one feature are counted and its best split is found anew, as often as it takes.
     """
     not_inlined()
     total = leaf[TOTAL]
     parent = _gradient(total) * _gradient(total) / (_weight(total) + l2)
-    counts, least = buffers[3], (fewest if mode == LEAST_SQUARES else np.int64(1))
+    counts, least = buffers[3], (fewest if counting else np.int64(1))
     leaf[FEATURE] = -1
     floats[GAIN] = 0.0
     while True:
@@ -538,7 +614,7 @@ def _settle(
                 buffers, scores, found, splits,
             )  # fmt: skip
         word = splits[feature, 2]
-        enough = mode == LEAST_SQUARES or splits[feature, 3] == COUNTED or fewest == 1
+        enough = counting or splits[feature, 3] == COUNTED or fewest == 1
         if not enough:
             lighter = min(np.int64(np.uint32(word)), np.int64(np.uint32(total - word)))
             enough = lighter > (fewest - 1) * most
@@ -566,9 +642,9 @@ def _settle(
             return
     for b in range(1, leaf[BIN] + 1):
         goes_left[b] = True
+    if np.uint32(cells[feature * CELLS]) == 0:  # nothing is missing here: it goes to the heavier side
+        leaf[MISSING_LEFT] = np.int64(2.0 * _weight(leaf[LEFT_TOTAL]) >= _weight(total))
     goes_left[MISSING] = leaf[MISSING_LEFT] == 1
-    if np.uint32(cells[feature * CELLS]) == 0:  # nothing is missing here; where it goes is found once it is split
-        leaf[MISSING_LEFT] = -1
 
 
 # --- growth
@@ -589,6 +665,24 @@ def _part(column: Bytes, goes_left: NDArray[np.bool_], documents: Rows, spare: R
         left += goes
         right -= 1 - goes
     return left - a
+
+
+@helper
+def _put(spare: Rows, a: Int, b: Int, left: Int, documents: Rows, at_left: Int, at_right: Int) -> None:
+    """Copy what `_part` left in spare[a:b] to its places, in the order it had."""
+    for k in range(left):
+        documents[U(at_left + k)] = spare[U(a + k)]
+    for k in range(b - a - left):
+        documents[U(at_right + k)] = spare[U(b - 1 - k)]
+
+
+@helper
+def _to_the_left(parted: Ints, which: Int, n_threads: Int) -> Int:
+    """How many documents, seen (0) or not (1), the first threads sent left."""
+    found = np.int64(0)
+    for thread in range(n_threads):
+        found += parted[thread * 8 + which]
+    return found
 
 
 @helper
@@ -629,7 +723,7 @@ def grow(
     n_bins: Ints,
     is_categorical: Flags | None,
     monotone: Ints,
-    mode: Int,
+    counting: bool,
     fewest: Int,
     max_depth: Int,
     l2: float,
@@ -656,16 +750,18 @@ def grow(
         thread, n_threads, barrier: which of how many this is, and where they meet.
         columns, rows, n, width: bins of all n rows, as above; a row has `width` of them.
         words, most: packed gradients and weights, and the largest weight.
-        documents, spare: the rows that take part, rising; afterwards the rows of each leaf together.
+        documents, spare: the rows that take part, those that are seen first, both rising; afterwards the rows of
+            each leaf together.
         features: those that may be split on, rising.
         n_bins, is_categorical, monotone: of each feature; no flags where none is categorical.
-        mode, fewest, max_depth, l2, n_leaves: how to grow; l2 in units of the weight.
+        counting: whether the weights count documents.
+        fewest, max_depth, l2, n_leaves: how to grow; l2 in units of the weight.
         pool: a histogram of all features for each leaf.
         leaves, floats, goes_left: for each leaf what START … LEFT_TOTAL and GAIN … HIGH name, and the bins that its
             split sends left.
         nodes, node_gains, node_goes_left: the same for the leaves that were split, in that order.
         found, splits: for both children and each feature the best split.
-        parted: how many documents went left in each thread's share.
+        parted: how many documents went left in each thread's shares of those seen and of the others.
         tiles, tile_words, partial, buffers, scores: room for each thread (`room`).
 
     """
@@ -682,7 +778,7 @@ def grow(
     for feature in features:
         first += 1 if feature < f0 else 0
         last += 1 if feature < f1 else 0
-    least = fewest if mode == LEAST_SQUARES else np.int64(1)  # a Newton word does not count documents: `_settle` does
+    least = fewest if counting else np.int64(1)  # where words do not count documents, `_settle` does
     small, large = N(0), N(0)
     many_leaves = N(1)
     split = N(-1)  # the leaf that is split; at first there is only the root
@@ -693,7 +789,7 @@ def grow(
         any_searched = _may_split(leaves[small], fewest, max_depth) or _may_split(leaves[large], fewest, max_depth)
         if any_searched:
             cells = pool[leaves[small, SLOT]]
-            its = documents[leaves[small, START] : leaves[small, END]]
+            its = documents[leaves[small, START] : leaves[small, SEEN]]
             if n_threads > 1 and len(its) >= SHARED:
                 a, b = _share(len(its), one, thread, n_threads), _share(len(its), one, thread + 1, n_threads)
                 own = cells if thread == 0 else partial[thread - 1]
@@ -724,7 +820,7 @@ def grow(
                 k = small if which == 0 else large
                 if _may_split(leaves[k], fewest, max_depth):
                     _settle(
-                        columns, n, documents, mode, most, leaves[k], floats[k], pool[leaves[k, SLOT]], features,
+                        columns, n, documents, counting, most, leaves[k], floats[k], pool[leaves[k, SLOT]], features,
                         n_bins, is_categorical, monotone, fewest, l2, buffers, scores, found[which], splits[which],
                         goes_left[k],
                     )  # fmt: skip
@@ -741,35 +837,34 @@ def grow(
                 split = k
         if not floats[split, GAIN] > 0.0:
             break
-        # 4. Its documents are parted, each thread a share of them …
-        start, end, feature = leaves[split, START], leaves[split, END], leaves[split, FEATURE]
-        a = start + _share(end - start, one, thread, n_threads)
-        b = start + _share(end - start, one, thread + 1, n_threads)
+        # 4. Its documents are parted, each thread a share of those seen and one of the others …
+        start, seen, end = leaves[split, START], leaves[split, SEEN], leaves[split, END]
+        a = start + _share(seen - start, one, thread, n_threads)
+        b = start + _share(seen - start, one, thread + 1, n_threads)
+        c = seen + _share(end - seen, one, thread, n_threads)
+        d = seen + _share(end - seen, one, thread + 1, n_threads)
+        feature = leaves[split, FEATURE]
         column = columns[feature * n : (feature + 1) * n]
         parted[thread * 8] = _part(column, goes_left[split], documents, spare, a, b)
+        parted[thread * 8 + 1] = _part(column, goes_left[split], documents, spare, c, d)
         meet(barrier, n_threads)
-        # … and put in their places, in the order they had.
-        before_left, before_right, to_the_left = 0, 0, 0
-        for other in range(n_threads):
-            its_left = parted[other * 8]
-            its_all = _share(end - start, one, other + 1, n_threads) - _share(end - start, one, other, n_threads)
-            if other < thread:
-                before_left += its_left
-                before_right += its_all - its_left
-            to_the_left += its_left
-        middle = start + to_the_left
-        left = parted[thread * 8]
-        for k in range(left):
-            documents[start + before_left + k] = spare[a + k]
-        for k in range(b - a - left):
-            documents[middle + before_right + k] = spare[b - 1 - k]
+        # … and put in their places: left the seen ones, then the others, and right likewise.
+        seen_left, others_left = _to_the_left(parted, N(0), n_threads), _to_the_left(parted, one, n_threads)
+        middle = start + seen_left + others_left
+        right_seen = middle + (seen - start) - seen_left
+        before = _to_the_left(parted, N(0), thread)
+        _put(spare, a, b, parted[thread * 8], documents, start + before, middle + (a - start) - before)
+        before = _to_the_left(parted, one, thread)
+        _put(
+            spare, c, d, parted[thread * 8 + 1], documents, start + seen_left + before, right_seen + (c - seen) - before
+        )
         # 5. One thread writes down the node and its children.
         new, node = many_leaves, many_leaves - 1
-        left_is_small = 2 * to_the_left <= end - start
+        left_is_small = 2 * seen_left <= seen - start
         if thread == 0:
             _branch(
-                split, new, node, middle, left_is_small, mode, l2, monotone[feature], leaves, floats, goes_left, nodes,
-                node_gains, node_goes_left,
+                split, new, node, start + seen_left, middle, right_seen, left_is_small, l2, monotone[feature], leaves,
+                floats, goes_left, nodes, node_gains, node_goes_left,
             )  # fmt: skip
         small, large = (split, new) if left_is_small else (new, split)
         many_leaves += 1
@@ -781,17 +876,13 @@ def grow(
 
 @helper
 def _branch(
-    split: Int, new: Int, node: Int, middle: Int, left_is_small: bool, mode: Int, l2: float, direction: Int,
-    leaves: Ints, floats: Floats, goes_left: NDArray[np.bool_], nodes: Ints, node_gains: Floats,
+    split: Int, new: Int, node: Int, left_seen: Int, middle: Int, right_seen: Int, left_is_small: bool, l2: float,
+    direction: Int, leaves: Ints, floats: Floats, goes_left: NDArray[np.bool_], nodes: Ints, node_gains: Floats,
     node_goes_left: NDArray[np.bool_],
 ) -> None:  # fmt: skip
     """Turn a leaf into a node; its left child takes its place, its right child a new one."""
     not_inlined()
-    start, end = leaves[split, START], leaves[split, END]
     total, left_total, slot = leaves[split, TOTAL], leaves[split, LEFT_TOTAL], leaves[split, SLOT]
-    if leaves[split, MISSING_LEFT] < 0:  # nothing was missing: it goes where most documents go
-        leaves[split, MISSING_LEFT] = np.int64(2 * (middle - start) >= end - start)
-        goes_left[split, MISSING] = leaves[split, MISSING_LEFT] == 1
     node_gains[node] = floats[split, GAIN]
     for k in range(N_INTS):
         nodes[node, k] = leaves[split, k]
@@ -800,7 +891,8 @@ def _branch(
         floats[new, k] = floats[split, k]
     for b in range(CELLS):
         node_goes_left[node, b] = goes_left[split, b]
-    leaves[split, END], leaves[new, START] = middle, middle
+    leaves[split, SEEN], leaves[split, END] = left_seen, middle
+    leaves[new, START], leaves[new, SEEN] = middle, right_seen
     leaves[split, TOTAL], leaves[new, TOTAL] = left_total, total - left_total
     # The larger child takes over the parent's histogram.
     leaves[split, SLOT], leaves[new, SLOT] = (new, slot) if left_is_small else (slot, new)
