@@ -89,12 +89,14 @@ def _sort(scores: Floats, places: Places, other_scores: Floats, other_places: Pl
     n = len(scores)
     moves, most = 0, 6 * n
     for r in range(1, n):
-        score, place = scores[r], places[r]
+        if scores[U(r - 1)] > scores[U(r)]:
+            continue
+        score, place = scores[U(r)], places[U(r)]
         k = r
-        while k > 0 and (scores[k - 1] < score or (scores[k - 1] == score and places[k - 1] > place)):
-            scores[k], places[k] = scores[k - 1], places[k - 1]
+        while k > 0 and (scores[U(k - 1)] < score or (scores[U(k - 1)] == score and places[U(k - 1)] > place)):
+            scores[U(k)], places[U(k)] = scores[U(k - 1)], places[U(k - 1)]
             k -= 1
-        scores[k], places[k] = score, place
+        scores[U(k)], places[U(k)] = score, place
         moves += r - k
         if moves > most:
             _merge_sort(scores, places, other_scores, other_places)
@@ -269,7 +271,8 @@ def _by_link(link: Int, parameter: float, x: float) -> tuple[Any, Any]:
 @helper
 def _far_pairs(
     family: Int, i: Int, buffer: Singles, base: Int, a: Int, b: Int, first: Int, scores: Floats, link: Int,
-    parameter: float, sigma: float, extras: Singles | None, has_groups: bool, has_trusts: bool, by_gap: bool,
+    parameter: float, sigma: float, weighted: bool, extras: Singles | None, has_groups: bool, has_trusts: bool,
+    by_gap: bool,
 ) -> Any:  # fmt: skip
     """The same for scores so far apart that e^{σs} leaves single precision: one pair after the other."""
     not_inlined()
@@ -287,7 +290,8 @@ def _far_pairs(
             weight = np.float64(
                 abs((buffer[mine + GAIN * FIELD] - gain) * (buffer[mine + DISCOUNT * FIELD] - discount))
             )
-        weight *= buffer[mine + ROOT * FIELD] * buffer[j + ROOT * FIELD]
+        if weighted:
+            weight *= buffer[mine + ROOT * FIELD] * buffer[j + ROOT * FIELD]
         if extras is not None:
             if family != DISCOUNTED and family != ONES:
                 weight *= buffer[j + DELTA * FIELD]
@@ -340,9 +344,9 @@ def _exponentials(x: Floats, powers: Floats, bits: Ints) -> None:
 @helper
 def _lay_out(
     n: Int, places: Places, labels: Singles, roots: Singles, extras: Singles | None, start: Int, scores: Floats,
-    sigma: float, near: bool, buffer: Singles, spare: Floats, powers: Floats, bits: Ints,
+    sigma: float, near: bool, weighted: bool, buffer: Singles, spare: Floats, powers: Floats, bits: Ints,
 ) -> None:  # fmt: skip
-    """Fill the tiles with the documents of a query, by rank, and the places behind them with ones and NaN labels."""
+    """Fill the tiles with the documents of a query, by rank; behind the last, labels are NaN and the rest anything."""
     not_inlined()
     middle = 0.5 * (scores[0] + scores[n - 1])
     if near:
@@ -351,27 +355,28 @@ def _lay_out(
         _exponentials(spare[:n], powers[:n], bits[:n])
     for first in range(0, n, TILE):
         base, many = first // TILE * N_FIELDS * FIELD, min(TILE, n - first)
-        for k in range(many):
-            place = places[first + k]
-            buffer[base + LABEL * FIELD + k] = labels[place]
-            buffer[base + ROOT * FIELD + k] = roots[place]
-            if extras is not None:
-                buffer[base + GROUP * FIELD + k] = extras[GROUPS, start + place]
-                buffer[base + TRUST * FIELD + k] = extras[TRUSTS, start + place]
-        for k in range(many):
-            buffer[base + SCORE * FIELD + k] = f32(scores[first + k] - middle)
-            buffer[base + POWER * FIELD + k] = f32(powers[first + k])
-            buffer[base + RANK * FIELD + k] = f32(first + k)
-        for k in range(many, (many + LANES - 1) // LANES * LANES):
-            buffer[base + LABEL * FIELD + k] = f32(np.nan)
-            buffer[base + ROOT * FIELD + k] = f32(1.0)
-            if extras is not None:
-                buffer[base + GROUP * FIELD + k] = f32(np.nan)
-                buffer[base + TRUST * FIELD + k] = f32(1.0)
-            buffer[base + SCORE * FIELD + k] = f32(scores[n - 1] - middle)
-            buffer[base + POWER * FIELD + k] = f32(1.0)
-        for k in range((many + LANES - 1) // LANES * LANES):
-            buffer[base + PUSHES * FIELD + k], buffer[base + BENDS * FIELD + k] = f32(0.0), f32(0.0)
+        label, root, rank = U(base + LABEL * FIELD), U(base + ROOT * FIELD), U(base + RANK * FIELD)
+        score, power = U(base + SCORE * FIELD), U(base + POWER * FIELD)
+        for k in range(U(many)):
+            buffer[label + k] = labels[U(places[U(first) + k])]
+        if weighted:
+            for k in range(U(many)):
+                buffer[root + k] = roots[U(places[U(first) + k])]
+        if extras is not None:
+            group, trust = U(base + GROUP * FIELD), U(base + TRUST * FIELD)
+            for k in range(U(many)):
+                place = U(start + places[U(first) + k])
+                buffer[group + k], buffer[trust + k] = extras[U(GROUPS), place], extras[U(TRUSTS), place]
+        for k in range(U(many)):
+            buffer[score + k] = f32(scores[U(first) + k] - middle)
+            buffer[power + k] = f32(powers[U(first) + k])
+            buffer[rank + k] = f32(np.int32(U(first) + k))
+        end = (many + LANES - 1) // LANES * LANES
+        for k in range(U(many), U(end)):
+            buffer[label + k] = f32(np.nan)
+        pushes, bends = U(base + PUSHES * FIELD), U(base + BENDS * FIELD)
+        for k in range(U(end)):
+            buffer[pushes + k], buffer[bends + k] = f32(0.0), f32(0.0)
 
 
 @helper
@@ -379,11 +384,11 @@ def _flush(n: Int, buffer: Singles, pushes: Floats, bends: Floats) -> None:
     """Move the sums of the tiles to double precision."""
     for first in range(0, n, TILE):
         base, many = first // TILE * N_FIELDS * FIELD, min(TILE, n - first)
-        for k in range(many):
-            pushes[first + k] += buffer[base + PUSHES * FIELD + k]
-            bends[first + k] += buffer[base + BENDS * FIELD + k]
-        for k in range(many):
-            buffer[base + PUSHES * FIELD + k], buffer[base + BENDS * FIELD + k] = f32(0.0), f32(0.0)
+        push, bend = U(base + PUSHES * FIELD), U(base + BENDS * FIELD)
+        for k in range(U(many)):
+            pushes[U(first) + k] += buffer[push + k]
+            bends[U(first) + k] += buffer[bend + k]
+            buffer[push + k], buffer[bend + k] = f32(0.0), f32(0.0)
 
 
 @helper
@@ -393,13 +398,14 @@ def _gains(n: Int, places: Places, values: Floats, norm: float, discounts: Float
     by, depth = 1.0 / norm, len(discounts)
     for first in range(0, n, TILE):
         base, many = first // TILE * N_FIELDS * FIELD, min(TILE, n - first)
-        for k in range(many):
-            buffer[base + GAIN * FIELD + k] = f32(values[places[first + k]] * by)
+        gain, discount = U(base + GAIN * FIELD), U(base + DISCOUNT * FIELD)
+        for k in range(U(many)):
+            buffer[gain + k] = f32(values[U(places[U(first) + k])] * by)
         counted = min(many, max(depth - first, 0))
-        for k in range(counted):
-            buffer[base + DISCOUNT * FIELD + k] = f32(discounts[first + k])
-        for k in range(counted, many):
-            buffer[base + DISCOUNT * FIELD + k] = f32(0.0)
+        for k in range(U(counted)):
+            buffer[discount + k] = f32(discounts[U(first) + k])
+        for k in range(U(counted), U(many)):
+            buffer[discount + k] = f32(0.0)
 
 
 @helper
@@ -477,7 +483,7 @@ def _query(
     not_inlined()
     widest = scores[0] - scores[n - 1]
     near = sigma * widest + 2.0 * abs(parameter) < WIDEST and widest < WIDEST
-    _lay_out(n, places, labels, roots, extras, start, scores, sigma, near, buffer, columns[4], powers, bits)
+    _lay_out(n, places, labels, roots, extras, start, scores, sigma, near, weighted, buffer, columns[4], powers, bits)
     if family == DISCOUNTED or family == SPREAD:
         _gains(n, places, values, norm, discounts, buffer)
     if extras is not None:
@@ -502,8 +508,8 @@ def _query(
                     )
                 else:
                     total += _far_pairs(
-                        family, i, buffer, base, a, b, first, scores, link, parameter, sigma, extras, has_groups,
-                        has_trusts, by_gap,
+                        family, i, buffer, base, a, b, first, scores, link, parameter, sigma, weighted, extras,
+                        has_groups, has_trusts, by_gap,
                     )  # fmt: skip
         if (i - first_row) % FLUSH == FLUSH - 1:
             _flush(n, buffer, pushes, bends)
@@ -593,8 +599,8 @@ def lambda_gradients(
         has_pairs = norms[q] > 0.0 and n > 1
         if has_pairs:
             places = ranked[start:end]
-            for r in range(n):
-                by_rank[r] = scores[rows[places[r]]]
+            for r in range(U(n)):
+                by_rank[r] = scores[U(rows[U(places[r])])]
             _sort(by_rank[:n], places, other, places_too)
             total = sigma * _query(
                 family, n, places, by_rank[:n], labels[start:end], values[start:end], roots[start:end], norms[q],
@@ -605,8 +611,8 @@ def lambda_gradients(
             totals[q] += 2.0 * total
             if normalize and total > 0.0 and family != GIVEN:
                 scale *= math.log2(1.0 + 2.0 * total) / (2.0 * total)
-            for r in range(n):
-                row = rows[places[r]]
+            for r in range(U(n)):
+                row = U(rows[U(places[r])])
                 push, bend = scale * pushes[r], scale * sigma * bends[r]
                 if family == GIVEN:
                     lambdas[row] += push

@@ -244,17 +244,22 @@ def thin(
     """  # noqa: D205
     left, right = first, last - 1
     total, weight = np.int64(0), np.int64(0)
-    for row in range(first, last):
-        share = np.float64(importance[row]) / heavy
-        kept = np.int64(_chance(keys[row], seed) < share)
-        by = np.float64(kept) / min(max(share, 1e-300), 1.0)
-        thinned[row], thinned_weights[row] = gradients[row] * by, weights[row] * by
-        total += np.int64(np.rint(abs(thinned[row]) * by_gradient))
-        weight += np.int64(np.rint(thinned_weights[row] * by_weight))
-        listed[left] = row
-        listed[right] = row
-        left += kept
-        right -= 1 - kept
+    for start in range(first, last, CHUNK):  # three loops, of which two vectorise
+        end = min(start + CHUNK, last)
+        for row in range(U(start), U(end)):  # 1/p, or 0
+            share = np.float64(importance[row]) / heavy
+            thinned[row] = 1.0 / min(max(share, 1e-300), 1.0) if _chance(keys[row], seed) < share else 0.0
+        for row in range(U(start), U(end)):
+            kept = np.int64(thinned[row] > 0.0)
+            listed[U(left)] = row
+            listed[U(right)] = row
+            left += kept
+            right -= 1 - kept
+        for row in range(U(start), U(end)):
+            thinned_weights[row] = weights[row] * thinned[row]
+            thinned[row] *= gradients[row]
+            total += np.int64(np.rint(abs(thinned[row]) * by_gradient))
+            weight += np.int64(np.rint(thinned_weights[row] * by_weight))
     return left - first, total, weight
 
 
