@@ -346,7 +346,7 @@ def _lay_out(
     n: Int, places: Places, labels: Singles, roots: Singles, extras: Singles | None, start: Int, scores: Floats,
     sigma: float, near: bool, weighted: bool, buffer: Singles, spare: Floats, powers: Floats, bits: Ints,
 ) -> None:  # fmt: skip
-    """Fill the tiles with the documents of a query, by rank; behind the last, labels are NaN and the rest anything."""
+    """Fill the tiles with the documents of a query, by rank; behind the last, labels are NaN."""
     not_inlined()
     middle = 0.5 * (scores[0] + scores[n - 1])
     if near:
@@ -373,7 +373,7 @@ def _lay_out(
             buffer[rank + k] = f32(np.int32(U(first) + k))
         end = (many + LANES - 1) // LANES * LANES
         for k in range(U(many), U(end)):
-            buffer[label + k] = f32(np.nan)
+            buffer[label + k], buffer[score + k], buffer[power + k] = f32(np.nan), f32(0.0), f32(1.0)
         pushes, bends = U(base + PUSHES * FIELD), U(base + BENDS * FIELD)
         for k in range(U(end)):
             buffer[pushes + k], buffer[bends + k] = f32(0.0), f32(0.0)
