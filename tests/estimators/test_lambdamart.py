@@ -46,7 +46,14 @@ def model(train, valid):
 
 
 @pytest.mark.parametrize("split", ["newton", "least-squares"])
-@pytest.mark.parametrize("sampling", [{}, {"document_fraction": 0.7, "query_fraction": 0.8, "feature_fraction": 0.6}])
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        {},
+        {"document_fraction": 0.7, "query_fraction": 0.8, "feature_fraction": 0.6, "split_fraction": 0.5},
+        {"split_fraction": 0.4},
+    ],
+)
 def test_neither_threads_nor_row_order_change_the_model(train, valid, split, sampling):
     options = SMALL | sampling | {"split": split}
     digest = LambdaMART(**options, n_threads=1).fit(train, valid=valid).digest()
@@ -173,7 +180,7 @@ def test_several_evaluation_sets(train, valid):
 CHANGES = [
     {"n_trees": 5}, {"n_leaves": 3}, {"learning_rate": 0.3}, {"measure": "ap"}, {"min_documents_in_leaf": 60},
     {"max_depth": 2}, {"l2": 5.0}, {"split": "least-squares"}, {"document_fraction": 0.5}, {"query_fraction": 0.5},
-    {"feature_fraction": 0.3}, {"truncation": 2}, {"normalize": False}, {"max_bins": 4},
+    {"feature_fraction": 0.3}, {"split_fraction": 0.5}, {"truncation": 2}, {"normalize": False}, {"max_bins": 4},
     {"monotone": {0: 1, 1: -1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1}}, {"objective": Lambda("err")},
 ]  # fmt: skip
 
@@ -290,7 +297,7 @@ def test_an_interrupted_run_keeps_its_trees(train):
 
 
 def test_a_killed_run_goes_on_to_the_same_model(train, valid, tmp_path):
-    options = SMALL | {"n_trees": 10, "document_fraction": 0.7}
+    options = SMALL | {"n_trees": 10, "document_fraction": 0.7, "split_fraction": 0.6}
     whole = LambdaMART(**options).fit(train, valid=valid)
     checkpoint = Checkpoint(tmp_path / "run.podium", every=4)
 

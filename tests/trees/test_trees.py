@@ -10,12 +10,13 @@ from scipy import sparse
 
 import podium
 from podium import DataError
+from podium.data import chances
 from podium.models import Ensemble
 from podium.testing.trees import grow_slowly
 from podium.threads import Team
-from podium.trees import Grower, GrowthParameters, bin_features, find_bins
+from podium.trees import Grower, GrowthParameters, bin_features, find_bins, kernels
 from podium.trees.binning import cut_points
-from podium.trees.growing import quantised
+from podium.trees.quantising import Thinning, always_seen_from, quantised
 
 
 def leaves_of(tree, features):
@@ -115,6 +116,97 @@ def test_what_cannot_be_quantised():
             quantised(np.array([g, 0.0]), np.array([h, 0.0]))
 
 
+# --- thinning
+
+
+def thinned(g, h, fraction, seed=0, split="newton", n_threads=1):
+    keys = np.random.default_rng(5).integers(0, 2**64, len(g), dtype=np.uint64)
+    with Team(n_threads) as team:
+        return Thinning(fraction, keys, split, team).quantised(g, h, np.uint64(seed))
+
+
+@given(st.lists(st.floats(2.0**-60, 2.0**60), min_size=1, max_size=60), st.floats(0.01, 0.99))
+def test_the_importance_from_which_all_are_seen(importances, fraction):
+    """By bisection on numbers that are their own leading bits."""
+    half = np.int32(1 << (30 - kernels.LEADING_BITS))
+    bits = np.array(importances, np.float32).view(np.int32) // (2 * half) * (2 * half) + half
+    u = bits.view(np.float32).astype(float)
+    counts = np.bincount(bits // (2 * half), minlength=1 << kernels.LEADING_BITS)
+    heavy = always_seen_from(counts, fraction * len(u))
+    low, high = u.min() / 2, u.sum() / fraction
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.minimum(1, u / middle).sum() > fraction * len(u) else (low, middle)
+    assert heavy == pytest.approx(high, rel=1e-9)
+
+
+@pytest.mark.parametrize("split", ["newton", "least-squares"])
+def test_thinned_sums_are_right_in_the_mean(split):
+    rng = np.random.default_rng(0)
+    n, times = 4000, 300
+    g, h = rng.normal(size=n) * rng.random(n) ** 4, rng.random(n) ** 6 + 1e-6
+    part = rng.random(n) < 0.3  # some documents, as a leaf might have them
+    weights = np.ones(n) if split == "least-squares" else h
+    sums = []
+    for seed in range(times):
+        found = thinned(g, h, 0.4, seed, split)
+        mine = found.seen[part[found.seen]]
+        words = found.words[mine]
+        sums.append([(words >> 32).sum() * found.gradient_unit, (words & 0xFFFFFFFF).sum() * found.weight_unit,
+                     len(found.seen) / n])  # fmt: skip
+        assert sorted([*found.seen, *found.unseen]) == list(range(n))
+        assert (np.diff(found.seen) > 0).all()
+        assert (np.diff(found.unseen) > 0).all()
+        assert found.bounds[0] == pytest.approx(np.abs(g).sum())  # leaf values are made of what was given
+    mean, error = np.mean(sums, 0), np.std(sums, 0) / np.sqrt(times)
+    assert abs(mean[0] - g[part].sum()) < 4 * error[0]
+    assert abs(mean[1] - weights[part].sum()) < 4 * error[1]
+    assert mean[2] == pytest.approx(0.4, abs=0.01)
+    by_chance = np.sqrt((1 / 0.4 - 1) * (g[part] ** 2).sum())  # with the same chance for every document
+    assert np.std(sums, 0)[0] < 0.5 * by_chance
+
+
+def test_heavy_documents_are_always_seen_and_as_they_are():
+    g, h = np.concatenate([np.full(10, 100.0), np.full(990, 0.1)]), np.ones(1000)
+    for seed in range(20):
+        found = thinned(g, h, 0.3, seed)
+        assert found.seen[:10].tolist() == list(range(10))
+        assert ((found.words[:10] >> 32) * found.gradient_unit).tolist() == pytest.approx([100.0] * 10)
+        light = found.words[found.seen[10:]] & 0xFFFFFFFF
+        assert len(light) < 400
+        assert light.min() == light.max()  # each stands for equally many
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50), st.floats(0, 1e3), st.floats(0.05, 0.95))
+def test_no_thinned_sum_leaves_its_field(gradients, scale, fraction):
+    g = np.array(gradients)
+    found = thinned(g, np.abs(g) * scale, fraction)
+    words = found.words if found.seen is None else found.words[found.seen]
+    assert np.abs(words >> 32).sum() < 2**31
+    assert (words & 0xFFFFFFFF).sum() < 2**32
+
+
+def test_chance_is_that_of_the_data():
+    keys = np.random.default_rng(0).integers(0, 2**64, 70_000, dtype=np.uint64)
+    g, n = np.ones(70_000), 70_000
+    for n_threads in (1, 3):
+        with Team(n_threads) as team:
+            found = Thinning(0.25, keys, "newton", team).quantised(g, g, chances.seed_of("a purpose"))
+        # √2, the importance of all, is known by its leading bits only
+        near = chances.uniform(keys, "a purpose")
+        assert len(found.seen) == pytest.approx(0.25 * n, rel=0.05)
+        assert near[found.seen].max() < near[found.unseen].min()
+
+
+def test_what_cannot_be_thinned():
+    for g, h in ([np.nan, 1], [np.inf, 1], [1, np.nan], [1, -1]):
+        with pytest.raises(DataError):
+            thinned(np.array([g, 0.0]), np.array([h, 0.0]), 0.5)
+    assert thinned(np.zeros(3), np.ones(3), 0.5).seen is None  # nothing to tell documents apart by
+    with pytest.raises(DataError, match="split_fraction"):
+        podium.LambdaMART(split_fraction=0).fit(podium.artificial_web(2, features=3))
+
+
 # --- growth
 
 
@@ -158,10 +250,14 @@ def test_trees_equal_the_slow_growers(split, data):
         max_depth=data.draw(st.sampled_from([None, 1, 3])),
         min_documents_in_leaf=data.draw(st.integers(1, 5)),
     )  # fmt: skip
-    found = quantised(rng.integers(-5, 6, n).astype(float), rng.integers(0, 4, n).astype(float), split)
+    g, h = rng.integers(-5, 6, n).astype(float), rng.integers(0, 4, n).astype(float)
+    found = quantised(g, h, split)
+    if not np.isnan(features).any() and data.draw(st.booleans()):
+        found = thinned(g, h, data.draw(st.sampled_from([0.2, 0.5, 0.8])), data.draw(st.integers(0, 99)), split)
+    seen = np.isin(np.arange(n), found.seen) if found.seen is not None else None
     binned = bin_features(features, find_bins(features, categorical=categorical))
     units = (found.gradient_unit, found.weight_unit)
-    slow = grow_slowly(features, found.words >> 32, found.words & 0xFFFFFFFF, parameters, categorical, units)
+    slow = grow_slowly(features, found.words >> 32, found.words & 0xFFFFFFFF, parameters, categorical, units, seen)
     with Team(data.draw(st.sampled_from([1, 2, 3]))) as team:
         same_tree(slow, features, Grower(binned, parameters, team).grow(found))
 
@@ -211,6 +307,31 @@ def test_large_leaves_are_shared_out_by_rows():
         for k, rows in enumerate(first.leaf_rows):
             assert pushes[k] == pytest.approx(g[rows].sum())
             assert bends[k] == pytest.approx(h[rows].sum())
+
+
+@given(st.integers(0, 2**32), st.sampled_from([1, 2, 3]))
+def test_all_documents_of_thinned_trees_are_parted_and_counted(seed, n_threads):
+    """Also those with missing values that nobody saw."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 60))
+    x = rng.integers(0, 6, (n, 3)).astype(np.float32)
+    x[rng.random((n, 3)) < 0.2] = np.nan
+    found = thinned(rng.normal(size=n), rng.random(n) ** 4, 0.3, seed % 99)
+    fewest = int(rng.integers(1, 5))
+    with Team(n_threads) as team:
+        grower = Grower(bin_features(x, find_bins(x)), GrowthParameters(8, min_documents_in_leaf=fewest), team)
+        grown = grower.grow(found)
+        some = np.flatnonzero(rng.random(n) < 0.7).astype(np.int32)
+        sampled = grower.grow(found, some)
+        assert sorted(sampled.rows.tolist()) == some.tolist()
+        grown = grower.grow(found)
+        assert sorted(grown.rows.tolist()) == list(range(n))
+        assert grown.tree.n_leaves == 1 or grown.tree.leaf_count.min() >= fewest
+        predicted = leaves_of(grown.tree, x)
+        for k, rows in enumerate(grown.leaf_rows):
+            assert (predicted[rows] == k).all()
+        pushes, _ = grown.sums(team)
+        assert pushes == pytest.approx([found.gradients[rows].sum() for rows in grown.leaf_rows])
 
 
 def test_parameters_have_their_effect(problem):

@@ -30,12 +30,16 @@ def grow_slowly(
     parameters: GrowthParameters,
     categorical: tuple[int, ...] = (),
     units: tuple[float, float] = (1.0, 1.0),
+    seen: NDArray[np.bool_] | None = None,
 ) -> SlowNode:
-    """Grow a tree best first, from integer gradients and curvatures worth `units` each.
+    """Grow a tree best first, from integer gradients and weights, those of least squares 1, worth `units` each.
 
     Of equal gains the leaf made first wins, then the lower feature, the lower threshold, and missing values on the
-    right before the left.
+    right before the left. Where only some rows are `seen`, they decide; all count as documents. (Then no value may be
+    missing.)
     """
+    if seen is not None:
+        gradients, curvatures = np.where(seen, gradients, 0), np.where(seen, curvatures, 0)
     root = SlowNode(np.arange(len(features)), 0)
     leaves = [root]
     context = (features, gradients, curvatures, parameters, categorical, units)
@@ -58,7 +62,7 @@ def _parts(
     rows: NDArray[np.int64], g: NDArray[np.int64], h: NDArray[np.int64], p: GrowthParameters, units: tuple[float, float]
 ) -> tuple[float, float]:
     """The gradient of a set of rows, and what its square is divided by; both in integer units."""
-    weight = float(len(rows)) if p.split == "least-squares" else int(h[rows].sum()) + p.l2 / units[1]
+    weight = int(h[rows].sum()) + (p.l2 / units[1] if p.split == "newton" else 0.0)
     return float(int(g[rows].sum())), weight
 
 
@@ -73,6 +77,8 @@ def _best(
 ) -> tuple[float, int, Any]:
     """The gain, the feature and the side of each row of the leaf's best split."""
     total, weight = _parts(leaf.rows, g, h, p, units)
+    if weight == 0:
+        return 0.0, -1, None
     parent = total * total / weight
     best: tuple[float, int, Any] = (parent * (1 + 1e-12), -1, None)
     if leaf.depth == p.max_depth:
@@ -83,6 +89,8 @@ def _best(
         for goes_left in candidates:
             left, right = leaf.rows[goes_left], leaf.rows[~goes_left]
             if min(len(left), len(right)) < p.min_documents_in_leaf:
+                continue
+            if not (h[left].any() and h[right].any()):
                 continue
             (gl, hl), (gr, hr) = (_parts(side, g, h, p, units) for side in (left, right))
             score = (gl * gl * hr + gr * gr * hl) / (hl * hr)  # G_l²/H_l + G_r²/H_r
@@ -110,7 +118,7 @@ def _subsets(
     units: tuple[float, float],
 ) -> Any:
     """Categories by falling mean, taken into the left side one by one."""
-    values = np.unique(x[~np.isnan(x)])
+    values = np.unique(x[~np.isnan(x) & (h[rows] > 0)])
 
     def mean(value: np.float32) -> float:
         gradient, weight = _parts(rows[x == value], g, h, p, units)

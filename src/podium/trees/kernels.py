@@ -210,14 +210,20 @@ def sum_words(words: Ints, rows: Rows) -> Int:
 @kernel
 def importances(
     gradients: Floats, weights: Floats, by_gradient: float, by_weight: float, found: NDArray[np.float32], counts: Ints
-) -> None:
-    """√(gradient² + weight²) of each document, both scaled, and how many documents have the same leading bits."""
+) -> Int:
+    """√(gradient² + weight²) of each document, both scaled, and how many documents have the same leading bits.
+
+    What is returned is negative if a weight is.
+    """
+    lowest = np.int64(0)
     for k in range(len(found)):
+        lowest = min(lowest, np.int64(weights[k] < 0.0) * -1)
         gradient, weight = gradients[k] * by_gradient, weights[k] * by_weight
         found[k] = np.float32(math.sqrt(gradient * gradient + weight * weight))
     bits = found.view(np.int32)
     for k in range(len(found)):
         counts[bits[k] >> (31 - LEADING_BITS)] += 1
+    return lowest
 
 
 @helper
@@ -475,8 +481,8 @@ def _scan_numbers(
     direction: Int, low: float, high: float, buffers: Ints, scores: Floats,
 ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
     """The best split of one numeric feature: its score, and, unless that is all that is asked, its last bin on
-    the left, whether missing values go left, and the word of the left side. Of equal ones the lowest bin, then missing
-    values on the right.
+    the left, whether missing values go left (−1: there are none), and the word of the left side. Of equal ones the
+    lowest bin, then missing values on the right.
 
     `counts` are the numbers of documents in each bin if it is to be `COUNTED`; otherwise the weights decide.
     """  # noqa: D205
@@ -493,7 +499,7 @@ def _scan_numbers(
             many += counts[b + 1]
             cumulated[b] = many
     # The last bin against the missing values is a split of its own; without any there is nothing on the right.
-    any_missing = np.uint32(missing) > 0
+    any_missing = np.uint32(missing) > 0 or (how == COUNTED and counts[0] > 0)
     candidates = k if any_missing else k - 1
     best = _scored(sums, cumulated, how, candidates, total, n, fewest, l2, direction, low, high, scores[0])
     if any_missing:
@@ -515,7 +521,7 @@ def _scan_numbers(
     if best >= 0.0:
         for b in range(candidates):
             if scores[0, b] == best:
-                return best, np.int64(b + 1), np.int64(0), (sums[b] - missing if any_missing else sums[b])
+                return best, np.int64(b + 1), np.int64(any_missing) - 1, (sums[b] - missing if any_missing else sums[b])
             if any_missing and b < k - 1 and scores[1, b] == best:
                 return best, np.int64(b + 1), np.int64(1), sums[b]
     return -1.0, np.int64(0), np.int64(0), np.int64(0)
@@ -647,7 +653,7 @@ def _settle(
             return
     for b in range(1, leaf[BIN] + 1):
         goes_left[b] = True
-    if np.uint32(cells[feature * CELLS]) == 0:  # nothing is missing here: it goes to the heavier side
+    if leaf[MISSING_LEFT] < 0:  # missing values, should they come, go to the heavier side
         leaf[MISSING_LEFT] = np.int64(2.0 * _weight(leaf[LEFT_TOTAL]) >= _weight(total))
     goes_left[MISSING] = leaf[MISSING_LEFT] == 1
 

@@ -14,6 +14,7 @@ from podium.threads import Team
 
 Floats = NDArray[np.float64]
 SplitMode = Literal["newton", "least-squares"]
+NEGATIVE = "a curvature is negative: this objective needs another step than Newton's"
 TINY = 1e-290  # a sum below this counts as none; its inverse would overflow
 
 
@@ -105,7 +106,7 @@ def _packed(
         n, lambda a, b: int(kernels.pack(gradients[a:b], curvatures[a:b], by_gradient, by_weight, packed[a:b]))
     )
     if min(most) < 0:
-        raise DataError("a curvature is negative: this objective needs another step than Newton's")
+        raise DataError(NEGATIVE)
     unit = 1.0 / by_weight if by_weight else 1.0
     return Quantised(packed, 1.0 / by_gradient, unit, max(most), counting, gradients, curvatures, bounds)
 
@@ -151,7 +152,9 @@ class Thinning:
 
         def weigh(a: int, b: int) -> NDArray[np.int64]:
             counts = np.zeros(1 << kernels.LEADING_BITS, np.int64)
-            kernels.importances(gradients[a:b], weights[a:b], n / g, n / h, self.importances[a:b], counts)
+            found = self.importances[a:b]
+            if kernels.importances(gradients[a:b], weights[a:b], n / g, n / h, found, counts) < 0:
+                raise DataError(NEGATIVE)
             return counts
 
         heavy = always_seen_from(np.sum(team.shares(n, weigh), 0), self.fraction * n)
@@ -198,4 +201,5 @@ def always_seen_from(counts: NDArray[np.int64], wanted: float) -> float:
     light = np.concatenate([[0.0], np.cumsum(many * u)])  # below k
     heavy = many.sum() - np.concatenate([[0], np.cumsum(many)])  # from k on
     k = int(np.argmax(np.append(light[:-1] / u + heavy[:-1], 0.0) <= wanted))
-    return float(light[k] / (wanted - heavy[k]))
+    most = u[k] if k < len(u) else np.inf  # what μ is, but for roundings, at the most
+    return float(most if wanted - heavy[k] <= light[k] / most else light[k] / (wanted - heavy[k]))
