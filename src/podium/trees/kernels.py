@@ -209,16 +209,19 @@ def sum_words(words: Ints, rows: Rows) -> Int:
 
 @kernel
 def importances(
-    gradients: Floats, weights: Floats, by_gradient: float, by_weight: float, found: NDArray[np.float32], counts: Ints
-) -> Int:
+    gradients: Floats, weights: Floats, counting: bool, by_gradient: float, by_weight: float,
+    found: NDArray[np.float32], counts: Ints,
+) -> Int:  # fmt: skip
     """√(gradient² + weight²) of each document, both scaled, and how many documents have the same leading bits.
 
-    What is returned is negative if a weight is.
+    A weight is 1 if they are `counting` documents. What is returned is negative if a weight is.
     """
     lowest = np.int64(0)
     for k in range(len(found)):
-        lowest = min(lowest, np.int64(weights[k] < 0.0) * -1)
-        gradient, weight = gradients[k] * by_gradient, weights[k] * by_weight
+        weight = 1.0 if counting else weights[k]
+        lowest = min(lowest, np.int64(weight < 0.0) * -1)
+        gradient = gradients[k] * by_gradient
+        weight *= by_weight
         found[k] = np.float32(math.sqrt(gradient * gradient + weight * weight))
     bits = found.view(np.int32)
     for k in range(len(found)):
@@ -236,37 +239,58 @@ def _chance(key: Any, seed: Any) -> Any:
     return np.float64(np.int64(word >> np.uint64(11))) * 2.0**-53
 
 
+@helper
+def _worth(importance: Any, heavy: float) -> Any:
+    """1/p for a document that is seen with the chance p = min(1, importance / heavy)."""
+    return max(heavy / np.float64(importance), 1.0)
+
+
 @kernel
 def thin(
-    gradients: Floats, weights: Floats, importance: NDArray[np.float32], heavy: float, keys: NDArray[np.uint64],
-    seed: Any, first: Int, last: Int, by_gradient: float, by_weight: float, thinned: Floats, thinned_weights: Floats,
-    listed: Rows,
+    gradients: Floats, weights: Floats, counting: bool, importance: NDArray[np.float32], heavy: float,
+    keys: NDArray[np.uint64], seed: Any, first: Int, last: Int, by_gradient: float, by_weight: float, listed: Rows,
 ) -> tuple[Int, Int, Int]:  # fmt: skip
-    """Keep each of some documents with the chance p = min(1, importance / heavy), divided by p; how many are kept, and
-    the sums of their |gradient| and weight, as `whole_sums`.
+    """Draw the documents that are seen; how many, and the sums of |gradient|/p and weight/p, as `whole_sums`.
 
-    These are the sums of all documents in the mean. The rows kept are at the front of listed[first:last], rising, the
+    In the mean these are the sums of all documents. The rows seen are at the front of listed[first:last], rising, the
     others at its end, falling.
-    """  # noqa: D205
+    """
     left, right = first, last - 1
     total, weight = np.int64(0), np.int64(0)
+    worth = np.empty(CHUNK)
     for start in range(first, last, CHUNK):  # three loops, of which two vectorise
-        end = min(start + CHUNK, last)
-        for row in range(U(start), U(end)):  # 1/p, or 0
-            share = np.float64(importance[row]) / heavy
-            thinned[row] = 1.0 / min(max(share, 1e-300), 1.0) if _chance(keys[row], seed) < share else 0.0
-        for row in range(U(start), U(end)):
-            kept = np.int64(thinned[row] > 0.0)
-            listed[U(left)] = row
-            listed[U(right)] = row
-            left += kept
-            right -= 1 - kept
-        for row in range(U(start), U(end)):
-            thinned_weights[row] = weights[row] * thinned[row]
-            thinned[row] *= gradients[row]
-            total += np.int64(np.rint(abs(thinned[row]) * by_gradient))
-            weight += np.int64(np.rint(thinned_weights[row] * by_weight))
+        begin, m = U(start), U(min(CHUNK, last - start))
+        for k in range(m):
+            share = np.float64(importance[begin + k]) / heavy
+            is_seen = _chance(keys[begin + k], seed) < share
+            worth[k] = _worth(importance[begin + k], heavy) if is_seen else 0.0
+        for k in range(m):
+            is_seen = np.int64(worth[k] > 0.0)
+            listed[U(left)] = begin + k
+            listed[U(right)] = begin + k
+            left += is_seen
+            right -= 1 - is_seen
+        for k in range(m):
+            total += np.int64(np.rint(abs(gradients[begin + k]) * worth[k] * by_gradient))
+            weight += np.int64(np.rint((1.0 if counting else weights[begin + k]) * worth[k] * by_weight))
     return left - first, total, weight
+
+
+@kernel
+def pack_seen(
+    gradients: Floats, weights: Floats, counting: bool, importance: NDArray[np.float32], heavy: float, seen: Rows,
+    by_gradient: float, by_weight: float, words: Ints,
+) -> Int:  # fmt: skip
+    """The same as `pack` for the rows that are seen, each divided by its chance p."""
+    most = np.int64(0)
+    for k in range(len(seen)):
+        row = U(seen[k])
+        worth = _worth(importance[row], heavy)
+        gradient = np.int64(np.rint(gradients[row] * worth * by_gradient))
+        weight = max(np.int64(np.rint((1.0 if counting else weights[row]) * worth * by_weight)), np.int64(1))
+        words[row] = (gradient << 32) + weight
+        most = max(most, weight)
+    return most
 
 
 @kernel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -74,33 +74,14 @@ def quantised(
     words: NDArray[np.int64] | None = None,
 ) -> Quantised:  # fmt: skip
     """Gradients and weights of all documents as integers; `words` is where to write them."""
+    from podium.trees import kernels
+
     team = team or Team(1)
     _require_room(gradients)
     _, bounds = sum_bounds(gradients, curvatures, team)
     counting = split == "least-squares"
-    return _packed(gradients, curvatures, bounds, counting, team, words)
-
-
-def _require_room(gradients: Floats) -> None:
-    if len(gradients) >= 2**30:
-        raise DataError(f"{len(gradients)} documents are more than one machine's histograms hold (2^30)")
-
-
-def _packed(
-    gradients: Floats, curvatures: Floats, bounds: tuple[float, float], counting: bool, team: Team,
-    words: NDArray[np.int64] | None,
-) -> Quantised:  # fmt: skip
-    """Integers whose sums fit 31 and 32 bits, whatever rows are summed.
-
-    Rounding moves each of the n entries by half a unit at the most, so with the scale (2^31 − 1 − n) / Σ|g| the
-    sum of |integers| is at most (2^31 − 1 − n) + n/2 < 2^31. A weight is rounded, and raised to 1 where it is less:
-    the scale (2^32 − 1 − 2n) / Σ h keeps their sum below 2^32.
-    """
-    from podium.trees import kernels
-
-    n, (g, h) = len(gradients), bounds
-    by_gradient = (2**31 - 1 - n) / g if g > TINY else 1.0
-    by_weight = (2**32 - 1 - 2 * n) / h if h > TINY and not counting else 0.0
+    n, (by_gradient, by_weight) = len(gradients), _scales(len(gradients), bounds)
+    by_weight = 0.0 if counting else by_weight
     packed = np.empty(n, np.int64) if words is None else words
     most = team.shares(
         n, lambda a, b: int(kernels.pack(gradients[a:b], curvatures[a:b], by_gradient, by_weight, packed[a:b]))
@@ -109,6 +90,22 @@ def _packed(
         raise DataError(NEGATIVE)
     unit = 1.0 / by_weight if by_weight else 1.0
     return Quantised(packed, 1.0 / by_gradient, unit, max(most), counting, gradients, curvatures, bounds)
+
+
+def _require_room(gradients: Floats) -> None:
+    if len(gradients) >= 2**30:
+        raise DataError(f"{len(gradients)} documents are more than one machine's histograms hold (2^30)")
+
+
+def _scales(n: int, bounds: tuple[float, float]) -> tuple[float, float]:
+    """What n gradients and weights are multiplied by, so that their sums fit 31 and 32 bits, whatever rows are summed.
+
+    Rounding moves each by half a unit at the most, so with the scale (2^31 − 1 − n) / Σ|g| the sum of |integers| is at
+    most (2^31 − 1 − n) + n/2 < 2^31. A weight is rounded, and raised to 1 where it is less: the scale
+    (2^32 − 1 − 2n) / Σ h keeps their sum below 2^32.
+    """
+    g, h = bounds
+    return ((2**31 - 1 - n) / g if g > TINY else 1.0), ((2**32 - 1 - 2 * n) / h if h > TINY else 0.0)
 
 
 class Thinning:
@@ -131,8 +128,7 @@ class Thinning:
     def __init__(self, fraction: float, keys: NDArray[np.uint64], split: SplitMode, team: Team) -> None:
         n = len(keys)
         self.fraction, self.keys, self.split, self.team = fraction, keys, split, team
-        self.importances, self.gradients, self.weights = np.empty(n, np.float32), np.empty(n), np.empty(n)
-        self.ones = np.ones(n if split == "least-squares" else 0)
+        self.importances = np.empty(n, np.float32)
         self.rows, self.listed = np.empty(n, np.int32), np.empty(n, np.int32)
 
     def quantised(
@@ -141,19 +137,20 @@ class Thinning:
         """The documents that chance, with this seed, lets be seen, as integers."""
         from podium.trees import kernels
 
-        n, team = len(gradients), self.team
+        n, team, importances = len(gradients), self.team, self.importances
         _require_room(gradients)
         counting = self.split == "least-squares"
-        weights = self.ones if counting else curvatures
         largest, bounds = sum_bounds(gradients, curvatures, team)
         g, h = bounds[0], (float(n) if counting else bounds[1])
         if min(g, h) <= TINY:  # nothing to weigh documents by
-            return _packed(gradients, curvatures, bounds, counting, team, words)
+            return quantised(gradients, curvatures, self.split, team, words)
 
         def weigh(a: int, b: int) -> NDArray[np.int64]:
             counts = np.zeros(1 << kernels.LEADING_BITS, np.int64)
-            found = self.importances[a:b]
-            if kernels.importances(gradients[a:b], weights[a:b], n / g, n / h, found, counts) < 0:
+            lowest = kernels.importances(
+                gradients[a:b], curvatures[a:b], counting, n / g, n / h, importances[a:b], counts
+            )
+            if lowest < 0:
                 raise DataError(NEGATIVE)
             return counts
 
@@ -165,26 +162,33 @@ class Thinning:
 
         def thin(a: int, b: int) -> tuple[int, int, int, int, int]:
             seen, total, weight = kernels.thin(
-                gradients, weights, self.importances, heavy, self.keys, seed, a, b, by[0], by[1], self.gradients,
-                self.weights, self.listed,
-            )  # fmt: skip
+                gradients, curvatures, counting, importances, heavy, self.keys, seed, a, b, by[0], by[1], self.listed
+            )
             return a, b, seen, total, weight
 
         parts = team.shares(n, thin)
-        starts, ends, seen, totals, sizes = zip(*parts, strict=True)
-        many, before = sum(seen), np.cumsum((0, *seen))
+        starts, ends, many, totals, sizes = zip(*parts, strict=True)
+        before = [sum(many[:k]) for k in range(len(many) + 1)]
 
         def put(k: int) -> None:
-            place = int(before[k])
-            kernels.put(self.listed, starts[k], ends[k], seen[k], self.rows, place, many + starts[k] - place)
+            at_unseen = before[-1] + starts[k] - before[k]
+            kernels.put(self.listed, starts[k], ends[k], many[k], self.rows, before[k], at_unseen)
 
         team.each(len(parts), put)
+        seen, unseen = self.rows[: before[-1]], self.rows[before[-1] :]
         sums = math.ldexp(sum(totals) + n, -scales[0]), math.ldexp(sum(sizes) + n, -scales[1])
-        found = _packed(self.gradients, self.weights, sums, False, team, words)
-        return replace(
-            found, gradients=gradients, curvatures=curvatures, bounds=bounds, seen=self.rows[:many],
-            unseen=self.rows[many:],
-        )  # fmt: skip
+        by_gradient, by_weight = _scales(n, sums)
+        packed = np.empty(n, np.int64) if words is None else words
+        most = team.shares(
+            len(seen),
+            lambda a, b: int(
+                kernels.pack_seen(
+                    gradients, curvatures, counting, importances, heavy, seen[a:b], by_gradient, by_weight, packed
+                )
+            ),
+        )
+        unit = 1.0 / by_weight if by_weight else 1.0
+        return Quantised(packed, 1.0 / by_gradient, unit, max(most), False, gradients, curvatures, bounds, seen, unseen)
 
 
 def always_seen_from(counts: NDArray[np.int64], wanted: float) -> float:
