@@ -22,7 +22,8 @@ DATA = Path(os.environ.get("PODIUM_DATA", "../shared/data"))
 TREES, PATIENCE = 400, 50
 BASE: dict[str, Any] = {
     "n_leaves": 31, "learning_rate": 0.1, "min_documents_in_leaf": 20, "document_fraction": 1.0,
-    "feature_fraction": 1.0, "normalize": False, "truncation": None, "l2": 0.0, "split": "newton",
+    "feature_fraction": 1.0, "split_fraction": 1.0, "normalize": False, "truncation": None, "l2": 0.0,
+    "split": "newton",
 }  # fmt: skip
 CHANGES: dict[str, list[Any]] = {
     "n_leaves": [7, 10, 15],
@@ -30,6 +31,7 @@ CHANGES: dict[str, list[Any]] = {
     "min_documents_in_leaf": [5, 50],
     "document_fraction": [0.7],
     "feature_fraction": [0.5],
+    "split_fraction": [0.7, 0.5, 0.3],
     "normalize": [True],
     "truncation": [30, 10],
     "l2": [1.0, 10.0],
@@ -48,6 +50,9 @@ TOGETHER: list[dict[str, Any]] = [
     {"n_leaves": 15, "normalize": True, "document_fraction": 0.7, "l2": 1.0},
     {"n_leaves": 15, "normalize": True, "l2": 1.0},
     {"n_leaves": 10, "normalize": True, "l2": 1.0},
+    {"n_leaves": 15, "normalize": True, "l2": 1.0, "split_fraction": 0.7},
+    {"n_leaves": 15, "normalize": True, "l2": 1.0, "split_fraction": 0.5},
+    {"n_leaves": 15, "normalize": True, "l2": 1.0, "split_fraction": 0.3},
 ]
 SETS = ("mq2008", "ohsumed", "cubic", "web")
 
