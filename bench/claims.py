@@ -28,6 +28,7 @@ from podium.objectives import (
 
 Values = dict[str, Any]
 PARTS = ("train", "valid", "test")
+PAPERS: Any = {"split_fraction": 1.0}  # the trees of the papers see all documents
 
 
 def values(model: Any, data: podium.RankingData, measures: list[str]) -> Values:
@@ -61,7 +62,7 @@ def graded(weights: tuple[float, ...], train: int = 1500, test: int = 4000, tree
     found = {}
     for weight in (0.0, *weights):
         objective = Tiers(Lambda("ndcg"), Lambda("cndcg"), weights=(1 - weight, weight))
-        model = podium.LambdaMART(trees, objective=objective).fit(learn)
+        model = podium.LambdaMART(trees, objective=objective, **PAPERS).fit(learn)
         found[weight] = values(model, judge, ["ndcg@3", "ndcg@10", "cndcg@3", "cndcg@10"])
     return found
 
@@ -117,6 +118,7 @@ def annealed(parts: list[podium.RankingData], trees: int = 300) -> dict[str, tup
         fitted = [
             (rate, objective, podium.LambdaMART(
                 trees, learning_rate=rate, objective=objective, step=step, l2=0.0, measure="ndcg@3", patience=60,
+                **PAPERS,
             ).fit(parts[0], valid=parts[1]))
             for rate in (0.1, 0.3) for objective in objectives
         ]  # fmt: skip
@@ -160,11 +162,11 @@ def mcrank(train: int = 1000, test: int = 2000, rounds: int = 200) -> dict[str, 
     learn, judge = (podium.artificial(n, seed=2, part=p) for p, n in (("train", train), ("test", test)))
     classes = len(np.unique(learn.relevance))
     models = {
-        f"McRank, {rounds} rounds": podium.McRank(rounds, 10, 0.1),
-        f"McRank, {rounds} rounds, expected gain": podium.McRank(rounds, 10, 0.1, expects="gain"),
-        f"LambdaMART, {rounds} rounds": podium.LambdaMART(rounds, 10, 0.1),
-        f"LambdaMART, {rounds * classes} trees": podium.LambdaMART(rounds * classes, 10, 0.1),
-        f"MART, {rounds * classes} trees": podium.MART(rounds * classes, 10, 0.1),
+        f"McRank, {rounds} rounds": podium.McRank(rounds, 10, 0.1, **PAPERS),
+        f"McRank, {rounds} rounds, expected gain": podium.McRank(rounds, 10, 0.1, expects="gain", **PAPERS),
+        f"LambdaMART, {rounds} rounds": podium.LambdaMART(rounds, 10, 0.1, **PAPERS),
+        f"LambdaMART, {rounds * classes} trees": podium.LambdaMART(rounds * classes, 10, 0.1, **PAPERS),
+        f"MART, {rounds * classes} trees": podium.MART(rounds * classes, 10, 0.1, **PAPERS),
     }
     return {name: values(model.fit(learn), judge, ["ndcg@1", "ndcg@3", "ndcg@10"]) for name, model in models.items()}
 
@@ -205,7 +207,7 @@ def clicks(train: int = 3000, test: int = 2000, trees: int = 100) -> dict[str, V
         "good ranking, estimated": (Debiased(clicked), good),
     }  # fmt: skip
     return {
-        name: values(podium.LambdaMART(trees, objective=objective).fit(data), judge, ["ndcg@10"])
+        name: values(podium.LambdaMART(trees, objective=objective, **PAPERS).fit(data), judge, ["ndcg@10"])
         for name, (objective, data) in runs.items()
     }
 
@@ -247,7 +249,9 @@ def line_searches(
     for rate in (1.0, 0.1):
         for name, step in steps.items():
             many = slow if name == "Newton" and rate < 1 else trees
-            model = podium.LambdaMART(many, learning_rate=rate, step=step, normalize=False, l2=0.0, patience=many)
+            model = podium.LambdaMART(
+                many, learning_rate=rate, step=step, normalize=False, l2=0.0, patience=many, **PAPERS
+            )
             model.fit(parts[0], valid=parts[1])
             found[f"{name}, v = {rate:g}"] = values(model, parts[2], ["ndcg@10"]), model.history_["valid/ndcg@10"]
     return found
@@ -289,12 +293,12 @@ def market(part: str, queries: int, shift: float) -> podium.RankingData:
 
 def adaptations(queries: tuple[int, ...], test: int = 1500) -> dict[int, Values]:
     """The four ways to rank a shifted market, with some numbers of queries of its own."""
-    background = podium.LambdaMART(300).fit(market("train", 3000, 0.0))
+    background = podium.LambdaMART(300, **PAPERS).fit(market("train", 3000, 0.0))
     judges = market("test", test, 0.3)
     found = {}
     for many in queries:
         own, vali = market("train", many, 0.3), market("valid", max(many // 3, 10), 0.3)
-        result = podium.adapt(background, own, valid=vali, test=judges)
+        result = podium.adapt(background, own, valid=vali, test=judges, **PAPERS)
         found[many] = {name: one.values["ndcg@10"] for name, one in result.comparison.evaluations.items()}
     return found
 

@@ -170,7 +170,7 @@ def models(real: bool) -> dict[str, Any]:
     net: dict[str, Any] = {"epochs": 100, "hidden": 10, "patience": 20}
     if real:
         net |= {"l2": 1e-3, "learning_rate": 3e-3, "batch_queries": 8}
-    trees: dict[str, Any] = {"patience": 50} if real else {}
+    trees: dict[str, Any] = {"split_fraction": 1.0} | ({"patience": 50} if real else {})
     return {
         "RankNet": podium.RankNet(**net),
         "LambdaRank, NDCG": podium.LambdaRank(**net),

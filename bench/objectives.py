@@ -70,6 +70,7 @@ def ranker(name: str, seed: int) -> Any:
     """LambdaMART's trees on an objective; McRank's for classes."""
     settings: dict[str, Any] = {
         "n_trees": TREES, "patience": PATIENCE, "document_fraction": 0.8, "feature_fraction": 0.5, "random_state": seed,
+        "split_fraction": 1.0,
     }  # fmt: skip
     objective = ALL[name]
     if isinstance(objective, Multiclass):

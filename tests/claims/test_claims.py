@@ -46,7 +46,7 @@ def test_local_lambdas_give_up_on_lost_causes():
     train, test = claims.noisy("train", 400, 0.6), claims.noisy("test", 1000, 0.6)
 
     def ndcg(objective, step):
-        model = LambdaMART(150, learning_rate=0.5, objective=objective, step=step, l2=0.0).fit(train)
+        model = LambdaMART(150, learning_rate=0.5, objective=objective, step=step, l2=0.0, **claims.PAPERS).fit(train)
         return claims.values(model, test, ["ndcg@10"])["ndcg@10"]
 
     gradient, newton = ndcg(Lambda("ndcg"), "gradient"), ndcg(Lambda("ndcg"), "newton")
