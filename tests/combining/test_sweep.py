@@ -264,10 +264,10 @@ class TestSubmodel:
 
     def test_a_model_goes_on_where_it_was(self, parts):
         train, valid, _ = parts
-        whole = LambdaMART(10).fit(train)
-        first = LambdaMART(4).fit(train)
+        whole = LambdaMART(10, split_fraction=1).fit(train)
+        first = LambdaMART(4, split_fraction=1).fit(train)
         rest = LambdaMART(6, submodel=first).fit(train, valid=valid)
-        more = LambdaMART(6, submodel=podium.models.Ensemble.of_trees(
+        more = LambdaMART(6, split_fraction=1, submodel=podium.models.Ensemble.of_trees(
             [first.ensemble.tree(k) for k in range(4)], 8)).fit(train)  # fmt: skip
         assert np.allclose(whole.predict(valid), more.predict(valid))
         assert rest.history_["valid/ndcg@10"][0] > 0.5

@@ -26,6 +26,7 @@ def test_one_ensemble_of_weighted_members(parts, tmp_path):
     settings = {
         "document_fraction": 0.7,
         "feature_fraction": 0.5,
+        "split_fraction": 1.0,
         "n_trees": 8,
         "learning_rate": 0.05,
         "min_documents_in_leaf": 5,

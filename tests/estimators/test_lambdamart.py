@@ -180,7 +180,7 @@ def test_several_evaluation_sets(train, valid):
 CHANGES = [
     {"n_trees": 5}, {"n_leaves": 3}, {"learning_rate": 0.3}, {"measure": "ap"}, {"min_documents_in_leaf": 60},
     {"max_depth": 2}, {"l2": 5.0}, {"split": "least-squares"}, {"document_fraction": 0.5}, {"query_fraction": 0.5},
-    {"feature_fraction": 0.3}, {"split_fraction": 0.5}, {"truncation": 2}, {"normalize": False}, {"max_bins": 4},
+    {"feature_fraction": 0.3}, {"split_fraction": 0.4}, {"truncation": 2}, {"normalize": False}, {"max_bins": 4},
     {"monotone": {0: 1, 1: -1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1}}, {"objective": Lambda("err")},
 ]  # fmt: skip
 
@@ -192,16 +192,17 @@ def test_every_parameter_has_its_effect(train, model, change):
 
 
 def test_sigma_changes_nothing_without_l2_and_the_seed_nothing_without_sampling(train):
-    plain = SMALL | {"l2": 0.0, "normalize": False}
+    plain = SMALL | {"l2": 0.0, "normalize": False, "split_fraction": 1.0}
     base = LambdaMART(**plain).fit(train).predict(train)
     other = LambdaMART(**plain, sigma=2.0).fit(train).predict(train)
     assert np.allclose(other * 2, base, rtol=1e-6, atol=1e-9)  # γ scales as 1/σ
     assert not np.allclose(LambdaMART(**SMALL, sigma=2.0, l2=1.0).fit(train).predict(train) * 2,
                            LambdaMART(**SMALL, l2=1.0).fit(train).predict(train))  # fmt: skip
-    seeds = [LambdaMART(**SMALL, random_state=seed).fit(train).digest() for seed in (0, 1)]
+    seeds = [LambdaMART(**plain, random_state=seed).fit(train).digest() for seed in (0, 1)]
     assert seeds[0] == seeds[1]
-    seeds = [LambdaMART(**SMALL, random_state=seed, document_fraction=0.5).fit(train).digest() for seed in (0, 1)]
-    assert seeds[0] != seeds[1]
+    for sampling in ({"document_fraction": 0.5}, {"split_fraction": 0.5}):
+        seeds = [LambdaMART(**(plain | sampling), random_state=seed).fit(train).digest() for seed in (0, 1)]
+        assert seeds[0] != seeds[1]
 
 
 def test_weights_count(train):

@@ -21,6 +21,9 @@ from podium.models.started import checksum
 from podium.objectives import CrossEntropy, Multiclass, Objective, Pairwise
 from podium.objectives.positions import BoundBiases
 
+# Where pairs weigh documents so unequally, half of them find the splits of all (docs/lambdamart.md).
+WEIGHED: TreeSettings = {"split_fraction": 0.5}
+
 
 class EnsembleRanker(TreeRanker):
     """A ranker whose model is one ensemble of trees."""
@@ -101,6 +104,7 @@ class LambdaMART(EnsembleRanker):
 
     """
 
+    _usual = WEIGHED
     position_bias_: NDArray[np.float64]
 
     def __init__(
@@ -118,7 +122,7 @@ class LambdaMART(EnsembleRanker):
         submodel: Any = None,
         **settings: Unpack[TreeSettings],
     ) -> None:
-        super().__init__(n_trees, n_leaves, learning_rate, measure, **settings)
+        super().__init__(n_trees, n_leaves, learning_rate, measure, **WEIGHED | settings)
         self.truncation = truncation
         self.sigma = sigma
         self.normalize = normalize

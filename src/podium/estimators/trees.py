@@ -81,7 +81,7 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         document_fraction: float = 1.0,
         query_fraction: float = 1.0,
         feature_fraction: float = 1.0,
-        split_fraction: float = 0.5,
+        split_fraction: float = 1.0,
         max_bins: int = 255,
         categorical: Sequence[int | str] = (),
         monotone: Mapping[int | str, int] | Sequence[int] | None = None,
