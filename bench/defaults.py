@@ -31,7 +31,7 @@ CHANGES: dict[str, list[Any]] = {
     "min_documents_in_leaf": [5, 50],
     "document_fraction": [0.7],
     "feature_fraction": [0.5],
-    "split_fraction": [0.7, 0.5, 0.3],
+    "split_fraction": [0.7, 0.5, 0.4, 0.3],
     "normalize": [True],
     "truncation": [30, 10],
     "l2": [1.0, 10.0],
@@ -52,6 +52,7 @@ TOGETHER: list[dict[str, Any]] = [
     {"n_leaves": 10, "normalize": True, "l2": 1.0},
     {"n_leaves": 15, "normalize": True, "l2": 1.0, "split_fraction": 0.7},
     {"n_leaves": 15, "normalize": True, "l2": 1.0, "split_fraction": 0.5},
+    {"n_leaves": 15, "normalize": True, "l2": 1.0, "split_fraction": 0.4},
     {"n_leaves": 15, "normalize": True, "l2": 1.0, "split_fraction": 0.3},
 ]
 SETS = ("mq2008", "ohsumed", "cubic", "web")

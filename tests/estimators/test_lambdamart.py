@@ -180,7 +180,7 @@ def test_several_evaluation_sets(train, valid):
 CHANGES = [
     {"n_trees": 5}, {"n_leaves": 3}, {"learning_rate": 0.3}, {"measure": "ap"}, {"min_documents_in_leaf": 60},
     {"max_depth": 2}, {"l2": 5.0}, {"split": "least-squares"}, {"document_fraction": 0.5}, {"query_fraction": 0.5},
-    {"feature_fraction": 0.3}, {"split_fraction": 0.4}, {"truncation": 2}, {"normalize": False}, {"max_bins": 4},
+    {"feature_fraction": 0.3}, {"split_fraction": 0.6}, {"truncation": 2}, {"normalize": False}, {"max_bins": 4},
     {"monotone": {0: 1, 1: -1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1}}, {"objective": Lambda("err")},
 ]  # fmt: skip
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from podium.data import RankingData
-from podium.data.canonical import hash_rows, preference_hashes
+from podium.data.canonical import preference_hashes
 from podium.errors import DataError, require_whole
 from podium.models import Ensemble, load, save
 
@@ -70,7 +70,7 @@ def fingerprint(
 
 def _digest(data: RankingData) -> bytes:
     """A hash of all documents, each with its query and labels, in no order."""
-    keys: Any = hash_rows(data.features).copy()
+    keys: Any = data.row_hashes.copy()
     names = {query: int.from_bytes(hashlib.blake2b(str(query).encode(), digest_size=8).digest(), "little")
              for query in data.query_ids.tolist()}  # fmt: skip
     with np.errstate(over="ignore"):

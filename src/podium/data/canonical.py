@@ -49,7 +49,7 @@ def canonical_order(data: RankingData) -> NDArray[np.int64]:
     weight, preferences and the other labels, and by the relevance last: as long as anything else
     differs, no document stands higher for being relevant. Rows equal in all of it are interchangeable.
     """
-    hashes = hash_rows(data.features)
+    hashes = data.row_hashes
     query = np.repeat(np.arange(data.n_queries), data.query_sizes)
     by_hash = np.lexsort((hashes[data.order], query))
     order = data.order[by_hash]

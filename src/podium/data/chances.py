@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.data.canonical import hash_rows
 from podium.data.ranking_data import RankingData
 
 Words = NDArray[np.uint64]
@@ -42,7 +41,7 @@ class Chances:
     @cached_property
     def document_keys(self) -> Words:
         """What chance knows of each row."""
-        hashes = hash_rows(self.data.features)
+        hashes = self.data.row_hashes
         with np.errstate(over="ignore"):
             times = _occurrences(self.data, hashes).astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
         keys: Words = hashes ^ self._query_keys[self.query_of_row] ^ times

@@ -182,6 +182,13 @@ class RankingData:
         return self.labels["relevance"]
 
     @cached_property
+    def row_hashes(self) -> NDArray[np.uint64]:
+        """A hash of each row's features, the same for dense and sparse ones."""
+        from podium.data.canonical import hash_rows
+
+        return columns.frozen(hash_rows(self.features))
+
+    @cached_property
     def canonical_order(self) -> NDArray[np.int64]:
         """As `order`, with the rows of each query sorted by their content instead of as they came."""
         from podium.data.canonical import canonical_order

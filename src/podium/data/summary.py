@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.data.canonical import hash_rows
 from podium.data.columns import is_sparse, listed
 
 if TYPE_CHECKING:
@@ -175,7 +174,7 @@ def _copies_of(labels: NDArray[np.float32], data: RankingData) -> list[int]:
 
 
 def _count_duplicates(data: RankingData) -> int:
-    hashes = hash_rows(data.features)[data.canonical_order]
+    hashes = data.row_hashes[data.canonical_order]
     query = np.repeat(np.arange(data.n_queries), data.query_sizes)
     return int(((hashes[1:] == hashes[:-1]) & (query[1:] == query[:-1])).sum())
 
