@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import podium
 from podium import DataError, Graded, LambdaMART, PodiumWarning, QueryKFold, RankingData
 from podium.boosting import Checkpoint
+from podium.boosting.sampling import BoundSampling, Sampling
 from podium.objectives import Lambda
 
 SMALL = {"n_trees": 8, "n_leaves": 6, "min_documents_in_leaf": 5}
@@ -203,6 +204,14 @@ def test_sigma_changes_nothing_without_l2_and_the_seed_nothing_without_sampling(
     for sampling in ({"document_fraction": 0.5}, {"split_fraction": 0.5}):
         seeds = [LambdaMART(**(plain | sampling), random_state=seed).fit(train).digest() for seed in (0, 1)]
         assert seeds[0] != seeds[1]
+
+
+@pytest.mark.parametrize(("documents", "share"), [(10, 0.5), (300_000, 0.5), (400_000, 0.375), (900_000, 0.3)])
+def test_of_many_documents_a_smaller_share_is_seen(documents, share):
+    data = RankingData(np.zeros((documents, 1), np.float32), np.zeros(documents), qid=np.zeros(documents, int))
+    assert BoundSampling(Sampling(split_fraction=None), data).split_fraction == share
+    assert BoundSampling(Sampling(split_fraction=0.7), data).split_fraction == 0.7
+    assert LambdaMART().split_fraction is None
 
 
 def test_weights_count(train):
@@ -504,8 +513,6 @@ def test_pipelines_are_scored(train):
 
 
 def test_equal_documents_are_sampled_one_by_one():
-    from podium.boosting.sampling import BoundSampling, Sampling
-
     data = RankingData(np.ones((400, 1)), np.arange(400) % 2, qid=np.zeros(400, int))
     sizes = [len(BoundSampling(Sampling(document_fraction=0.5), data).rows(k)) for k in range(5)]
     assert all(150 < size < 250 for size in sizes)

@@ -216,9 +216,9 @@ class _Run:
         self.outputs = self.objective.n_outputs
         self.sampling = BoundSampling(settings.sampling, train)
         self.thinning = None
-        if settings.sampling.split_fraction < 1:
+        if self.sampling.split_fraction < 1:
             keys = self.sampling.chances.document_keys
-            self.thinning = Thinning(settings.sampling.split_fraction, keys, growth.split, team)
+            self.thinning = Thinning(self.sampling.split_fraction, keys, growth.split, team)
         self.measures = [m.fixed(train) for m in self.selection.measures]
         shape = (train.n_documents,) if self.outputs == 1 else (self.outputs, train.n_documents)
         self.scores = np.zeros(shape)

@@ -19,19 +19,22 @@ class Sampling:
 
     λ always comes from all documents; the tree and its leaf values from the sample. Adaptation to a new domain
     found 70% of the documents crucial ([W] 5.5). Of the sample, splits are sought on the `split_fraction`: the
-    documents with much of λ or w, and some of the others in place of all (`podium.trees.quantising.Thinning`).
+    documents with much of λ or w, and some of the others in place of all (`podium.trees.quantising.Thinning`); None
+    stands for half, and for fewer where there are many.
     """
 
     document_fraction: float = 1.0
     query_fraction: float = 1.0
     feature_fraction: float = 1.0
     seed: int = 0
-    split_fraction: float = 1.0
+    split_fraction: float | None = 1.0
 
     def __post_init__(self) -> None:
         if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer):
             raise DataError(f"random_state must be a whole number, not {self.seed!r}")
         for name in ("document_fraction", "query_fraction", "feature_fraction", "split_fraction"):
+            if name == "split_fraction" and self.split_fraction is None:
+                continue
             if not 0 < getattr(self, name) <= 1:
                 raise DataError(f"{name} must be above 0 and at most 1, but is {getattr(self, name)}")
 
@@ -46,6 +49,12 @@ class BoundSampling:
 
     def __init__(self, sampling: Sampling, data: RankingData) -> None:
         self.sampling, self.data, self.chances = sampling, data, Chances(data)
+
+    @property
+    def split_fraction(self) -> float:
+        """The share on which splits are sought: 150,000 documents, but between 30% and half, where nobody says."""
+        asked = self.sampling.split_fraction
+        return min(max(150_000 / max(len(self.data), 1), 0.3), 0.5) if asked is None else asked
 
     def rows(self, iteration: int) -> NDArray[np.int32] | None:
         """The rows of the sample, or None for all."""

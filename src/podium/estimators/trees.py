@@ -30,7 +30,7 @@ class TreeSettings(TypedDict, total=False):
     document_fraction: float
     query_fraction: float
     feature_fraction: float
-    split_fraction: float
+    split_fraction: float | None
     max_bins: int
     categorical: Sequence[int | str]
     monotone: Mapping[int | str, int] | Sequence[int] | None
@@ -54,7 +54,8 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         split: `"newton"` (as LightGBM and XGBoost) or `"least-squares"` (the papers').
         document_fraction, query_fraction, feature_fraction: what each tree sees; λ comes from all documents.
         split_fraction: the share of these documents on which splits are sought: those with large gradients, and some
-            of the others in place of all. Leaf values come from all.
+            of the others in place of all. Leaf values come from all. None for half, and fewer of more than 300,000
+            training documents, down to 30%.
         max_bins: of each feature, 2 to 255.
         categorical: categorical features, by number or name.
         monotone: features that must not lower (+1) or raise (−1) the score as they rise: by name or number, or one
@@ -81,7 +82,7 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         document_fraction: float = 1.0,
         query_fraction: float = 1.0,
         feature_fraction: float = 1.0,
-        split_fraction: float = 1.0,
+        split_fraction: float | None = 1.0,
         max_bins: int = 255,
         categorical: Sequence[int | str] = (),
         monotone: Mapping[int | str, int] | Sequence[int] | None = None,
