@@ -208,17 +208,16 @@ class _Run:
         growth = settings.growth
         if not settings.step.uses_curvature:
             growth = replace(growth, split="least-squares", l2=0.0)
+        self.sampling, self.thinning = BoundSampling(settings.sampling, train), None
+        if self.sampling.split_fraction < 1:  # before the grower takes its memory: keys take some for a moment
+            keys = self.sampling.chances.document_keys
+            self.thinning = Thinning(self.sampling.split_fraction, keys, growth.split, team)
         self.grower = Grower(self.binned, growth, team)
         self.objective = settings.objective.bind(train)
         if not isinstance(self.objective, BoundObjective):
             raise DataError(f"{type(settings.objective).__name__}.bind must return a BoundObjective")
         self.objective.team = team
         self.outputs = self.objective.n_outputs
-        self.sampling = BoundSampling(settings.sampling, train)
-        self.thinning = None
-        if self.sampling.split_fraction < 1:
-            keys = self.sampling.chances.document_keys
-            self.thinning = Thinning(self.sampling.split_fraction, keys, growth.split, team)
         self.measures = [m.fixed(train) for m in self.selection.measures]
         shape = (train.n_documents,) if self.outputs == 1 else (self.outputs, train.n_documents)
         self.scores = np.zeros(shape)

@@ -44,7 +44,8 @@ class Chances:
         hashes = self.data.row_hashes
         with np.errstate(over="ignore"):
             times = _occurrences(self.data, hashes).astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
-        keys: Words = hashes ^ self._query_keys[self.query_of_row] ^ times
+        keys: Words = hashes ^ times
+        keys[self.data.order] ^= np.repeat(self._query_keys, self.data.query_sizes)
         return keys
 
 

@@ -157,7 +157,6 @@ class Grower:
         self.n_leaves = leaves
         self.pool = np.empty((leaves, width * kernels.CELLS), np.int64)  # memory is taken as leaves come to be
         self.documents, self.spare = np.empty(n, np.int32), np.empty(n, np.int32)
-        self.all_documents = np.arange(n, dtype=np.int32)
         self.barrier = np.zeros(16, np.int64)
         self.room = kernels.room(self.team.n_threads, width)
         self.parted = np.zeros(self.team.n_threads * 8, np.int64)  # one cache line a thread
@@ -212,7 +211,7 @@ class Grower:
     def _listed(self, gradients: Quantised, rows: NDArray[np.int32] | None) -> tuple[NDArray[np.int32], int]:
         """The rows that take part, those that are seen first, and how many those are."""
         if gradients.seen is None or gradients.unseen is None:
-            parts = [self.all_documents if rows is None else rows]
+            parts = [np.arange(self.binned.n_rows, dtype=np.int32) if rows is None else rows]
         elif rows is None:
             parts = [gradients.seen, gradients.unseen]
         else:
