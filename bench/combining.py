@@ -87,16 +87,9 @@ def searches() -> list[dict[str, Any]]:
 def sampled(seed: int, **settings: Any) -> Any:
     """One member's settings as a model of its own."""
     return podium.LambdaMART(
-        1000,
-        15,
-        0.05,
-        patience=100,
-        random_state=seed,
-        document_fraction=0.7,
-        feature_fraction=0.5,
-        split_fraction=1.0,
-        **settings,
-    )
+        1000, 15, 0.05, patience=100, random_state=seed, document_fraction=0.7, feature_fraction=0.5,
+        split_fraction=1.0, **settings,
+    )  # fmt: skip
 
 
 MODELS: dict[str, Callable[[int], Any]] = {
