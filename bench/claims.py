@@ -28,7 +28,7 @@ from podium.objectives import (
 
 Values = dict[str, Any]
 PARTS = ("train", "valid", "test")
-PAPERS: Any = {"split_fraction": 1.0}  # the trees of the papers see all documents, as those of MART and McRank do anyway
+PAPERS: Any = {"split_fraction": 1.0}  # the trees of the papers see all documents
 
 
 def values(model: Any, data: podium.RankingData, measures: list[str]) -> Values:
