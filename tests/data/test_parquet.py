@@ -62,7 +62,7 @@ def test_bad_files_are_refused_by_name(tmp_path):
     bad.write_bytes(b"PAR1 not really")
     with pytest.raises(FileFormatError, match=r"bad\.parquet: cannot be read as Parquet"):
         podium.read(bad)
-    with pytest.raises(FileFormatError, match=r"none\.parquet: cannot be read"):
+    with pytest.raises(FileFormatError, match=r"none\.parquet: cannot be opened"):
         podium.read(tmp_path / "none.parquet")
     pq.write_table(pa.table({"qid": pa.array([], pa.int64())}), tmp_path / "empty.parquet")
     with pytest.raises(FileFormatError, match="holds no documents"):

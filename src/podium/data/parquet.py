@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,11 +17,20 @@ from podium.data.atomic import replacing
 from podium.data.columns import is_sparse
 from podium.data.frames import LABEL_PREFIX, ROLES
 from podium.data.ranking_data import RankingData
-from podium.data.text.blocks import Source, source_name
+from podium.data.text.blocks import Source, opened, source_name
 from podium.errors import DataError, FileFormatError, MissingExtraError
 
 _DESCRIPTION = b"podium"  # what columns cannot say, as JSON in the file's own metadata
 _PREFERENCES = b"podium.preferences"  # an .npy array of (i, j, probability)
+
+# The SHA-256 of the whole file, taken with zeros in its own place, is put there when all else is written: the
+# checksums of pages cover neither their headers nor the footer. Thrift writes a text of 64 bytes as \x18\x40 and these.
+_DIGEST = b"podium.sha256"
+_DIGEST_BYTES = 64
+_NO_DIGEST = b"0" * _DIGEST_BYTES
+_DIGEST_PLACE = re.compile(re.escape(_DIGEST) + rb"\x18\x40([0-9a-f]{64})")
+_CHECKED = b'"checked": true'  # in the description of a file that has the digest
+_PIECE_BYTES = 1 << 22
 
 
 def _pyarrow() -> Any:
@@ -34,15 +45,10 @@ def _pyarrow() -> Any:
 def read_parquet(sources: Sequence[Source], roles: dict[str, Any], feature_names: Sequence[str] | None) -> RankingData:
     """Read Parquet files with the same columns as one."""
     pyarrow = _pyarrow()
-    tables = []
+    tables: list[Any] = []
     for source in sources:
         name = source_name(source)
-        stream = os.fspath(source) if isinstance(source, str | os.PathLike) else source
-        try:
-            tables.append(pyarrow.parquet.ParquetFile(stream).read())
-        except (OSError, ValueError, pyarrow.ArrowException) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise FileFormatError(name, f"cannot be read as Parquet: {reason}") from error
+        tables.append(_read_table(source, pyarrow))
         if tables[-1].schema.names != tables[0].schema.names:
             raise FileFormatError(name, f"has other columns than {source_name(sources[0])}")
         if tables[-1].num_rows == 0:
@@ -60,6 +66,56 @@ def read_parquet(sources: Sequence[Source], roles: dict[str, Any], feature_names
     if not isinstance(description, dict) or description.get("features_are_named", True):
         return data
     return data.replace(feature_names=None)
+
+
+def _read_table(source: Source, pyarrow: Any) -> Any:
+    """One file as a table; what checksums it has must be right."""
+    name = source_name(source)
+    with opened(source) as stream:
+        try:
+            file = stream if stream.seekable() else io.BytesIO(stream.read())
+            place = _place_of_digest(file)
+            if place is not None and _digest(file, place) != _bytes_at(file, place, _DIGEST_BYTES):
+                raise FileFormatError(name, "is damaged: its checksum is wrong")
+            table = pyarrow.parquet.ParquetFile(file, page_checksum_verification=True).read()
+        except FileFormatError:
+            raise
+        except (OSError, EOFError, OverflowError, ValueError, TypeError, pyarrow.ArrowException) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise FileFormatError(name, f"cannot be read as Parquet: {reason}") from error
+    if place is None and _CHECKED in (table.schema.metadata or {}).get(_DESCRIPTION, b""):
+        raise FileFormatError(name, "is damaged: its checksum is not where it should be")
+    return table
+
+
+def _place_of_digest(file: Any) -> int | None:
+    """Where the digest of the whole file stands, in the footer; None if it has none."""
+    end = max(0, file.seek(0, io.SEEK_END) - 8)  # the length of the footer, and "PAR1"
+    start = max(0, end - int.from_bytes(_bytes_at(file, end, 4), "little"))
+    places = [match.start(1) for match in _DIGEST_PLACE.finditer(_bytes_at(file, start, end - start))]
+    return start + places[-1] if places else None
+
+
+def _digest(file: Any, place: int) -> bytes:
+    """The digest of a file whose own digest stands, or will stand, at `place`."""
+    digest = hashlib.sha256()
+    at, end = 0, file.seek(0, io.SEEK_END)
+    while at < end:
+        size = min(_PIECE_BYTES, place - at if at < place else end - at)
+        piece = _bytes_at(file, at, size)
+        if len(piece) != size:
+            raise EOFError("the file became shorter while it was read")
+        digest.update(piece)
+        at += size
+        if at == place:
+            digest.update(_NO_DIGEST)
+            at += _DIGEST_BYTES
+    return digest.hexdigest().encode()
+
+
+def _bytes_at(file: Any, place: int, size: int) -> bytes:
+    file.seek(place)
+    return bytes(file.read(size))
 
 
 def _preferences(metadata: list[dict[bytes, bytes]], sizes: list[int]) -> Any:
@@ -90,8 +146,8 @@ def write_parquet(data: RankingData, path: Path) -> None:
         if name in reserved or name.startswith(LABEL_PREFIX):
             raise DataError(f"a feature named {name!r} would be taken for something else; rename it")
         columns[name] = data.feature(k) if is_sparse(data.features) else data.features[:, k]
-    description = {"features_are_named": data.feature_names is not None}
-    metadata = {_DESCRIPTION: json.dumps(description).encode()}
+    description = {"features_are_named": data.feature_names is not None, "checked": True}
+    metadata = {_DESCRIPTION: json.dumps(description).encode(), _DIGEST: _NO_DIGEST}
     if data.preferences is not None:
         buffer = io.BytesIO()
         pairs = data.preferences
@@ -99,4 +155,10 @@ def write_parquet(data: RankingData, path: Path) -> None:
         metadata[_PREFERENCES] = buffer.getvalue()
     table = pyarrow.table(columns).replace_schema_metadata(metadata)
     with replacing(path) as temporary:
-        pyarrow.parquet.write_table(table, temporary)
+        pyarrow.parquet.write_table(table, temporary, write_page_checksum=True)
+        with temporary.open("r+b") as file:
+            place = _place_of_digest(file)
+            assert place is not None
+            digest = _digest(file, place)
+            file.seek(place)
+            file.write(digest)

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import lzma
 import mmap
 import os
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.data.text.decompression import MAGIC_BYTES, DamagedError, decompressed
 from podium.errors import FileFormatError
 
 BLOCK_BYTES = 1 << 22
 Source = str | os.PathLike[str] | IO[bytes]
 
-_OPENERS: list[tuple[bytes, Callable[[IO[bytes]], Any]]] = [
-    (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw)),
-    (b"BZh", bz2.BZ2File),
-    (b"\xfd7zXZ\x00", lzma.LZMAFile),
-]
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OTHER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PAR1": "Parquet", b"PK\x03\x04": "zip"}
 
@@ -77,19 +69,22 @@ def read_blocks(source: Source, advance: Callable[[float], None] = lambda amount
     `advance` hears how many bytes of the file, as it lies on disk, each block took.
     """
     name = source_name(source)
-    with _opened(source) as raw, _blaming(name):
+    with opened(source) as raw, _blaming(name):
         seen = 0.0
-        stream = _decompressed(raw)
-        rest = np.empty(0, np.uint8)  # the beginning of a line whose end is not read yet
-        first = True
+        head = raw.read(MAGIC_BYTES) or b""
+        stream = decompressed(raw, head)
+        # The beginning of a line whose end is not read yet; in the beginning, what was read to know the format.
+        rest = np.frombuffer(head if stream is None else b"", np.uint8)
+        stream, first = stream or raw, True
         while True:
             # A line longer than a block makes the next one twice as large: no line is copied often.
             text = _pages(len(rest) + max(BLOCK_BYTES, len(rest)) + 1)
             text[: len(rest)] = rest
-            end = len(rest) + _fill(stream, text.data[len(rest) : -1])
+            filled = _fill(stream, text.data[len(rest) : -1])
+            end = len(rest) + filled
             if first:
                 text, end, first = *_without_mark(name, text, end), False
-            if end == len(rest):
+            elif not filled:
                 break
             cut = _after_last_line_feed(text[:end])
             rest = text[cut:end]
@@ -112,10 +107,12 @@ def _fill(stream: Any, room: memoryview) -> int:
     """Read until the room is full or the stream ends; the number of bytes read."""
     filled = 0
     while filled < len(room):
-        got = stream.readinto(room[filled:])
-        if not got:
+        n_read = stream.readinto(room[filled:])
+        if n_read is None:
+            raise BlockingIOError("it has no data yet, and does not wait")
+        if n_read == 0:
             break
-        filled += got
+        filled += n_read
     return filled
 
 
@@ -129,7 +126,7 @@ def _after_last_line_feed(text: NDArray[np.uint8]) -> int:
 
 
 @contextmanager
-def _opened(source: Source) -> Iterator[Any]:
+def opened(source: Source) -> Iterator[Any]:
     """The source as a stream that can be peeked into; a stream of the caller's stays open."""
     if isinstance(source, str | os.PathLike):
         path = Path(source)
@@ -169,16 +166,12 @@ class _Readable(io.RawIOBase):
 
     def readinto(self, room: Any) -> int:
         piece = self.source.read(len(room))
+        if not isinstance(piece, bytes | bytearray | memoryview) or len(piece) > len(room):
+            raise FileFormatError(
+                source_name(self.source), "is no binary stream: read(n) must return up to n bytes; open files with 'rb'"
+            )
         room[: len(piece)] = piece
         return len(piece)
-
-
-def _decompressed(raw: Any) -> Any:
-    head = raw.peek(8)
-    for magic, opener in _OPENERS:
-        if head.startswith(magic):
-            return opener(raw)
-    return raw
 
 
 def _without_mark(name: str, text: NDArray[np.uint8], end: int) -> tuple[NDArray[np.uint8], int]:
@@ -193,15 +186,11 @@ def _without_mark(name: str, text: NDArray[np.uint8], end: int) -> tuple[NDArray
 @contextmanager
 def _blaming(name: str) -> Iterator[None]:
     """Turn the errors of decompressors into ones that name the file."""
-
-    def blame(problem: str, error: Exception) -> NoReturn:
-        raise FileFormatError(name, problem) from error
-
     try:
         yield
     except EOFError as error:
-        blame("the compressed data ends too early; the file seems truncated", error)
-    except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-        blame(f"the compressed data is damaged ({error})", error)
+        raise FileFormatError(name, "the compressed data ends too early; the file seems truncated") from error
+    except DamagedError as error:
+        raise FileFormatError(name, f"the compressed data is damaged ({error})") from error
     except OSError as error:
-        blame(f"cannot be read: {error.strerror or error}", error)
+        raise FileFormatError(name, f"cannot be read: {error.strerror or error}") from error

@@ -38,6 +38,7 @@ TOO_MANY_HARD = 17  # not the text's fault: the caller comes again with more roo
 SKIPPED, QID, DOCUMENT_ID, FIRST_EXTRA = -1, -2, -3, -4
 
 _POWERS = np.array([float(f"1e{k}") for k in range(80)])  # each rounded to the nearest double
+_HUGE_INDEX = 1_000_000_000_000  # larger than any feature index may be
 _LONGEST = 18  # decimal digits that always fit an int64
 _NOT_A_NUMBER, _CERTAIN, _UNCERTAIN = 0, 1, 2
 
@@ -215,9 +216,9 @@ def scan_letor(text: Bytes) -> tuple[Int, Int, Int]:
             at += 1
         index: Int = 0
         power, digit_at = 1, max(colon - 1, 0)
-        while digit_at > 0 and ZERO <= text[digit_at] <= NINE and power <= 1_000_000_000_000:
-            index += power * np.int64(text[digit_at] - ZERO)
-            power *= 10
+        while digit_at > 0 and ZERO <= text[digit_at] <= NINE:
+            index = min(index + power * np.int64(text[digit_at] - ZERO), _HUGE_INDEX)
+            power = min(power * 10, _HUGE_INDEX)  # there may be any number of leading zeros
             digit_at -= 1
         if text[digit_at] == SPACE or text[digit_at] == TAB:  # else it is no feature index, as in qid:3
             largest = max(largest, index)
@@ -295,7 +296,7 @@ def parse_letor(
                 index: Int = 0
                 digit = text[at] - np.uint8(ZERO)
                 while digit < 10:
-                    if index < 1_000_000_000_000:
+                    if index < _HUGE_INDEX:
                         index = index * 10 + np.int64(digit)
                     at += 1
                     digit = text[at] - np.uint8(ZERO)

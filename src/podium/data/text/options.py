@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from podium.errors import DataError
+from podium.errors import DataError, require_whole
 
 Absent = Literal["zero", "missing"]
 Returning = Literal["warn", "merge", "error"]
+MOST_FEATURES = 2**31 - 2  # sparse rows keep column numbers in int32
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,14 @@ class LetorOptions:
     def __post_init__(self) -> None:
         if self.absent not in ("zero", "missing"):
             raise DataError(f"absent must be 'zero' or 'missing', not {self.absent!r}")
-        if self.first_index not in (0, 1):
+        require_whole("first_index", self.first_index, 0)
+        if self.first_index > 1:
             raise DataError(f"first_index must be 0 or 1, not {self.first_index!r}")
-        if self.n_features is not None and self.n_features < 0:
-            raise DataError(f"n_features must not be negative, but is {self.n_features}")
+        require_whole("n_features", self.n_features, 0, optional=True)
+        require_whole("largest_index", self.largest_index, 0)
+        for name in ("n_features", "largest_index"):
+            if (getattr(self, name) or 0) > MOST_FEATURES:
+                raise DataError(f"{name} must be {MOST_FEATURES:_} at most, but is {getattr(self, name)}")
         if self.returning_qid not in ("warn", "merge", "error"):
             raise DataError(f"returning_qid must be 'warn', 'merge' or 'error', not {self.returning_qid!r}")
         if self.sparse and self.absent == "missing":
