@@ -85,10 +85,10 @@ def test_any_flipped_bit_of_a_parquet_file_is_refused(data, tmp_path):
     for bit in range(0, 8 * len(raw), 5):
         damaged = bytearray(raw)
         damaged[bit // 8] ^= 1 << bit % 8
-        with pytest.raises(FileFormatError, match="damaged|cannot be read as Parquet"):
+        with pytest.raises(FileFormatError, match=r"damaged|cannot be read as Parquet"):
             podium.read(io.BytesIO(damaged), "parquet")
     for cut in range(0, len(raw), 37):
-        with pytest.raises(FileFormatError, match="damaged|cannot be read as Parquet"):
+        with pytest.raises(FileFormatError, match=r"damaged|cannot be read as Parquet"):
             podium.read(io.BytesIO(raw[:cut]), "parquet")
 
 
