@@ -235,7 +235,7 @@ class _Run:
             for name, data in self.valid.items():
                 self.valid_scores[name][:] = settings.submodel(data)
         self.first_scores = self.scores.copy() if settings.submodel is not None else None
-        self.step = settings.step.bind(train, self.valid, settings.n_threads)
+        self.step = settings.step.bind(settings.objective, train, self.valid, settings.n_threads)
         self.weights: list[float] = []
         self.states: list[dict[str, list[float]]] = []  # of an objective that learns itself, by round
 
@@ -290,12 +290,13 @@ class _Run:
     ) -> None:  # fmt: skip
         """Grow one tree and add it to the scores of its output; the first holds F_0 as well."""
         grown = self._grown(lambdas, curvatures, rows, features)
-        values = self.step.leaf_values(grown, self.team)
-        values, weight = self.step.settle(values, lambda on: self._documents(grown, on, rows is None))
+        tree = grown.with_values(self.step.leaf_values(grown, self.team))
+        values, weight = self.step.settle(
+            grown, tree.leaf_value, self.settings.learning_rate,
+            lambda on: self._documents(grown, on, rows is None), self.team,
+        )  # fmt: skip
         self.weights.append(weight)
-        tree = grown.with_values(values, self.settings.learning_rate)
-        if start:
-            tree = replace(tree, leaf_value=tree.leaf_value + start)
+        tree = replace(tree, leaf_value=values + start if start else values)
         if rows is None:
             grown.add_to_leaves(tree.leaf_value, self.scores[own], self.team)
         else:

@@ -73,6 +73,8 @@ class LambdaMART(EnsembleRanker):
         min_documents_in_leaf: exactly counted.
         max_depth: of a tree; None for no limit.
         l2: added to the curvature of a leaf.
+        max_delta_step: the largest value of a leaf, before the learning rate, as in LightGBM and XGBoost; it matters
+            where curvature vanishes. By default 1000/σ, and no limit for least squares.
         split: `"newton"` (as LightGBM and XGBoost) or `"least-squares"` (the papers').
         document_fraction, query_fraction, feature_fraction: what each tree sees; λ comes from all documents.
         split_fraction: the share of these documents on which splits are sought: those with large λ or w, and some of
@@ -138,7 +140,7 @@ class LambdaMART(EnsembleRanker):
         return found
 
     def _step(self) -> Step:
-        return as_step(self.step, self.l2, as_selection(self.measure).measures[0])
+        return as_step(self.step, self.l2, as_selection(self.measure).measures[0], self.max_delta_step)
 
     def _submodel(self, train: RankingData) -> Callable[[RankingData], NDArray[np.float64]] | None:
         if self.submodel is None:

@@ -26,6 +26,7 @@ class TreeSettings(TypedDict, total=False):
     min_documents_in_leaf: int
     max_depth: int | None
     l2: float
+    max_delta_step: float | None
     split: str
     document_fraction: float
     query_fraction: float
@@ -51,6 +52,8 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         min_documents_in_leaf: exactly counted.
         max_depth: of a tree; None for no limit.
         l2: added to the curvature of a leaf.
+        max_delta_step: the largest value of a leaf, before the learning rate, as in LightGBM and XGBoost; it matters
+            where curvature vanishes. By default 1000/σ, and no limit for least squares.
         split: `"newton"` (as LightGBM and XGBoost) or `"least-squares"` (the papers').
         document_fraction, query_fraction, feature_fraction: what each tree sees; λ comes from all documents.
         split_fraction: the share of these documents on which splits are sought: those with large gradients, and some
@@ -78,6 +81,7 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         min_documents_in_leaf: int = 20,
         max_depth: int | None = None,
         l2: float = 1.0,
+        max_delta_step: float | None = None,
         split: str = "newton",
         document_fraction: float = 1.0,
         query_fraction: float = 1.0,
@@ -97,6 +101,7 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.min_documents_in_leaf = min_documents_in_leaf
         self.max_depth = max_depth
         self.l2 = l2
+        self.max_delta_step = max_delta_step
         self.split = split
         self.document_fraction = document_fraction
         self.query_fraction = query_fraction
@@ -165,7 +170,7 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         """Set attributes of the estimator's own after training."""
 
     def _step(self) -> Step:
-        return Newton(self.l2)
+        return Newton(self.l2, self.max_delta_step)
 
     def _settings(self, train: RankingData) -> Boosting:
         split: Any = self.split

@@ -202,6 +202,7 @@ class QueryRegression(ListLoss):
     """
 
     labels: str = "relevance"
+    score_unit = math.inf
 
     def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:  # noqa: D102
         rest, d = lists.labels - scores, lists.weights

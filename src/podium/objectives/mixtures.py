@@ -60,6 +60,11 @@ class Tiers(Objective):
         return all(tier.curved for tier in self.tiers)
 
     @property
+    def score_unit(self) -> float:  # type: ignore[override]
+        """The largest of the tiers."""
+        return max(tier.score_unit for tier in self.tiers)
+
+    @property
     def flat_because(self) -> str:  # type: ignore[override]
         """Why not."""
         return next(tier.flat_because for tier in self.tiers if not tier.curved)
@@ -111,6 +116,11 @@ class Anneal(Objective):
     def curved(self) -> bool:  # type: ignore[override]
         """Whether both are."""
         return self.before.curved and self.after.curved
+
+    @property
+    def score_unit(self) -> float:  # type: ignore[override]
+        """The larger of the two."""
+        return max(self.before.score_unit, self.after.score_unit)
 
     @property
     def flat_because(self) -> str:  # type: ignore[override]

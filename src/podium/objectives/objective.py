@@ -73,11 +73,14 @@ class Objective(ABC):
 
     Attributes:
         curved: whether w > 0 wherever λ ≠ 0, as Newton's step needs; `flat_because` says why not.
+        score_unit: the difference of two scores that counts as one: 1/σ of a sigmoid, beyond which λ and w vanish;
+            infinite where w does not depend on scores, as that of least squares.
         checked: whether all data was looked at before (`fixed`): a part of it may then have no labels.
 
     """
 
     curved: bool = True
+    score_unit: float = 1.0
     checked: bool = False
     flat_because: str = "its curvature may be zero or negative"
 

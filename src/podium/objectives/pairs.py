@@ -84,6 +84,11 @@ class PairTerm(Objective):
         return self.link.curved
 
     @property
+    def score_unit(self) -> float:  # type: ignore[override]
+        """1/σ of the link."""
+        return 1.0 / self.link.sigma
+
+    @property
     def flat_because(self) -> str:  # type: ignore[override]
         """Why not."""
         return f"the curvature of {self.link} is zero or changes its sign"

@@ -52,6 +52,7 @@ class Regression(Objective):
     """C = ½ Σ d_i (l_i − s_i)²: y = l − F, a leaf is the mean of its residuals ([Q]); F_0 is the mean label."""
 
     labels: str = "relevance"
+    score_unit = math.inf
 
     def bind(self, data: RankingData) -> BoundObjective:
         """On these documents."""
@@ -96,6 +97,11 @@ class Logistic(Objective):
     def __post_init__(self) -> None:
         require_number("sigma", self.sigma, above=0)
         require_number("above", self.above)
+
+    @property
+    def score_unit(self) -> float:  # type: ignore[override]
+        """1/σ."""
+        return 1.0 / self.sigma
 
     def bind(self, data: RankingData) -> BoundObjective:
         """On these documents."""

@@ -78,6 +78,11 @@ class Debiased(Objective):
         return self.objective.curved
 
     @property
+    def score_unit(self) -> float:  # type: ignore[override]
+        """That of the objective."""
+        return self.objective.score_unit
+
+    @property
     def flat_because(self) -> str:  # type: ignore[override]
         """Why not."""
         return self.objective.flat_because

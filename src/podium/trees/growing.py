@@ -126,9 +126,9 @@ class GrownTree:
         edges = [0, *bounds.tolist(), len(self.starts)]
         team.run(lambda k: work(edges[k], edges[k + 1]))
 
-    def with_values(self, values: NDArray[np.float64], rate: float = 1.0) -> Tree:
-        """The tree with leaf values: kept within the bounds that monotone constraints set, then multiplied."""
-        return replace(self.tree, leaf_value=rate * np.clip(values, self.low, self.high))
+    def with_values(self, values: NDArray[np.float64]) -> Tree:
+        """The tree with leaf values, within the bounds that monotone constraints set."""
+        return replace(self.tree, leaf_value=np.clip(values, self.low, self.high))
 
 
 class Grower:
