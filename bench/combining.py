@@ -70,6 +70,28 @@ def sweeps() -> list[dict[str, Any]]:
     return rows
 
 
+def expected_ties() -> list[dict[str, Any]]:
+    """What the mean over the orders of tied documents costs beside their order in the rows, measured in turns."""
+    data = podium.artificial(2_000, documents=50, features=2)
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=len(data))
+    slopes = rng.normal(size=31)[rng.integers(0, 31, len(data))]
+    rows = []
+    for measure in ("ndcg@10", "err@10", "err", "ap", "rr"):
+        for name, column in (("nothing tied", scores), ("31 × 9 leaves", np.clip(np.rint(2 * scores), -4, 4))):
+            sweeps = {ties: Sweep(data, measure, ties) for ties in ("stable", "expected")}
+            times: dict[str, list[float]] = {ties: [] for ties in sweeps}
+            for _ in range(4):
+                for ties, sweep in sweeps.items():
+                    started = time.perf_counter()
+                    sweep.best(column, slopes, 0.0, 5.0)
+                    times[ties].append(time.perf_counter() - started)
+            stable, expected = (min(times[ties][1:]) for ties in ("stable", "expected"))
+            rows.append({"what": f"sweep, 2,000 × 50, {measure}, expected ties, {name}", "seconds": f"{expected:.2f}",
+                         "result": f"{expected / stable:.2f} × stable ties"})  # fmt: skip
+    return rows
+
+
 def searches() -> list[dict[str, Any]]:
     """Boosting with and without a line search."""
     data = podium.artificial(2_000, features=50)
@@ -144,7 +166,7 @@ def committees() -> list[dict[str, Any]]:
 
 def run() -> Report:
     """All of them."""
-    rows = sweeps() + searches() + (committees() if DATA.exists() else [])
+    rows = sweeps() + expected_ties() + searches() + (committees() if DATA.exists() else [])
     return Report(
         "combining", "The sweep, line search and the committee",
         [{key: row.get(key, "") for key in ("what", "seconds", "result")} for row in rows],

@@ -21,8 +21,13 @@ Int = Any  # an integer, compiled as int64
 DISCOUNTED, PRECISION, CASCADE = 0, 1, 2  # families of measures: NDCG and its kin, AP, ERR
 NARROW = 1e-12  # an interval of α narrower than this is none: crossings in one point, but for rounding
 RUN = 12  # as many are sorted by insertion before runs are merged
-# Rows of the table of a query's documents, by rank at the lower end: score, slope, value, what stands before a rank.
-SCORE, SLOPE, VALUE, BEFORE, N_COLUMNS = range(5)
+# What passes each other are items: documents, or whole groups of documents tied for ever, one line each.
+# Rows of the table of a query: score, slope and value by item, numbered as they stand at the lower end; what stands
+# before a place; and the mean products E_k of tied documents, group by group.
+SCORE, SLOPE, VALUE, BEFORE, MEANS, N_COLUMNS = range(6)
+# Rows of the table of places: the item of a place and the place of an item; an item's documents, how many and the first
+# of them; how many documents stand above a place; and two for laying out.
+RANKED, RANK_OF, SIZES, FIRSTS, TOPS, KEPT, ARRANGED, N_PLACES = range(8)
 
 
 @helper
@@ -74,39 +79,65 @@ def _order_after(n: Int, at: float, scores: Floats, slopes: Floats, order: Ints)
 
 
 @helper
-def _part(family: Int, table: Floats, item: Int, r: Int, discounts: Floats, depth: Int, scale: float) -> Int:
-    """What the document at rank r adds to the measure, as an integer: sums of these have no rounding to gather."""
+def _part(
+    family: Int, table: Floats, places: Ints, item: Int, place: Int, discounts: Floats, depth: Int, scale: float
+) -> Int:
+    """What the item at a place adds to the measure, as an integer: sums of these have no rounding to gather."""
+    r = places[TOPS, place]
     if r >= depth:
         return np.int64(0)
+    if places[SIZES, item] > 1:
+        return _part_of_group(family, table, places, item, place, depth, scale)
     if family == DISCOUNTED:
         weight = discounts[r]
     elif family == PRECISION:  # the relevant ones down to here
-        weight = (table[BEFORE, r] + 1.0) / (r + 1.0)
+        weight = (table[BEFORE, place] + 1.0) / (r + 1.0)
     else:  # the chance that the user comes here
-        weight = table[BEFORE, r] / (r + 1.0)
+        weight = table[BEFORE, place] / (r + 1.0)
     return np.int64(np.rint(table[VALUE, item] * weight * scale))
 
 
 @helper
-def _pass(
-    family: Int, table: Floats, ranked: Ints, rank_of: Ints, r: Int, discounts: Floats, depth: Int, scale: float
-) -> Int:
-    """Let the document at rank r + 1 pass the one at rank r; the change of the measure."""
-    upper, lower = ranked[r], ranked[r + 1]
-    ranked[r], ranked[r + 1] = lower, upper
-    rank_of[lower], rank_of[upper] = r, r + 1
-    if r >= depth or table[VALUE, upper] == table[VALUE, lower]:
+def _part_of_group(family: Int, table: Floats, places: Ints, item: Int, place: Int, depth: Int, scale: float) -> Int:
+    """The same for tied documents: the mean over their orders."""
+    not_inlined()
+    r, size, first = places[TOPS, place], places[SIZES, item], places[FIRSTS, item]
+    total = 0.0
+    if family == PRECISION:  # r/n · (c + 1 + (k−1)(r−1)/(n−1)) / (a+k−1)
+        step = (table[VALUE, item] - 1.0) / (size - 1.0)
+        for k in range(min(size, depth - r)):
+            total += (table[BEFORE, place] + 1.0 + k * step) / (r + k + 1.0)
+        total *= table[VALUE, item] / size
+    else:  # P · (E_{k−1} − E_k) / (a+k−1)
+        above = 1.0
+        for k in range(min(size, depth - r)):
+            total += (above - table[MEANS, first + k]) / (r + k + 1.0)
+            above = table[MEANS, first + k]
+        total *= table[BEFORE, place]
+    return np.int64(np.rint(total * scale))
+
+
+@helper
+def _pass(family: Int, table: Floats, places: Ints, place: Int, discounts: Floats, depth: Int, scale: float) -> Int:
+    """Let the item at the place below pass the one at this place; the change of the measure."""
+    upper, lower = places[RANKED, place], places[RANKED, place + 1]
+    places[RANKED, place], places[RANKED, place + 1] = lower, upper
+    places[RANK_OF, lower], places[RANK_OF, upper] = place, place + 1
+    single = places[SIZES, upper] + places[SIZES, lower] == 2
+    if places[TOPS, place] >= depth or (single and table[VALUE, upper] == table[VALUE, lower]):
+        places[TOPS, place + 1] = places[TOPS, place] + places[SIZES, lower]
         return np.int64(0)
-    before = _part(family, table, upper, r, discounts, depth, scale)
-    before += _part(family, table, lower, r + 1, discounts, depth, scale)
-    table[BEFORE, r + 1] = _behind(family, table[BEFORE, r], table[VALUE, lower])
-    after = _part(family, table, lower, r, discounts, depth, scale)
-    return after + _part(family, table, upper, r + 1, discounts, depth, scale) - before
+    before = _part(family, table, places, upper, place, discounts, depth, scale)
+    before += _part(family, table, places, lower, place + 1, discounts, depth, scale)
+    places[TOPS, place + 1] = places[TOPS, place] + places[SIZES, lower]
+    table[BEFORE, place + 1] = _behind(family, table[BEFORE, place], table[VALUE, lower])
+    after = _part(family, table, places, lower, place, discounts, depth, scale)
+    return after + _part(family, table, places, upper, place + 1, discounts, depth, scale) - before
 
 
 @helper
 def _behind(family: Int, before: float, value: float) -> float:
-    """What stands before the next rank: relevant documents, or the chance that nothing has stopped the user."""
+    """What stands before the next place: relevant documents, or the chance that nothing has stopped the user."""
     return before * (1.0 - value) if family == CASCADE else before + value
 
 
@@ -131,32 +162,53 @@ def _candidates(n: Int, low: float, high: float, depth: Int, scores: Floats, slo
 
 @helper
 def _lay_out(
-    family: Int, n: Int, kept: Ints, order: Ints, scores: Floats, slopes: Floats, values: Floats, expected: bool,
-    table: Floats, ranked: Ints, rank_of: Ints,
-) -> None:  # fmt: skip
-    """Fill the table with the documents as they stand at the lower end.
+    family: Int, n: Int, scores: Floats, slopes: Floats, values: Floats, expected: bool, table: Floats, places: Ints
+) -> Int:
+    """Fill the tables with the documents as they stand at the lower end; the number of items.
 
-    Documents with the same score and slope are tied for ever; `expected`: each has the mean gain of its group.
+    Documents with the same score and slope are tied for ever. `expected`: where gains add up (DISCOUNTED) each has the
+    mean gain of its group; in the other families the group is one item.
     """
     not_inlined()
-    for r in range(n):
-        item = kept[order[r]]
-        table[SCORE, r], table[SLOPE, r], table[VALUE, r] = scores[item], slopes[item], values[item]
-        ranked[r], rank_of[r] = r, r
-    if expected:
-        start = 0
-        for r in range(1, n + 1):
-            if r == n or table[SCORE, r] != table[SCORE, start] or table[SLOPE, r] != table[SLOPE, start]:
-                total = 0.0
-                for k in range(start, r):
-                    total += table[VALUE, k]
-                for k in range(start, r):
-                    table[VALUE, k] = total / (r - start)
-                start = r
-    before = 1.0 if family == CASCADE else 0.0
-    for r in range(n):
-        table[BEFORE, r] = before
-        before = _behind(family, before, table[VALUE, r])
+    n_items, start = 0, 0
+    for end in range(1, n + 1):
+        item = places[KEPT, places[ARRANGED, start]]
+        if expected and end < n:
+            other = places[KEPT, places[ARRANGED, end]]
+            if scores[item] == scores[other] and slopes[item] == slopes[other]:
+                continue
+        size = end - start
+        value = _value_of_group(family, start, size, values, table, places)
+        for _ in range(size if family == DISCOUNTED else 1):
+            table[SCORE, n_items], table[SLOPE, n_items], table[VALUE, n_items] = scores[item], slopes[item], value
+            places[RANKED, n_items], places[RANK_OF, n_items] = n_items, n_items
+            places[SIZES, n_items] = 1 if family == DISCOUNTED else size
+            places[FIRSTS, n_items] = start
+            n_items += 1
+        start = end
+    before, above = 1.0 if family == CASCADE else 0.0, 0
+    for place in range(n_items):
+        table[BEFORE, place], places[TOPS, place] = before, above
+        before = _behind(family, before, table[VALUE, place])
+        above += places[SIZES, place]
+    return n_items
+
+
+@helper
+def _value_of_group(family: Int, start: Int, size: Int, values: Floats, table: Floats, places: Ints) -> float:
+    """The value of tied documents together: their mean gain, the relevant ones, the chance that one stops the user."""
+    total = 0.0
+    for k in range(size):
+        value = values[places[KEPT, places[ARRANGED, start + k]]]
+        total += value
+        if family == CASCADE and size > 1:  # E_k with a document x more is ((m−k) E_k + k x E_{k−1}) / m
+            table[MEANS, start + k] = 0.0
+            for i in range(k, -1, -1):
+                less = table[MEANS, start + i - 1] if i > 0 else 1.0
+                table[MEANS, start + i] = ((k - i) * table[MEANS, start + i] + (i + 1) * (1.0 - value) * less) / (k + 1)
+    if family == CASCADE and size > 1:
+        total = 1.0 - table[MEANS, start + size - 1]
+    return total / size if family == DISCOUNTED else total
 
 
 @kernel
@@ -181,7 +233,7 @@ def room(largest: int, most: int) -> tuple[Floats, Ints, Floats, Ints, Floats, I
     """What `sweep` works with, for queries of at most so many documents and candidates."""
     pairs = max(most, most * (most - 1) // 2)
     return (
-        np.empty((N_COLUMNS, largest + 1)), np.empty((4, largest + 1), np.int64), np.empty((2, largest)),
+        np.empty((N_COLUMNS, largest + 1)), np.empty((N_PLACES, largest + 1), np.int64), np.empty((2, largest)),
         np.empty(pairs, np.int64), np.empty((2, pairs)), np.empty(pairs, np.int64),
     )  # fmt: skip
 
@@ -222,7 +274,7 @@ def sweep(
         values: gains, relevances or stopping probabilities by place in `order`.
         norms, discounts, depth: as the family has them; a query whose norm is 0 has no value.
         low, high: α between these, not at them.
-        expected: documents tied for ever share their mean gain (DISCOUNTED only).
+        expected: documents tied for ever count by the mean over their orders; else they stand as they came.
         unit: one unit of the integers, 1 / what they are multiplied by.
         starts: for each query the measure just above `low`, as an integer.
         alphas, changes: where to write, room for all pairs of the queries.
@@ -231,8 +283,8 @@ def sweep(
     """
     order, offsets, alphas, changes = borrowed(order), borrowed(offsets), borrowed(alphas), borrowed(changes)
     places, lines, keys, table = borrowed(places), borrowed(lines), borrowed(keys), borrowed(table)
-    ranked, rank_of, kept, arranged = places[0], places[1], places[2], places[3]
-    found = 0
+    kept, arranged = places[KEPT], places[ARRANGED]
+    n_changes = 0
     for q in range(first, last):
         begin, n = offsets[q], offsets[q + 1] - offsets[q]
         starts[q] = 0
@@ -241,38 +293,36 @@ def sweep(
         for k in range(n):
             row = order[begin + k]
             lines[0, k], lines[1, k] = scores[row], slopes[row]
-        many = _candidates(n, low, high, depth, lines[0], lines[1], kept)
-        mine, its_slopes = keys[0], keys[1]
-        for k in range(many):
-            mine[k], its_slopes[k] = lines[0, kept[k]], lines[1, kept[k]]
-        _order_after(many, low, mine, its_slopes, arranged)
-        gains = values[begin : begin + n]
-        _lay_out(family, many, kept, arranged, lines[0], lines[1], gains, expected, table, ranked, rank_of)
+        n_kept = _candidates(n, low, high, depth, lines[0], lines[1], kept)
+        for k in range(n_kept):
+            keys[0, k], keys[1, k] = lines[0, kept[k]], lines[1, kept[k]]
+        _order_after(n_kept, low, keys[0], keys[1], arranged)
+        n_items = _lay_out(family, n_kept, lines[0], lines[1], values[begin : begin + n], expected, table, places)
         scale = 1.0 / (norms[q] * unit)
-        for r in range(min(many, depth)):
-            starts[q] += _part(family, table, r, r, discounts, depth, scale)
-        events = 0
-        for i in range(many):
-            for j in range(i + 1, many):
+        for item in range(n_items):
+            starts[q] += _part(family, table, places, item, item, discounts, depth, scale)
+        n_pairs = 0
+        for i in range(n_items):
+            for j in range(i + 1, n_items):
                 if table[SLOPE, j] > table[SLOPE, i]:
                     alpha = (table[SCORE, i] - table[SCORE, j]) / (table[SLOPE, j] - table[SLOPE, i])
                     if alpha < high:
-                        keys[0, events], pairs[events] = max(alpha, low), i * many + j
-                        events += 1
-        _sort_rising(keys[0], pairs, keys[1], spare, events)
+                        keys[0, n_pairs], pairs[n_pairs] = max(alpha, low), i * n_items + j
+                        n_pairs += 1
+        _sort_rising(keys[0], pairs, keys[1], spare, n_pairs)
         k = 0
-        while k < events:
+        while k < n_pairs:
             alpha, change = keys[0, k], np.int64(0)
-            while k < events and keys[0, k] == alpha:  # all that cross at once
-                i, j = pairs[k] // many, pairs[k] % many
-                while rank_of[j] > rank_of[i]:  # mostly neighbours; by rounding others may stand between
-                    r = rank_of[j] - 1
-                    change += _pass(family, table, ranked, rank_of, r, discounts, depth, scale)
+            while k < n_pairs and keys[0, k] == alpha:  # all that cross at once
+                i, j = pairs[k] // n_items, pairs[k] % n_items
+                while places[RANK_OF, j] > places[RANK_OF, i]:  # mostly neighbours; by rounding others may be between
+                    place = places[RANK_OF, j] - 1
+                    change += _pass(family, table, places, place, discounts, depth, scale)
                 k += 1
             if change != 0:
-                alphas[found], changes[found] = alpha, change
-                found += 1
-    return found
+                alphas[n_changes], changes[n_changes] = alpha, change
+                n_changes += 1
+    return n_changes
 
 
 @kernel

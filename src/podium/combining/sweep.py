@@ -93,7 +93,10 @@ class Sweep:
         known = {getattr(pairs, name): getattr(kernels, name) for name in ("DISCOUNTED", "PRECISION", "CASCADE")}
         self.expected = ties == "expected"
         is_discounted = isinstance(self.measure, Discounted)
-        self.family = known.get(family) if is_discounted or not self.expected else None
+        self.family = known.get(family)
+        if self.family is not None:  # a query where nothing gains has one value, which `empty` says, in every order
+            gaining = np.maximum.reduceat(self.values, data.offsets[:-1]) > 0
+            self.norms = np.where(gaining, self.norms, 0.0)
         cutoff = self.measure.cutoff
         self.depth = len(self.discounts) if is_discounted else cutoff or max(1, int(data.query_sizes.max(initial=1)))
         counted = self._measured(np.zeros(len(data)))
