@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from podium.data.sparse import checked_rows, float32_rows
 from podium.errors import DataError
 
 Features: TypeAlias = Any  # an (n, f) float32 array, or a scipy csr_array of float32 where zeros are implied
@@ -115,15 +116,8 @@ def to_features(X: Any) -> tuple[Features, tuple[str, ...]]:
 def _to_compressed_rows(X: Any) -> tuple[Features, tuple[str, ...]]:
     from scipy.sparse import csr_array
 
-    if X.ndim != 2:
-        raise DataError(f"features must have two dimensions, documents × features, not {X.ndim}")
-    if X.dtype.kind not in "fiub":
-        raise DataError(f"features must be numbers, not {X.dtype}")
-    with np.errstate(over="ignore"):
-        rows = csr_array(X, dtype=np.float32)
-    if not rows.has_canonical_format:
-        rows = rows.copy()  # the caller's matrix stays as it is
-        rows.sum_duplicates()
+    X = checked_rows(X)
+    rows = float32_rows(X)
     rows = csr_array((frozen(rows.data), frozen(rows.indices), frozen(rows.indptr)), shape=rows.shape, copy=False)
     losses = Losses()
     if not fits_float32(X.dtype):

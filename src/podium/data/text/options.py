@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from podium.data.sparse import MOST_FEATURES
 from podium.errors import DataError, require_whole
 
 Absent = Literal["zero", "missing"]
 Returning = Literal["warn", "merge", "error"]
-MOST_FEATURES = 2**31 - 2  # sparse rows keep column numbers in int32
 
 
 @dataclass(frozen=True)
