@@ -134,7 +134,7 @@ def test_pickles_are_not_loaded(path):
     def change(header, arrays):
         arrays["left.npy"] = np.array([{"a": 1}], object)
 
-    with pytest.raises(FileFormatError, match="is no array"):
+    with pytest.raises(FileFormatError, match="must be a column of int32"):
         load(rewritten(path, change))
 
 

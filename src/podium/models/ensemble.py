@@ -14,18 +14,13 @@ from numpy.typing import NDArray
 from podium.data.columns import Features, is_sparse
 from podium.errors import DataError
 from podium.models.scorer import Scorer
+from podium.models.structure import ARRAYS, check_trees, picked_trees
 from podium.threads import map_threads, ranges
 from podium.trees import Tree
 
 ROWS_AT_ONCE = 4096  # of sparse features made dense
 
-# The arrays of an ensemble, with their types: one entry for each node, leaf, tree or category.
-ARRAYS = {
-    "node_offsets": np.int64, "leaf_offsets": np.int64, "feature": np.int32, "threshold": np.float32,
-    "missing_left": np.bool_, "category": np.int32, "left": np.int32, "right": np.int32, "gain": np.float64,
-    "count": np.int64, "category_offsets": np.int64, "category_values": np.float32, "leaf_value": np.float64,
-    "leaf_count": np.int64,
-}  # fmt: skip
+# What decides the way of a document through a tree.
 _OF_NODES = ("feature", "threshold", "missing_left", "category", "left", "right")
 
 
@@ -46,8 +41,19 @@ class Ensemble(Scorer):
     n_features: int
     arrays: dict[str, NDArray[Any]]
     feature_names: tuple[str, ...] | None = None
-    cuts: tuple[NDArray[np.float32], ...] = ()
+    cuts: Sequence[NDArray[np.float32]] = ()
     info: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Arrays that scoring could not walk safely are refused."""
+        check_trees(self.arrays, self.n_features)
+        if self.feature_names is not None and len(self.feature_names) != self.n_features:
+            raise DataError(f"there are {len(self.feature_names)} names for {self.n_features} features")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Copies and pickles are checked like all others."""
+        self.__dict__.update(state)
+        self.__post_init__()
 
     @classmethod
     def of_trees(cls, trees: Sequence[Tree], n_features: int, **others: Any) -> Ensemble:
@@ -149,11 +155,8 @@ class Ensemble(Scorer):
 
     def truncate(self, n_trees: int) -> Ensemble:
         """The first trees alone: less accurate, faster."""
-        last = self._checked_count(n_trees)
-        return Ensemble.of_trees(
-            [self.tree(k) for k in range(last)], self.n_features,
-            feature_names=self.feature_names, cuts=self.cuts, info=self.info,
-        )  # fmt: skip
+        numbers = np.arange(self._checked_count(n_trees))
+        return replace(self, arrays=picked_trees(self.arrays, numbers))
 
     def tree(self, number: int) -> Tree:
         """One of the trees."""
@@ -175,10 +178,8 @@ class Ensemble(Scorer):
         """The trees dealt out in turn to n ensembles: those of each output where a model has several."""
         if n == 1:
             return (self,)
-        return tuple(
-            Ensemble.of_trees([self.tree(k) for k in range(output, self.n_trees, n)], self.n_features, cuts=self.cuts)
-            for output in range(n)
-        )
+        turns = [np.arange(output, self.n_trees, n) for output in range(n)]
+        return tuple(Ensemble(self.n_features, picked_trees(self.arrays, turn), cuts=self.cuts) for turn in turns)
 
     def importance(self, kind: Literal["gain", "count"] = "gain") -> NDArray[np.float64]:
         """For each feature the sum of the gains of its splits, or their number."""
@@ -203,21 +204,23 @@ class Ensemble(Scorer):
 
     def _dumped(self, kind: str) -> str:
         if kind == "json":
-            trees = [self._node(k, 0 if len(self.tree(k).feature) else -1) for k in range(self.n_trees)]
+            trees = [self._described(self.tree(k)) for k in range(self.n_trees)]
             return json.dumps({"n_features": self.n_features, "trees": trees}, indent=1)
         if kind != "text":
             raise DataError(f"an ensemble is dumped as 'text' or 'json', not {kind!r}")
         lines: list[str] = []
         for k in range(self.n_trees):
             lines.append(f"tree {k}")
-            self._lines(self._node(k, 0 if len(self.tree(k).feature) else -1), 1, lines)
+            self._lines(self._described(self.tree(k)), 1, lines)
         return "\n".join(lines)
 
     def _name(self, feature: int) -> str:
         return self.feature_names[feature] if self.feature_names is not None else f"feature {feature}"
 
-    def _node(self, number: int, place: int) -> dict[str, Any]:
-        t = self.tree(number)
+    def _described(self, tree: Tree) -> dict[str, Any]:
+        return self._node(tree, 0 if len(tree.feature) else -1)
+
+    def _node(self, t: Tree, place: int) -> dict[str, Any]:
         if place < 0:
             return {"value": float(t.leaf_value[~place]), "count": int(t.leaf_count[~place])}
         found: dict[str, Any] = {"feature": self._name(int(t.feature[place]))}
@@ -231,7 +234,7 @@ class Ensemble(Scorer):
             }
         return found | {
             "gain": float(t.gain[place]), "count": int(t.count[place]),
-            "left": self._node(number, int(t.left[place])), "right": self._node(number, int(t.right[place])),
+            "left": self._node(t, int(t.left[place])), "right": self._node(t, int(t.right[place])),
         }  # fmt: skip
 
     def _lines(self, node: dict[str, Any], depth: int, lines: list[str]) -> None:

@@ -17,6 +17,7 @@ from podium.neural.net import Net
 from podium.neural.nets import NETS, made
 
 MOST_UNITS, MOST_LAYERS = 1 << 16, 64  # that a description may ask for
+LARGEST_HEADER = 1 << 20  # bytes that the names and shapes of weights may take: some ten thousand tensors
 
 
 def described_parts(net: Net) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -24,11 +25,19 @@ def described_parts(net: Net) -> tuple[dict[str, Any], dict[str, Any]]:
     own = type(net.module) in NETS.values()
     described = net.module.description if own else {"net": "own", "class": type(net.module).__qualname__}
     tensors = {name: tensor.detach().contiguous().clone() for name, tensor in net.module.state_dict().items()}
+    weights = save(tensors)
+    if _header_size(weights) > LARGEST_HEADER:
+        raise DataError(f"a net of {len(tensors)} tensors of weights is too much for a model file")
     arrays = {
-        "weights": save(tensors), "grid": net.inputs.grid.ravel(), "means": net.inputs.means,
+        "weights": weights, "grid": net.inputs.grid.ravel(), "means": net.inputs.means,
         "scales": net.inputs.scales,
     }  # fmt: skip
     return {"net": described, "inputs": net.inputs.kind}, arrays
+
+
+def _header_size(content: bytes) -> int:
+    """How many bytes of safetensors are names and shapes."""
+    return int.from_bytes(content[:8], "little")
 
 
 def read(
@@ -37,8 +46,11 @@ def read(
 ) -> Net:  # fmt: skip
     """A net from the header and the arrays of a file."""
     inputs = _inputs(array, header.get("inputs"), n_features, file)
+    content = array("weights", bytes)
+    if _header_size(content) > LARGEST_HEADER:
+        raise FileFormatError(file, "its weights are damaged, or more than a net has")
     try:
-        weights = load(array("weights", bytes))
+        weights = load(content)
     except Exception as error:  # whatever made-up bytes lead safetensors to
         raise FileFormatError(file, f"its weights are damaged: {error}") from error
     described = header.get("net")

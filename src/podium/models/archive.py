@@ -1,0 +1,175 @@
+"""The zip of a model file, read with limits: what a file claims is checked before memory is taken for it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data.atomic import replacing
+from podium.errors import DataError, FileFormatError, PodiumError
+
+HEADER = "header.json"
+LARGEST_HEADER = 16 << 20  # bytes; as Python's objects they may take 25 times as much
+SMALL_HEADER = 1 << 20  # bytes, and …
+SMALL_TOTAL = 64 << 20  # … of all members: up to here compression may be as good as it gets, as of zeros, and …
+BEST_RATIO = 100  # … beyond, unpacked bytes for each byte of the file: honest models have 2 to 10
+MOST_MEMBERS = 1 << 16
+AT_ONCE = 1 << 20  # bytes
+_STAMP = (2000, 1, 1, 0, 0, 0)  # the same content gives the same bytes
+
+Arrays = Callable[[str, Any], Any]  # an array by its name and type, or bytes
+
+
+def write_archive(path: str | os.PathLike[str], header: dict[str, Any], arrays: Mapping[str, Any]) -> None:
+    """Write a header, arrays and bytes; what was there under that name is replaced only once all is written."""
+    contents = {_member_of(name, array): _packed(array) for name, array in arrays.items()}
+    header = header | {"sha256": {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}}
+    text = json.dumps(header, indent=1).encode()
+    if len(text) > LARGEST_HEADER or len(contents) >= MOST_MEMBERS:
+        raise DataError(
+            f"a model file takes a header of {LARGEST_HEADER >> 20} MB and {MOST_MEMBERS} arrays at most, but here are "
+            f"{len(text) / (1 << 20):.1f} MB and {len(contents)}: use fewer parts, or shorter names and less in `info`"
+        )
+    members = {HEADER: text, **contents}
+    total = sum(map(len, members.values()))
+    with replacing(Path(path)) as temporary:
+        for compression in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
+            with zipfile.ZipFile(temporary, "w", compression) as archive:
+                for name, content in members.items():
+                    archive.writestr(zipfile.ZipInfo(name, _STAMP), content, compression)
+            if _is_bounded(len(text), total, temporary.stat().st_size):  # else it would not be read
+                break
+
+
+def _is_bounded(header: int, total: int, size: int) -> bool:
+    """Whether a file of this size may hold a header and members of these sizes; they are bytes."""
+    allowed = BEST_RATIO * size
+    return header <= min(LARGEST_HEADER, max(SMALL_HEADER, allowed)) and total <= max(SMALL_TOTAL, allowed)
+
+
+def _member_of(name: str, array: Any) -> str:
+    return f"{name}.safetensors" if isinstance(array, bytes) else f"{name}.npy"
+
+
+def _packed(array: Any) -> bytes:
+    if isinstance(array, bytes):
+        return array
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+@contextmanager
+def open_archive(path: str) -> Iterator[tuple[dict[str, Any], Arrays]]:
+    """The header of a file and its arrays by name; whatever is wrong with the file is a FileFormatError."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            reader = _Reader(archive, path)
+            yield reader.header, reader.array
+    except (PodiumError, ImportError):  # the latter: torch for a net
+        raise
+    except OSError as error:
+        raise FileFormatError(path, f"cannot be opened: {error.strerror or error}") from error
+    except MemoryError as error:
+        raise FileFormatError(path, "needs more memory than there is") from error
+    except Exception as error:  # zipfile, zlib, struct, json: whatever damaged bytes lead them to
+        raise FileFormatError(path, f"is no model file, or it is damaged ({error})") from error
+
+
+class _Reader:
+    """The members of a zip.
+
+    The sizes in its directory bound what is read: a stream ends at the size that the directory has for it, whatever it
+    goes on to, and one that ends before is refused. So bounding their sum bounds the memory.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile, path: str) -> None:
+        self.archive, self.path = archive, path
+        members = archive.infolist()
+        self.members = {member.filename: member for member in members}
+        if HEADER not in self.members:
+            raise self.error("is no model file: it has no header")
+        if len(self.members) != len(members) or len(members) > MOST_MEMBERS:
+            raise self.error(f"has a member twice, or more than {MOST_MEMBERS}")
+        if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
+            raise self.error("is compressed in a way that Podium does not use")
+        header, total = self.members[HEADER].file_size, sum(member.file_size for member in members)
+        if not _is_bounded(header, total, Path(path).stat().st_size):
+            raise self.error(
+                f"claims a header of {header} bytes and {total} bytes in all, which is too much for a file of its size"
+            )
+        self.header = self._header()
+
+    def error(self, problem: str) -> FileFormatError:
+        return FileFormatError(self.path, problem)
+
+    def _header(self) -> dict[str, Any]:
+        try:
+            header = json.loads(self._bytes(HEADER)[0])
+        except (ValueError, RecursionError) as error:
+            raise self.error("its header is damaged") from error
+        if not isinstance(header, dict):
+            raise self.error("is no model of Podium's, or of a newer Podium")
+        return header
+
+    def array(self, name: str, dtype: Any) -> Any:
+        """An array, or bytes, whose checksum is right."""
+        member = f"{name}.safetensors" if dtype is bytes else f"{name}.npy"
+        content, checksum = self._bytes(member) if dtype is bytes else self._column(member, np.dtype(dtype))
+        sums = self.header.get("sha256")
+        if not isinstance(sums, dict) or sums.get(member) != checksum:
+            raise self.error(f"{member} is damaged: its checksum differs")
+        return content
+
+    def _info(self, member: str) -> zipfile.ZipInfo:
+        if member not in self.members:
+            raise self.error(f"{member} is missing")
+        return self.members[member]
+
+    def _bytes(self, member: str) -> tuple[bytes, str]:
+        """All of a member, and its checksum."""
+        info = self._info(member)
+        content = np.empty(info.file_size, np.uint8)
+        with self.archive.open(info) as stream:
+            checksum = hashlib.sha256()
+            self._fill(stream, content, checksum, member)
+        return content.tobytes(), checksum.hexdigest()
+
+    def _column(self, member: str, dtype: np.dtype[Any]) -> tuple[NDArray[Any], str]:
+        """A one-dimensional array in NumPy's format, and the member's checksum."""
+        info = self._info(member)
+        with self.archive.open(info) as stream:
+            start = stream.read(10)  # the magic number, the version, and the length of what follows
+            described = stream.read(int.from_bytes(start[8:], "little"))
+            try:
+                if start[:8] != b"\x93NUMPY\x01\x00":
+                    raise ValueError("it does not begin as one of version 1.0")
+                shape, _, claimed = np.lib.format.read_array_header_1_0(io.BytesIO(start[8:] + described))
+            except Exception as error:  # whatever a made-up header leads numpy to
+                raise self.error(f"{member} is no array: {type(error).__name__} {error}") from error
+            if claimed != dtype or len(shape) != 1:
+                raise self.error(f"{member} must be a column of {dtype}")
+            if shape[0] * dtype.itemsize != info.file_size - len(start) - len(described):
+                raise self.error(f"{member} is no array of the size that it claims, {shape[0]}")
+            array = np.empty(shape[0], dtype)
+            checksum = hashlib.sha256(start + described)
+            self._fill(stream, array.view(np.uint8), checksum, member)
+        return array, checksum.hexdigest()
+
+    def _fill(self, stream: Any, content: NDArray[np.uint8], checksum: Any, member: str) -> None:
+        """Read exactly as many bytes as there is room for, some at once."""
+        for first in range(0, len(content), AT_ONCE):
+            part = content[first : first + AT_ONCE]
+            if stream.readinto(part.data) != len(part):
+                raise self.error(f"{member} is shorter than it claims")
+            checksum.update(part.data)

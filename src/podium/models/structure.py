@@ -1,0 +1,153 @@
+"""What the flat arrays of trees must be like, so that walking them is safe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.errors import DataError
+
+# The arrays of an ensemble, with their types: one entry for each node, leaf, tree or category.
+ARRAYS = {
+    "node_offsets": np.int64, "leaf_offsets": np.int64, "feature": np.int32, "threshold": np.float32,
+    "missing_left": np.bool_, "category": np.int32, "left": np.int32, "right": np.int32, "gain": np.float64,
+    "count": np.int64, "category_offsets": np.int64, "category_values": np.float32, "leaf_value": np.float64,
+    "leaf_count": np.int64,
+}  # fmt: skip
+OF_NODES = ("feature", "threshold", "missing_left", "category", "left", "right", "gain", "count")
+OF_LEAVES = ("leaf_value", "leaf_count")
+LARGEST_VALUE = 1e290  # of a leaf: the sum of as many as memory holds is finite
+
+
+def check_trees(arrays: Mapping[str, NDArray[Any]], n_features: int) -> None:
+    """Refuse arrays which a walk from a root could leave, or in which it could go round for ever.
+
+    Every kernel that walks a model (`models/kernels.py`) and every method that takes trees apart relies on this:
+
+    1. All arrays are there, one-dimensional, contiguous, of the types that kernels are compiled for.
+    2. Offsets begin with 0, never fall, and end with the length of what they cut: tree t's nodes and leaves, and the
+       values of every category, lie within their arrays. This is seen by comparing neighbours. Differences could wrap
+       in int64, and are taken only afterwards, when all offsets lie between 0 and a length.
+    3. Node k of a tree of n nodes has children that are nodes above k and below n, or leaves from 0 to n. So every
+       step of a walk raises k or ends at a leaf: it ends after n steps at most, and nothing outside the tree is read.
+    4. Each node but the root, and each leaf, is a child exactly once. So recursion visits each node once.
+    5. A feature is one of the `n_features` columns, which scoring compares with the data; a category has an entry in
+       `category_offsets`.
+
+    Numbers that no index is made of are only kept from spoiling a score: thresholds are not NaN, leaf values bounded.
+    """
+
+    def require(condition: Any, problem: str) -> None:
+        if not condition:
+            raise DataError(f"the trees are not valid: {problem}")
+
+    for key, dtype in ARRAYS.items():
+        a = arrays.get(key)
+        sound = isinstance(a, np.ndarray) and a.dtype == dtype and a.ndim == 1 and a.flags.c_contiguous
+        require(sound and a.flags.aligned, f"{key} must be a contiguous column of {np.dtype(dtype)}")  # type: ignore[union-attr]
+    require(arrays.keys() == ARRAYS.keys(), "there are arrays of other names")
+    nodes, leaves, sets = (arrays[key] for key in ("node_offsets", "leaf_offsets", "category_offsets"))
+    n_nodes, n_leaves = len(arrays["feature"]), len(arrays["leaf_value"])
+    for key in OF_NODES:
+        require(len(arrays[key]) == n_nodes, f"{key} has another length than feature")
+    require(len(arrays["leaf_count"]) == n_leaves, "leaf_count has another length than leaf_value")
+    require(is_rising(nodes, n_nodes), "node_offsets do not match the arrays")
+    require(is_rising(leaves, n_leaves), "leaf_offsets do not match the arrays")
+    require(is_rising(sets, len(arrays["category_values"])), "category_offsets do not match the arrays")
+    require(len(nodes) == len(leaves), "nodes and leaves are of different numbers of trees")
+    sizes = np.diff(nodes)
+    require(np.array_equal(np.diff(leaves), sizes + 1), "a tree has not one leaf more than nodes")
+
+    feature, category = arrays["feature"], arrays["category"]
+    require(_are_between(feature, 0, n_features - 1), "a feature is out of range")
+    require(_are_between(category, -1, len(sets) - 2), "a category is out of range")
+    used = category[category >= 0]
+    require(np.array_equal(used, np.arange(len(sets) - 1)), "categories are not one for each node")
+    require(_are_between(arrays["missing_left"].view(np.uint8), 0, 1), "missing_left is neither true nor false")
+    require(not np.isnan(arrays["threshold"]).any(), "a threshold is NaN")
+    bounded = _are_between(arrays["leaf_value"], -LARGEST_VALUE, LARGEST_VALUE)  # false for NaN
+    require(bounded, "a leaf's value is not finite, or absurd")
+    _check_children(arrays, nodes, leaves, sizes, require)
+
+
+def _check_children(
+    arrays: Mapping[str, NDArray[Any]], nodes: NDArray[np.int64], leaves: NDArray[np.int64], sizes: NDArray[np.int64],
+    require: Any,
+) -> None:  # fmt: skip
+    """Points 3 and 4 of `check_trees`; offsets are known to be right."""
+    n_nodes, n_leaves = len(arrays["feature"]), len(arrays["leaf_value"])
+    root, size, first_leaf = (np.repeat(x, sizes) for x in (nodes[:-1], sizes, leaves[:-1]))
+    place = np.arange(n_nodes) - root
+    is_child, is_leaf_child = np.zeros(n_nodes, np.int64), np.zeros(n_leaves, np.int64)
+    for side in ("left", "right"):
+        child = arrays[side].astype(np.int64)
+        inner = child >= 0
+        require((~inner | (child > place)).all(), "a node leads back to a node before it")
+        require((~inner | (child < size)).all(), "the children of a tree are not its nodes")
+        require((inner | (~child <= size)).all(), "the children of a tree are not its leaves")
+        is_child += np.bincount((root + child)[inner], minlength=n_nodes)
+        is_leaf_child += np.bincount((first_leaf + ~child)[~inner], minlength=n_leaves)
+    is_root, is_alone = np.zeros(n_nodes, np.int64), np.zeros(n_leaves, np.int64)
+    is_root[nodes[:-1][sizes > 0]] = 1
+    is_alone[leaves[:-1][sizes == 0]] = 1
+    require((is_child + is_root == 1).all(), "a node of a tree is not the child of one other")
+    require((is_leaf_child + is_alone == 1).all(), "a leaf of a tree is not the child of one node")
+
+
+def is_rising(offsets: NDArray[np.int64], total: int) -> bool:
+    """Whether offsets go from 0 to a total and never fall; compared, since differences of any int64 may wrap."""
+    ends = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == total
+    return bool(ends and (offsets[1:] >= offsets[:-1]).all())
+
+
+def _are_between(values: NDArray[Any], least: float, most: float) -> bool:
+    return len(values) == 0 or bool(values.min() >= least and values.max() <= most)
+
+
+def picked_trees(arrays: Mapping[str, NDArray[Any]], numbers: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """The arrays of some trees alone, in the order of their numbers."""
+    nodes, node_offsets = _pieces(arrays["node_offsets"], numbers)
+    leaves, leaf_offsets = _pieces(arrays["leaf_offsets"], numbers)
+    picked = {key: arrays[key][nodes] for key in OF_NODES} | {key: arrays[key][leaves] for key in OF_LEAVES}
+    is_category = picked["category"] >= 0
+    values, category_offsets = _pieces(arrays["category_offsets"], picked["category"][is_category].astype(np.int64))
+    picked["category"] = np.where(is_category, np.cumsum(is_category) - 1, -1).astype(np.int32)
+    picked |= {"node_offsets": node_offsets, "leaf_offsets": leaf_offsets, "category_offsets": category_offsets}
+    picked["category_values"] = arrays["category_values"][values]
+    return {key: picked[key] for key in ARRAYS}
+
+
+def _pieces(offsets: NDArray[np.int64], numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The places that some pieces take, one piece after the other, and the offsets of the pieces among them."""
+    starts, sizes = offsets[numbers], offsets[numbers + 1] - offsets[numbers]
+    after = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    return np.arange(after[-1]) + np.repeat(starts - after[:-1], sizes), after
+
+
+class Columns(Sequence[NDArray[np.float32]]):
+    """Arrays of different lengths that lie one after the other; each is made when it is asked for.
+
+    Args:
+        values: all of them.
+        offsets: array k has the values from offsets[k] to offsets[k + 1].
+
+    """
+
+    def __init__(self, values: NDArray[np.float32], offsets: NDArray[np.int64]) -> None:
+        self.values, self.offsets = values, offsets
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, k: int) -> NDArray[np.float32]: ...
+    @overload
+    def __getitem__(self, k: slice) -> Sequence[NDArray[np.float32]]: ...
+    def __getitem__(self, k: int | slice) -> Any:
+        if isinstance(k, slice):
+            return [self[number] for number in range(*k.indices(len(self)))]
+        number = range(len(self))[k]
+        return self.values[self.offsets[number] : self.offsets[number + 1]]
