@@ -243,12 +243,15 @@ def test_canonical_order_does_not_depend_on_the_order_of_rows(features, draw):
     assert content(data) == content(shuffled)
 
 
-def test_canonical_order_puts_the_label_last():
-    # Equal features: the document id decides, not the label, in whichever way the labels stand.
+def test_canonical_order_puts_the_label_last_but_for_the_document_id():
+    # Equal features: the position decides, not the label, in whichever way the labels stand.
     for labels in ([0, 1], [1, 0]):
-        data = RankingData(np.ones((2, 1)), labels, qid=[1, 1], document_ids=["b", "a"])
+        data = RankingData(np.ones((2, 1)), labels, qid=[1, 1], positions=[2, 1])
         assert data.canonical_order.tolist() == [1, 0]
-    data = RankingData(np.ones((2, 1)), [1, 0], qid=[1, 1])
+    for names in (["a", "b"], ["b", "a"]):  # a model must not depend on names: the lower label stands first
+        data = RankingData(np.ones((2, 1)), [1, 0], qid=[1, 1], document_ids=names)
+        assert data.canonical_order.tolist() == [1, 0]
+    data = RankingData(np.ones((2, 1)), [1, 1], qid=[1, 1], document_ids=["b", "a"])
     assert data.canonical_order.tolist() == [1, 0]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from podium.data import RankingData
-from podium.data.canonical import preference_hashes
+from podium.data.canonical import content_hashes, query_keys
 from podium.errors import DataError, require_whole
 from podium.models import Ensemble, load, save
 
@@ -69,19 +69,7 @@ def fingerprint(
 
 
 def _digest(data: RankingData) -> bytes:
-    """A hash of all documents, each with its query and labels, in no order."""
-    keys: Any = data.row_hashes.copy()
-    names = {query: int.from_bytes(hashlib.blake2b(str(query).encode(), digest_size=8).digest(), "little")
-             for query in data.query_ids.tolist()}  # fmt: skip
-    with np.errstate(over="ignore"):
-        keys = keys * np.uint64(3) + np.array([names[query] for query in data.qid.tolist()], np.uint64)
-        columns: dict[str, Any] = {source: data.labels[source] for source in sorted(data.labels)}
-        columns["document weights"] = data.document_weights
-        columns["positions"] = data.positions
-        columns["preferences"] = None if data.preferences is None else preference_hashes(data, keys)
-        columns["query weights"] = None if data.query_weights is None else data._query_weight_of_rows()
-        present = {name: column for name, column in columns.items() if column is not None}
-        for column in present.values():
-            bits = column if column.dtype == np.uint64 else column.view(np.uint32).astype(np.uint64)
-            keys = keys * np.uint64(0x9E3779B97F4A7C15) + bits
-    return hashlib.sha256(repr(list(present)).encode() + np.sort(keys).tobytes()).digest()
+    """A hash of all documents, each with its query and labels, in no order; what queries are called does not matter."""
+    keys = content_hashes(data)
+    keys[data.order] ^= np.repeat(query_keys(data), data.query_sizes)
+    return hashlib.sha256(np.sort(keys).tobytes()).digest()

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data import RankingData
-from podium.data.chances import Chances, seed_of, uniform
+from podium.data.canonical import seed_of
+from podium.data.chances import Chances, uniform
 from podium.errors import DataError
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,9 +45,9 @@ def hash_rows(features: Features) -> NDArray[np.uint64]:
 def canonical_order(data: RankingData) -> NDArray[np.int64]:
     """The rows, query by query as in `data.order`, each query sorted by content.
 
-    The hash of the features decides. Rows with equal features are told apart by document id, position,
-    weight, preferences and the other labels, and by the relevance last: as long as anything else
-    differs, no document stands higher for being relevant. Rows equal in all of it are interchangeable.
+    The hash of the features decides. Rows with equal features are told apart by position, weight, preferences
+    and the other labels, and by the relevance after all these, the lowest first: no document stands higher for
+    being relevant. The document id decides between rows that are equal in all of it, so no model depends on it.
     """
     hashes = data.row_hashes
     query = np.repeat(np.arange(data.n_queries), data.query_sizes)
@@ -67,6 +67,8 @@ def _separating_keys(
 ) -> list[NDArray[np.generic]]:
     """Sort keys for rows with equal features, the least important first, as `np.lexsort` takes them."""
     keys: list[NDArray[np.generic]] = []
+    if data.document_ids is not None:
+        keys.append(np.unique(data.document_ids[rows].astype(str), return_inverse=True)[1])
     if "relevance" in data.labels:
         keys.append(data.labels["relevance"][rows])
     keys += [data.labels[source][rows] for source in sorted(data.labels) if source != "relevance"]
@@ -76,8 +78,6 @@ def _separating_keys(
         keys.append(data.document_weights[rows])
     if data.positions is not None:
         keys.append(data.positions[rows])
-    if data.document_ids is not None:
-        keys.append(np.unique(data.document_ids[rows].astype(str), return_inverse=True)[1])
     return keys
 
 
@@ -94,7 +94,65 @@ def preference_hashes(data: RankingData, hashes: NDArray[np.uint64]) -> NDArray[
     return sums
 
 
-def queries_by_name(data: RankingData) -> list[int]:
-    """The queries in an order that depends on their names, not on how they came."""
-    names = [hashlib.sha256(str(query).encode()).digest() for query in data.query_ids.tolist()]
-    return sorted(range(data.n_queries), key=names.__getitem__)
+def content_hashes(data: RankingData) -> NDArray[np.uint64]:
+    """For each row, a hash of all that is known of its document but names: neither ids nor its place matter."""
+    keys = data.row_hashes.copy()
+    columns: dict[str, NDArray[Any] | None] = {f"label {source}": data.labels[source] for source in sorted(data.labels)}
+    columns["document weights"] = data.document_weights
+    columns["positions"] = data.positions
+    columns["preferences"] = None if data.preferences is None else preference_hashes(data, keys)
+    columns["query weights"] = None if data.query_weights is None else data._query_weight_of_rows()
+    for name, column in columns.items():
+        if column is not None:
+            bits = column if column.dtype == np.uint64 else column.view(np.uint32).astype(np.uint64)
+            keys = mixed(keys ^ seed_of(name)) + bits
+    return keys
+
+
+def query_keys(data: RankingData) -> NDArray[np.uint64]:
+    """A key for each query that follows from the features of its documents, whatever it is called.
+
+    Queries with the same features are numbered in the order of all their content; queries equal in all of it are
+    interchangeable.
+    """
+    keys = _query_sums(data, data.row_hashes)
+    order = _by_content(data, keys)
+    starts = np.ones(len(order), bool)
+    starts[1:] = keys[order][1:] != keys[order][:-1]
+    place = np.arange(len(order))
+    times = np.empty(len(order), np.uint64)
+    times[order] = place - np.maximum.accumulate(np.where(starts, place, 0))
+    return mixed(keys ^ mixed(times))
+
+
+def queries_by_content(data: RankingData) -> NDArray[np.int64]:
+    """The queries in an order that depends on their documents, neither on their names nor on how they came."""
+    return _by_content(data, _query_sums(data, data.row_hashes))
+
+
+def _by_content(data: RankingData, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The queries sorted by these keys, and where they are equal by all content."""
+    if len(np.unique(keys)) == len(keys):
+        return np.argsort(keys)
+    return np.lexsort((_query_sums(data, content_hashes(data)), keys))
+
+
+def _query_sums(data: RankingData, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A hash of the set of documents of each query: a sum, so their order does not matter."""
+    has_rows = data.query_sizes > 0
+    sums = np.zeros(data.n_queries, np.uint64)
+    if has_rows.any():
+        sums[has_rows] = np.add.reduceat(mixed(hashes)[data.order], data.offsets[:-1][has_rows])
+    return sums
+
+
+def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The words, each bit of which depends on all bits of the one before (splitmix64's end)."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def seed_of(text: str) -> np.uint64:
+    """A number that follows from a text."""
+    return np.uint64(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))

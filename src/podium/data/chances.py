@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.data.canonical import mixed, query_keys, seed_of
 from podium.data.ranking_data import RankingData
 
 Words = NDArray[np.uint64]
@@ -36,14 +36,13 @@ class Chances:
 
     @cached_property
     def _query_keys(self) -> Words:
-        return np.array([seed_of(str(query)) for query in self.data.query_ids.tolist()], np.uint64)
+        return query_keys(self.data)
 
     @cached_property
     def document_keys(self) -> Words:
         """What chance knows of each row."""
         hashes = self.data.row_hashes
-        with np.errstate(over="ignore"):
-            times = _occurrences(self.data, hashes).astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
+        times = _occurrences(self.data, hashes).astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
         keys: Words = hashes ^ times
         keys[self.data.order] ^= np.repeat(self._query_keys, self.data.query_sizes)
         return keys
@@ -52,17 +51,8 @@ class Chances:
 def uniform(keys: Words, purpose: str) -> NDArray[np.float64]:
     """A number of [0, 1) for each key (splitmix64)."""
     seed = seed_of(purpose)
-    with np.errstate(over="ignore"):
-        word = (keys ^ seed) * np.uint64(0x9E3779B97F4A7C15) + seed
-        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        word ^= word >> np.uint64(31)
+    word = mixed((keys ^ seed) * np.uint64(0x9E3779B97F4A7C15) + seed)
     return (word >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-
-def seed_of(text: str) -> np.uint64:
-    """A number that follows from a text."""
-    return np.uint64(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))
 
 
 def _occurrences(data: RankingData, hashes: Words) -> NDArray[np.int64]:

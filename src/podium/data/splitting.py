@@ -1,15 +1,19 @@
-"""Parts of data by query, decided by query id and seed: the order of the rows plays no part."""
+"""Parts of data by query, decided by query id or content and seed: the order of the rows plays no part."""
 
 from __future__ import annotations
 
 import hashlib
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.data.chances import Chances
 from podium.errors import DataError
+
+if TYPE_CHECKING:
+    from podium.data.ranking_data import RankingData
 
 
 def shuffled_queries(query_ids: NDArray[Any], seed: int) -> NDArray[np.int64]:
@@ -23,9 +27,19 @@ def shuffled_queries(query_ids: NDArray[Any], seed: int) -> NDArray[np.int64]:
 
 def split_queries(query_ids: NDArray[Any], fractions: tuple[float, ...], seed: int) -> list[NDArray[np.int64]]:
     """Numbers of queries for each fraction; the fractions add up to 1, and no part is empty."""
+    return _parts(shuffled_queries(query_ids, seed), fractions)
+
+
+def split_by_content(data: RankingData, *fractions: float, seed: int = 0) -> list[RankingData]:
+    """As `RankingData.split`, by the queries' documents instead of their ids: for splits that a model depends on."""
+    order = np.argsort(Chances(data).of_queries(f"{seed}/split"), kind="stable")
+    return [data.select(part) for part in _parts(order, fractions)]
+
+
+def _parts(order: NDArray[np.int64], fractions: tuple[float, ...]) -> list[NDArray[np.int64]]:
+    """The shuffled queries, cut by the fractions."""
     if len(fractions) < 2 or min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-9:
         raise DataError(f"the fractions must be at least two positive numbers that add up to 1, not {fractions}")
-    order = shuffled_queries(query_ids, seed)
     bounds = np.rint(np.cumsum((0.0, *fractions)) * len(order)).astype(np.int64)
     parts = [order[a:b] for a, b in pairwise(bounds)]
     if any(len(part) == 0 for part in parts):

@@ -8,6 +8,7 @@ from typing import Any
 
 from podium.combining import weighted
 from podium.data import RankingData
+from podium.data.splitting import split_by_content
 from podium.errors import DataError
 from podium.estimators.lambdamart import LambdaMART
 from podium.evaluation import Comparison, compare
@@ -70,7 +71,7 @@ def adapt(
 
     """
     if valid is None:
-        data, valid = data.split(0.8, 0.2, seed=settings.get("random_state", 0))
+        data, valid = split_by_content(data, 0.8, 0.2, seed=settings.get("random_state", 0))
     trees: dict[str, Any] = {
         "n_trees": n_trees, "n_leaves": n_leaves, "learning_rate": learning_rate, "measure": measure,
         "document_fraction": document_fraction, "patience": patience, **settings,

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from podium.boosting import Boosting, CommitteeTraining, Sampling
 from podium.boosting.committee import MEMBERS
 from podium.data import RankingData
+from podium.data.splitting import split_by_content
 from podium.errors import DataError
 from podium.estimators.ranker import RankerMixin
 from podium.measures import Graded, Measure, as_selection
@@ -105,7 +106,7 @@ class Committee(RankerMixin, BaseEstimator):  # type: ignore[misc]
         if judges is None:
             if not 0 < self.validation < 1:
                 raise DataError(f"validation must be a share between 0 and 1, but is {self.validation}")
-            train, judges = train.split(1 - self.validation, self.validation, seed=self.random_state)
+            train, judges = split_by_content(train, 1 - self.validation, self.validation, seed=self.random_state)
         found = CommitteeTraining(
             members=self._members(),
             boosting=Boosting(

@@ -14,7 +14,7 @@ from scipy import linalg
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from podium.data import RankingData
-from podium.data.canonical import queries_by_name
+from podium.data.canonical import queries_by_content
 from podium.data.columns import is_sparse
 from podium.errors import DataError, require_number, require_whole
 from podium.measures import Graded, Measure, Ranking, as_selection
@@ -122,7 +122,7 @@ class Design:
     def __init__(self, data: RankingData, n_threads: int | None) -> None:
         self.data, self.n_threads = data, n_threads
         starts, order = data.offsets, data.canonical_order
-        self.order = np.concatenate([order[starts[q] : starts[q + 1]] for q in queries_by_name(data)])
+        self.order = np.concatenate([order[starts[q] : starts[q + 1]] for q in queries_by_content(data)])
         self.means, self.scales = np.zeros(data.n_features), np.ones(data.n_features)
         total, count = (sum(part) for part in zip(*self._mapped(self._sums), strict=True))
         self.means = total / np.maximum(count, 1)

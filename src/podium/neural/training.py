@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from podium.boosting.checkpoints import Checkpoint, fingerprint
 from podium.data import RankingData
-from podium.data.canonical import queries_by_name
+from podium.data.canonical import queries_by_content
 from podium.errors import DataError, PodiumWarning, require_number, require_whole
 from podium.measures import Graded, Measure, Ranking, as_selection
 from podium.models.scorer import checked_sets
@@ -202,8 +202,8 @@ class _Run:
         self, settings: NetTraining, module: nn.Module, train: RankingData, sets: dict[str, RankingData], team: Team
     ) -> None:
         self.settings, self.train, self.sets, self.team = settings, train, sets, team
-        # Queries by name and then by chance, documents in the canonical order: how they came does not matter.
-        queries = np.random.default_rng(settings.seed).permutation(queries_by_name(train))
+        # Queries by content and then by chance, documents in the canonical order: how they came does not matter.
+        queries = np.random.default_rng(settings.seed).permutation(queries_by_content(train))
         rows = np.concatenate([train.canonical_order[train.offsets[q] : train.offsets[q + 1]] for q in queries])
         features = train.features[rows]
         inputs = Inputs.fitted(features, settings.inputs)
@@ -335,7 +335,7 @@ class _Judge:
 
     def __init__(self, data: RankingData, inputs: Inputs, measures: Sequence[Measure], train: RankingData) -> None:
         self.data, self.measures = data, [(str(shown), shown.fixed(train)) for shown in measures]
-        queries = queries_by_name(data)
+        queries = queries_by_content(data)
         self.rows = np.concatenate([data.canonical_order[data.offsets[q] : data.offsets[q + 1]] for q in queries])
         self.cuts = np.concatenate([[0], np.cumsum(data.query_sizes[queries])])
         self.documents = torch.from_numpy(inputs(data.features[self.rows]))
