@@ -1,10 +1,15 @@
 """Losses of lists and of single documents: λ is minus the slope of the cost, written down once more here."""
 
+import itertools
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import podium
 from podium import DataError, RankingData
 from podium.objectives import XENDCG, ListMLE, ListNet, Logistic, Multiclass, QueryRegression, RankCosine, Regression
 
@@ -33,8 +38,9 @@ def xe_ndcg(labels, s, d, gamma):
     return -(d * target / target.sum() * np.log(softmax(s))).sum()
 
 
-def list_mle(labels, s, d, order):
-    return sum(d[order[k]] * (np.log(np.exp(s[order[k:]]).sum()) - s[order[k]]) for k in range(len(order)))
+def list_mle(labels, s, d, _):
+    above = labels > labels.min()
+    return sum(d[i] * (np.log(np.exp(s[labels <= labels[i]]).sum()) - s[i]) for i in np.flatnonzero(above))
 
 
 def rank_cosine(labels, s, d, _):
@@ -56,8 +62,8 @@ COSTS = {
 }  # fmt: skip
 
 
-def cost_of(loss, data, scores, at):
-    """Σ over queries of u_q times the cost of the labelled documents; orders and chances as they are at `at`."""
+def cost_of(loss, data, scores):
+    """Σ over queries of u_q times the cost of the labelled documents."""
     total = 0.0
     chances = None
     if isinstance(loss, XENDCG):
@@ -73,8 +79,6 @@ def cost_of(loss, data, scores, at):
         extra = None
         if chances is not None:
             extra = chances[rows]
-        elif isinstance(loss, ListMLE):
-            extra = np.array(sorted(range(len(rows)), key=lambda k: (-labels[k], -at[rows[k]])))
         total += data.query_weights[q] * COSTS[loss](labels, scores[rows], d, extra)
     return total
 
@@ -88,7 +92,7 @@ def test_lambdas_are_slopes(loss):
         for row in range(len(data)):
             moved = np.zeros(len(data))
             moved[row] = step
-            up, down = (cost_of(loss, data, scores + s * moved, scores) for s in (1, -1))
+            up, down = (cost_of(loss, data, scores + s * moved) for s in (1, -1))
             assert lambdas[row] == pytest.approx(-(up - down) / (2 * step), abs=1e-7)
         assert (lambdas[np.isnan(data.relevance)] == 0).all()
         if not isinstance(loss, RankCosine):
@@ -118,6 +122,46 @@ def test_row_order_and_large_scores(loss):
         assert np.isfinite(a[0]).all()
         assert np.array_equal(a[0][shuffle], b[0])
         assert np.array_equal(a[1][shuffle], b[1])
+
+
+def plackett_luce(s, order):
+    return math.prod(math.exp(s[i]) / sum(math.exp(s[j]) for j in order[k:]) for k, i in enumerate(order))
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.floats(-3, 3)), min_size=1, max_size=6))
+def test_list_mle_bounds_the_likelihood_of_all_orders_of_equal_labels(documents):
+    labels, s = (np.array(column, float) for column in zip(*documents, strict=True))
+    orders = [o for o in itertools.permutations(range(len(s))) if all(labels[i] >= labels[j] for i, j in pairwise(o))]
+    exact = -math.log(sum(plackett_luce(s, order) for order in orders))
+    ways = math.prod(math.factorial((labels == label).sum()) for label in set(labels[labels > labels.min()]))
+    bound = list_mle(labels, s, np.ones(len(s)), None) - math.log(ways)
+    assert bound >= exact - 1e-9
+    if len(set(labels)) == len(labels):  # no ties: ListMLE as published
+        assert bound == pytest.approx(exact, abs=1e-9)
+    assert (len(orders) == math.factorial(len(s))) == (len(set(labels)) == 1)
+    if len(set(labels)) == 1:
+        assert exact == pytest.approx(0, abs=1e-9)
+        assert bound == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(-2, 2)), min_size=2, max_size=9))
+def test_equal_labels_with_equal_scores_are_pushed_alike(documents):
+    labels, scores = (np.array(column, float) for column in zip(*documents, strict=True))
+    data = RankingData(np.arange(len(labels))[:, None], labels, qid=np.zeros(len(labels)))
+    lambdas, curvatures = ListMLE().bind(data).gradients(scores)
+    for i, j in itertools.combinations(range(len(labels)), 2):
+        if labels[i] == labels[j] and scores[i] == scores[j]:
+            assert lambdas[i] == lambdas[j]
+            assert curvatures[i] == curvatures[j]
+
+
+def test_list_mle_learns_as_well_as_list_net():
+    train, valid = podium.artificial(150, documents=20, features=8).split(0.6, 0.4)
+    best = {
+        loss: max(podium.LambdaMART(40, 8, objective=loss).fit(train, valid=valid).history_["valid/ndcg@10"])
+        for loss in (ListNet(), ListMLE())
+    }
+    assert best[ListMLE()] > best[ListNet()] - 0.015
 
 
 def test_cosine_of_no_scores_points_along_the_gains():

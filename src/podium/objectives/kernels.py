@@ -638,27 +638,38 @@ def _log_sum(a: float, b: float) -> Any:
 
 @kernel
 def plackett_luce(
-    offsets: Ints, order: Ints, scores: Floats, weights: Floats, lambdas: Floats, curvatures: Floats
+    offsets: Ints, order: Ints, labels: Floats, scores: Floats, weights: Floats, lambdas: Floats, curvatures: Floats
 ) -> None:
-    """λ and w of Σ_k d_k (log Σ_{j ≥ k} e^{s_j} − s_k) for lists whose documents stand in `order`.
+    """λ and w of Σ_i d_i (T_i − s_i), T_i = log Σ_{l_j ≤ l_i} e^{s_j}, over documents above their list's lowest label.
 
-    λ_i = d_i − Σ_{k ≤ i} d_k e^{s_i − T_k}, T_k = log Σ_{j ≥ k} e^{s_j}; the curvature likewise. Both sums over k are
-    kept as logarithms: no score is too large.
+    The documents of a list stand in `order` by falling label. λ_i = d_i − Σ_{l_k ≥ l_i} d_k e^{s_i − T_k}, where d is 0
+    for the lowest label; the hessian likewise. Both sums over k are kept as logarithms: no score is too large.
     """
     tails = np.empty(len(order))
     for q in range(len(offsets) - 1):
-        if offsets[q + 1] - offsets[q] < 2:
-            continue
-        tail = -np.inf
-        for k in range(offsets[q + 1] - 1, offsets[q] - 1, -1):
-            tail = _log_sum(tail, scores[order[k]])
-            tails[k] = tail
+        tail, end = -np.inf, offsets[q + 1]
+        while end > offsets[q]:  # one label after the other, the lowest first
+            start = end
+            while start > offsets[q] and labels[order[start - 1]] == labels[order[end - 1]]:
+                start -= 1
+                tail = _log_sum(tail, scores[order[start]])
+            tails[start:end] = tail
+            end = start
+        lowest = labels[order[offsets[q + 1] - 1]]
         first, second = -np.inf, -np.inf  # log Σ d_k e^{−T_k} and log Σ d_k e^{−2 T_k}
-        for k in range(offsets[q], offsets[q + 1]):
-            i = order[k]
-            if weights[i] > 0.0:
-                first = _log_sum(first, math.log(weights[i]) - tails[k])
-                second = _log_sum(second, math.log(weights[i]) - 2.0 * tails[k])
-            share = math.exp(scores[i] + first)
-            lambdas[i] = weights[i] - share
-            curvatures[i] = max(share - math.exp(2.0 * scores[i] + second), 0.0)
+        start = offsets[q]
+        while start < offsets[q + 1]:  # the highest first
+            end, weight = start, 0.0
+            while end < offsets[q + 1] and labels[order[end]] == labels[order[start]]:
+                weight += weights[order[end]]
+                end += 1
+            counts = labels[order[start]] > lowest
+            if counts and weight > 0.0:
+                first = _log_sum(first, math.log(weight) - tails[start])
+                second = _log_sum(second, math.log(weight) - 2.0 * tails[start])
+            for k in range(start, end):
+                i = order[k]
+                share = math.exp(scores[i] + first)
+                lambdas[i] = (weights[i] if counts else 0.0) - share
+                curvatures[i] = max(share - math.exp(2.0 * scores[i] + second), 0.0)
+            start = end

@@ -147,9 +147,13 @@ class XENDCG(ListLoss):
 
 @dataclass(frozen=True)
 class ListMLE(ListLoss):
-    """C = Σ_k log Σ_{j ≥ k} e^{s_j} − s_k: Plackett–Luce likelihood of the label order (Xia et al., ICML 2008).
+    """C = Σ_i log Σ_{l_j ≤ l_i} e^{s_j} − s_i: Plackett–Luce likelihood of the label order (Xia et al., ICML 2008).
 
-    Documents with equal labels stand in the order of their present scores, the likeliest of their orders.
+    Labels leave open in which order equal ones stand, so each document competes with its equals and with all below, as
+    Breslow (1974) has it for tied events in Cox's model. Documents of the lowest label win against nobody and add no
+    term: whatever is left comes last with probability 1. Without ties this is ListMLE as published. With ties it is,
+    but for a constant, a bound of −log of the likelihood summed over all orders of equal labels, since every term's sum
+    grows by documents that are already placed; and it is convex.
     """
 
     labels: str = "relevance"
@@ -157,10 +161,10 @@ class ListMLE(ListLoss):
     def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:  # noqa: D102
         from podium.objectives import kernels
 
-        order = np.lexsort((-scores, -lists.labels, lists.list_of))  # a list of one document pushes nothing
+        order = np.lexsort((-lists.labels, lists.list_of))  # stable: equal labels in the canonical order
         found = np.zeros(len(order)), np.zeros(len(order))
         offsets = np.append(lists.offsets, len(order))
-        kernels.plackett_luce(offsets, order, scores, lists.weights, *found)
+        kernels.plackett_luce(offsets, order, lists.labels, scores, lists.weights, *found)
         return found
 
 
