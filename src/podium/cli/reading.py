@@ -53,6 +53,9 @@ def _read(
     ] = None,
     unlabelled: Annotated[float | None, typer.Option(help="A label that stands for 'not labelled'.")] = None,
     normalize: Annotated[str | None, typer.Option(help="Scale features within queries: sum, zscore or minmax.")] = None,
+    max_bytes: Annotated[
+        int | None, typer.Option(help="Hold at most this much in memory; by default 3/4 of what is free.")
+    ] = None,
 ) -> RankingData:
     """Read files with the options of the command line; LETOR text as wide as `n_features`, if given."""
     from podium.data import read
@@ -71,6 +74,7 @@ def _read(
         files, kind, n_features=n_features if is_letor else None,
         absent=absent.value, first_index=first_index, qid=qid, relevance=label, labels=named,
         feature_names=features.split(",") if features else None, unlabelled=unlabelled, normalize=normalize,
+        max_bytes=max_bytes,
     )  # fmt: skip
 
 

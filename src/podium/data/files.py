@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from podium.data.memory import Budget
 from podium.data.ranking_data import RankingData
 from podium.data.text.blocks import Source, source_name
-from podium.data.text.options import Absent, LetorOptions, Returning
+from podium.data.text.options import Absent, TextOptions, Returning
 from podium.errors import DataError, FileFormatError
 from podium.progress import progress
 
@@ -60,6 +61,7 @@ def read(
     unlabelled: float | None = None,
     normalize: str | None = None,
     n_threads: int | None = None,
+    max_bytes: int | None = None,
 ) -> RankingData:
     """Read ranking data; several files are read as one.
 
@@ -80,6 +82,8 @@ def read(
         unlabelled: a label value that stands for "not labelled".
         normalize: bring features to a common scale within each query: `"sum"`, `"zscore"` or `"minmax"`.
         n_threads: threads to parse with; all cores by default. The result is the same.
+        max_bytes: how much of the text, and of the arrays made of it, may be held in memory; by default three
+            quarters of what is free. Beyond that it is an error, so that a stream without an end is stopped.
 
     Raises:
         FileFormatError: with file, line and column where the text is not as it should be.
@@ -91,36 +95,47 @@ def read(
     kind = format or _common_format(sources)
     if kind not in ("letor", "csv", "tsv", "parquet"):
         raise DataError(f"format must be 'letor', 'csv', 'tsv' or 'parquet', not {kind!r}")
-    options = LetorOptions(n_features, absent, first_index, largest_index, sparse, returning_qid, n_threads)
+    options = TextOptions(n_features, absent, first_index, largest_index, sparse, returning_qid, n_threads)
     roles = {
         "relevance": relevance, "qid": qid, "labels": dict(labels or {}),
         "document_weights": document_weights, "query_weights": query_weights,
         "positions": positions, "document_ids": document_ids,
     }  # fmt: skip
     _refuse_unused(kind, options, roles, feature_names)
-    if kind == "parquet":
-        from podium.data.parquet import read_parquet
-
-        data = read_parquet(sources, roles, feature_names)
-    else:
-        with progress(f"reading {source_name(sources[0])}", _total_size(sources)) as advance:
-            if kind == "letor":
-                from podium.data.text.letor import read_letor
-
-                arguments = read_letor(sources, options, advance)
-            else:
-                from podium.data.text.delimited import read_delimited
-
-                arguments = read_delimited(
-                    sources, _DELIMITERS[kind], roles, feature_names, returning_qid, advance, n_threads
-                )
-        try:
-            data = RankingData(**arguments)
-        except DataError as error:  # an infinite label, a negative weight, …: rows count from 0, without the header
-            raise FileFormatError(source_name(sources[0]), str(error)) from None
+    try:
+        data = _from_format(kind, sources, options, roles, feature_names, Budget(max_bytes))
+    except MemoryError as error:
+        raise FileFormatError(source_name(sources[0]), "does not fit into the memory that this process has") from error
     if unlabelled is not None:
         data = data.replace(labels={source: np.where(v == unlabelled, np.nan, v) for source, v in data.labels.items()})
     return data if normalize is None else data.normalized(normalize)
+
+
+def _from_format(
+    kind: str,
+    sources: list[Source],
+    options: TextOptions,
+    roles: dict[str, Any],
+    feature_names: Sequence[str] | None,
+    budget: Budget,
+) -> RankingData:
+    if kind == "parquet":
+        from podium.data.parquet import read_parquet
+
+        return read_parquet(sources, roles, feature_names, budget)
+    with progress(f"reading {source_name(sources[0])}", _total_size(sources)) as advance:
+        if kind == "letor":
+            from podium.data.text.letor import read_letor
+
+            arguments = read_letor(sources, options, advance, budget)
+        else:
+            from podium.data.text.delimited import read_delimited
+
+            arguments = read_delimited(sources, _DELIMITERS[kind], roles, feature_names, options, advance, budget)
+    try:
+        return RankingData(**arguments)
+    except DataError as error:  # an infinite label, a negative weight, …: rows count from 0, without the header
+        raise FileFormatError(source_name(sources[0]), str(error)) from None
 
 
 def write(
@@ -167,14 +182,12 @@ def _common_format(sources: Sequence[Source]) -> Format:
     return formats.pop()
 
 
-def _refuse_unused(
-    kind: str, options: LetorOptions, roles: dict[str, Any], feature_names: Sequence[str] | None
-) -> None:
+def _refuse_unused(kind: str, options: TextOptions, roles: dict[str, Any], feature_names: Sequence[str] | None) -> None:
     """Nothing that the caller says is dropped in silence."""
     if kind == "letor":
         unused = [name for name, value in (*roles.items(), ("feature_names", feature_names)) if value]
     else:
-        default = LetorOptions()
+        default = TextOptions()
         names = ["n_features", "absent", "first_index", "largest_index", "sparse"]
         names += ["returning_qid"] * (kind == "parquet")
         unused = [name for name in names if getattr(options, name) != getattr(default, name)]

@@ -15,6 +15,7 @@ import numpy as np
 from podium.data.atomic import replacing
 from podium.data.columns import is_sparse
 from podium.data.frames import LABEL_PREFIX, ROLES
+from podium.data.memory import Budget
 from podium.data.ranking_data import RankingData
 from podium.data.text.blocks import Source, opened, source_name
 from podium.errors import DataError, FileFormatError, MissingExtraError
@@ -41,13 +42,15 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-def read_parquet(sources: Sequence[Source], roles: dict[str, Any], feature_names: Sequence[str] | None) -> RankingData:
+def read_parquet(
+    sources: Sequence[Source], roles: dict[str, Any], feature_names: Sequence[str] | None, budget: Budget
+) -> RankingData:
     """Read Parquet files with the same columns as one."""
     pyarrow = _pyarrow()
     tables: list[Any] = []
     for source in sources:
         name = source_name(source)
-        tables.append(_read_table(source, pyarrow))
+        tables.append(_read_table(source, budget, pyarrow))
         if tables[-1].schema.names != tables[0].schema.names:
             raise FileFormatError(name, f"has other columns than {source_name(sources[0])}")
         if tables[-1].num_rows == 0:
@@ -67,16 +70,18 @@ def read_parquet(sources: Sequence[Source], roles: dict[str, Any], feature_names
     return data.replace(feature_names=None)
 
 
-def _read_table(source: Source, pyarrow: Any) -> Any:
+def _read_table(source: Source, budget: Budget, pyarrow: Any) -> Any:
     """One file as a table; what checksums it has must be right."""
     name = source_name(source)
     with opened(source) as stream:
         try:
-            file = stream if stream.seekable() else io.BytesIO(stream.read())
+            file = stream if stream.seekable() else _in_memory(stream, budget, name)
             place = _place_of_digest(file)
             if place is not None and _digest(file, place) != _bytes_at(file, place, _DIGEST_BYTES):
                 raise FileFormatError(name, "is damaged: its checksum is wrong")
-            table = pyarrow.parquet.ParquetFile(file, page_checksum_verification=True).read()
+            parquet = pyarrow.parquet.ParquetFile(file, page_checksum_verification=True)
+            budget.hold("data", _unpacked_bytes(parquet.metadata), name)
+            table = parquet.read()
         except FileFormatError:
             raise
         except (OSError, EOFError, OverflowError, ValueError, TypeError, pyarrow.ArrowException) as error:
@@ -85,6 +90,21 @@ def _read_table(source: Source, pyarrow: Any) -> Any:
     if place is None and _CHECKED in (table.schema.metadata or {}).get(_DESCRIPTION, b""):
         raise FileFormatError(name, "is damaged: its checksum is not where it should be")
     return table
+
+
+def _in_memory(stream: Any, budget: Budget, name: str) -> io.BytesIO:
+    """The rest of a stream that cannot go back, as Parquet's readers must."""
+    content = io.BytesIO()
+    while piece := stream.read(_PIECE_BYTES):
+        budget.hold("text", len(piece), name)
+        content.write(piece)
+    return content
+
+
+def _unpacked_bytes(metadata: Any) -> int:
+    """What a file takes as a table and as float32: as much as it says, and at least 12 bytes a number."""
+    stated = sum(max(0, metadata.row_group(k).total_byte_size) for k in range(metadata.num_row_groups))
+    return int(max(stated, 12 * max(0, metadata.num_rows) * metadata.num_columns))
 
 
 def _place_of_digest(file: Any) -> int | None:

@@ -14,6 +14,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.data.memory import Budget
 from podium.data.text.decompression import MAGIC_BYTES, DamagedError, decompressed
 from podium.errors import FileFormatError
 
@@ -63,12 +64,16 @@ def source_name(source: Source) -> str:
     return name if isinstance(name, str) else "<stream>"
 
 
-def read_blocks(source: Source, advance: Callable[[float], None] = lambda amount: None) -> Iterator[Block]:
+def read_blocks(
+    source: Source, advance: Callable[[float], None] = lambda amount: None, budget: Budget | None = None
+) -> Iterator[Block]:
     """The blocks of a file or binary stream, decompressed by what it is, not by what it is called.
 
-    `advance` hears how many bytes of the file, as it lies on disk, each block took.
+    `advance` hears how many bytes of the file, as it lies on disk, each block took. All blocks together, and any one
+    line of them, stay within the budget.
     """
     name = source_name(source)
+    budget = budget or Budget()
     with opened(source) as raw, _blaming(name):
         seen = 0.0
         head = raw.read(MAGIC_BYTES) or b""
@@ -78,9 +83,11 @@ def read_blocks(source: Source, advance: Callable[[float], None] = lambda amount
         stream, first = stream or raw, True
         while True:
             # A line longer than a block makes the next one twice as large: no line is copied often.
-            text = _pages(len(rest) + max(BLOCK_BYTES, len(rest)) + 1)
+            room = min(max(BLOCK_BYTES, len(rest)), budget.left("text") + 1)
+            text = _pages(len(rest) + room + 1)
             text[: len(rest)] = rest
             filled = _fill(stream, text.data[len(rest) : -1])
+            budget.hold("text", filled, name)
             end = len(rest) + filled
             if first:
                 text, end, first = *_without_mark(name, text, end), False
@@ -88,6 +95,8 @@ def read_blocks(source: Source, advance: Callable[[float], None] = lambda amount
                 break
             cut = _after_last_line_feed(text[:end])
             rest = text[cut:end]
+            if cut == 0 and len(rest) >= BLOCK_BYTES and not rest.all():  # do not look for the end of such a line
+                raise FileFormatError(name, "a NUL byte: this is not a text file, or it is damaged")
             if cut > 0:
                 yield Block(name, text[:cut])
             if raw.seekable():

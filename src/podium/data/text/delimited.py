@@ -12,10 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data.frames import assign_roles
+from podium.data.memory import Budget
 from podium.data.text import kernels
 from podium.data.text.blocks import Block, Source, read_blocks, source_name
-from podium.data.text.options import Returning
+from podium.data.text.options import TextOptions
 from podium.data.text.parsing import (
+    OBJECT_BYTES,
+    ROW_BYTES,
     Counted,
     Run,
     decoded,
@@ -57,15 +60,15 @@ def read_delimited(
     delimiter: str,
     given: dict[str, Any],
     feature_names: Sequence[str] | None,
-    returning_qid: Returning,
+    options: TextOptions,
     advance: Callable[[float], None],
-    n_threads: int | None,
+    budget: Budget,
 ) -> dict[str, Any]:
     """Read files with one and the same header as one; the arguments of `RankingData`."""
     headers: list[list[str]] = []
 
-    def without_header(source: Source, advance: Callable[[float], None]) -> Iterator[Block]:
-        blocks = read_blocks(source, advance)
+    def without_header(source: Source, advance: Callable[[float], None], budget: Budget) -> Iterator[Block]:
+        blocks = read_blocks(source, advance, budget)
         names, rest = _split_header(source, blocks, delimiter)
         headers.append(names)
         if names != headers[0]:
@@ -75,17 +78,25 @@ def read_delimited(
     def scan(block: Block) -> tuple[int, int, int]:
         return (*kernels.scan_lines(block.text), 0)
 
-    items = load_blocks(sources, scan, advance, n_threads, without_header)
+    items = load_blocks(sources, scan, advance, options.n_threads, budget, without_header)
     layout = _layout(source_name(sources[0]), delimiter, headers[0], given, feature_names)
     n_rows = sum(item.rows for item in items)
+    names = ", ".join(map(source_name, sources))
+    budget.hold("data", n_rows * (ROW_BYTES + 4 * (len(layout.features) + len(layout.extras))), names)
     features = np.empty((n_rows, len(layout.features)), np.float32)
     extras = np.empty((n_rows, len(layout.extras)), np.float32)
-    parts = list(map_threads(lambda item: _parse(item, features, extras, layout), drain(items), n_threads))
-    warn_of_overflows(sum(part.overflows for part in parts), ", ".join(map(source_name, sources)))
+
+    def parse(item: Counted) -> _Part:
+        part = _parse(item, features, extras, layout)
+        budget.hold("data", OBJECT_BYTES * (len(part.runs) + len(part.document_ids or ())), item.block.file)
+        return part
+
+    parts = list(map_threads(parse, drain(items), options.n_threads))
+    warn_of_overflows(sum(part.overflows for part in parts), names)
     arguments: dict[str, Any] = {
         "features": features,
         "feature_names": layout.features,
-        "qid": query_ids(chain.from_iterable(part.runs for part in parts), n_rows, returning_qid),
+        "qid": query_ids(chain.from_iterable(part.runs for part in parts), n_rows, options.returning_qid),
         "labels": {},
     }
     if kernels.DOCUMENT_ID in layout.codes:

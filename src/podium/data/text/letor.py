@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.data.memory import Budget
 from podium.data.text import kernels
 from podium.data.text.blocks import Block, Source, source_name
-from podium.data.text.options import LetorOptions
+from podium.data.text.options import TextOptions
 from podium.data.text.parsing import (
+    OBJECT_BYTES,
+    ROW_BYTES,
     Counted,
     Run,
     decoded,
@@ -43,9 +46,11 @@ class _Part:
     pairs_before: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
 
-def read_letor(sources: Sequence[Source], options: LetorOptions, advance: Callable[[float], None]) -> dict[str, Any]:
+def read_letor(
+    sources: Sequence[Source], options: TextOptions, advance: Callable[[float], None], budget: Budget
+) -> dict[str, Any]:
     """Read files as one; the arguments of `RankingData`."""
-    items = load_blocks(sources, lambda block: kernels.scan_letor(block.text), advance, options.n_threads)
+    items = load_blocks(sources, lambda block: kernels.scan_letor(block.text), advance, options.n_threads, budget)
     n_rows = sum(item.rows for item in items)
     n_bytes = sum(len(item.block.text) for item in items)
     largest = max(item.largest_index for item in items)
@@ -56,6 +61,8 @@ def read_letor(sources: Sequence[Source], options: LetorOptions, advance: Callab
     sparse = options.sparse or largest > options.last_index
     if not sparse:
         _refuse_absurd_size(items, n_rows, width, n_bytes)
+    names = ", ".join(source_name(source) for source in sources)
+    budget.hold("data", n_rows * (ROW_BYTES + 4 * width * (not sparse)), names)
     labels = np.empty(n_rows, np.float32)
     if sparse:
         features = np.empty((0, 0), np.float32)
@@ -64,10 +71,14 @@ def read_letor(sources: Sequence[Source], options: LetorOptions, advance: Callab
     else:
         features = np.full((n_rows, width), np.nan, np.float32)
 
-    parts = list(
-        map_threads(lambda item: _parse(item, features, labels, sparse, options), drain(items), options.n_threads)
-    )
-    names = ", ".join(source_name(source) for source in sources)
+    def parse(item: Counted) -> _Part:
+        part = _parse(item, features, labels, sparse, options)
+        objects = len(part.runs) + len(part.comments or ())
+        # The pairs of all parts are put together once more in the end.
+        budget.hold("data", OBJECT_BYTES * objects + 2 * (part.values.nbytes + part.columns.nbytes), item.block.file)
+        return part
+
+    parts = list(map_threads(parse, drain(items), options.n_threads))
     warn_of_overflows(sum(part.overflows for part in parts), names)
     runs = (run for part in parts for run in part.runs)
     return {
@@ -94,7 +105,7 @@ def _parse(
     features: NDArray[np.float32],
     labels: NDArray[np.float32],
     sparse: bool,
-    options: LetorOptions,
+    options: TextOptions,
 ) -> _Part:
     block, rows = item.block, slice(item.first_row, item.first_row + item.rows)
     runs = np.empty((item.rows, 4), np.int64)

@@ -13,8 +13,8 @@ Returning = Literal["warn", "merge", "error"]
 
 
 @dataclass(frozen=True)
-class LetorOptions:
-    """How to understand LETOR text; see `podium.read`."""
+class TextOptions:
+    """How to understand text; see `podium.read`. All but the last two are for LETOR."""
 
     n_features: int | None = None
     absent: Absent = "zero"

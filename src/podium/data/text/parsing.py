@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.data.memory import Budget
 from podium.data.text import kernels
 from podium.data.text.blocks import Block, Source, read_blocks, source_name
 from podium.data.text.options import Returning
@@ -50,6 +51,10 @@ class Run:
     line: int
 
 
+ROW_BYTES = 128  # what a row takes beside its features while it is read: its id, its label, places in the text
+OBJECT_BYTES = 256  # a run of rows with one query id, or a document id: Python's objects
+
+
 @dataclass
 class Counted:
     """A block with what a first look at it found, and where its rows go."""
@@ -65,12 +70,13 @@ def load_blocks(
     scan: Callable[[Block], tuple[int, int, int]],
     advance: Callable[[float], None],
     n_threads: int | None,
-    open_blocks: Callable[[Source, Callable[[float], None]], Iterator[Block]] = read_blocks,
+    budget: Budget,
+    open_blocks: Callable[[Source, Callable[[float], None], Budget], Iterator[Block]] = read_blocks,
 ) -> list[Counted]:
     """Read all sources into blocks and count their lines and rows; files without rows are refused."""
     counted: list[Counted] = []
     for source in sources:
-        blocks = open_blocks(source, advance)
+        blocks = open_blocks(source, advance, budget)
         lines_before, before = 0, len(counted)
         for block, (lines, rows, largest) in map_threads(lambda b: (b, scan(b)), blocks, n_threads):
             block.first_line += lines_before

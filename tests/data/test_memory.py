@@ -1,0 +1,108 @@
+"""Readers stop at a limit on what they hold in memory."""
+
+import bz2
+import gzip
+import io
+import lzma
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import podium
+from podium import DataError, FileFormatError
+from podium.data import memory
+from podium.evaluation.trec import text_lines
+
+LINE = b"1 qid:1 1:0.5\n"
+LIMIT = 1 << 16
+
+
+class Endless:
+    """A stream that only reads, and never ends."""
+
+    def __init__(self, piece):
+        self.piece, self.n_read = piece, 0
+
+    def read(self, size):
+        self.n_read += size
+        assert self.n_read < 1 << 23, "nobody stops this"
+        return (self.piece * (size // len(self.piece) + 1))[:size]
+
+
+@pytest.mark.parametrize("kind", ["letor", "csv", "parquet"])
+@pytest.mark.parametrize("piece", [b"1", b"x,", b"qid,f\n", LINE], ids=["digit", "field", "line", "document"])
+def test_an_endless_stream_or_line_is_stopped(kind, piece):
+    with pytest.raises(FileFormatError, match=r"<stream>.*over 64\.0 KiB of text.*limit \(max_bytes\)"):
+        podium.read(Endless(piece), kind, max_bytes=LIMIT)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_small_file_that_unpacks_to_a_large_one_is_stopped(compress):
+    bomb = compress(LINE * 100_000)
+    with pytest.raises(FileFormatError, match=r"over 64\.0 KiB of text"):
+        podium.read(io.BytesIO(bomb), "letor", max_bytes=LIMIT)
+    assert len(podium.read(io.BytesIO(bomb), "letor", max_bytes=1 << 25)) == 100_000
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (b"1 qid:1 900:1\n" * 100, {}),
+        (b"1 qid:1\n" * 1000, {}),
+        (b"1 qid:1 1:1 2:2 3:3 4:4 5:5 6:6 7:7 8:8\n" * 1000, {"sparse": True}),
+    ],
+)
+def test_what_the_text_becomes_counts_too(text, options):
+    with pytest.raises(FileFormatError, match=r"over 64\.0 KiB of data in memory"):
+        podium.read(io.BytesIO(text), "letor", max_bytes=LIMIT, **options)
+
+
+def test_parquet_that_says_it_is_large_is_not_unpacked(tmp_path):
+    table = pa.table({"qid": np.zeros(100_000, np.int64), "x": np.zeros(100_000)})
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert (tmp_path / "a.parquet").stat().st_size < 4000
+    with pytest.raises(FileFormatError, match=r"over 64\.0 KiB of data"):
+        podium.read(tmp_path / "a.parquet", max_bytes=LIMIT)
+
+
+def test_the_limit_comes_from_the_machine(monkeypatch, tmp_path):
+    assert memory.Budget().limit > 1 << 20
+    monkeypatch.setattr(memory, "free_bytes", lambda: LIMIT * 4 // 3)
+    with pytest.raises(FileFormatError, match=r"75% of the free memory; max_bytes=… sets another limit"):
+        podium.read(Endless(LINE), "letor")
+    (tmp_path / "run.txt").write_bytes(b"1 Q0 d 1 0.5 x\n" * 10_000)
+    with pytest.raises(FileFormatError, match=r"run\.txt.*over 64\.0 KiB"):
+        text_lines(tmp_path / "run.txt")
+    for wrong in (0, -1, 1.5, "1G", True):
+        with pytest.raises(DataError, match="max_bytes must be a whole number"):
+            podium.read("none.txt", max_bytes=wrong)
+
+
+def test_control_groups_count_without_the_copies_of_files(monkeypatch, tmp_path):
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self" / "cgroup").write_text("4:memory:/inner\n0::/job/step\nodd\n")
+    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable: 1000000 kB\n")
+    job, inner = tmp_path / "job", tmp_path / "memory" / "inner"
+    for folder in (job / "step", inner):
+        folder.mkdir(parents=True)
+    monkeypatch.setattr(memory, "_PROC", tmp_path)
+    monkeypatch.setattr(memory, "_GROUPS", tmp_path)
+    assert memory.free_bytes() == 1_024_000_000
+    for name, value in (("limit_in_bytes", "900"), ("usage_in_bytes", "500"), ("stat", "total_active_file 100\n")):
+        (inner / f"memory.{name}").write_text(value)
+    assert memory.free_bytes() == 500
+    (job / "step" / "memory.max").write_text("max\n")
+    for name, value in (("max", "300"), ("current", "200"), ("stat", "active_file 20\ninactive_file 30\n")):
+        (job / f"memory.{name}").write_text(value)
+    assert memory.free_bytes() == 150
+
+
+def test_no_bare_memory_error(monkeypatch):
+    def fail(*_args):
+        raise MemoryError
+
+    monkeypatch.setattr("podium.data.text.letor.read_letor", fail)
+    with pytest.raises(FileFormatError, match="does not fit into the memory"):
+        podium.read(io.BytesIO(LINE), "letor")
