@@ -12,7 +12,7 @@ import numpy as np
 from podium.data.memory import Budget
 from podium.data.ranking_data import RankingData
 from podium.data.text.blocks import Source, source_name
-from podium.data.text.options import Absent, TextOptions, Returning
+from podium.data.text.options import Absent, Returning, TextOptions
 from podium.errors import DataError, FileFormatError
 from podium.progress import progress
 
