@@ -54,7 +54,7 @@ def test_the_first_exception_in_order_is_raised(n_threads):
 def test_thread_count():
     assert thread_count() >= 1
     assert thread_count(3) == 3
-    with pytest.raises(DataError, match="n_threads must be at least 1"):
+    with pytest.raises(DataError, match="n_threads must be a whole number from 1"):
         thread_count(0)
 
 

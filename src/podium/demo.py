@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import podium
+from podium.data.atomic import write_text
 from podium.data.making.artificial import PARTS
 
 MEASURES = ["ndcg@10", "err@10", "ap"]
@@ -52,7 +53,7 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder / "model.podium")
     report = folder / "report.md"
-    report.write_text("\n".join(lines), encoding="utf-8")
+    write_text(report, "\n".join(lines))
     print("\n".join(lines))
     print(f"Written to {report}; the model to {folder / 'model.podium'}")
 

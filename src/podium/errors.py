@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,22 @@ def numbers_of(name: str, values: Sequence[float]) -> tuple[float, ...]:
         return tuple(float(value) for value in values)
     except (TypeError, ValueError, OverflowError):
         raise DataError(f"{name} must be a list of numbers, not {values!r}") from None
+
+
+def to_path(path: Any) -> Path:
+    """A path that a system can be asked for, or an error."""
+    try:
+        text = os.fspath(path)
+        os.fsencode(text)
+    except TypeError:
+        raise DataError(f"expected a path, but came {type(path).__name__} {path!r:.40}") from None
+    except UnicodeEncodeError:
+        raise DataError(f"the path {path!a} cannot be written in the file system's encoding") from None
+    if isinstance(text, bytes):
+        raise DataError(f"expected a path as text, but came {text!r:.40}; os.fsdecode makes it text")
+    if "\0" in text:
+        raise DataError(f"the path {text!r} holds a NUL character, which no file's name may")
+    return Path(text)
 
 
 class PodiumWarning(UserWarning):

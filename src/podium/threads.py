@@ -9,10 +9,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from podium.errors import DataError
+from podium.errors import DataError, require_whole
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+MOST_THREADS = 4096  # more is a mistake, and hardly a system can start them
 WORTH_SHARING = 1 << 16  # rows of a simple pass: fewer take less time than to wake a thread
 
 
@@ -23,9 +24,10 @@ def thread_count(n_threads: int | None = None) -> int:
             return len(os.sched_getaffinity(0))
         except AttributeError:  # not on macOS and Windows
             return os.cpu_count() or 1
-    if n_threads < 1:
-        raise DataError(f"n_threads must be at least 1 or None for all cores, not {n_threads}")
-    return n_threads
+    require_whole("n_threads", n_threads, 1, optional=True)
+    if n_threads > MOST_THREADS:
+        raise DataError(f"n_threads must be {MOST_THREADS} at most, but is {n_threads}")
+    return int(n_threads)
 
 
 def map_threads(

@@ -67,7 +67,7 @@ def _read(
         if not (name and equals and column):
             raise typer.BadParameter(f"--labels takes NAME=COLUMN, not {entry!r}")
         named[name] = column
-    files: list[Any] = [sys.stdin.buffer if source == "-" else source for source in sources]
+    files: list[Any] = [_standard_input() if source == "-" else source for source in sources]
     kind: Any = input_format.value if input_format else None
     is_letor = kind == "letor" or (kind is None and "-" not in sources and format_of(sources[0]) == "letor")
     return read(
@@ -76,6 +76,14 @@ def _read(
         feature_names=features.split(",") if features else None, unlabelled=unlabelled, normalize=normalize,
         max_bytes=max_bytes,
     )  # fmt: skip
+
+
+def _standard_input() -> Any:
+    from podium.errors import DataError
+
+    if sys.stdin is None or sys.stdin.closed:
+        raise DataError("standard input is closed: there is nothing to read from '-'")
+    return sys.stdin.buffer
 
 
 def configured(reader: Reader, given: dict[str, Any]) -> Reader:

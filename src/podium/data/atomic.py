@@ -9,31 +9,58 @@ import os
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from podium.errors import FileFormatError
+from podium.errors import DataError, FileFormatError, to_path
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path`, which takes its place when all went well and vanishes otherwise."""
-    path = path.resolve()  # a link keeps pointing to what is replaced
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary path beside `path`, which takes its place when all went well and vanishes otherwise.
+
+    What was written reaches the disk before the name does: after a power failure there is the old file or the new.
+    """
+    path = to_path(path)
     try:
+        path = path.resolve()  # a link keeps pointing to what is replaced
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise FileFormatError(path, f"cannot be written: {error.strerror}") from error
+    except (OSError, RuntimeError) as error:  # a RuntimeError: links that go in a circle
+        raise FileFormatError(path, f"cannot be written: {getattr(error, 'strerror', None) or error}") from error
     os.close(handle)
     temporary = Path(name)
     try:
         yield temporary
         temporary.chmod(0o666 & ~_umask())
+        _flush(temporary)
         temporary.replace(path)
+        with suppress(OSError):  # some systems cannot open folders
+            _flush(path.parent)
     except OSError as error:
-        raise FileFormatError(path, f"cannot be written: {error.strerror}") from error
+        raise FileFormatError(path, f"cannot be written: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a small text file, in UTF-8, whole or not at all."""
+    try:
+        content = text.encode()
+    except UnicodeEncodeError as error:
+        odd = ascii(text[error.start : error.end])
+        raise DataError(f"{os.fspath(path)}: the text holds {odd}, which UTF-8 cannot hold") from None
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 _ONE_AT_A_TIME = threading.Lock()

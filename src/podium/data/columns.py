@@ -78,7 +78,15 @@ def unmasked(values: Any) -> NDArray[Any]:
     """An array, with NaN where a masked array is masked."""
     if isinstance(values, np.ma.MaskedArray):
         return np.asarray(np.ma.filled(values.astype(np.float64), np.nan))
-    return np.asarray(values)
+    return as_array(values)
+
+
+def as_array(values: Any, dtype: Any = None) -> NDArray[Any]:
+    """An array of whatever the caller has."""
+    try:
+        return np.asarray(values, dtype)
+    except (OverflowError, RecursionError, TypeError, ValueError) as error:  # lists of unequal length, 10**400, …
+        raise DataError(f"the values make no array: {error}") from None
 
 
 def fits_float32(dtype: np.dtype[Any]) -> bool:
@@ -132,14 +140,15 @@ def _to_compressed_rows(X: Any) -> tuple[Features, tuple[str, ...]]:
 def _from_objects(array: NDArray[Any]) -> NDArray[np.float64]:
     try:
         return array.astype(np.float64)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         pass
     for column in range(array.shape[1]):
         for row, value in enumerate(array[:, column]):
             try:
                 float(value)
-            except (TypeError, ValueError):
-                raise DataError(f"features must be numbers, but row {row}, column {column} holds {value!r}") from None
+            except (OverflowError, TypeError, ValueError):
+                shown = "a number too large" if isinstance(value, int) else f"{value!r:.40}"
+                raise DataError(f"features must be numbers, but row {row}, column {column} holds {shown}") from None
     raise DataError("features must be numbers")
 
 
@@ -162,7 +171,7 @@ def to_floats(values: ArrayLike, name: str, n: int) -> NDArray[np.float32]:
             raise DataError(f"{name} must be numbers, not {array.dtype}")
         try:
             array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
+        except (OverflowError, TypeError, ValueError) as error:
             raise DataError(f"{name} must be numbers, not {array.dtype} ({error})") from None
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(array, dtype=np.float32)
@@ -202,7 +211,7 @@ def to_query_weights(
         if missing:
             raise DataError(f"query_weights has no entry for {listed('query id', missing)}")
         return to_weights([values[query] for query in query_ids.tolist()], "query_weights", n_queries)
-    array = np.asarray(values)
+    array = as_array(values)
     if array.ndim == 1 and len(array) == n != n_queries:
         weights = to_weights(array, "query_weights", n)[order]
         first = weights[offsets[:-1]]
@@ -242,7 +251,7 @@ def to_positions(values: ArrayLike, n: int) -> NDArray[np.int32]:
 
 def to_document_ids(values: ArrayLike, n: int) -> NDArray[Any]:
     """Document ids as text."""
-    given = np.asarray(values, dtype=object)
+    given = as_array(values, object)
     if given.shape != (n,):
         raise DataError(f"document_ids must have one entry for each of the {n} rows, not shape {given.shape}")
     ids = np.empty(n, object)
@@ -264,9 +273,9 @@ def to_query_ids(values: Any, n: int) -> NDArray[Any]:
     if isinstance(values, list | tuple):
         kinds = {type(value) for value in values}
         mixed = str in kinds and len(kinds) > 1
-        array = np.array(values, object if mixed or kinds == {int} else None)
+        array = as_array(values, object if mixed or kinds == {int} else None)
     else:
-        array = np.asarray(values)
+        array = as_array(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.shape != (n,):
@@ -295,7 +304,7 @@ def _query_ids_from_objects(array: NDArray[Any]) -> NDArray[Any]:
         try:
             return np.array(items, np.int64)
         except OverflowError:
-            return _query_ids_from_objects(np.array([str(item) for item in items], object))
+            return _query_ids_from_objects(np.array([_digits(item) for item in items], object))
     kind = str if isinstance(items[0], str) else int
     row = next(k for k, item in enumerate(items) if not isinstance(item, kind))
     raise DataError(
@@ -304,12 +313,19 @@ def _query_ids_from_objects(array: NDArray[Any]) -> NDArray[Any]:
     )
 
 
+def _digits(number: int) -> str:
+    try:
+        return str(number)
+    except ValueError:  # Python's limit of 4300 digits
+        raise DataError("qid holds a number of over 4300 digits; give text") from None
+
+
 def to_preferences(values: Any, n: int, order: NDArray[np.int64], offsets: NDArray[np.int64]) -> PreferencePairs:
     """Pairs (i, j, probability that i stands above j) of rows of one query."""
     if isinstance(values, PreferencePairs):
         values = (values.i, values.j, values.probability)
     elif isinstance(values, list):  # of pairs; a tuple holds columns
-        values = np.array(values, np.float64) if values else np.empty((0, 2))
+        values = as_array(values, np.float64) if values else np.empty((0, 2))
     if isinstance(values, np.ndarray) and values.ndim == 2:
         values = tuple(values.T)
     if not isinstance(values, tuple) or len(values) not in (2, 3):
@@ -318,7 +334,7 @@ def to_preferences(values: Any, n: int, order: NDArray[np.int64], offsets: NDArr
         )
     rows = []
     for name, column in zip("ij", values, strict=False):
-        array = np.atleast_1d(np.asarray(column))
+        array = np.atleast_1d(as_array(column))
         if array.size == 0:
             array = array.astype(np.int64)
         whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and np.array_equal(array, np.floor(array)))

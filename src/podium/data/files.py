@@ -13,7 +13,7 @@ from podium.data.memory import Budget
 from podium.data.ranking_data import RankingData
 from podium.data.text.blocks import Source, source_name
 from podium.data.text.options import Absent, Returning, TextOptions
-from podium.errors import DataError, FileFormatError
+from podium.errors import DataError, FileFormatError, to_path
 from podium.progress import progress
 
 Format = Literal["letor", "csv", "tsv", "parquet"]
@@ -28,7 +28,7 @@ _DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 def format_of(path: str | os.PathLike[str]) -> Format:
     """The format that a file's name promises."""
-    suffixes = Path(path).suffixes
+    suffixes = to_path(path).suffixes
     if suffixes and suffixes[-1].lower() in COMPRESSED:
         suffixes.pop()
     found = SUFFIXES.get(suffixes[-1].lower()) if suffixes else None
@@ -97,11 +97,12 @@ def read(
         raise DataError(f"format must be 'letor', 'csv', 'tsv' or 'parquet', not {kind!r}")
     options = TextOptions(n_features, absent, first_index, largest_index, sparse, returning_qid, n_threads)
     roles = {
-        "relevance": relevance, "qid": qid, "labels": dict(labels or {}),
+        "relevance": relevance, "qid": qid, "labels": _columns_of_labels(labels),
         "document_weights": document_weights, "query_weights": query_weights,
         "positions": positions, "document_ids": document_ids,
     }  # fmt: skip
     _refuse_unused(kind, options, roles, feature_names)
+    _require_names(roles, feature_names)
     try:
         data = _from_format(kind, sources, options, roles, feature_names, Budget(max_bytes))
     except MemoryError as error:
@@ -162,11 +163,11 @@ def write(
     if kind == "parquet":
         from podium.data.parquet import write_parquet
 
-        write_parquet(data, Path(path))
+        write_parquet(data, to_path(path))
     elif kind == "letor":
         from podium.data.text.writing import write_letor
 
-        write_letor(data, Path(path), absent, lossy)
+        write_letor(data, to_path(path), absent, lossy)
     else:
         raise DataError(f"{os.fspath(path)}: Podium writes 'letor' text and 'parquet', not {kind!r}")
 
@@ -180,6 +181,24 @@ def _common_format(sources: Sequence[Source]) -> Format:
     if len(formats) > 1:
         raise DataError(f"files that are read as one must have one format, not {', '.join(sorted(formats))}")
     return formats.pop()
+
+
+def _columns_of_labels(labels: Any) -> dict[str, str]:
+    if labels is not None and not isinstance(labels, Mapping):
+        raise DataError(f"labels must map names to columns, as in {{'clicks': 'clicked'}}, not {labels!r:.60}")
+    return dict(labels or {})
+
+
+def _require_names(roles: dict[str, Any], feature_names: Any) -> None:
+    """Files have columns by name: nothing else can serve for a role."""
+    named = {name: value for name, value in roles.items() if name != "labels" and value is not None}
+    named |= {f"labels[{source!r}]": column for source, column in roles["labels"].items()}
+    wrong = next((name for name, column in named.items() if not isinstance(column, str)), None)
+    if wrong is not None:
+        raise DataError(f"{wrong} must be the name of a column, not {named[wrong]!r:.60}")
+    is_list = isinstance(feature_names, Sequence) and not isinstance(feature_names, str)
+    if feature_names is not None and not (is_list and all(isinstance(name, str) for name in feature_names)):
+        raise DataError(f"feature_names must be a list of names of columns, not {feature_names!r:.60}")
 
 
 def _refuse_unused(kind: str, options: TextOptions, roles: dict[str, Any], feature_names: Sequence[str] | None) -> None:

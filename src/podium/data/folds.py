@@ -15,7 +15,7 @@ import numpy as np
 from podium.data.columns import is_sparse
 from podium.data.files import COMPRESSED, SUFFIXES, read
 from podium.data.ranking_data import RankingData
-from podium.errors import DataError, FileFormatError
+from podium.errors import DataError, FileFormatError, to_path
 
 Parts = Literal["letor", "ohsumed"]
 
@@ -84,7 +84,7 @@ def folds(folder: str | os.PathLike[str], *, parts: Parts = "letor", **options: 
         options: handed on to `podium.read`.
 
     """
-    root = Path(folder)
+    root = to_path(folder)
     if not root.is_dir():
         raise FileFormatError(root, "is not a folder")
     if parts not in ("letor", "ohsumed"):

@@ -30,7 +30,10 @@ def is_frame(value: Any) -> bool:
         return False
     import narwhals.stable.v2 as nw
 
-    return isinstance(nw.from_native(value, pass_through=True), nw.DataFrame | nw.LazyFrame)
+    try:
+        return isinstance(nw.from_native(value, pass_through=True), nw.DataFrame | nw.LazyFrame)
+    except nw.exceptions.NarwhalsError as error:  # two columns of one name
+        raise DataError(f"the frame cannot be read: {error}") from None
 
 
 def assign_roles(

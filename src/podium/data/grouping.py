@@ -39,6 +39,7 @@ def qid_from_sizes(group_sizes: ArrayLike, n: int) -> NDArray[np.int64]:
         raise DataError("group_sizes must be a list of whole numbers, the rows of each query in turn")
     if (sizes <= 0).any():
         raise DataError(f"group_sizes: group {int(np.argmax(sizes <= 0))} is empty; every query has a row")
-    if sizes.sum() != n:
-        raise DataError(f"group_sizes add up to {sizes.sum()}, but there are {n} rows")
+    total = sum(sizes.tolist())  # of Python's integers: int64 would wrap
+    if total != n:
+        raise DataError(f"group_sizes add up to {total}, but there are {n} rows")
     return np.repeat(np.arange(len(sizes)), sizes)

@@ -14,7 +14,7 @@ import numpy as np
 
 from podium.data.atomic import replacing
 from podium.data.columns import is_sparse
-from podium.data.frames import LABEL_PREFIX, ROLES
+from podium.data.frames import LABEL_PREFIX, ROLES, has_role
 from podium.data.memory import Budget
 from podium.data.ranking_data import RankingData
 from podium.data.text.blocks import Source, opened, source_name
@@ -31,6 +31,7 @@ _NO_DIGEST = b"0" * _DIGEST_BYTES
 _DIGEST_PLACE = re.compile(re.escape(_DIGEST) + rb"\x18\x40([0-9a-f]{64})")
 _CHECKED = b'"checked": true'  # in the description of a file that has the digest
 _PIECE_BYTES = 1 << 22
+_DAMAGED = (ArithmeticError, EOFError, LookupError, OSError, RecursionError, TypeError, ValueError)
 
 
 def _pyarrow() -> Any:
@@ -63,7 +64,7 @@ def read_parquet(
             preferences=_preferences([t.schema.metadata or {} for t in tables], [len(t) for t in tables]),
         )  # fmt: skip
         description = json.loads(metadata.get(_DESCRIPTION, b"{}"))
-    except (ValueError, TypeError, pyarrow.ArrowException) as error:
+    except (*_DAMAGED, pyarrow.ArrowException) as error:
         raise FileFormatError(source_name(sources[0]), str(error)) from None
     if not isinstance(description, dict) or description.get("features_are_named", True):
         return data
@@ -84,7 +85,7 @@ def _read_table(source: Source, budget: Budget, pyarrow: Any) -> Any:
             table = parquet.read()
         except FileFormatError:
             raise
-        except (OSError, EOFError, OverflowError, ValueError, TypeError, pyarrow.ArrowException) as error:
+        except (*_DAMAGED, pyarrow.ArrowException) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise FileFormatError(name, f"cannot be read as Parquet: {reason}") from error
     if place is None and _CHECKED in (table.schema.metadata or {}).get(_DESCRIPTION, b""):
@@ -151,6 +152,22 @@ def _preferences(metadata: list[dict[bytes, bytes]], sizes: list[int]) -> Any:
 def write_parquet(data: RankingData, path: Path) -> None:
     """Write all of the data; it reads back the same to the bit."""
     pyarrow = _pyarrow()
+    try:
+        table = _table(data, pyarrow)
+    except UnicodeEncodeError as error:
+        raise DataError(f"{path}: the text {error.object!a} cannot be written: UTF-8 cannot hold it") from None
+    with replacing(path) as temporary:
+        pyarrow.parquet.write_table(table, temporary, write_page_checksum=True)
+        with temporary.open("r+b") as file:
+            place = _place_of_digest(file)
+            assert place is not None
+            digest = _digest(file, place)
+            file.seek(place)
+            file.write(digest)
+
+
+def _table(data: RankingData, pyarrow: Any) -> Any:
+    """Data as a table of arrow's, what columns cannot say in its metadata."""
     columns: dict[str, Any] = {"qid": pyarrow.array(data.qid)}
     for source, values in data.labels.items():
         columns["label" if source == "relevance" else LABEL_PREFIX + source] = values
@@ -159,10 +176,9 @@ def write_parquet(data: RankingData, path: Path) -> None:
             columns[ROLES[role][0]] = pyarrow.array(getattr(data, role))
     if data.query_weights is not None:
         columns[ROLES["query_weights"][0]] = data._query_weight_of_rows()
-    reserved = {name for names in ROLES.values() for name in names}
     for k in range(data.n_features):
         name = data.feature_names[k] if data.feature_names is not None else f"f{k + 1}"
-        if name in reserved or name.startswith(LABEL_PREFIX):
+        if has_role(name):
             raise DataError(f"a feature named {name!r} would be taken for something else; rename it")
         columns[name] = data.feature(k) if is_sparse(data.features) else data.features[:, k]
     description = {"features_are_named": data.feature_names is not None, "checked": True}
@@ -172,12 +188,4 @@ def write_parquet(data: RankingData, path: Path) -> None:
         pairs = data.preferences
         np.save(buffer, np.column_stack([pairs.i, pairs.j, pairs.probability.astype(np.float64)]))
         metadata[_PREFERENCES] = buffer.getvalue()
-    table = pyarrow.table(columns).replace_schema_metadata(metadata)
-    with replacing(path) as temporary:
-        pyarrow.parquet.write_table(table, temporary, write_page_checksum=True)
-        with temporary.open("r+b") as file:
-            place = _place_of_digest(file)
-            assert place is not None
-            digest = _digest(file, place)
-            file.seek(place)
-            file.write(digest)
+    return pyarrow.table(columns).replace_schema_metadata(metadata)

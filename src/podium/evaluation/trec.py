@@ -8,16 +8,15 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.data import RankingData
-from podium.data.atomic import replacing
+from podium.data.atomic import write_text
 from podium.data.text.blocks import read_blocks
-from podium.errors import DataError, FileFormatError, PodiumWarning
+from podium.errors import DataError, FileFormatError, PodiumWarning, to_path
 from podium.measures import Ranking
 from podium.measures.ranking import checked_scores
 
@@ -188,7 +187,7 @@ def _lines(path: str | os.PathLike[str], fields: int, shape: str) -> Any:
 def text_lines(path: str | os.PathLike[str]) -> list[str]:
     """The lines of a text file, compressed or not, without a byte order mark."""
     try:
-        content = b"".join(block.text.tobytes() for block in read_blocks(path))
+        content = b"".join(block.text.tobytes() for block in read_blocks(to_path(path)))
         return content.decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise FileFormatError(os.fspath(path), "is not valid UTF-8") from error
@@ -227,5 +226,4 @@ def _word(text: str, what: str) -> str:
 
 
 def _write(lines: list[str], path: str | os.PathLike[str]) -> None:
-    with replacing(Path(path)) as temporary:
-        temporary.write_text("".join(lines), encoding="utf-8")
+    write_text(path, "".join(lines))

@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from podium.data.memory import Budget
 from podium.data.text.decompression import MAGIC_BYTES, DamagedError, decompressed
-from podium.errors import FileFormatError
+from podium.errors import DataError, FileFormatError, to_path
 
 BLOCK_BYTES = 1 << 22
 Source = str | os.PathLike[str] | IO[bytes]
@@ -138,7 +137,7 @@ def _after_last_line_feed(text: NDArray[np.uint8]) -> int:
 def opened(source: Source) -> Iterator[Any]:
     """The source as a stream that can be peeked into; a stream of the caller's stays open."""
     if isinstance(source, str | os.PathLike):
-        path = Path(source)
+        path = to_path(source)
         if path.is_dir():
             raise FileFormatError(path, "is a folder, not a file; podium.folds reads a folder of folds")
         try:
@@ -151,6 +150,8 @@ def opened(source: Source) -> Iterator[Any]:
     if isinstance(source, io.TextIOBase):
         raise FileFormatError(source_name(source), "is opened as text; open it in binary mode, as in open(path, 'rb')")
     raw: Any = source
+    if not (hasattr(raw, "read") or hasattr(raw, "readinto")):
+        raise DataError(f"expected a path or a binary stream to read from, not {type(raw).__name__} {raw!r:.40}")
     if getattr(raw, "closed", False):
         raise FileFormatError(source_name(source), "is closed")
     if isinstance(source, io.BufferedReader):

@@ -7,6 +7,7 @@ from typing import Literal
 
 from podium.data.sparse import MOST_FEATURES
 from podium.errors import DataError, require_whole
+from podium.threads import thread_count
 
 Absent = Literal["zero", "missing"]
 Returning = Literal["warn", "merge", "error"]
@@ -37,6 +38,7 @@ class TextOptions:
                 raise DataError(f"{name} must be {MOST_FEATURES:_} at most, but is {getattr(self, name)}")
         if self.returning_qid not in ("warn", "merge", "error"):
             raise DataError(f"returning_qid must be 'warn', 'merge' or 'error', not {self.returning_qid!r}")
+        thread_count(self.n_threads)
         if self.sparse and self.absent == "missing":
             raise DataError("sparse=True keeps absent features as zeros; absent='missing' needs sparse=False")
 

@@ -80,7 +80,10 @@ def _plain(text: str, what: str, forbidden: str) -> str:
 
 def _joined(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Texts one after the other, and where each begins and ends."""
-    pieces = [text.encode() for text in texts]
+    try:
+        pieces = [text.encode() for text in texts]
+    except UnicodeEncodeError as error:
+        raise DataError(f"the id {error.object!a} cannot be written: UTF-8 cannot hold it") from None
     bounds = np.zeros(len(pieces) + 1, np.int64)
     np.cumsum([len(piece) for piece in pieces], out=bounds[1:])
     return np.frombuffer(b"".join(pieces), np.uint8), bounds
