@@ -74,6 +74,7 @@ def deviation(data: RankingData, scores: Floats) -> float:
     """The root mean square of scores less their mean in the query: all that ranking sees of their scale; 1 for none."""
     order, starts = data.canonical_order, data.offsets[:-1][data.query_sizes > 0]
     sizes = data.query_sizes[data.query_sizes > 0]
-    mine = scores[order]
-    middle = mine - np.repeat(np.add.reduceat(mine, starts) / sizes, sizes)
-    return math.sqrt(mean(middle * middle)) or 1.0
+    exponent = math.frexp(float(np.abs(scores).max(initial=0.0)))[1]  # squares of scaled scores stay in range
+    scaled = np.ldexp(scores[order], -exponent)
+    middle = scaled - np.repeat(np.add.reduceat(scaled, starts) / sizes, sizes)
+    return math.ldexp(math.sqrt(mean(middle * middle)), exponent) or 1.0

@@ -19,7 +19,6 @@ Ints = NDArray[np.int64]
 Int = Any  # an integer, compiled as int64
 
 DISCOUNTED, PRECISION, CASCADE = 0, 1, 2  # families of measures: NDCG and its kin, AP, ERR
-NARROW = 1e-12  # an interval of α narrower than this is none: crossings in one point, but for rounding
 RUN = 12  # as many are sorted by insertion before runs are merged
 # What passes each other are items: documents, or whole groups of documents tied for ever, one line each.
 # Rows of the table of a query: score, slope and value by item, numbered as they stand at the lower end; what stands
@@ -67,11 +66,11 @@ def _order_after(n: Int, at: float, scores: Floats, slopes: Floats, order: Ints)
         order[k] = k
     for k in range(1, n):
         item, place = order[k], k
-        score, slope = scores[item] + at * slopes[item], slopes[item]
         while place > 0:
             other = order[place - 1]
-            its_score = scores[other] + at * slopes[other]
-            if its_score > score or (its_score == score and slopes[other] >= slope):
+            # by differences: of a large sum nothing would be left of a small score
+            lead = (scores[other] - scores[item]) + at * (slopes[other] - slopes[item])
+            if lead > 0.0 or (lead == 0.0 and slopes[other] >= slopes[item]):
                 break
             order[place] = other
             place -= 1
@@ -323,28 +322,3 @@ def sweep(
                 alphas[n_changes], changes[n_changes] = alpha, change
                 n_changes += 1
     return n_changes
-
-
-@kernel
-def best_interval(
-    alphas: Floats, changes: Ints, start: Int, low: float, high: float, near: float, found: Floats
-) -> Int:
-    """The open interval between crossings, rising, with the highest value; of equal ones the nearest to `near`.
-
-    Its ends are written to `found`. Intervals as narrow as the rounding of their ends do not count.
-    """
-    best, value, left, distance = np.int64(-(1 << 62)), start, low, np.inf
-    k, n = 0, len(alphas)
-    while True:
-        right = alphas[k] if k < n else high
-        if right - left > NARROW * max(1.0, abs(right)) and value >= best:
-            away = max(left - near, near - right, 0.0)
-            if value > best or away < distance:
-                best, distance = value, away
-                found[0], found[1] = left, right
-        if k >= n:
-            return best
-        while k < n and alphas[k] == right:
-            value += changes[k]
-            k += 1
-        left = right

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +22,11 @@ from podium.threads import map_threads
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Point = TypeVar("Point")
 CLOSE = 1e-9  # two means nearer than this are the same
+NARROW = 1e-12  # an interval narrower than this share of its ends is none: crossings in one point, but for rounding
+SHARES = (0.5, 0.382, 0.618, 0.25, 0.75, 0.1, 0.9)  # where an interval is evaluated, until one does
+TRIES = 8  # intervals that are evaluated, where rounding does not let the best ones be what they should
 PAIRS_AT_ONCE = 1 << 21  # crossings that a thread has room for
 
 
@@ -29,7 +35,8 @@ class Path:
     """The mean of a measure over the queries, along all α between two ends: a stair.
 
     Attributes:
-        alphas: the ends and, between them, the crossings at which the mean changes, rising.
+        alphas: the ends and, between them, the crossings at which the mean changes, rising; equal where no number lies
+            between two crossings.
         values: the mean on each open interval between two neighbours of `alphas`.
 
     """
@@ -101,8 +108,11 @@ class Sweep:
         self.depth = len(self.discounts) if is_discounted else cutoff or max(1, int(data.query_sizes.max(initial=1)))
         counted = self._measured(np.zeros(len(data)))
         self.counts = ~np.isnan(counted)
+        self.n_counted = int(self.counts.sum())
         if not self.counts.any():
             raise DataError(f"{self.measure} is not defined for any query")
+        self.norms = np.where(self.counts & np.isfinite(self.norms), self.norms, 0.0)
+        self.standing = counted[self.counts & (self.norms == 0)]  # the same in every order
 
     def _measured(self, scores: Floats) -> Floats:
         return self.measure.values(Ranking(self.data, scores, base=self.order))
@@ -118,63 +128,59 @@ class Sweep:
         The measure is compared on every open interval between crossings and at the two ends; of equal intervals the
         nearest to `near` is taken, and its midpoint, or `near` itself where it lies within.
         """
-        from podium.combining import kernels
-
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise DataError(f"α must lie between two finite numbers, the lower one first; these are {low} and {high}")
-        for name, given in (("scores", scores), ("slopes", slopes)):
-            if given.shape != (len(self.data),) or not np.isfinite(given).all():
+        require_interval(low, high)
+        for name, column in (("scores", scores), ("slopes", slopes)):
+            if column.shape != (len(self.data),) or not np.isfinite(column).all():
                 raise DataError(f"{name} must be a finite number for each of the {len(self.data)} documents")
-        alphas, changes, start, unit = self._crossings(scores, slopes, low, high)
+        scores, slopes = _in_range(scores, slopes, max(1.0, abs(low), abs(high)))
+        unit = self.unit(scores)
+        edges, steps = self.stairs(scores, slopes, low, high, unit)
+        worth = unit / self.n_counted
+        path = Path(edges, steps.astype(np.float64) * worth)
+
+        def points(k: int) -> Iterator[float]:
+            left, right = edges[k : k + 2].tolist()
+            for alpha in (near, *(left + share * (right - left) for share in SHARES)):
+                if left < alpha < right:
+                    yield alpha
+
+        def value_at(alpha: float) -> float:
+            return self.value(scores + alpha * slopes)
+
+        best = best_point(edges, steps, wide_enough(edges[:-1], edges[1:]), near, worth, points, value_at)
+        alpha, value, interval = low, -math.inf, (low, low)
+        if best is not None:
+            k, alpha, value = best
+            interval = (float(edges[k]), float(edges[k + 1]))
+        for end in (low, high):
+            reached = value_at(end)
+            if reached > value + CLOSE:
+                alpha, value, interval = end, reached, (end, end)
+        return Swept(alpha, value, interval, path)
+
+    def unit(self, scores: Floats) -> float:
+        """What 1 is worth in sums of integers: 2^-42 of the largest value, so that sums of 2^20 queries fit."""
+        bound = max(1.0, float(np.abs(self._measured(scores)[self.counts]).max(initial=1.0)))
+        return math.ldexp(1.0, math.frexp(bound)[1] - 42)
+
+    def stairs(self, scores: Floats, slopes: Floats, low: float, high: float, unit: float) -> tuple[Floats, Ints]:
+        """The ends and the crossings between them, rising, and the sum over the queries, in units, between each two."""
+        alphas, changes, start = self._crossings(scores, slopes, low, high, unit)
         order = np.argsort(alphas)  # of equal ones the order does not matter: sums of integers
         alphas, changes = alphas[order], changes[order]
-        ends = np.empty(2)
-        top = int(kernels.best_interval(alphas, changes, start, low, high, near, ends))
-        n = int(self.counts.sum())
-        values = (start + np.concatenate([[0], np.cumsum(changes)])) * (unit / n)
         last = np.append(alphas[1:] != alphas[:-1], True) if len(alphas) else np.zeros(0, bool)
-        path = Path(
-            np.concatenate([[low], alphas[last], [high]]), values[np.concatenate([[True], last])],
-        )  # fmt: skip
-        left, right = ends.tolist()
-        alpha, value = self._settled(scores, slopes, left, right, near, top * unit / n)
-        found = Swept(alpha, value, (left, right), path)
-        for end in (low, high):
-            value = self.value(scores + end * slopes)
-            if value > found.value + CLOSE:
-                found = Swept(end, value, (end, end), path)
-        return found
+        sums = start + np.concatenate([[0], np.cumsum(changes)])
+        return np.concatenate([[low], alphas[last], [high]]), sums[np.concatenate([[True], last])]
 
-    def _settled(
-        self, scores: Floats, slopes: Floats, left: float, right: float, near: float, expected: float
-    ) -> tuple[float, float]:
-        """An α within an interval, and the value there, evaluated once more.
-
-        `near` where it lies within, else the midpoint; unless documents that pass each other without changing the mean
-        meet in that very point and are tied there: then one beside it.
-        """
-        chosen = (left + 0.5 * (right - left), math.nan)
-        for share in (None, 0.5, 0.382, 0.618, 0.25, 0.75, 0.1, 0.9):
-            alpha = near if share is None else left + share * (right - left)
-            if not left < alpha < right:
-                continue
-            value = self.value(scores + alpha * slopes)
-            if abs(value - expected) <= CLOSE:
-                return alpha, value
-            if math.isnan(chosen[1]) or value > chosen[1]:
-                chosen = alpha, value
-        return chosen
-
-    def _crossings(self, scores: Floats, slopes: Floats, low: float, high: float) -> tuple[Floats, Ints, int, float]:
-        """α and change, as an integer, of each crossing that counts; the value just above `low`; what 1 is worth."""
+    def _crossings(
+        self, scores: Floats, slopes: Floats, low: float, high: float, unit: float
+    ) -> tuple[Floats, Ints, int]:
+        """α and change, as an integer, of each crossing that counts; and the value just above `low`."""
         from podium.combining import kernels
 
-        bound = max(1.0, float(np.abs(self._measured(scores)[self.counts]).max(initial=1.0)))
-        unit = math.ldexp(1.0, math.frexp(bound)[1] - 42)  # 2^-42 of the largest value: sums of 2^20 queries fit
         if self.family is None:
-            return (*self._by_brute_force(scores, slopes, low, high, unit), unit)
+            return self._by_brute_force(scores, slopes, low, high, unit)
         data, n = self.data, self.data.n_queries
-        norms = np.where(self.counts & np.isfinite(self.norms), self.norms, 0.0)
         candidates, starts = np.zeros(n, np.int64), np.zeros(n, np.int64)
         lines = (scores, slopes)
 
@@ -190,8 +196,8 @@ class Sweep:
             most, pairs = int(many.max(initial=1)), max(1, int((many * (many - 1) // 2).sum()))
             alphas, changes = np.empty(pairs), np.empty(pairs, np.int64)
             found = kernels.sweep(
-                self.family, self.order, data.offsets, *bounds, *lines, self.values, norms, self.discounts, self.depth,
-                low, high, self.expected, unit, starts, alphas, changes,
+                self.family, self.order, data.offsets, *bounds, *lines, self.values, self.norms, self.discounts,
+                self.depth, low, high, self.expected, unit, starts, alphas, changes,
                 *kernels.room(int(data.query_sizes[slice(*bounds)].max(initial=1)), most),
             )  # fmt: skip
             return alphas[:found].copy(), changes[:found].copy()
@@ -199,8 +205,7 @@ class Sweep:
         parts = list(map_threads(work, _pieces(candidates), self.n_threads))
         alphas = np.concatenate([np.empty(0), *(part[0] for part in parts)])
         changes = np.concatenate([np.empty(0, np.int64), *(part[1] for part in parts)])
-        same = self._measured(scores)[self.counts & (norms == 0)]  # the same in every order
-        return alphas, changes, int(starts.sum()) + int(np.rint(same / unit).sum()), unit
+        return alphas, changes, int(starts.sum()) + int(np.rint(self.standing / unit).sum())
 
     def _by_brute_force(
         self, scores: Floats, slopes: Floats, low: float, high: float, unit: float
@@ -224,6 +229,68 @@ class Sweep:
             alphas.append(inside[changed != 0])
             changes.append(changed[changed != 0])
         return np.concatenate([np.empty(0), *alphas]), np.concatenate([np.empty(0, np.int64), *changes]), start
+
+
+def require_interval(low: float, high: float) -> None:
+    """Refuse bounds of α between which there is nothing."""
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise DataError(f"α must lie between two finite numbers, the lower one first; these are {low} and {high}")
+
+
+def wide_enough(left: Floats, right: Floats) -> NDArray[np.bool_]:
+    """Whether intervals are more than the rounding of their ends."""
+    return right - left > NARROW * np.maximum(np.abs(left), np.abs(right))
+
+
+def best_point(
+    edges: Floats,
+    steps: Ints,
+    wide: NDArray[np.bool_],
+    near: float,
+    worth: float,
+    points: Callable[[int], Iterable[Point]],
+    value_at: Callable[[Point], float],
+) -> tuple[int, Point, float] | None:
+    """The highest interval, a point of it, and the value there, evaluated once more; None where none is wide.
+
+    Of equal intervals it is the nearest to `near`. Documents that pass each other without changing the mean may meet in
+    a point and be tied there: then one beside it is taken. Where no point of the interval has its value, by rounding,
+    the next best interval is tried.
+
+    Args:
+        edges, steps: the stairs.
+        wide: which intervals count.
+        near: see above.
+        worth: a unit of the steps, as a mean.
+        points: where to evaluate an interval, in this order.
+        value_at: the mean of the measure at a point.
+
+    """
+    wide, best = wide.copy(), None
+    for _ in range(TRIES):
+        top = steps[wide].max() if wide.any() else None
+        if top is None or (best is not None and top * worth <= best[2] + CLOSE):
+            break
+        highest = np.flatnonzero(wide & (steps == top))
+        away = np.maximum(edges[highest] - near, near - edges[highest + 1])
+        k = int(highest[np.argmin(np.maximum(away, 0.0))])
+        for point in points(k):
+            value = value_at(point)
+            if best is None or value > best[2]:
+                best = k, point, value
+            if abs(value - top * worth) <= CLOSE:
+                return k, point, value
+        wide[k] = False
+    return best
+
+
+def _in_range(scores: Floats, slopes: Floats, reach: float) -> tuple[Floats, Floats]:
+    """Both times a power of two, where sums of them would leave the range of numbers; it does not change the order."""
+    largest = (math.frexp(float(np.abs(column).max(initial=0.0)))[1] for column in (scores, slopes))
+    exponent = max(next(largest), next(largest) + math.frexp(reach)[1])
+    if -1000 <= exponent <= 1000 or not (scores.any() or slopes.any()):
+        return scores, slopes
+    return np.ldexp(scores, -exponent), np.ldexp(slopes, -exponent)
 
 
 def _pieces(candidates: Ints) -> list[tuple[int, int]]:

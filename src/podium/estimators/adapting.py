@@ -87,10 +87,8 @@ def adapt(
     interpolated: Combination | Blend
     if others:
         interpolated = combine_all(list(rankers.values()), valid, measure, method="powell")
-        weights = interpolated.weights
     else:
         interpolated = combine(rankers["background"], rankers["in-domain"], valid, measure)
-        weights = (1 - interpolated.alpha, interpolated.alpha)
-    runs["interpolated"] = weighted(list(runs.values()), weights)
+    runs["interpolated"] = weighted(list(runs.values()), interpolated.weights)
     runs["adapted"] = adapted.predict(judges)
     return Adaptation(adapted, in_domain, interpolated, compare(judges, runs, [measure]))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.combining import Path, Sweep, ascend, deviation
+from podium.combining import Path, Sweep, ascend, best_mixture, deviation, weighted
 from podium.data import RankingData
 from podium.data.columns import Features
 from podium.errors import DataError, numbers_of, require_number
@@ -97,8 +97,11 @@ class Combination:
     """The best combination of two rankers on some data: s = (1 − α) a + α b.
 
     Attributes:
-        alpha: α.
-        value: the mean of the measure there.
+        alpha: α, the nearest number there is.
+        weights: of a and b: 1 − α and α where α can represent them. Beside scores that are larger by far no α may do,
+            such as 1 − 1e-20; the weights then are (1e-20, 1). Only where that is out of range as well, their sum is
+            a power of two instead of 1.
+        value: the mean of the measure for weights[0] · a + weights[1] · b.
         values: of a alone and b alone.
         interval: the open interval of α on which the value holds.
         path: the measure along all α.
@@ -108,6 +111,7 @@ class Combination:
     """
 
     alpha: float
+    weights: tuple[float, float]
     value: float
     values: tuple[float, float]
     interval: tuple[float, float]
@@ -117,7 +121,10 @@ class Combination:
 
     def __str__(self) -> str:
         first, second = self.values
-        return f"α = {self.alpha:.4g}: {self.measure} {self.value:.4f} (a {first:.4f}, b {second:.4f})"
+        alpha = f"α = {self.alpha:.4g}"
+        if self.weights != (1.0 - self.alpha, self.alpha):
+            alpha += f" (weights {self.weights[0]:.4g} and {self.weights[1]:.4g})"
+        return f"{alpha}: {self.measure} {self.value:.4f} (a {first:.4f}, b {second:.4f})"
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the path with matplotlib; returns the axes."""
@@ -161,13 +168,13 @@ def combine(
     """
     first, second = (scores_of(ranker, data, n_threads) for ranker in (a, b))
     sweep = Sweep(data, measure, ties, n_threads)
-    found = sweep.best(first, second - first, *bounds, near=0.5 * (bounds[0] + bounds[1]))
+    best = best_mixture(sweep, first, second, *bounds)
     parts = [getattr(ranker, "model_", ranker) for ranker in (a, b)]
-    scorer = None
-    if all(isinstance(part, Scorer) for part in parts):
-        scorer = Combined(tuple(parts), (1.0 - found.alpha, found.alpha))
+    scorer = Combined(tuple(parts), best.weights) if all(isinstance(part, Scorer) for part in parts) else None
     values = sweep.value(first), sweep.value(second)
-    return Combination(found.alpha, found.value, values, found.interval, found.path, str(sweep.measure), scorer)
+    return Combination(
+        best.alpha, best.weights, best.value, values, best.interval, best.path, str(sweep.measure), scorer
+    )
 
 
 @dataclass(frozen=True)
@@ -222,9 +229,10 @@ def combine_all(
     columns = [mine / size for mine, size in zip(scores, sizes, strict=True)]
     sweep = Sweep(data, measure, ties, n_threads)
     starts = [[1.0] * len(rankers), *np.eye(len(rankers)).tolist()]
-    ends = (ascend(sweep, columns, start, cycles, bounds, turning=method == "powell") for start in starts)
-    weights, value = max(ends, key=lambda end: end[1])
-    raw = tuple(weight / size for weight, size in zip(weights, sizes, strict=True))
+    ends = [ascend(sweep, columns, start, cycles, bounds, turning=method == "powell")[0] for start in starts]
+    blends = [tuple(weight / size for weight, size in zip(end, sizes, strict=True)) for end in ends]
+    reached = [sweep.value(weighted(scores, blend)) for blend in blends]
+    value, raw = max(zip(reached, blends, strict=True), key=lambda end: end[0])
     parts = [getattr(ranker, "model_", ranker) for ranker in rankers]
     scorer = Combined(tuple(parts), raw) if all(isinstance(part, Scorer) for part in parts) else None
     return Blend(raw, value, tuple(map(sweep.value, scores)), scorer)

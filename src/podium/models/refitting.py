@@ -16,6 +16,8 @@ from podium.models.ensemble import Ensemble
 from podium.progress import progress
 from podium.trees import Tree
 
+CANCELLED = 2.0**-10  # where less than this is left of a difference, its rounding would count
+
 
 def refit_weights(
     model: Ensemble,
@@ -54,7 +56,7 @@ def refit_weights(
             changed = False
             for k, tree in enumerate(trees):
                 own = tree.leaf_value[leaves[:, k]]
-                found = sweep.best(scores - own, own, *bounds, near=1.0)
+                found = sweep.best(_without(k, trees, leaves, scores, own), own, *bounds, near=1.0)
                 if found.value > value + CLOSE:
                     trees[k] = replace(tree, leaf_value=found.alpha * tree.leaf_value)
                     summed = _summed(trees, leaves)
@@ -76,3 +78,13 @@ def _summed(trees: list[Tree], leaves: NDArray[np.int32]) -> NDArray[np.float64]
     for k, tree in enumerate(trees):
         scores += tree.leaf_value[leaves[:, k]]
     return scores
+
+
+def _without(
+    k: int, trees: list[Tree], leaves: NDArray[np.int32], scores: NDArray[np.float64], own: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The scores of all trees but one: a difference, but for a tree so large that the others are lost in it."""
+    rest = scores - own
+    if np.abs(rest).max(initial=0.0) > CANCELLED * np.abs(own).max(initial=0.0):
+        return rest
+    return _summed(trees[:k] + trees[k + 1 :], np.delete(leaves, k, axis=1))

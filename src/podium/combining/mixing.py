@@ -1,0 +1,188 @@
+"""The exact best direction between two rankers, whatever their scales ([B] 7.1, [W] §4).
+
+One number α does not do: beside scores of 1e11 the best α is 1e-12, and second − first has lost first. So each ranker
+is scaled by a power of two, which loses nothing, and the direction (w_a, w_b) turns from the lower to the upper bound
+through quarters of the circle. In a quarter one weight is the larger; the other, z in [−1, 1] times as large, is swept.
+A crossing is then known to a few units of its last place, however small z is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.combining.ascent import weighted
+from podium.combining.sweep import CLOSE, SHARES, Path, Sweep, best_point, require_interval, wide_enough
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Pair = tuple[Fraction, Fraction]
+
+SCALED = 900  # the largest score is about 2^900: small ones stay clear of underflow, sums of overflow
+# Quarters in the order of rising α, by the larger weight: −b, a, b, −a.
+A_LEADS = (False, True, False, True)
+SIGNS = (-1, 1, 1, -1)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The best combination of two columns of scores.
+
+    Attributes:
+        alpha: α of (1 − α) first + α second, the nearest number there is.
+        weights: the two weights, 1 − α and α where α can represent them; see `podium.combine`.
+        value: the mean of the measure for these weights.
+        interval: the open interval of α on which the value holds.
+        path: the measure along all α.
+
+    """
+
+    alpha: float
+    weights: tuple[float, float]
+    value: float
+    interval: tuple[float, float]
+    path: Path
+
+
+@dataclass(frozen=True)
+class _Arc:
+    """Directions in their order, and the integer value of the measure between neighbours."""
+
+    quarters: Ints
+    places: Floats  # z
+    values: Ints
+
+
+def best_mixture(sweep: Sweep, first: Floats, second: Floats, low: float, high: float) -> Mixture:
+    """The best (1 − α) first + α second of all α in [low, high]: intervals between crossings, and the two ends.
+
+    Of equal intervals the nearest to the middle of the bounds is taken, and its midpoint.
+    """
+    require_interval(low, high)
+    columns, near = (first, second), 0.5 * low + 0.5 * high
+    exponents = (_exponent(first), _exponent(second))
+    unit = sweep.unit(first)
+    worth = unit / sweep.n_counted
+    arc = _swept(sweep, columns, exponents, (low, high), unit)
+    alphas = _alphas(arc, exponents, low, high)
+
+    def weights_of(pair: Pair) -> tuple[float, float]:
+        return _as_floats(pair, exponents)
+
+    def value_at(pair: Pair) -> float:
+        return sweep.value(weighted(columns, weights_of(pair)))
+
+    def points(k: int) -> Iterator[Pair]:
+        left, right = alphas[k : k + 2].tolist()
+        for alpha in (near, *(left + share * (right - left) for share in SHARES)):
+            if left < alpha < right:
+                yield _pair_of(alpha)
+        quarter, start, end = _longest_part(arc, k)
+        for share in SHARES:
+            pair = _pair_at(quarter, start + share * (end - start), exponents)
+            if pair is not None:
+                yield pair
+
+    path = Path(alphas, arc.values.astype(np.float64) * worth)
+    best = best_point(alphas, arc.values, _wide(arc), near, worth, points, value_at)
+    pair, value, interval = _pair_of(low), -math.inf, (low, low)
+    if best is not None:
+        k, pair, value = best
+        interval = (float(alphas[k]), float(alphas[k + 1]))
+    for end in (low, high):
+        reached = value_at(_pair_of(end))
+        if reached > value + CLOSE:
+            pair, value, interval = _pair_of(end), reached, (end, end)
+    return Mixture(float(pair[1]), weights_of(pair), value, interval, path)
+
+
+def _exponent(scores: Floats) -> int:
+    """The power of two just above all scores."""
+    return math.frexp(float(np.abs(scores).max(initial=0.0)))[1]
+
+
+def _pair_of(alpha: float) -> Pair:
+    """1 − α and α, without rounding."""
+    return 1 - Fraction(alpha), Fraction(alpha)
+
+
+def _quarter_of(alpha: float, exponents: tuple[int, int]) -> tuple[int, float]:
+    """The quarter in which α lies for scaled scores, and z there."""
+    a, b = (w * Fraction(2) ** e for w, e in zip(_pair_of(alpha), exponents, strict=True))
+    if abs(a) >= abs(b):
+        return 1 if a > 0 else 3, float(b / a)
+    return 2 if b > 0 else 0, float(-a / b)
+
+
+def _pair_at(quarter: int, z: float, exponents: tuple[int, int]) -> Pair | None:
+    """The weights of the scores as they came, of sum 1; None where no α is left."""
+    scaled = (Fraction(1), Fraction(z)) if A_LEADS[quarter] else (-Fraction(z), Fraction(1))
+    a, b = (SIGNS[quarter] * w / Fraction(2) ** e for w, e in zip(scaled, exponents, strict=True))
+    return (a / (a + b), b / (a + b)) if a + b > 0 else None
+
+
+def _swept(
+    sweep: Sweep, columns: tuple[Floats, Floats], exponents: tuple[int, int], bounds: tuple[float, float], unit: float
+) -> _Arc:
+    """The directions from bound to bound at which the measure changes, quarter by quarter."""
+    a, b = (np.ldexp(column, SCALED - e) for column, e in zip(columns, exponents, strict=True))
+    (first, begin), (last, end) = (_quarter_of(bound, exponents) for bound in bounds)
+    quarters, places, values = [np.array([first])], [np.array([begin])], [np.empty(0, np.int64)]
+    for quarter in range(first, last + 1):
+        low, high = begin if quarter == first else -1.0, end if quarter == last else 1.0
+        if low >= high:
+            continue
+        lines = (a, b) if A_LEADS[quarter] else (b, -a)
+        edges, steps = sweep.stairs(SIGNS[quarter] * lines[0], SIGNS[quarter] * lines[1], low, high, unit)
+        if len(values[-1]) and values[-1][-1] == steps[0]:  # nothing changes from quarter to quarter
+            quarters[-1], places[-1], steps = quarters[-1][:-1], places[-1][:-1], steps[1:]
+        quarters.append(np.full(len(edges) - 1, quarter))
+        places.append(edges[1:])
+        values.append(steps)
+    return _Arc(np.concatenate(quarters), np.concatenate(places), np.concatenate(values))
+
+
+def _alphas(arc: _Arc, exponents: tuple[int, int], low: float, high: float) -> Floats:
+    """α of each direction, the nearest number, never falling."""
+    turn = exponents[0] - exponents[1]
+    a_leads = np.array(A_LEADS)[arc.quarters]
+    with np.errstate(all="ignore"):  # a ratio beyond all numbers is infinite: α is 0 or 1
+        ratios = np.ldexp(np.where(a_leads, arc.places, -arc.places), np.where(a_leads, turn, -turn))
+        small = np.where(np.abs(ratios) <= 1, ratios / (1 + ratios), 1 / (1 + 1 / ratios))  # w_b / (w_a + w_b)
+        alphas = np.where(a_leads, small, 1 / (1 + ratios))
+    alphas[0], alphas[-1] = low, high
+    return np.maximum.accumulate(np.clip(alphas, low, high))
+
+
+def _wide(arc: _Arc) -> NDArray[np.bool_]:
+    """Whether an interval is more than the rounding of its ends."""
+    left, right = arc.places[:-1], arc.places[1:]
+    turns = np.diff(arc.quarters)
+    over = (turns > 1) | wide_enough(left, np.ones(len(left))) | wide_enough(-np.ones(len(left)), right)
+    return np.where(turns == 0, wide_enough(left, right), over)
+
+
+def _longest_part(arc: _Arc, k: int) -> tuple[int, float, float]:
+    """A quarter through which interval k goes, and z where it comes in and goes out."""
+    (first, last), (left, right) = arc.quarters[k : k + 2].tolist(), arc.places[k : k + 2].tolist()
+    if first == last:
+        return first, left, right
+    if last > first + 1:
+        return first + 1, -1.0, 1.0
+    return (first, left, 1.0) if 1.0 - left >= right + 1.0 else (last, -1.0, right)
+
+
+def _as_floats(pair: Pair, exponents: tuple[int, int]) -> tuple[float, float]:
+    """The weights as numbers; both times a power of two where one of them, or the scores, would leave their range."""
+    present = [(w, e) for w, e in zip(pair, exponents, strict=True) if w]
+    sizes = [abs(w.numerator).bit_length() - w.denominator.bit_length() for w, _ in present]
+    largest = max(size + e for size, (_, e) in zip(sizes, present, strict=True))  # of the scores
+    up = max(-1020 - min(sizes), -1000 - largest)
+    down = min(1020 - max(sizes), 1020 - largest)
+    factor = Fraction(2) ** min(max(0, up), down)
+    return float(pair[0] * factor), float(pair[1] * factor)
