@@ -83,6 +83,19 @@ def test_the_best_of_all_at_any_scales(seed, pool, first_power, second_power, na
     assert float(Fraction(found.weights[1]) / total) == pytest.approx(found.alpha, rel=1e-12, abs=1e-300)
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 100_000), st.integers(0, 30), st.lists(st.integers(-12, 12), min_size=3, max_size=3),
+       st.sampled_from(BOUNDS))  # fmt: skip
+def test_the_best_of_all_where_one_score_or_query_is_larger_by_far(seed, outlier, powers, bounds):
+    data, first, second = small(seed, 3)
+    second[seed % len(second)] *= 10.0**outlier
+    first *= 10.0 ** np.repeat(np.array(powers, float), data.query_sizes)
+    sweep = Sweep(data, "ap")
+    found = best_mixture(sweep, first, second, *bounds)
+    assert found.value >= exact_best(sweep, first, second, bounds)[1] - 1e-9
+    assert found.value == sweep.value(found.weights[0] * first + found.weights[1] * second)
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 100_000), st.integers(-990, 990), st.integers(-990, 990))
 def test_powers_of_two_change_nothing(seed, first_power, second_power):

@@ -17,7 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.combining.ascent import weighted
-from podium.combining.sweep import CLOSE, SHARES, Path, Sweep, best_point, require_interval, wide_enough
+from podium.combining.sweep import (
+    CLOSE,
+    Path,
+    Sweep,
+    best_point,
+    points_within,
+    require_interval,
+    shares_within,
+    wide_enough,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -68,7 +77,8 @@ def best_mixture(sweep: Sweep, first: Floats, second: Floats, low: float, high: 
     exponents = (_exponent(first), _exponent(second))
     unit = sweep.unit(first)
     worth = unit / sweep.n_counted
-    arc = _swept(sweep, columns, exponents, (low, high), unit)
+    scaled = tuple(np.ldexp(column, SCALED - e) for column, e in zip(columns, exponents, strict=True))
+    arc = _swept(sweep, scaled, (_quarter_of(low, exponents), _quarter_of(high, exponents)), unit)
     alphas = _alphas(arc, exponents, low, high)
 
     def weights_of(pair: Pair) -> tuple[float, float]:
@@ -79,14 +89,12 @@ def best_mixture(sweep: Sweep, first: Floats, second: Floats, low: float, high: 
 
     def points(k: int) -> Iterator[Pair]:
         left, right = alphas[k : k + 2].tolist()
-        for alpha in (near, *(left + share * (right - left) for share in SHARES)):
-            if left < alpha < right:
-                yield _pair_of(alpha)
-        quarter, start, end = _longest_part(arc, k)
-        for share in SHARES:
-            pair = _pair_at(quarter, start + share * (end - start), exponents)
-            if pair is not None:
-                yield pair
+        yield from map(_pair_of, shares_within(left, right, near))
+        for quarter, start, end in _parts(arc, k):
+            for z in points_within(start, end, 0.5 * (start + end), *_lines(quarter, scaled)):
+                pair = _pair_at(quarter, z, exponents)
+                if pair is not None:
+                    yield pair
 
     path = Path(alphas, arc.values.astype(np.float64) * worth)
     best = best_point(alphas, arc.values, _wide(arc), near, worth, points, value_at)
@@ -126,19 +134,22 @@ def _pair_at(quarter: int, z: float, exponents: tuple[int, int]) -> Pair | None:
     return (a / (a + b), b / (a + b)) if a + b > 0 else None
 
 
-def _swept(
-    sweep: Sweep, columns: tuple[Floats, Floats], exponents: tuple[int, int], bounds: tuple[float, float], unit: float
-) -> _Arc:
+def _lines(quarter: int, scaled: tuple[Floats, ...]) -> tuple[Floats, Floats]:
+    """Scores and slopes over z."""
+    a, b = scaled
+    leading, other = (a, b) if A_LEADS[quarter] else (b, -a)
+    return SIGNS[quarter] * leading, SIGNS[quarter] * other
+
+
+def _swept(sweep: Sweep, scaled: tuple[Floats, ...], bounds: tuple[tuple[int, float], ...], unit: float) -> _Arc:
     """The directions from bound to bound at which the measure changes, quarter by quarter."""
-    a, b = (np.ldexp(column, SCALED - e) for column, e in zip(columns, exponents, strict=True))
-    (first, begin), (last, end) = (_quarter_of(bound, exponents) for bound in bounds)
+    (first, begin), (last, end) = bounds
     quarters, places, values = [np.array([first])], [np.array([begin])], [np.empty(0, np.int64)]
     for quarter in range(first, last + 1):
         low, high = begin if quarter == first else -1.0, end if quarter == last else 1.0
         if low >= high:
             continue
-        lines = (a, b) if A_LEADS[quarter] else (b, -a)
-        edges, steps = sweep.stairs(SIGNS[quarter] * lines[0], SIGNS[quarter] * lines[1], low, high, unit)
+        edges, steps = sweep.stairs(*_lines(quarter, scaled), low, high, unit)
         if len(values[-1]) and values[-1][-1] == steps[0]:  # nothing changes from quarter to quarter
             quarters[-1], places[-1], steps = quarters[-1][:-1], places[-1][:-1], steps[1:]
         quarters.append(np.full(len(edges) - 1, quarter))
@@ -167,14 +178,11 @@ def _wide(arc: _Arc) -> NDArray[np.bool_]:
     return np.where(turns == 0, wide_enough(left, right), over)
 
 
-def _longest_part(arc: _Arc, k: int) -> tuple[int, float, float]:
-    """A quarter through which interval k goes, and z where it comes in and goes out."""
+def _parts(arc: _Arc, k: int) -> Iterator[tuple[int, float, float]]:
+    """The quarters through which interval k goes, and z where it comes in and goes out."""
     (first, last), (left, right) = arc.quarters[k : k + 2].tolist(), arc.places[k : k + 2].tolist()
-    if first == last:
-        return first, left, right
-    if last > first + 1:
-        return first + 1, -1.0, 1.0
-    return (first, left, 1.0) if 1.0 - left >= right + 1.0 else (last, -1.0, right)
+    for quarter in range(first, last + 1):
+        yield quarter, left if quarter == first else -1.0, right if quarter == last else 1.0
 
 
 def _as_floats(pair: Pair, exponents: tuple[int, int]) -> tuple[float, float]:

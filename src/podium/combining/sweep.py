@@ -140,9 +140,7 @@ class Sweep:
 
         def points(k: int) -> Iterator[float]:
             left, right = edges[k : k + 2].tolist()
-            for alpha in (near, *(left + share * (right - left) for share in SHARES)):
-                if left < alpha < right:
-                    yield alpha
+            return points_within(left, right, near, scores, slopes)
 
         def value_at(alpha: float) -> float:
             return self.value(scores + alpha * slopes)
@@ -240,6 +238,31 @@ def require_interval(low: float, high: float) -> None:
 def wide_enough(left: Floats, right: Floats) -> NDArray[np.bool_]:
     """Whether intervals are more than the rounding of their ends."""
     return right - left > NARROW * np.maximum(np.abs(left), np.abs(right))
+
+
+def shares_within(left: float, right: float, near: float) -> Iterator[float]:
+    """Points of an interval: `near`, the middle, and others."""
+    for point in (near, *(left + share * (right - left) for share in SHARES)):
+        if left < point < right:
+            yield point
+
+
+def points_within(left: float, right: float, near: float, scores: Floats, slopes: Floats) -> Iterator[float]:
+    """The same, and then powers of two at which scores and α times slopes may be alike in size.
+
+    Where scores differ by many orders of magnitude, float64 tells documents apart only at some of them.
+    """
+    yield from shares_within(left, right, near)
+    exponents = [np.frexp(column[column != 0])[1] for column in (scores, slopes)]
+    if min(map(len, exponents)) == 0:
+        return
+    most, least = (
+        int(pick(exponents[0]) - other(exponents[1])) for pick, other in ((np.max, np.min), (np.min, np.max))
+    )
+    for exponent in range(min(most, 1020), max(least, -1020) - 1, -max(16, (most - least) // 16)):
+        for point in (math.ldexp(1.0, exponent), -math.ldexp(1.0, exponent)):
+            if left < point < right:
+                yield point
 
 
 def best_point(
