@@ -330,6 +330,6 @@ def run() -> Report:
         ["Paired t-tests over test queries (4,000 for graded measures, else 2,000); equivalence by two one-sided "
          "tests. Iteration-dependent λ: learning rate, schedule and cutoff chosen by NDCG@3 on validation data within "
          "each family. Line search: α from .1 to 5, of means of λ in units of the tree's Newton step unless Newton's "
-         "values are named; as many trees as are best on validation, of 80, of 250 for Newton at v = 0.1. Adaptation: 1,500 test queries. One data set "
-         "and seed each."],
+         "values are named; as many trees as are best on validation, of 80, of 250 for Newton at v = 0.1. "
+         "Adaptation: 1,500 test queries. One data set and seed each."],
     )  # fmt: skip

@@ -257,7 +257,7 @@ class TestAdapt:
         assert isinstance(found.adapted.model_, Combined)
         assert found.interpolated.value >= max(found.interpolated.values)
         assert "adapted" in str(found)
-        few = podium.adapt({0: 1.0}, train, n_trees=3, measure="ndcg(ties=expected)@10")  # which few trees leave
+        few = podium.adapt({1: 1.0}, train, n_trees=3, measure="ndcg(ties=expected)@10")  # which few trees leave
         assert few.adapted.n_trees_ <= 3
 
 
@@ -328,7 +328,7 @@ class TestSubmodel:
         whole = LambdaMART(10, split_fraction=1).fit(train)
         first = LambdaMART(4, split_fraction=1).fit(train)
         rest = LambdaMART(6, submodel=first).fit(train, valid=valid)
-        more = LambdaMART(6, split_fraction=1, submodel=podium.models.Ensemble.of_trees(
+        more = LambdaMART(6, split_fraction=1, submodel_scale=1.0, submodel=podium.models.Ensemble.of_trees(
             [first.ensemble.tree(k) for k in range(4)], 8)).fit(train)  # fmt: skip
         assert np.allclose(whole.predict(valid), more.predict(valid))
         assert rest.history_["valid/ndcg@10"][0] > 0.5
@@ -340,7 +340,7 @@ class TestSubmodel:
         named = train.replace(feature_names=names)
         for data, submodel in ((train, {2: 1.5}), (named, {"f2": 1.5})):
             model = LambdaMART(3, submodel=submodel).fit(data)
-            start = 1.5 * valid.features[:, 2].astype(float)
+            start = model.submodel_scale_ * 1.5 * valid.features[:, 2].astype(float)
             assert np.allclose(model.predict(valid.features), start + model.ensemble.score(valid.features))
             model.save(tmp_path / "m.podium")
             assert np.array_equal(
@@ -356,7 +356,7 @@ class TestSubmodel:
         train, valid, _ = parts
 
         def mine(data):
-            return np.asarray(getattr(data, "features", data))[:, 0].astype(float)
+            return np.asarray(getattr(data, "features", data))[:, 1].astype(float)
 
         class Foreign:
             def predict(self, data):
@@ -364,7 +364,9 @@ class TestSubmodel:
 
         for submodel in (mine, Foreign()):
             model = LambdaMART(3, submodel=submodel).fit(train, valid=valid)
-            assert np.allclose(model.predict(valid), mine(valid) + model.ensemble.score(valid.features))
+            assert np.allclose(
+                model.predict(valid), model.submodel_scale_ * mine(valid) + model.ensemble.score(valid.features)
+            )
             model.save(tmp_path / "m.podium")
             loaded = podium.load(tmp_path / "m.podium")
             with pytest.raises(DataError, match=r"goes on from the scores of (mine|Foreign) \(checksum"):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from podium.boosting.checkpoints import Checkpoint, fingerprint
 from podium.boosting.sampling import BoundSampling, Sampling
+from podium.boosting.starting import fitted_scale, require_scale
 from podium.boosting.steps import Newton, Step
 from podium.data import RankingData
 from podium.errors import DataError, PodiumWarning, require_number, require_whole
@@ -69,9 +70,9 @@ class Boosted:
     Attributes:
         ensemble: the trees, cut after the best round; of several outputs in turn.
         history: what was measured after each round.
-        best_iteration: the best of them, where there was validation data.
+        best_iteration: the best of them, where there was validation data; −1 where the submodel alone is.
         objective: as training left it, with what it learnt itself.
-        start: the scores that the submodel gave the training documents, where there is one.
+        start: where training began, if it began with a submodel.
 
     """
 
@@ -79,7 +80,23 @@ class Boosted:
     history: dict[str, list[float]]
     best_iteration: int | None
     objective: BoundObjective
-    start: Floats | None
+    start: Start | None
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where training with a submodel begins: F_0 = scale · scores.
+
+    Attributes:
+        scores: of the training documents, as the submodel gave them.
+        scale: c, as given or fitted.
+        means: of each measure on each evaluation set, by `set/measure`, before the first tree.
+
+    """
+
+    scores: Floats
+    scale: float
+    means: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -128,6 +145,7 @@ class Boosting:
         patience: stop after so many trees without a better one; None grows all.
         n_threads: all cores by default; the model is the same for any number.
         submodel: gives the scores that training starts from, for any data ([W] §3: LambdaSMART); 0 or F_0 without.
+        submodel_scale: what its scores are multiplied by; `"fit"` for `podium.boosting.starting.fitted_scale`.
 
     """
 
@@ -143,11 +161,13 @@ class Boosting:
     patience: int | None = None
     n_threads: int | None = None
     submodel: Callable[[RankingData], Floats] | None = None
+    submodel_scale: float | str = "fit"
 
     def __post_init__(self) -> None:
         require_whole("n_trees", self.n_trees, 1)
         require_number("learning_rate", self.learning_rate, above=0)
         require_whole("patience", self.patience, 1, optional=True)
+        require_scale(self.submodel_scale)
         self.step.check(self.objective)
 
     def fit(
@@ -172,7 +192,7 @@ class Boosting:
     ) -> Boosted:
         mark = ""
         if checkpoint:
-            start = "" if run.first_scores is None else checksum(run.first_scores)
+            start = "" if run.begin is None else checksum(run.begin.scores)
             mark = fingerprint(self, ("n_trees", "n_threads", "submodel"), start, run.train, run.valid)
             run.resume(checkpoint.read(mark))
         try:
@@ -229,15 +249,26 @@ class _Run:
         self.best: int | None = None
         self.exhausted = False
         self.start = self.objective.start
-        if settings.submodel is not None:
-            require_one_output(self.objective, "a submodel")
-            self.scores[:], self.start = settings.submodel(train), 0.0
-            for name, data in self.valid.items():
-                self.valid_scores[name][:] = settings.submodel(data)
-        self.first_scores = self.scores.copy() if settings.submodel is not None else None
+        self.begin = None if settings.submodel is None else self._begin(settings.submodel)
         self.step = settings.step.bind(settings.objective, train, self.valid, settings.n_threads)
         self.weights: list[float] = []
+        self.first_state = self.objective.state()
         self.states: list[dict[str, list[float]]] = []  # of an objective that learns itself, by round
+
+    def _begin(self, submodel: Callable[[RankingData], Floats]) -> Start:
+        """Take over the scores of a submodel, on the scale that training needs."""
+        require_one_output(self.objective, "a submodel")
+        scores, scale = submodel(self.train), self.settings.submodel_scale
+        if isinstance(scale, str):
+            scale = fitted_scale(self.train, scores, self.settings.objective, self.team)
+        scale = float(scale)
+        self.scores[:], self.start = scale * scores, 0.0
+        means: dict[str, float] = {}
+        for name, data in self.valid.items():
+            self.valid_scores[name][:] = scale * submodel(data)
+            means |= self._measured(name, data, self.valid_scores[name])
+        log.info("submodel: scores times %.6g%s", scale, "".join(f", {key} {v:.4f}" for key, v in means.items()))
+        return Start(scores, scale, means)
 
     @property
     def rounds(self) -> int:
@@ -355,11 +386,13 @@ class _Run:
         return tree.n_leaves == 1 and sees_all and not self.objective.changes
 
     def _choose(self) -> None:
-        """Pick the best tree so far by the first validation set."""
+        """Pick the best round so far by the first validation set; −1 is the submodel alone."""
         if self.valid and self.trees:
             first = next(iter(self.valid))
-            table = np.column_stack([self.history[f"{first}/{m}"] for m in self.selection.measures])
-            self.best = self.selection.pick(table)
+            before = [] if self.begin is None else [self.begin.means]
+            names = [f"{first}/{m}" for m in self.selection.measures]
+            table = np.column_stack([[*(m[name] for m in before), *self.history[name]] for name in names])
+            self.best = self.selection.pick(table) - len(before)
 
     def _measured(self, name: str, data: RankingData, scores: Floats) -> dict[str, float]:
         """Means over queries; ties stand in the canonical order."""
@@ -370,6 +403,8 @@ class _Run:
     def all_trees(self) -> Ensemble:
         """Every tree so far."""
         info: dict[str, Any] = {"measures": [str(m) for m in self.measures], "history": self.history}
+        if self.begin is not None:
+            info |= {"submodel_scale": self.begin.scale, "submodel_means": self.begin.means}
         if self.best is not None:
             info["best_iteration"] = self.best
         return Ensemble.of_trees(
@@ -383,5 +418,5 @@ class _Run:
         if self.best is not None:
             whole = whole.truncate((self.best + 1) * self.outputs)
             if self.states:
-                self.objective.restore(self.states[self.best])
-        return Boosted(whole, self.history, self.best, self.objective, self.first_scores)
+                self.objective.restore([self.first_state, *self.states][self.best + 1])
+        return Boosted(whole, self.history, self.best, self.objective, self.begin)

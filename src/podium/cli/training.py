@@ -39,6 +39,9 @@ def train(
     ] = None,
     step: Annotated[str | None, typer.Option(help="newton, gradient (without curvature), line-search.")] = None,
     submodel: Annotated[str | None, typer.Option(help="A model file to go on from.")] = None,
+    submodel_scale: Annotated[
+        str | None, typer.Option(help="What its scores are multiplied by: fit (the default), or a number.")
+    ] = None,
     measure: Annotated[str | None, typer.Option(help="Such as ndcg@10, err, 'ndcg@3>cndcg@3~0.002'.")] = None,
     n_trees: Annotated[int | None, typer.Option(help="Trees, at most.")] = None,
     n_iterations: Annotated[int | None, typer.Option(help="Steps of a linear model, at most.")] = None,
@@ -47,6 +50,7 @@ def train(
     min_documents_in_leaf: Annotated[int | None, typer.Option(help="Exactly counted.")] = None,
     max_depth: Annotated[int | None, typer.Option(help="Of a tree.")] = None,
     l2: Annotated[float | None, typer.Option(help="Added to the curvature of a leaf.")] = None,
+    max_delta_step: Annotated[float | None, typer.Option(help="The largest value of a leaf, before the rate.")] = None,
     split: Annotated[str | None, typer.Option(help="newton or least-squares.")] = None,
     document_fraction: Annotated[float | None, typer.Option(help="Documents that each tree sees.")] = None,
     query_fraction: Annotated[float | None, typer.Option(help="Queries that each tree sees.")] = None,
@@ -71,6 +75,7 @@ def train(
     """Train a model. A run that was stopped goes on from its checkpoint."""
     flags = {
         "model": model, "objective": objective, "step": step, "submodel": submodel,
+        "submodel_scale": _scale(submodel_scale), "max_delta_step": max_delta_step,
         "n_iterations": n_iterations, "expects": expects, "measure": measure, "n_trees": n_trees,
         "n_leaves": n_leaves, "learning_rate": learning_rate,
         "min_documents_in_leaf": min_documents_in_leaf, "max_depth": max_depth, "l2": l2, "split": split,
@@ -113,9 +118,20 @@ def train(
     reading = chosen_options(reader)
     text = _toml(effective) + ("\n[reading]\n" + _toml(reading) if reading else "")
     (output / "config.toml").write_text(text, encoding="utf-8")
-    best = "".join(f", {key} {values[ranker.best_iteration_ or 0]:.4f}" for key, values in ranker.history_.items())
+    chosen = {key: values[ranker.best_iteration_ or 0] for key, values in ranker.history_.items()}
+    if ranker.best_iteration_ == -1:  # no tree is better than the submodel alone
+        chosen = ranker.submodel_means_
+    best = "".join(f", {key} {value:.4f}" for key, value in chosen.items())
     size = f"{ranker.model_!r}" if name in ("linear", "mcrank", "committee", *NETS) else f"{ranker.n_trees_} trees"
     typer.echo(f"{output / 'model.podium'}: {size}{best}")
+
+
+def _scale(text: str | None) -> float | str | None:
+    """The scale of a submodel: a number where it is one."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
 
 
 def _ranker(name: str, chosen: dict[str, Any]) -> Any:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from podium.boosting import Boosted, Step, as_step
+from podium.boosting import Boosted, Boosting, Step, as_step
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.estimators.ranker import lambda_objective
@@ -89,6 +90,10 @@ class LambdaMART(EnsembleRanker):
             each tree by the measure, or a step of `podium.boosting`.
         submodel: what training starts from ([W] §3, LambdaSMART): a model of Podium's or its file, features such as
             `{"bm25": 1.0}`, any object with `predict` or function of the data, or the scores of the training data.
+            With validation data, the submodel alone may turn out the best: then `n_trees_` is 0.
+        submodel_scale: what the submodel's scores are multiplied by. `"fit"`: the number for which they have the lowest
+            cross-entropy of RankNet's pairs on the training queries; scores on a large scale leave nothing to learn. A
+            number above 0; 1.0 is the papers' F_0.
         max_bins: of each feature, 2 to 255.
         categorical: categorical features, by number or name.
         monotone: features that must not lower (+1) or raise (−1) the score as they rise: by name or number, or one
@@ -100,8 +105,11 @@ class LambdaMART(EnsembleRanker):
     Attributes:
         model_: the `Ensemble`.
         n_trees_: its number of trees.
-        best_iteration_: the last tree kept, from 0, or None without validation data.
+        best_iteration_: the last tree kept, from 0, or None without validation data; −1 where the submodel alone is
+            the best.
         history_: means of the measure after each tree, by `set/measure`.
+        submodel_scale_: what the submodel's scores are multiplied by.
+        submodel_means_: means of the measure before the first tree, as in `history_`, where there is a submodel.
         position_bias_: of positions 1, 2, …, where the objective is `Debiased` and estimates it.
         n_features_in_, feature_names_in_: as scikit-learn has them.
 
@@ -109,6 +117,8 @@ class LambdaMART(EnsembleRanker):
 
     _usual = WEIGHED
     position_bias_: NDArray[np.float64]
+    submodel_scale_: float
+    submodel_means_: dict[str, float]
 
     def __init__(
         self,
@@ -123,6 +133,7 @@ class LambdaMART(EnsembleRanker):
         objective: Objective | str | None = None,
         step: Step | str = "newton",
         submodel: Any = None,
+        submodel_scale: float | str = "fit",
         **settings: Unpack[TreeSettings],
     ) -> None:
         super().__init__(n_trees, n_leaves, learning_rate, measure, **WEIGHED | settings)
@@ -132,6 +143,7 @@ class LambdaMART(EnsembleRanker):
         self.objective = objective
         self.step = step
         self.submodel = submodel
+        self.submodel_scale = submodel_scale
 
     def _objective(self) -> Objective:
         found = lambda_objective(self, normalize=True)
@@ -142,36 +154,40 @@ class LambdaMART(EnsembleRanker):
     def _step(self) -> Step:
         return as_step(self.step, self.l2, as_selection(self.measure).measures[0], self.max_delta_step)
 
-    def _submodel(self, train: RankingData) -> Callable[[RankingData], NDArray[np.float64]] | None:
+    def _settings(self, train: RankingData) -> Boosting:
+        settings = replace(super()._settings(train), submodel_scale=self.submodel_scale)
         if self.submodel is None:
-            return None
-        given = as_submodel(self.submodel, train)
-        return lambda data: scores_of(given, data, self.n_threads)
+            return settings
+        submodel = as_submodel(self.submodel, train)
+        return replace(settings, submodel=lambda data: scores_of(submodel, data, self.n_threads))
 
     def _model(self, found: Boosted) -> Any:
         trees = super()._model(found)
         if found.start is None:
             return trees
         given = as_submodel(self.submodel, trees)
+        scale = found.start.scale
         if isinstance(given, Scorer):
-            return Combined((given, trees), (1.0, 1.0))
+            return Combined((given, trees), (scale, 1.0)).with_info(submodel_scale=scale)
         name = getattr(given, "__name__", type(given).__name__)
         if isinstance(given, np.ndarray):
             name = "a column of scores"
-        return Started(trees, name, checksum(found.start))
+        return Started(trees, name, checksum(found.start.scores), scale)
 
     def _started(self, X: Any) -> NDArray[np.float64] | float:
-        """The submodel's scores of some rows."""
+        """The submodel's scores of some rows, on the scale of training."""
         if self.submodel is None:
             return 0.0
         given = as_submodel(self.submodel, self.trees_)
         if isinstance(given, Scorer):
-            return self._scored_by(given, X)
-        return scores_of(given, X, self.n_threads)
+            return self.submodel_scale_ * self._scored_by(given, X)
+        return self.submodel_scale_ * scores_of(given, X, self.n_threads)
 
     def _keep(self, found: Boosted) -> None:
-        if hasattr(self, "position_bias_"):  # of an earlier fit
-            del self.position_bias_
+        for name in ("position_bias_", "submodel_scale_", "submodel_means_"):  # of an earlier fit
+            vars(self).pop(name, None)
+        if found.start is not None:
+            self.submodel_scale_, self.submodel_means_ = found.start.scale, found.start.means
         if isinstance(found.objective, BoundBiases):
             self.position_bias_ = found.objective.biases[1:].copy()
 

@@ -194,12 +194,7 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             selection=as_selection(self.measure),
             patience=self.patience,
             n_threads=self.n_threads,
-            submodel=self._submodel(train),
         )
-
-    def _submodel(self, train: RankingData) -> Callable[[RankingData], NDArray[np.float64]] | None:
-        """What gives the scores that training starts from."""
-        return None
 
     def _monotone(self, train: RankingData) -> tuple[int, ...] | None:
         if self.monotone is None or not isinstance(self.monotone, Mapping):

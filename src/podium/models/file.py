@@ -7,6 +7,7 @@ misunderstand a file; added header entries are not that, unknown ones are ignore
 
 from __future__ import annotations
 
+import math
 import os
 from importlib import import_module
 from typing import Any
@@ -48,7 +49,8 @@ def _described_parts(model: Scorer, depth: int) -> tuple[dict[str, Any], dict[st
         return header, arrays
     if isinstance(model, Started):
         header, arrays = _described_parts(model.trees, depth)
-        return header | {"format": STARTED, "submodel": {"name": model.name, "checksum": model.checksum}}, arrays
+        submodel = {"name": model.name, "checksum": model.checksum, "scale": model.scale}
+        return header | {"format": STARTED, "submodel": submodel}, arrays
     if model.n_features > MOST_FEATURES:
         raise DataError(f"a model file takes {MOST_FEATURES} features at most, not {model.n_features}")
     header |= {"n_features": model.n_features, "feature_names": model.feature_names}
@@ -115,7 +117,10 @@ def _model(array: Arrays, header: dict[str, Any], name: str, prefix: str, depth:
         known = [found.get(key) if isinstance(found, dict) else None for key in ("name", "checksum")]
         if not all(isinstance(entry, str) for entry in known):
             raise FileFormatError(name, "its submodel is not named")
-        return Started(ensemble, str(known[0]), str(known[1]))
+        scale = found.get("scale", 1.0)  # version 0.1 had none
+        if not isinstance(scale, float) or not 0 < scale < math.inf:
+            raise FileFormatError(name, "the scale of its submodel is no number above 0")
+        return Started(ensemble, str(known[0]), str(known[1]), scale)
     return ensemble if kind == ENSEMBLE else _classes(own, ensemble, name)
 
 

@@ -26,12 +26,14 @@ class Started(OverTrees):
         trees: that were trained on top.
         name: what the submodel was called.
         checksum: of its scores of the training data, in the order of their values.
+        scale: what its scores are multiplied by.
 
     """
 
     trees: Ensemble
     name: str
     checksum: str
+    scale: float = 1.0
 
     @property
     def n_trees(self) -> int:
@@ -59,11 +61,12 @@ class Started(OverTrees):
         start = np.asarray(start, np.float64)
         if start.shape != (self._checked_rows(features),):
             raise DataError(f"start must be a number for each of the {features.shape[0]} rows, not {start.shape}")
-        return start + self.trees.score(features, n_trees=n_trees, n_threads=n_threads)
+        return self.scale * start + self.trees.score(features, n_trees=n_trees, n_threads=n_threads)
 
     def digest(self) -> str:
         """A hash of all that decides scores."""
-        return hashlib.sha256((self.trees.digest() + self.checksum).encode()).hexdigest()
+        scale = "" if self.scale == 1 else repr(self.scale)  # version 0.1 had none
+        return hashlib.sha256(f"{self.trees.digest()}{self.checksum}{scale}".encode()).hexdigest()
 
 
 def checksum(scores: Floats) -> str:

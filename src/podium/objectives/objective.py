@@ -108,6 +108,18 @@ def labels_of(data: RankingData, source: str, who: object) -> NDArray[np.float32
     return data.labels[source][data.canonical_order]
 
 
+def label_source(objective: Objective) -> str | None:
+    """The labels that an objective is about, the first of several; None where it does not say."""
+    labels = getattr(objective, "labels", None)
+    if isinstance(labels, str):
+        return labels
+    for value in vars(objective).values():
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Objective):
+                return label_source(part)
+    return None
+
+
 def require_source(labels: object) -> None:
     """Refuse what is no name of a label source."""
     if not isinstance(labels, str):

@@ -1,0 +1,106 @@
+"""What training starts from: the scores of a submodel, on the scale that training needs."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.combining import deviation
+from podium.data import RankingData
+from podium.errors import DataError, PodiumWarning, require_number
+from podium.objectives import BoundObjective, CrossEntropy, Objective, Pairwise, Preferences
+from podium.objectives.objective import label_source
+from podium.threads import Team
+
+Floats = NDArray[np.float64]
+ENOUGH = 1e-4  # c rises no further where e times as much would lower the cost by less than this part of it
+SMALLEST = 2.0**-20  # c times the widest spread of a query's scores, at the least
+
+
+def require_scale(scale: object) -> None:
+    """Refuse what is neither a positive number nor "fit"."""
+    if isinstance(scale, str):
+        if scale != "fit":
+            raise DataError(f"submodel_scale must be 'fit' or a number above 0, not {scale!r}")
+    else:
+        require_number("submodel_scale", scale, above=0)
+
+
+def fitted_scale(data: RankingData, scores: Floats, objective: Objective, team: Team) -> float:
+    """The c > 0 for which c · scores have the lowest cross-entropy of RankNet's pairs on the data.
+
+    Scores far apart saturate the sigmoid: no gradient is left, w vanishes and Newton's step explodes. The cost is
+    convex in c, and the result, from exactly rounded sums, does not depend on the order of rows. Documents stay in the
+    order of the scores: where the pairs ask for the reverse, c is as small as 2^-20 over the widest spread within a
+    query. Where all pairs are in the right order and the cost falls for ever, c ends where that makes no difference.
+    It is 1 where there is nothing to fit: no pairs, equal scores, or an objective whose w does not depend on scores.
+    """
+    spread, exponent = _spread(data, scores)
+    pairs = _pairs(data, objective)
+    if pairs is None or not spread.any() or math.isinf(objective.score_unit):
+        return 1.0
+    pairs.team = team
+    total = 2 * math.fsum(pairs.gradients(np.zeros(len(data)))[1])  # w of a tied pair is ¼ for each of the two
+    if total <= 0:
+        return 1.0
+
+    def slope(c: float) -> float:
+        return math.fsum(pairs.gradients(c * spread)[0] * spread)  # −∂C/∂c = Σ λ_i s_i
+
+    c = _root(slope, 1.0 / deviation(data, spread), ENOUGH * total)
+    if c == SMALLEST:
+        warnings.warn(
+            "the submodel puts the training documents in no better order than chance: its scores count next to "
+            f"nothing (submodel_scale {math.ldexp(c, -exponent):.3g}). Are higher scores better?",
+            PodiumWarning,
+            stacklevel=2,
+        )
+    return math.ldexp(c, -exponent) * objective.score_unit
+
+
+def _root(slope: Callable[[float], float], guess: float, enough: float) -> float:
+    """Where a falling function passes 0."""
+    from scipy.optimize import brentq
+
+    if slope(0.0) <= 0:
+        return SMALLEST
+    low, high = 0.0, max(guess, SMALLEST)
+    while (rest := slope(high)) > 0:
+        if high * rest <= enough:
+            return high
+        low, high = high, 4 * high
+    while low == 0:
+        if high / 4 <= SMALLEST:
+            return SMALLEST
+        if slope(high / 4) > 0:
+            low = high / 4
+        else:
+            high /= 4
+    return math.exp(brentq(lambda x: slope(math.exp(x)), math.log(low), math.log(high), xtol=1e-9))
+
+
+def _spread(data: RankingData, scores: Floats) -> tuple[Floats, int]:
+    """Scores less the lowest of their query, times a power of two that brings the largest near 1, and its exponent.
+
+    Sums of λ s over a query do not depend on where its scores begin, and are more exact if they begin at 0.
+    """
+    exponent = max(math.frexp(float(np.abs(scores).max(initial=0.0)))[1], -1000)
+    order, sizes = data.canonical_order, data.query_sizes[data.query_sizes > 0]
+    scaled = np.ldexp(scores[order], -exponent)
+    scaled -= np.repeat(np.minimum.reduceat(scaled, data.offsets[:-1][data.query_sizes > 0]), sizes)
+    further = max(math.frexp(float(scaled.max(initial=0.0)))[1], -1000 - exponent)
+    spread = np.empty(len(scores))
+    spread[order] = np.ldexp(scaled, -further)
+    return spread, exponent + further
+
+
+def _pairs(data: RankingData, objective: Objective) -> BoundObjective | None:
+    """RankNet's pairs: of different labels, or as they were given outright."""
+    source = label_source(objective) or "relevance"
+    if source in data.labels and not isinstance(objective, Preferences):
+        return Pairwise(CrossEntropy(), source).fixed(data).bind(data)
+    return None if data.preferences is None else Preferences(CrossEntropy()).fixed(data).bind(data)
