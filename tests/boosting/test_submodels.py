@@ -215,16 +215,16 @@ class TestNoTrees:
         ranker = LambdaMART(9, submodel={0: 1.0}, patience=8)
         whole = ranker.fit(train, valid=valid)
 
-        class Stop(Exception):
+        class StopError(Exception):
             pass
 
         def stop(seen):
             if seen.iteration == 5:
-                raise Stop
+                raise StopError
 
         checkpoint = Checkpoint(tmp_path / "c.podium", every=2)
         again = LambdaMART(9, submodel={0: 1.0}, patience=8)
-        with pytest.raises(Stop):
+        with pytest.raises(StopError):
             again.fit(train, valid=valid, observers=[stop], checkpoint=checkpoint)
         again.fit(train, valid=valid, checkpoint=checkpoint)
         assert (again.n_trees_, again.best_iteration_, again.history_) == (0, -1, whole.history_)

@@ -185,7 +185,8 @@ class LambdaMART(EnsembleRanker):
 
     def _keep(self, found: Boosted) -> None:
         for name in ("position_bias_", "submodel_scale_", "submodel_means_"):  # of an earlier fit
-            vars(self).pop(name, None)
+            if hasattr(self, name):
+                delattr(self, name)
         if found.start is not None:
             self.submodel_scale_, self.submodel_means_ = found.start.scale, found.start.means
         if isinstance(found.objective, BoundBiases):

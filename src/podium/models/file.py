@@ -113,15 +113,20 @@ def _model(array: Arrays, header: dict[str, Any], name: str, prefix: str, depth:
         raise FileFormatError(name, "is no model of Podium's, or of a newer Podium")
     ensemble = _ensemble(own, header, name)
     if kind == STARTED:
-        found = header.get("submodel")
-        known = [found.get(key) if isinstance(found, dict) else None for key in ("name", "checksum")]
-        if not all(isinstance(entry, str) for entry in known):
-            raise FileFormatError(name, "its submodel is not named")
-        scale = found.get("scale", 1.0)  # version 0.1 had none
-        if not isinstance(scale, float) or not 0 < scale < math.inf:
-            raise FileFormatError(name, "the scale of its submodel is no number above 0")
-        return Started(ensemble, str(known[0]), str(known[1]), scale)
+        return _started(ensemble, header, name)
     return ensemble if kind == ENSEMBLE else _classes(own, ensemble, name)
+
+
+def _started(ensemble: Ensemble, header: dict[str, Any], name: str) -> Started:
+    """Trees on top of a submodel that is named in the header."""
+    entries = header.get("submodel")
+    entries = entries if isinstance(entries, dict) else {}
+    words, scale = [entries.get(key) for key in ("name", "checksum")], entries.get("scale", 1.0)  # 0.1 had no scale
+    if not all(isinstance(word, str) for word in words):
+        raise FileFormatError(name, "its submodel is not named")
+    if not isinstance(scale, float) or not 0 < scale < math.inf:
+        raise FileFormatError(name, "the scale of its submodel is no number above 0")
+    return Started(ensemble, *map(str, words), scale)
 
 
 def _described(header: dict[str, Any], name: str) -> tuple[int, tuple[str, ...] | None, dict[str, Any]]:
