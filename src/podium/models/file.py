@@ -126,7 +126,7 @@ def _started(ensemble: Ensemble, header: dict[str, Any], name: str) -> Started:
         raise FileFormatError(name, "its submodel is not named")
     if not isinstance(scale, float) or not 0 < scale < math.inf:
         raise FileFormatError(name, "the scale of its submodel is no number above 0")
-    return Started(ensemble, *map(str, words), scale)
+    return Started(ensemble, str(words[0]), str(words[1]), scale)
 
 
 def _described(header: dict[str, Any], name: str) -> tuple[int, tuple[str, ...] | None, dict[str, Any]]:
