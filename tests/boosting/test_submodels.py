@@ -150,7 +150,7 @@ class TestModel:
             assert model.submodel_scale_ == (scale if scale != "fit" else pytest.approx(0.74, abs=0.05))
             model.save(tmp_path / "m.podium")
             loaded = podium.load(tmp_path / "m.podium")
-            assert np.array_equal(loaded.score(valid.features), model.predict(valid.features))
+            assert np.array_equal(loaded.predict(valid.features), model.predict(valid.features))
             assert loaded.digest() == model.digest()
 
     def test_of_a_submodel_that_is_not_in_the_file(self, parts, linear, tmp_path):
@@ -161,7 +161,7 @@ class TestModel:
         assert isinstance(loaded, Started)
         assert loaded.scale == model.submodel_scale_
         start = 50 * linear.predict(valid)
-        assert np.array_equal(loaded.score(valid.features, start=start), model.predict(valid))
+        assert np.array_equal(loaded.predict(valid.features, start=start), model.predict(valid))
         assert loaded.digest() == model.digest()
 
     def test_what_is_no_scale(self, parts):
@@ -207,7 +207,7 @@ class TestNoTrees:
         assert model.feature_importances_.shape == (11,)
         model.save(tmp_path / "m.podium")
         loaded = podium.load(tmp_path / "m.podium")
-        assert np.array_equal(loaded.score(valid.features), model.predict(valid.features))
+        assert np.array_equal(loaded.predict(valid.features), model.predict(valid.features))
         assert LambdaMART(3, submodel=loaded).fit(train).n_trees_ == 3
 
     def test_the_same_after_an_interruption(self, misled, tmp_path):

@@ -181,7 +181,7 @@ class TestCombine:
         assert found.value >= max(found.values)
         mixed = (1 - found.alpha) * trees.predict(valid) + found.alpha * linear.predict(valid)
         assert Sweep(valid, "ndcg@10").value(mixed) == pytest.approx(found.value)
-        assert np.allclose(found.scorer.score(test.features), (1 - found.alpha) * trees.predict(test)
+        assert np.allclose(found.scorer.predict(test.features), (1 - found.alpha) * trees.predict(test)
                            + found.alpha * linear.predict(test))  # fmt: skip
         assert f"α = {found.alpha:.4g}" in str(found)
         given = combine(trees.predict(valid), linear.predict(valid), valid)
@@ -196,7 +196,7 @@ class TestCombine:
         loaded = podium.load(tmp_path / "m.podium")
         assert loaded.digest() == model.digest()
         assert loaded.info == {"note": "mine"}
-        assert np.array_equal(loaded.score(valid.features), model.score(valid.features))
+        assert np.array_equal(loaded.predict(valid.features), model.predict(valid.features))
         assert loaded.importance().shape == (8,)
 
     def test_what_does_not_fit(self, parts):
@@ -225,7 +225,7 @@ class TestSeveral:
         assert found.value >= max(found.values)
         mixed = sum(w * r.predict(valid) for w, r in zip(found.weights, rankers, strict=True))
         assert Sweep(valid, "ndcg@10").value(mixed) == pytest.approx(found.value, abs=1e-3)
-        assert found.scorer.score(test.features).shape == (len(test),)
+        assert found.scorer.predict(test.features).shape == (len(test),)
         assert combine_all([r.predict(valid) for r in rankers], valid).scorer is None
         with pytest.raises(DataError, match="two or more"):
             combine_all(rankers[:1], valid)
@@ -313,9 +313,9 @@ def test_refitting_never_lowers_the_measure(parts):
         sweep = Sweep(valid, name)
         before = sweep.value(model.predict(valid))
         refitted = refit_weights(model, valid, name, cycles=2)
-        assert sweep.value(refitted.score(valid.features)) >= before
+        assert sweep.value(refitted.predict(valid.features)) >= before
         assert refitted.n_trees == 12
-    assert sweep.value(refitted.score(valid.features)) > before
+    assert sweep.value(refitted.predict(valid.features)) > before
     with pytest.raises(DataError, match="takes an ensemble of trees"):
         refit_weights(LinearRanker(n_iterations=2).fit(train), valid)
 
@@ -341,10 +341,10 @@ class TestSubmodel:
         for data, submodel in ((train, {2: 1.5}), (named, {"f2": 1.5})):
             model = LambdaMART(3, submodel=submodel).fit(data)
             start = model.submodel_scale_ * 1.5 * valid.features[:, 2].astype(float)
-            assert np.allclose(model.predict(valid.features), start + model.ensemble.score(valid.features))
+            assert np.allclose(model.predict(valid.features), start + model.ensemble.predict(valid.features))
             model.save(tmp_path / "m.podium")
             assert np.array_equal(
-                podium.load(tmp_path / "m.podium").score(valid.features), model.predict(valid.features)
+                podium.load(tmp_path / "m.podium").predict(valid.features), model.predict(valid.features)
             )
         assert np.allclose(model.predict(valid.features, n_trees=0), start)
         assert np.allclose(list(model.staged_predict(valid.features))[-1], model.predict(valid.features))
@@ -365,17 +365,17 @@ class TestSubmodel:
         for submodel in (mine, Foreign()):
             model = LambdaMART(3, submodel=submodel).fit(train, valid=valid)
             assert np.allclose(
-                model.predict(valid), model.submodel_scale_ * mine(valid) + model.ensemble.score(valid.features)
+                model.predict(valid), model.submodel_scale_ * mine(valid) + model.ensemble.predict(valid.features)
             )
             model.save(tmp_path / "m.podium")
             loaded = podium.load(tmp_path / "m.podium")
             with pytest.raises(DataError, match=r"goes on from the scores of (mine|Foreign) \(checksum"):
-                loaded.score(valid.features)
-            assert np.array_equal(loaded.score(valid.features, start=mine(valid)), model.predict(valid))
+                loaded.predict(valid.features)
+            assert np.array_equal(loaded.predict(valid.features, start=mine(valid)), model.predict(valid))
             assert loaded.digest() == model.digest()
         column = LambdaMART(3, submodel=mine(train)).fit(train)
         assert column.ensemble.digest() == model.ensemble.digest()
-        with pytest.raises(DataError, match="finite number for each"):
+        with pytest.raises(DataError, match="start must be a number for each of the 5 rows"):
             column.predict(valid.features[:5])
         with pytest.raises(DataError, match="finite number for each"):
             LambdaMART(3, submodel=np.ones(3)).fit(train)

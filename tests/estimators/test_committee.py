@@ -41,7 +41,7 @@ def test_one_ensemble_of_weighted_members(parts, tmp_path):
         expected += weight * member.predict(test) / deviation(train, member.predict(train)) / 3
     assert np.allclose(model.predict(test), expected)
     model.save(tmp_path / "m.podium")
-    assert np.array_equal(podium.load(tmp_path / "m.podium").score(test.features), model.predict(test))
+    assert np.array_equal(podium.load(tmp_path / "m.podium").predict(test.features), model.predict(test))
     assert clone(model).get_params()["n_trees"] == 8
     assert model.values_["committee"] == pytest.approx(model.score(valid), abs=0.02)
 

@@ -370,13 +370,14 @@ def test_frames_are_matched_by_name(train):
     assert np.array_equal(fitted.predict(frame), expected)
     assert np.array_equal(fitted.predict(frame[names[::-1]]), expected)
     assert np.array_equal(fitted.predict(train.features), expected)
-    with pytest.raises(DataError, match="no column 'f3'"):
+    with pytest.raises(DataError, match="the model needs the feature 'f3', which the data lacks"):
         fitted.predict(frame.drop(columns="f3"))
-    with pytest.raises(DataError, match="'extra', which the model does not know"):
-        fitted.predict(frame.assign(extra=1))
+    assert np.array_equal(fitted.predict(frame.assign(extra=1)), expected)
+    with pytest.raises(DataError, match="does not know the column 'extra'"):
+        fitted.model_.predict(frame.assign(extra=1), extra="refuse")
     reordered = RankingData(frame[[*names[::-1], "qid"]])
     assert np.array_equal(fitted.predict(reordered), expected)
-    with pytest.raises(DataError, match="X has 3 features, but LambdaMART is expecting 8"):
+    with pytest.raises(DataError, match="X has 3 features, but Podium is expecting 8"):
         fitted.predict(np.ones((2, 3)))
 
 

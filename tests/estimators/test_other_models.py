@@ -53,7 +53,7 @@ class TestEveryRanker:
         assert "valid/ndcg@10" in fitted.history_
         fitted.save(tmp_path / "model.podium")
         loaded = podium.load(tmp_path / "model.podium")
-        assert np.array_equal(loaded.score(valid.features), scores)
+        assert np.array_equal(loaded.predict(valid.features), scores)
         assert loaded.digest() == fitted.digest()
         assert fitted.feature_importances_.sum() == pytest.approx(1)
         again = clone(model).fit(data.features, data.relevance, qid=data.qid)
@@ -149,7 +149,7 @@ class TestMcRank:
             assert np.allclose(model.predict(data), shares @ worth(classes.astype(float)))
         assert isinstance(model.model_, ClassEnsemble)
         assert model.model_.trees.n_trees == 5 * len(classes)
-        assert np.allclose(model.predict(data, n_trees=2), model.model_.truncate(2).score(data.features))
+        assert np.allclose(model.predict(data, n_trees=2), model.model_.truncate(2).predict(data.features))
 
     def test_the_first_round_is_the_papers(self, data):
         model = McRank(1, 4, 1.0).fit(data)
@@ -160,7 +160,7 @@ class TestMcRank:
             for leaf in np.unique(leaves):
                 mine = y[leaves == leaf]
                 expected = (many - 1) / many * mine.sum() / (np.abs(mine) * (1 - np.abs(mine))).sum()
-                assert part.score(data.features)[leaves == leaf] == pytest.approx(expected)
+                assert part.predict(data.features)[leaves == leaf] == pytest.approx(expected)
 
     def test_goes_on_from_a_checkpoint(self, data, valid, tmp_path):
         whole = McRank(6).fit(data, valid=valid)

@@ -143,7 +143,7 @@ def use(model, again):
     options = {"start": np.zeros(9)} if isinstance(model, podium.Started) else {}
     try:
         with np.errstate(all="ignore"):
-            assert model.score_documents(data, n_threads=1, **options).shape == (9,)
+            assert model.predict(data, n_threads=1, **options).shape == (9,)
     except podium.DataError:
         if not started:
             raise

@@ -37,7 +37,7 @@ def path(model, tmp_path):
 def test_the_file_gives_back_everything(model, data, path, tmp_path):
     back = load(path)
     assert back.digest() == model.digest()
-    assert np.array_equal(back.score(data.features), model.score(data.features))
+    assert np.array_equal(back.predict(data.features), model.predict(data.features))
     assert back.feature_names == tuple("abcde")
     assert back.info["parameters"]["n_leaves"] == 5
     assert all(np.array_equal(a, b) for a, b in zip(back.cuts, model.cuts, strict=True))
@@ -48,8 +48,8 @@ def test_the_file_gives_back_everything(model, data, path, tmp_path):
 def test_trees_come_apart_and_together_again(model, data):
     again = Ensemble.of_trees([model.tree(k) for k in range(6)], 5)
     assert again.digest() == model.digest()
-    assert np.array_equal(model.truncate(2).score(data.features), model.score(data.features, n_trees=2))
-    assert model.truncate(0).score(data.features).tolist() == [0.0] * len(data)
+    assert np.array_equal(model.truncate(2).predict(data.features), model.predict(data.features, n_trees=2))
+    assert model.truncate(0).predict(data.features).tolist() == [0.0] * len(data)
     assert model.leaves(data.features).shape == (len(data), 6)
     for wrong in (-1, 7):
         with pytest.raises(DataError, match="n_trees must be"):
@@ -57,7 +57,7 @@ def test_trees_come_apart_and_together_again(model, data):
 
 
 def test_threads_do_not_change_scores(model, data):
-    assert np.array_equal(model.score(data.features, n_threads=1), model.score(data.features, n_threads=3))
+    assert np.array_equal(model.predict(data.features, n_threads=1), model.predict(data.features, n_threads=3))
 
 
 def test_dumps_for_people_and_programs(model):
@@ -182,4 +182,4 @@ def test_flipped_bytes_never_do_harm(path, data):
         found = load(broken)
     except FileFormatError:
         return
-    assert np.isfinite(found.score(np.zeros((3, found.n_features), np.float32))).all()
+    assert np.isfinite(found.predict(np.zeros((3, found.n_features), np.float32))).all()

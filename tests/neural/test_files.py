@@ -34,9 +34,9 @@ def test_a_net_survives_its_file(net, inputs, parts, tmp_path):
     assert found.digest() == model.digest()
     assert found.feature_names == train.feature_names
     assert found.info["parameters"]["epochs"] == 2
-    assert np.array_equal(found.score_documents(train, n_threads=1), model.predict(train))
+    assert np.array_equal(found.predict(train, n_threads=1), model.predict(train))
     turned = train.replace(features=train.features[:, ::-1], feature_names=list(train.feature_names[::-1]))
-    assert np.allclose(found.score_documents(turned, n_threads=1), model.predict(train), atol=1e-5)
+    assert np.allclose(found.predict(turned, n_threads=1), model.predict(train), atol=1e-5)
     with zipfile.ZipFile(tmp_path / "net.podium") as archive:
         tensors = load_tensors(archive.read("weights.safetensors"))
         assert json.loads(archive.read("header.json"))["format"] == "podium net"
@@ -50,7 +50,7 @@ def test_ones_own_module_is_asked_for(parts, tmp_path):
     with pytest.raises(DataError, match=r"a net of your own, Own; give the net as well"):
         load(path)
     fresh = Own()
-    assert np.array_equal(podium.load(path, module=fresh).score(parts[0].features), model.predict(parts[0]))
+    assert np.array_equal(podium.load(path, module=fresh).predict(parts[0].features), model.predict(parts[0]))
     with pytest.raises(FileFormatError, match="not those of a Own of this shape"):
         load(path, module=Own(4))
     both = podium.combine(model, LambdaMART(3).fit(parts[0]), parts[1])
@@ -64,7 +64,7 @@ def test_nets_serve_as_submodels_and_are_kept_in_the_file(parts, tmp_path):
     trees = LambdaMART(4, submodel=net, n_threads=1).fit(parts[0])
     trees.save(tmp_path / "both.podium")
     again = load(tmp_path / "both.podium")
-    assert np.array_equal(again.score_documents(parts[1], n_threads=1), trees.predict(parts[1]))
+    assert np.array_equal(again.predict(parts[1], n_threads=1), trees.predict(parts[1]))
 
 
 def rewritten(path, change, weights=None):

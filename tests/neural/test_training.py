@@ -331,7 +331,7 @@ def test_a_net_that_sees_lists(parts, shuffled):
     both = podium.combine(trees, model, valid)
     assert both.value >= max(both.values)
     assert both.scorer.sees_lists
-    assert np.allclose(both.scorer.score_documents(mixed), both.scorer.score_documents(train)[rows], atol=1e-5)
+    assert np.allclose(both.scorer.predict(mixed), both.scorer.predict(train)[rows], atol=1e-5)
 
 
 @pytest.mark.parametrize("activation", ["tanh", "relu", "sigmoid"])

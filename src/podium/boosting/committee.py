@@ -120,8 +120,8 @@ class CommitteeTraining:
 
     def _elected(self, found: list[tuple[int, Ensemble]], train: RankingData, valid: RankingData) -> Elected:
         threads = self.boosting.n_threads
-        sizes = [deviation(train, e.score(train.features, n_threads=threads)) for _, e in found]
-        scores = [e.score(valid.features, n_threads=threads) / size for (_, e), size in zip(found, sizes, strict=True)]
+        sizes = [deviation(train, e.predict(train, n_threads=threads)) for _, e in found]
+        scores = [e.predict(valid, n_threads=threads) / size for (_, e), size in zip(found, sizes, strict=True)]
         sweep = Sweep(valid, as_selection(self.measure).measures[0], "stable", threads)
         kinds = sorted({kind for kind, _ in found})
         shared = [sum(s for (k, _), s in zip(found, scores, strict=True) if k == kind) for kind in kinds]
@@ -137,7 +137,7 @@ class CommitteeTraining:
             for tree in map(ensemble.tree, range(ensemble.n_trees)):
                 trees.append(replace(tree, leaf_value=tree.leaf_value * (weight / (size * len(found)))))
         whole = Ensemble.of_trees(
-            trees, train.n_features, feature_names=train.feature_names, cuts=found[0][1].cuts,
+            trees, train.n_features, feature_names=train.feature_names, cuts=found[0][1].cuts, encoding=train.encoding,
             info={"members": names, "weights": list(own), "values": values},
         )  # fmt: skip
         members = tuple((name, ensemble.n_trees) for name, (_, ensemble) in zip(names, found, strict=True))

@@ -409,7 +409,7 @@ class _Run:
             info["best_iteration"] = self.best
         return Ensemble.of_trees(
             self.trees, self.train.n_features,
-            feature_names=self.train.feature_names, cuts=self.bins.cuts, info=info,
+            feature_names=self.train.feature_names, cuts=self.bins.cuts, info=info, encoding=self.train.encoding,
         )  # fmt: skip
 
     def result(self) -> Boosted:

@@ -224,7 +224,7 @@ def score(
     if n_trees is not None and not isinstance(scorer, Ensemble | ClassEnsemble):
         raise DataError(f"{model}: {scorer!r} has no trees to be cut")
     options: dict[str, Any] = {} if n_trees is None else {"n_trees": n_trees}
-    scores = scorer.score_documents(documents, **options)
+    scores = scorer.predict(documents, **options)
     if trec is not None:
         from podium.evaluation import write_run
 

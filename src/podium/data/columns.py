@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from podium.data.encoding import Converted, Encoding, FeatureBuilder, Losses, fits_float32, listed
 from podium.data.sparse import checked_rows, float32_rows
 from podium.errors import DataError
 
 Features: TypeAlias = Any  # an (n, f) float32 array, or a scipy csr_array of float32 where zeros are implied
-MERGE_SAMPLE = 1 << 16  # rows looked at for float64 values that become one float32
 
 
 @dataclass(frozen=True)
@@ -46,34 +46,6 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-class Losses:
-    """Takes note of features whose values float32 does not hold; in a sample of the rows, to be quick."""
-
-    def __init__(self) -> None:
-        self.merged: list[Any] = []
-        self.infinite: list[Any] = []
-
-    def look(self, name: Any, given: NDArray[Any], kept: NDArray[np.float32]) -> None:
-        """Compare a column with its float32 form."""
-        step = max(1, len(given) // MERGE_SAMPLE)
-        given, kept = given[::step], kept[::step]
-        if np.array_equal(kept, given, equal_nan=given.dtype.kind == "f"):
-            return
-        values = np.unique(given)
-        with np.errstate(over="ignore"):
-            shorter = values.astype(np.float32)
-        if (np.isinf(shorter) & np.isfinite(values)).any():
-            self.infinite.append(name)
-        elif (shorter[1:] == shorter[:-1]).any():
-            self.merged.append(name)
-
-    def words(self) -> tuple[str, ...]:
-        """What was noted."""
-        merged = f"different values became equal in float32 in {listed('feature', self.merged)}"
-        infinite = f"values beyond float32's range became infinite in {listed('feature', self.infinite)}"
-        return (merged,) * bool(self.merged) + (infinite,) * bool(self.infinite)
-
-
 def unmasked(values: Any) -> NDArray[Any]:
     """An array, with NaN where a masked array is masked."""
     if isinstance(values, np.ma.MaskedArray):
@@ -89,15 +61,15 @@ def as_array(values: Any, dtype: Any = None) -> NDArray[Any]:
         raise DataError(f"the values make no array: {error}") from None
 
 
-def fits_float32(dtype: np.dtype[Any]) -> bool:
-    """Whether float32 holds every value of a type."""
-    return dtype == np.float32 or dtype.itemsize <= 2 or dtype.kind == "b"
+def to_features(X: Any, categorical: Sequence[Any] = (), encoding: Encoding | None = None) -> Converted:
+    """Features as float32: by an encoding, or by one that follows from the content.
 
-
-def to_features(X: Any) -> tuple[Features, tuple[str, ...]]:
-    """Features as float32, and what was lost on the way, in words."""
+    `categorical` are the numbers of columns of categories, which may hold text.
+    """
     if is_sparse(X):
-        return _to_compressed_rows(X)
+        if categorical or (encoding is not None and encoding.categories):
+            raise DataError("categories are not kept in sparse matrices; give a frame or an array")
+        return _to_compressed_rows(X, encoding or Encoding())
     try:
         array = unmasked(X)
     except ValueError as error:
@@ -107,6 +79,9 @@ def to_features(X: Any) -> tuple[Features, tuple[str, ...]]:
             f"features must have two dimensions, documents × features, not {array.ndim}; "
             "Reshape your data: a single feature is X[:, None], a single document X[None, :]"
         )
+    chosen = _column_numbers(categorical, array.shape[1]) if encoding is None else set(encoding.categories)
+    if chosen:
+        return _with_categories(array, chosen, encoding)
     if array.dtype.kind == "O":
         array = _from_objects(array)
     if array.dtype.kind not in "fiub":
@@ -114,14 +89,55 @@ def to_features(X: Any) -> tuple[Features, tuple[str, ...]]:
         raise DataError(f"features must be numbers, not {array.dtype}{complex_too}")
     with np.errstate(over="ignore"):
         features = np.ascontiguousarray(array, dtype=np.float32)
-    losses = Losses()
-    if not fits_float32(array.dtype):
+    if encoding is not None and encoding.shifts and np.shares_memory(features, array):
+        features = features.copy()
+    builder = FeatureBuilder(features, encoding)
+    if not fits_float32(array.dtype) or (encoding is not None and encoding.shifts):
         for column in range(array.shape[1]):
-            losses.look(column, array[:, column], features[:, column])
-    return frozen(features), losses.words()
+            builder.look(column, column, array[:, column])
+    return replace(builder.result(), features=frozen(features))
 
 
-def _to_compressed_rows(X: Any) -> tuple[Features, tuple[str, ...]]:
+def numbers_of_features(features: Sequence[Any], names: Sequence[str] | None, argument: str) -> list[int]:
+    """Features that are given by name or by number, by number."""
+    numbers = []
+    for feature in features:
+        if isinstance(feature, str):
+            if names is None or feature not in names:
+                raise DataError(f"{argument}: there is no feature named {feature!r}")
+            numbers.append(list(names).index(feature))
+        else:
+            numbers.append(feature)
+    return numbers
+
+
+def _column_numbers(columns: Sequence[Any], n_features: int) -> set[int]:
+    for column in columns:
+        if isinstance(column, bool) or not isinstance(column, int | np.integer) or not 0 <= column < n_features:
+            raise DataError(f"categorical: there is no feature {column!r}; they are numbered 0 to {n_features - 1}")
+    return {int(column) for column in columns}
+
+
+def _with_categories(array: NDArray[Any], categorical: set[int], encoding: Encoding | None) -> Converted:
+    """An array whose columns are numbers, or categories where so said."""
+    if encoding is not None and array.dtype.kind in "fiub":
+        raise DataError(
+            f"feature {min(categorical)} holds categories, whose names an array of numbers does not tell: give a "
+            "frame, RankingData, or an array of objects"
+        )
+    builder = FeatureBuilder(np.empty(array.shape, np.float32), encoding)
+    for column in range(array.shape[1]):
+        if column in categorical:
+            builder.put_categories(column, array[:, column].tolist())
+            continue
+        numbers = array[:, [column]]
+        if array.dtype.kind in "OU":
+            numbers = _from_objects(numbers, column)
+        builder.put_numbers(column, column, numbers[:, 0])
+    return replace(builder.result(), features=frozen(builder.matrix))
+
+
+def _to_compressed_rows(X: Any, encoding: Encoding) -> Converted:
     from scipy.sparse import csr_array
 
     X = checked_rows(X)
@@ -134,10 +150,12 @@ def _to_compressed_rows(X: Any) -> tuple[Features, tuple[str, ...]]:
             given = columns.data[columns.indptr[k] : columns.indptr[k + 1]]
             with np.errstate(over="ignore"):
                 losses.look(k, given, given.astype(np.float32))
-    return rows, losses.words()
+    if encoding.shifts:
+        raise DataError("this model shifts features before they become float32: give it dense features")
+    return Converted(rows, losses=losses.words())
 
 
-def _from_objects(array: NDArray[Any]) -> NDArray[np.float64]:
+def _from_objects(array: NDArray[Any], first_column: int = 0) -> NDArray[np.float64]:
     try:
         return array.astype(np.float64)
     except (OverflowError, TypeError, ValueError):
@@ -148,15 +166,11 @@ def _from_objects(array: NDArray[Any]) -> NDArray[np.float64]:
                 float(value)
             except (OverflowError, TypeError, ValueError):
                 shown = "a number too large" if isinstance(value, int) else f"{value!r:.40}"
-                raise DataError(f"features must be numbers, but row {row}, column {column} holds {shown}") from None
+                raise DataError(
+                    f"features must be numbers, but row {row}, column {first_column + column} holds {shown}; "
+                    "categories are named in categorical=…"
+                ) from None
     raise DataError("features must be numbers")
-
-
-def listed(noun: str, items: list[Any], most: int = 8) -> str:
-    """`feature 3`, `features 1, 2`, or the first few and how many more."""
-    shown = ", ".join(str(item) for item in items[:most])
-    more = f" and {len(items) - most} more" if len(items) > most else ""
-    return f"{noun}{'s' if len(items) > 1 else ''} {shown}{more}"
 
 
 def to_floats(values: ArrayLike, name: str, n: int) -> NDArray[np.float32]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.data.columns import Losses, fits_float32
+from podium.data.encoding import Converted, Encoding, FeatureBuilder
 from podium.errors import DataError
 
 # The role that a column takes by its name, where the caller gives nothing for that role.
@@ -89,16 +89,15 @@ def _shown(names: Sequence[str]) -> str:
 class Parts(NamedTuple):
     """What a frame holds, as arrays."""
 
-    features: NDArray[np.float32]
+    converted: Converted
     feature_names: list[str]
     roles: dict[str, Any]
-    losses: tuple[str, ...]
 
 
-def take_apart(native: Any, given: dict[str, Any], feature_names: Sequence[str] | None) -> Parts:
-    """A frame's features as an array, and the other columns by role."""
-    import narwhals.stable.v2 as nw
-
+def take_apart(
+    native: Any, given: dict[str, Any], feature_names: Sequence[str] | None, categorical: Sequence[Any] = ()
+) -> Parts:
+    """A frame's features as an array, and the other columns by role; `categorical` are features, by name or number."""
     frame, series_of = columns_by_name(native)
     roles, features = assign_roles(list(series_of), given, feature_names)
     for role, value in roles.items():
@@ -108,21 +107,50 @@ def take_apart(native: Any, given: dict[str, Any], feature_names: Sequence[str] 
         source: _column(series_of[value]) if isinstance(value, str) else value
         for source, value in roles["labels"].items()
     }
-    matrix = np.empty((len(frame), len(features)), np.float32)
-    losses = Losses()
+    chosen = {features[k] if isinstance(k, int) and 0 <= k < len(features) else k for k in categorical}
+    _require(features, chosen, "categorical")
+    return Parts(_to_matrix(frame, series_of, features, chosen, None), features, roles)
+
+
+def _to_matrix(
+    frame: Any, series_of: dict[str, Any], features: Sequence[str], categorical: set[str], encoding: Encoding | None
+) -> Converted:
+    """Columns of a frame as float32, by an encoding, or by one that follows from the content."""
+    builder = FeatureBuilder(np.empty((len(frame), len(features)), np.float32), encoding)
     for k, name in enumerate(features):
         series = series_of[name]
-        if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
+        if encoding is None:
+            holds_categories = name in categorical or _is_categorical(series)
+        else:
+            holds_categories = k in encoding.categories
+        if holds_categories:
+            builder.put_categories(k, series.to_list())
+        elif _holds_numbers(series):
+            builder.put_numbers(k, repr(name), _column(series))
+        else:
             raise DataError(
-                f"column {name!r} holds {series.dtype}, not numbers: drop it, encode it, or leave it out "
-                "of feature_names"
+                f"column {name!r} holds {series.dtype}, not numbers: name it in categorical=… if it holds categories, "
+                "or else drop it, encode it, or leave it out of feature_names"
             )
-        column = _column(series)
-        with np.errstate(over="ignore"):
-            matrix[:, k] = column
-        if not fits_float32(column.dtype):
-            losses.look(repr(name), column, matrix[:, k])
-    return Parts(matrix, features, roles, losses.words())
+    return builder.result()
+
+
+def text_columns(native: Any, columns: Sequence[Any]) -> list[str]:
+    """Those of some columns of a frame that hold text, or anything else but numbers."""
+    _, series_of = columns_by_name(native)
+    return [name for name in columns if name in series_of and not _holds_numbers(series_of[name])]
+
+
+def _holds_numbers(series: Any) -> bool:
+    import narwhals.stable.v2 as nw
+
+    return bool(series.dtype.is_numeric() or series.dtype == nw.Boolean)
+
+
+def _is_categorical(series: Any) -> bool:
+    import narwhals.stable.v2 as nw
+
+    return series.dtype in (nw.Categorical, nw.Enum)
 
 
 def has_role(name: str) -> bool:
@@ -153,28 +181,33 @@ def columns_by_name(native: Any) -> tuple[Any, dict[str, Any]]:
         raise DataError(f"the frame cannot be read: {error}") from None
 
 
-def features_by_name(native: Any, names: Sequence[str] | None) -> NDArray[np.float32]:
-    """The features of a frame in the order of the names; other columns must have a role by their name."""
+def features_by_name(
+    native: Any, names: Sequence[str] | None, encoding: Encoding | None = None, *, refuse_extra: bool = False
+) -> NDArray[np.float32]:
+    """The features of a frame in the order of the names; without names, all columns that have no role by their name."""
     frame, series_of = columns_by_name(native)
     if names is None:
         names = [name for name in series_of if not has_role(name)]
-    extra = [name for name in series_of if name not in names and not has_role(name)]
-    _require(list(series_of), set(names), "the model's features")
-    if extra:
-        raise DataError(f"the data has the column {extra[0]!r}, which the model does not know ({len(extra)} in all)")
-    matrix = np.empty((len(frame), len(names)), np.float32)
-    for k, name in enumerate(names):
-        with np.errstate(over="ignore"):
-            matrix[:, k] = _column(series_of[name])
-    return matrix
+    absent = [name for name in names if name not in series_of]
+    if absent:
+        raise DataError(
+            f"the model needs the feature {absent[0]!r}, which the data lacks ({len(absent)} in all); its columns are "
+            f"{_shown(list(series_of))}"
+        )
+    if refuse_extra:
+        known = set(names)
+        extra = [name for name in series_of if name not in known and not has_role(name)]
+        if extra:
+            raise DataError(f"the model does not know the column {extra[0]!r} ({len(extra)} in all)")
+    features: NDArray[np.float32] = _to_matrix(frame, series_of, names, set(), encoding or Encoding()).features
+    return features
 
 
 def _column(series: Any) -> NDArray[Any]:
     """A column as an array, with NaN where a number is null."""
     import narwhals.stable.v2 as nw
 
-    is_number = series.dtype.is_numeric() or series.dtype == nw.Boolean
-    if is_number and (series.null_count() or series.dtype in (nw.Decimal, nw.Boolean)):
+    if _holds_numbers(series) and (series.null_count() or series.dtype in (nw.Decimal, nw.Boolean)):
         return np.asarray(series.cast(nw.Float64).fill_null(float("nan")).to_numpy(), np.float64)
     return np.asarray(series.to_numpy())
 

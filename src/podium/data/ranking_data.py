@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from podium.data import columns, frames
 from podium.data.columns import Features, PreferencePairs, is_sparse
+from podium.data.encoding import Converted, Encoding
 from podium.data.grouping import group_rows, qid_from_sizes
 from podium.errors import DataError
 
@@ -39,6 +41,9 @@ class RankingData:
         preferences: pairs (i, j, probability) of rows of one query, i to stand above j.
         document_ids: a name for each row.
         feature_names: a name for each feature; a frame brings its own.
+        categorical: features that hold categories, by name or number: text, or numbers that are names. Categorical
+            columns of frames are such by themselves. They are kept as numbers, with their names beside.
+        encoding: for features that are encoded already, how.
 
     With a frame, any of these may be the name of a column. Columns named `qid`, `label` (or
     `relevance`), `label.SOURCE`, `document_id`, `document_weight`, `query_weight` and `position` take
@@ -49,6 +54,11 @@ class RankingData:
             feature_names: as given, checked and converted; `labels` includes `"relevance"`.
         query_ids: the distinct query ids in order of first appearance; query k is `query_ids[k]`.
         order, offsets: the rows of query k are `order[offsets[k]:offsets[k + 1]]`.
+        encoding: how features were encoded: `encoding.categories` has the names of categories by feature,
+            `encoding.shifts` what was subtracted from values that float32 could not tell apart as they were.
+        wide: by feature, the values as they came where float32 has few steps for them.
+        absent_value: what a feature is, 0 or NaN, that is beyond the last one which a sparse text names; else None.
+        reading: the options of `podium.read` that decided the features' values.
         losses: what the conversion to float32 lost, in words.
         row_index: the index of the pandas frame the data came from, if it was another than 0, 1, 2 …
 
@@ -66,6 +76,10 @@ class RankingData:
     query_ids: NDArray[Any]
     order: NDArray[np.int64]
     offsets: NDArray[np.int64]
+    encoding: Encoding
+    wide: Mapping[int, NDArray[Any]]
+    absent_value: float | None
+    reading: Mapping[str, Any]
     losses: tuple[str, ...]
     row_index: NDArray[Any] | None
 
@@ -83,6 +97,8 @@ class RankingData:
         preferences: Any = None,
         document_ids: ArrayLike | str | None = None,
         feature_names: Sequence[str] | None = None,
+        categorical: Sequence[int | str] = (),
+        encoding: Encoding | None = None,
     ) -> None:
         given = {
             "relevance": relevance,
@@ -97,23 +113,30 @@ class RankingData:
             if qid is not None:
                 raise DataError("give qid or group_sizes, not both")
             given["qid"] = qid_from_sizes(group_sizes, columns.n_rows(features))
-        lost_before: tuple[str, ...] = ()
         row_index = None
         if frames.is_frame(features):
             frames.refuse_other_rows(features, given | given["labels"])
             row_index = frames.row_index(features)
-            features, feature_names, given, lost_before = frames.take_apart(features, given, feature_names)
+            converted, feature_names, given = frames.take_apart(features, given, feature_names, categorical)
+        elif encoding is not None:
+            converted = _already_encoded(features, encoding)
+        else:
+            numbers = columns.numbers_of_features(categorical, feature_names, "categorical")
+            converted = columns.to_features(features, numbers)
         if given["qid"] is None:
             raise DataError("which rows belong to one query? give qid, one id per row, or group_sizes")
 
-        kept, losses = columns.to_features(features)
-        losses = lost_before + losses
+        kept = converted.features
         n = kept.shape[0]
         query_of_row = columns.to_query_ids(given["qid"], n)
         query_ids, order, offsets = group_rows(query_of_row)
         self._set(
-            features=kept,
-            losses=losses,
+            features=columns.frozen(kept) if isinstance(kept, np.ndarray) else kept,
+            encoding=converted.encoding,
+            wide=MappingProxyType(dict(converted.wide)),
+            absent_value=None,
+            reading=MappingProxyType({}),
+            losses=converted.losses,
             row_index=row_index,
             qid=query_of_row,
             query_ids=columns.frozen(query_ids),
@@ -139,7 +162,7 @@ class RankingData:
         raise AttributeError("RankingData is frozen")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._arguments(), self.losses, self.row_index)
+        return _rebuild, (self._arguments(), self._origin())
 
     def __len__(self) -> int:
         return self.n_documents
@@ -199,17 +222,25 @@ class RankingData:
         """The rows of query k, that is of the query id `query_ids[k]`."""
         return self.order[self.offsets[query] : self.offsets[query + 1]]
 
-    def feature(self, name: int | str) -> NDArray[np.float32]:
-        """One feature as a column, by its number from 0 or by its name."""
-        if isinstance(name, str):
-            if self.feature_names is None or name not in self.feature_names:
-                raise DataError(f"there is no feature named {name!r}")
-            name = self.feature_names.index(name)
-        if not 0 <= name < self.n_features:
+    def feature(self, name: int | str) -> NDArray[Any]:
+        """One feature as a column, by its number from 0 or by its name; the numbers of its categories, if it has any.
+
+        Values that were shifted to fit into float32 are given as they came.
+        """
+        (number,) = columns.numbers_of_features([name], self.feature_names, "feature")
+        if not 0 <= number < self.n_features:
             raise DataError(f"there is no feature {name}; they are numbered 0 to {self.n_features - 1}")
+        if number in self.encoding.shifts:
+            return self.original_column(number)
         if is_sparse(self.features):
-            return np.asarray(self.features[:, [name]].toarray()).ravel()
-        return np.asarray(self.features[:, name])
+            return np.asarray(self.features[:, [number]].toarray()).ravel()
+        return np.asarray(self.features[:, number])
+
+    def original_column(self, feature: int) -> NDArray[Any]:
+        """The values of a feature before any shift, as exactly as they are known."""
+        if feature in self.wide:
+            return self.wide[feature]
+        return np.asarray(self.features[:, feature], np.float64) + float(self.encoding.shifts.get(feature, 0.0))
 
     def replace(self, **changes: Any) -> RankingData:
         """A copy with some of the constructor's arguments changed; the rest is shared.
@@ -224,8 +255,10 @@ class RankingData:
         if "group_sizes" in changes:
             arguments["qid"] = changes.get("qid")
         if "features" in changes:
+            if "encoding" not in changes and (frames.is_frame(changes["features"]) or not self.encoding):
+                arguments["encoding"] = None
             return RankingData(**arguments)
-        return _rebuild(arguments, self.losses, self.row_index)
+        return _rebuild(arguments, self._origin())
 
     def select(self, queries: Iterable[int] | NDArray[Any]) -> RankingData:
         """The data of some queries, by their numbers or by a mask; the rows keep their order."""
@@ -259,7 +292,11 @@ class RankingData:
             arguments["preferences"] = (
                 new_row[pairs.i[kept]], new_row[pairs.j[kept]], pairs.probability[kept],
             )  # fmt: skip
-        return _rebuild(arguments, self.losses, None if self.row_index is None else self.row_index[rows])
+        arguments["encoding"] = self.encoding
+        origin = self._origin() | {"wide": {k: values[rows] for k, values in self.wide.items()}}
+        if self.row_index is not None:
+            origin["row_index"] = self.row_index[rows]
+        return _rebuild(arguments, origin)
 
     def _query_weight_of_rows(self) -> NDArray[np.float32]:
         assert self.query_weights is not None
@@ -305,7 +342,14 @@ class RankingData:
         """The arguments that make this object again."""
         names = ("features", "qid", "document_weights", "query_weights", "positions", "preferences")
         arguments = {name: getattr(self, name) for name in (*names, "document_ids", "feature_names")}
-        return arguments | {"labels": dict(self.labels)}
+        return arguments | {"labels": dict(self.labels), "encoding": self.encoding}
+
+    def _origin(self) -> dict[str, Any]:
+        """What is known of where the features come from, beside the constructor's arguments."""
+        return {
+            "wide": dict(self.wide), "absent_value": self.absent_value, "reading": dict(self.reading),
+            "losses": self.losses, "row_index": self.row_index,
+        }  # fmt: skip
 
     @staticmethod
     def concatenate(parts: Iterable[RankingData]) -> RankingData:
@@ -319,10 +363,26 @@ def _unless_none(convert: Any, value: Any, *arguments: Any) -> Any:
     return None if value is None else convert(value, *arguments)
 
 
-def _rebuild(arguments: dict[str, Any], losses: tuple[str, ...], row_index: NDArray[Any] | None) -> RankingData:
+def _rebuild(arguments: dict[str, Any], origin: dict[str, Any]) -> RankingData:
     data = RankingData(**arguments)
-    data._set(losses=losses, row_index=row_index)
+    frozen_maps = {name: MappingProxyType(origin[name]) for name in ("wide", "reading")}
+    data._set(**(origin | frozen_maps))
     return data
+
+
+def _already_encoded(features: Any, encoding: Encoding) -> Converted:
+    """Features that are float32 numbers by some encoding."""
+    converted = columns.to_features(features, encoding=Encoding())
+    n_features = converted.features.shape[1]
+    beyond = [k for k in (*encoding.categories, *encoding.shifts) if k >= n_features]
+    if beyond:
+        raise DataError(f"the encoding has an entry for feature {beyond[0]}, but there are {n_features} features")
+    for feature, names in encoding.categories.items():
+        codes = np.asarray(converted.features[:, feature])
+        known = codes[~np.isnan(codes)]
+        if not np.isin(known, np.arange(len(names), dtype=np.float32)).all():
+            raise DataError(f"feature {feature} must hold the numbers of its {len(names)} categories, or NaN")
+    return replace(converted, encoding=encoding)
 
 
 def _all_labels(relevance: Any, others: Mapping[str, Any], n: int) -> dict[str, NDArray[np.float32]]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.data.columns import is_sparse, listed
+from podium.data.columns import is_sparse
+from podium.data.encoding import listed
 
 if TYPE_CHECKING:
     from podium.data.ranking_data import RankingData

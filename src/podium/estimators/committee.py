@@ -141,4 +141,4 @@ class Committee(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """The score of each row, higher is better."""
-        return self._scored(X)
+        return self._predict(X)

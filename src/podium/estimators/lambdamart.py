@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from podium.boosting import Boosted, Boosting, Step, as_step
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.estimators.ranker import lambda_objective
+from podium.estimators.ranker import lambda_objective, to_rows
 from podium.estimators.trees import TreeRanker, TreeSettings
 from podium.measures import Graded, Measure, as_selection
 from podium.models import Combined, Ensemble, Scorer, Started
@@ -36,24 +36,27 @@ class EnsembleRanker(TreeRanker):
             raise DataError(f"{type(self).__name__} has one score for each document; this objective has several")
         return found.ensemble
 
-    def _started(self, X: Any) -> NDArray[np.float64] | float:
-        """The scores that the trees go on from."""
-        return 0.0
+    def _start(self, X: Any) -> dict[str, Any]:
+        """The scores that the trees go on from, where the model asks for them."""
+        return {}
 
-    def _scored(self, X: Any, **options: Any) -> NDArray[np.float64]:
+    def _predict(self, X: Any, **options: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
-        return self._started(X) + self._scored_by(self.trees_, X, **options)
+        n_trees = options.pop("n_trees", None)
+        model = self.model_ if n_trees is None else self.model_.truncate(n_trees)
+        predicted: NDArray[np.float64] = model.predict(X, n_threads=self.n_threads, **options, **self._start(X))
+        return predicted
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """The scores after the first tree, the second, …"""
         check_is_fitted(self)
-        start = self._started(X)
-        return (start + scores for scores in self.trees_.staged_scores(self._features(X), self.n_threads))
+        before = self._predict(X, n_trees=0)
+        return (before + scores for scores in self.trees_.staged_predict(X, self.n_threads))
 
     def apply(self, X: Any) -> NDArray[np.int32]:
         """The leaf of each tree (column) that each row falls into."""
         check_is_fitted(self)
-        return self.trees_.leaves(self._features(X), self.n_threads)
+        return self.trees_.leaves(X, self.n_threads)
 
     @property
     def ensemble(self) -> Ensemble:
@@ -174,14 +177,17 @@ class LambdaMART(EnsembleRanker):
             name = "a column of scores"
         return Started(trees, name, checksum(found.start.scores), scale)
 
-    def _started(self, X: Any) -> NDArray[np.float64] | float:
-        """The submodel's scores of some rows, on the scale of training."""
-        if self.submodel is None:
-            return 0.0
-        given = as_submodel(self.submodel, self.trees_)
-        if isinstance(given, Scorer):
-            return self.submodel_scale_ * self._scored_by(given, X)
-        return self.submodel_scale_ * scores_of(given, X, self.n_threads)
+    def _start(self, X: Any) -> dict[str, Any]:
+        """The scores of a submodel that is code."""
+        if not isinstance(self.model_, Started):
+            return {}
+        submodel = as_submodel(self.submodel, self.trees_)
+        if isinstance(X, RankingData):
+            return {"start": scores_of(submodel, X, self.n_threads)}
+        if isinstance(submodel, np.ndarray):
+            return {"start": submodel}
+        data = RankingData(X, qid=np.zeros(len(to_rows(X)), np.int64))
+        return {"start": scores_of(submodel, data, self.n_threads)}
 
     def _keep(self, found: Boosted) -> None:
         for name in ("position_bias_", "submodel_scale_", "submodel_means_"):  # of an earlier fit

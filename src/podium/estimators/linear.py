@@ -103,4 +103,4 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """The score of each row, higher is better."""
-        return self._scored(X)
+        return self._predict(X)

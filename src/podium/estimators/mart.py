@@ -149,7 +149,7 @@ class MARTClassifier(ClassifierMixin, EnsembleRanker):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> Floats:
         """F(x): above 0 for the second class."""
-        return EnsembleRanker.predict(self, X)
+        return self._predict(X)
 
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class: 1 / (1 + e^{−2σF}) for the second one."""
@@ -159,7 +159,7 @@ class MARTClassifier(ClassifierMixin, EnsembleRanker):  # type: ignore[misc]
     def predict(self, X: Any, n_trees: int | None = None) -> Any:
         """The class of each row."""
         check_is_fitted(self)
-        return self.classes_[(EnsembleRanker.predict(self, X, n_trees) > 0).astype(int)]
+        return self.classes_[(self._predict(X, n_trees=n_trees) > 0).astype(int)]
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None, sample_weight: Any = None) -> float:
         """The share of labelled rows whose class is right."""
@@ -220,4 +220,4 @@ class McRank(TreeRanker):
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each label, in rising order."""
         check_is_fitted(self)
-        return self.model_.probabilities(self._features(X), n_threads=self.n_threads)
+        return self.model_.probabilities(X, n_threads=self.n_threads)

@@ -105,7 +105,7 @@ class NetRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any, *, qid: ArrayLike | None = None) -> NDArray[np.float64]:
         """The score of each row, higher is better; a net that sees lists needs `RankingData`, or the queries."""
-        return self._scored(X if qid is None else RankingData(X, qid=qid))
+        return self._predict(X if qid is None else RankingData(X, qid=qid))
 
 
 class RankNet(NetRanker):

@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from podium.data import RankingData, frames
-from podium.data.columns import Features, to_features
 from podium.errors import DataError
 from podium.measures import Graded, Measure, Ranking, as_selection
-from podium.models import Scorer, save
+from podium.models import save
 from podium.objectives import Lambda, Objective, describe, parse
 
 
@@ -93,20 +92,6 @@ class RankerMixin:
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _scored(self, X: Any, **options: Any) -> NDArray[np.float64]:
-        check_is_fitted(self)
-        return self._scored_by(self.model_, X, **options)
-
-    def _scored_by(self, scorer: Scorer, X: Any, **options: Any) -> NDArray[np.float64]:
-        """The scores of some rows; a scorer that sees lists needs data, which knows them."""
-        features = self._features(X)
-        if isinstance(X, RankingData) and scorer.sees_lists:
-            scores = np.empty(len(X))
-            ordered = features[X.canonical_order]
-            scores[X.canonical_order] = scorer.score(ordered, X.offsets, n_threads=self.n_threads, **options)
-            return scores
-        return scorer.score(features, n_threads=self.n_threads, **options)
-
     def _described(self) -> dict[str, Any]:
         """The parameters as JSON has them."""
         plain = (int, float, str, bool, type(None))
@@ -172,24 +157,15 @@ class RankerMixin:
         """
         check_is_fitted(self)
         data = self._data(X, y, qid)
-        data = data.replace(features=self._features(data), feature_names=self.model_.feature_names)
-        ranking = Ranking(data, self._scored(data), base=data.canonical_order)
+        data = self.model_.schema.matched(data)
+        ranking = Ranking(data, self._predict(data), base=data.canonical_order)
         return as_selection(self.measure).measures[0].mean(ranking)
 
-    def _features(self, X: Any) -> Features:
-        """The features in the model's order; columns of a frame are found by name."""
-        if isinstance(X, RankingData):
-            features = self.model_.matched(X)
-        elif frames.is_frame(X):
-            features = frames.features_by_name(X, self.model_.feature_names)
-        else:
-            features = to_features(X)[0]
-        if features.shape[1] != self.n_features_in_:
-            raise DataError(
-                f"X has {features.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
-                "features as input"
-            )
-        return features
+    def _predict(self, X: Any, **options: Any) -> NDArray[np.float64]:
+        """The scores of some rows, as the saved model would give them."""
+        check_is_fitted(self)
+        predicted: NDArray[np.float64] = self.model_.predict(X, n_threads=self.n_threads, **options)
+        return predicted
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

@@ -206,7 +206,7 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any, n_trees: int | None = None) -> NDArray[np.float64]:
         """The score of each row, higher is better; by the first trees only if `n_trees` is given."""
-        return self._scored(X, n_trees=n_trees)
+        return self._predict(X, n_trees=n_trees)
 
 
 def _number(train: RankingData, feature: int | str, argument: str) -> int:

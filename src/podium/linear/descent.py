@@ -104,7 +104,7 @@ class Descent:
                 kept.append(weights)
                 advance(1)
                 for name, data in sets.items():
-                    scores = design.model(weights, bound.start).score(data.features)
+                    scores = design.model(weights, bound.start)._predict_rows(data.features)
                     ranking = Ranking(data, scores, base=data.canonical_order)
                     for shown, measure in measures:
                         history[f"{name}/{shown}"].append(measure.mean(ranking))
@@ -186,4 +186,6 @@ class Design:
 
     def model(self, weights: Floats, start: float) -> LinearScorer:
         """The weights for features as they come."""
-        return LinearScorer(weights * self.scales, self.means, start, self.data.feature_names)
+        return LinearScorer(
+            weights * self.scales, self.means, start, self.data.feature_names, encoding=self.data.encoding
+        )

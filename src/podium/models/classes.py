@@ -45,12 +45,13 @@ class ClassEnsemble(OverTrees):
     def _parts(self) -> tuple[Ensemble, ...]:
         return self.trees.outputs(len(self.classes))
 
-    def probabilities(self, features: Features, *, n_trees: int | None = None, n_threads: int | None = None) -> Floats:
+    def probabilities(self, X: Any, *, n_trees: int | None = None, n_threads: int | None = None) -> Floats:
         """The probability of each class (column) for each row, by the first rounds or all."""
-        found = [part.score(features, n_trees=n_trees, n_threads=n_threads) for part in self._parts]
+        features = self.schema.rows(X)
+        found = [part._predict_rows(features, n_trees=n_trees, n_threads=n_threads) for part in self._parts]
         return softmax(np.array(found)).T
 
-    def score(
+    def _predict_rows(
         self,
         features: Features,
         offsets: NDArray[np.int64] | None = None,
@@ -59,7 +60,7 @@ class ClassEnsemble(OverTrees):
         n_threads: int | None = None,
     ) -> Floats:
         """The expected worth of each row, by the first `n_trees` rounds or all."""
-        found = [part.score(features, n_trees=n_trees, n_threads=n_threads) for part in self._parts]
+        found = [part._predict_rows(features, n_trees=n_trees, n_threads=n_threads) for part in self._parts]
         return expected(np.array(found), self.worth)
 
     def truncate(self, n_trees: int) -> ClassEnsemble:

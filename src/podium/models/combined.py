@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -13,12 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.combining import Path, Sweep, ascend, best_mixture, deviation, weighted
-from podium.data import RankingData
-from podium.data.columns import Features
+from podium.data import RankingData, frames
+from podium.data.columns import Features, is_sparse
+from podium.data.encoding import Encoding
+from podium.data.schema import Schema
 from podium.errors import DataError, numbers_of, require_number
 from podium.measures import Measure
 from podium.models.linear import LinearScorer
 from podium.models.scorer import Scorer
+from podium.models.started import Started
 
 Floats = NDArray[np.float64]
 
@@ -44,43 +48,100 @@ class Combined(Scorer):
         object.__setattr__(self, "weights", numbers_of("weights", self.weights))
         if len(self.weights) != len(self.parts) or not np.isfinite(self.weights).all():
             raise DataError(f"there must be a finite weight for each of the {len(self.parts)} scorers")
-        for part in self.parts[1:]:
-            if part.n_features != self.n_features:
-                raise DataError(f"the scorers have {self.n_features} and {part.n_features} features")
-            if self.feature_names and part.feature_names and part.feature_names != self.feature_names:
-                raise DataError("the scorers name their features differently, or have them in another order")
+        if any(part.feature_names is None for part in self.parts):
+            for part in self.parts[1:]:
+                if part.n_features != self.parts[0].n_features:
+                    raise DataError(f"the scorers have {self.parts[0].n_features} and {part.n_features} features")
 
     @property
     def n_features(self) -> int:  # type: ignore[override]
-        """The number of features."""
-        return self.parts[0].n_features
+        """The number of features: of all the scorers together, where they name them."""
+        return self.parts[0].n_features if self._unnamed else len(self._all_names)
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:  # type: ignore[override]
-        """Names of the features, or None."""
-        return next((part.feature_names for part in self.parts if part.feature_names is not None), None)
+        """Names of the features of all scorers, those of the first one first, or None."""
+        if self._unnamed:
+            return next((part.feature_names for part in self.parts if part.feature_names is not None), None)
+        return self._all_names
+
+    @property
+    def encoding(self) -> Encoding:  # type: ignore[override]
+        """How the first scorer's features are encoded; each has its own, and predicts by it."""
+        return self.parts[0].encoding
+
+    @property
+    def _unnamed(self) -> bool:
+        return any(part.feature_names is None for part in self.parts)
+
+    @cached_property
+    def _all_names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.feature_names or ()))
+
+    @cached_property
+    def _alike(self) -> bool:
+        """Whether all scorers expect the same of their input."""
+        schemas = [part.schema for part in self.parts]
+        return all(one.encoding == schemas[0].encoding for one in schemas) and (
+            self._unnamed or all(one.names == schemas[0].names for one in schemas)
+        )
 
     @property
     def sees_lists(self) -> bool:  # type: ignore[override]
         """Whether one of the scorers does."""
         return any(part.sees_lists for part in self.parts)
 
-    def score(
+    def predict(
+        self, X: Any, *, extra: str = "ignore", n_threads: int | None = None, **options: Any
+    ) -> NDArray[np.float64]:
+        """The score of each row, see `Scorer.predict`; each scorer finds its own columns."""
+        if self._alike:
+            return super().predict(X, extra=extra, n_threads=n_threads, **options)
+        if not isinstance(X, RankingData) and not frames.is_frame(X):
+            raise DataError(
+                "these scorers differ in their features, or in the order of them: give X with names, as a frame or "
+                "RankingData"
+            )
+        if extra != "ignore":
+            self.schema.rows(X, extra)
+        predicted = (part.predict(X, n_threads=n_threads, **options) for part in self.parts)
+        return self._summed(predicted)
+
+    def _predict_rows(
         self, features: Features, offsets: NDArray[np.int64] | None = None, *, n_threads: int | None = None
     ) -> Floats:
-        """The score of each row."""
-        scores = np.zeros(self._checked_rows(features))
-        for part, weight in zip(self.parts, self.weights, strict=True):
-            scores += weight * part.score(features, offsets, n_threads=n_threads)
-        return scores
+        """The score of each row, where all scorers expect the same features."""
+        self._checked_rows(features)
+        return self._summed(
+            part._predict_rows(features, offsets if part.sees_lists else None, n_threads=n_threads)
+            for part in self.parts
+        )
+
+    def _summed(self, predicted: Iterable[Floats]) -> Floats:
+        """Σ_k weights_k · score_k, in this order."""
+        scores: Any = 0.0
+        for weight, part_scores in zip(self.weights, predicted, strict=True):
+            scores = scores + weight * part_scores
+        return np.asarray(scores, np.float64)
+
+    def truncate(self, n_trees: int) -> Combined:
+        """The last scorer's first trees on top of the others."""
+        last = self.parts[-1]
+        if not hasattr(last, "truncate"):
+            raise DataError(f"{last!r} has no trees to be cut")
+        return replace(self, parts=(*self.parts[:-1], last.truncate(n_trees)))
 
     def importance(self, kind: Any = "gain") -> Floats:
         """The parts' shares of each feature, by their weights."""
-        found = np.zeros(self.n_features)
+        total = np.zeros(self.n_features)
         for part, weight in zip(self.parts, self.weights, strict=True):
-            mine = part.importance(kind)
-            found += abs(weight) * mine / (mine.sum() or 1.0)
-        return found
+            shares = part.importance(kind)
+            shares = abs(weight) * shares / (shares.sum() or 1.0)
+            if self._unnamed:
+                total += shares
+            else:
+                total[[self._all_names.index(name) for name in part.feature_names or ()]] += shares
+        return total
 
     def digest(self) -> str:
         """A hash of all that decides scores."""
@@ -239,14 +300,36 @@ def combine_all(
 
 
 def scores_of(ranker: Any, data: RankingData, n_threads: int | None = None) -> Floats:
-    """The scores of the data's rows by a ranker, or the scores that were given."""
-    if isinstance(ranker, Scorer):
-        return ranker.score_documents(data, n_threads=n_threads)
-    ask = getattr(ranker, "predict", ranker)
-    scores = np.asarray(ask(data) if callable(ask) else ask, np.float64)
+    """The scores of the data's rows: by a model, by any object with `predict`, by a function, or as they are given.
+
+    Models of other libraries get the features: a matrix of numbers with NaN where a value is missing, or a pandas frame
+    if they were fitted on one. Functions get the data.
+    """
+    model = getattr(ranker, "model_", ranker)
+    if isinstance(model, Scorer) and (model is ranker or not isinstance(model, Started)):
+        return model.predict(data, n_threads=n_threads)
+    if hasattr(ranker, "predict"):
+        scores = ranker.predict(data if isinstance(model, Scorer) else _foreign_features(ranker, data))
+    else:
+        scores = ranker(data) if callable(ranker) else ranker
+    scores = np.asarray(scores, np.float64)
+    if scores.shape == (len(data), 1):
+        scores = scores[:, 0]
     if scores.shape != (len(data),) or not np.isfinite(scores).all():
         raise DataError(f"a ranker must give a finite number for each of the {len(data)} rows, not {scores.shape}")
     return scores
+
+
+def _foreign_features(ranker: Any, data: RankingData) -> Any:
+    """The features as a model of another library expects them: by name, if it was fitted with names."""
+    if data.encoding:
+        raise DataError("a model of another library cannot read categories that Podium encoded: give its scores")
+    fitted_with = getattr(ranker, "feature_names_in_", None)
+    if fitted_with is None or data.feature_names is None:
+        return data.features
+    names = tuple(str(name) for name in fitted_with)
+    rows = Schema(len(names), names).rows(data)
+    return rows if is_sparse(rows) else import_module("pandas").DataFrame(rows, columns=names)
 
 
 def as_submodel(given: Any, like: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data.columns import Features, is_sparse
+from podium.data.encoding import Encoding
 from podium.errors import DataError
 from podium.models.scorer import Scorer
 from podium.models.structure import ARRAYS, check_trees, picked_trees
@@ -35,6 +36,7 @@ class Ensemble(Scorer):
         feature_names: names of the features, or None.
         cuts: the borders between the bins of each feature in training.
         info: parameters, history and the like, as JSON has it.
+        encoding: how the features of the training data were encoded: names of categories, shifts.
 
     """
 
@@ -43,6 +45,7 @@ class Ensemble(Scorer):
     feature_names: tuple[str, ...] | None = None
     cuts: Sequence[NDArray[np.float32]] = ()
     info: dict[str, Any] = field(default_factory=dict)
+    encoding: Encoding = field(default_factory=Encoding)
 
     def __post_init__(self) -> None:
         """Arrays that scoring could not walk safely are refused."""
@@ -100,7 +103,7 @@ class Ensemble(Scorer):
         leaves = len(self.arrays["leaf_value"])
         return f"Ensemble({self.n_trees} trees with {leaves} leaves on {self.n_features} features)"
 
-    def score(
+    def _predict_rows(
         self,
         features: Features,
         offsets: NDArray[np.int64] | None = None,
@@ -114,8 +117,9 @@ class Ensemble(Scorer):
         self._add(features, 0, last, scores, n_threads)
         return scores
 
-    def staged_scores(self, features: Features, n_threads: int | None = None) -> Iterator[NDArray[np.float64]]:
+    def staged_predict(self, X: Any, n_threads: int | None = None) -> Iterator[NDArray[np.float64]]:
         """The scores after the first tree, the second, …"""
+        features = self.schema.rows(X)
         scores = np.zeros(self._checked_rows(features))
         for tree in range(self.n_trees):
             self._add(features, tree, tree + 1, scores, n_threads)
@@ -137,10 +141,11 @@ class Ensemble(Scorer):
         for _ in map_threads(work, _pieces(features, n_threads), n_threads):
             pass
 
-    def leaves(self, features: Features, n_threads: int | None = None) -> NDArray[np.int32]:
+    def leaves(self, X: Any, n_threads: int | None = None) -> NDArray[np.int32]:
         """The leaf of each tree (column) that each row falls into."""
         from podium.models import kernels
 
+        features = self.schema.rows(X)
         found = np.empty((self._checked_rows(features), self.n_trees), np.int32)
         find: Any = kernels.find_leaves
         arrays: Any = [self.arrays[n] for n in ("node_offsets", *_OF_NODES, "category_offsets", "category_values")]
@@ -179,7 +184,7 @@ class Ensemble(Scorer):
         if n == 1:
             return (self,)
         turns = [np.arange(output, self.n_trees, n) for output in range(n)]
-        return tuple(Ensemble(self.n_features, picked_trees(self.arrays, turn), cuts=self.cuts) for turn in turns)
+        return tuple(replace(self, arrays=picked_trees(self.arrays, turn), info={}) for turn in turns)
 
     def importance(self, kind: Literal["gain", "count"] = "gain") -> NDArray[np.float64]:
         """For each feature the sum of the gains of its splits, or their number."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from podium.data.encoding import Encoding
 from podium.errors import DataError, FileFormatError
 from podium.models.archive import Arrays, open_archive, write_archive
 from podium.models.classes import ClassEnsemble
@@ -54,6 +56,8 @@ def _described_parts(model: Scorer, depth: int) -> tuple[dict[str, Any], dict[st
     if model.n_features > MOST_FEATURES:
         raise DataError(f"a model file takes {MOST_FEATURES} features at most, not {model.n_features}")
     header |= {"n_features": model.n_features, "feature_names": model.feature_names}
+    if model.encoding:
+        header["encoding"] = model.encoding.to_json()
     if model.file_format == NET:
         description, arrays = import_module(NETS).described_parts(model)
         return header | {"format": NET, **description}, arrays
@@ -107,8 +111,9 @@ def _model(array: Arrays, header: dict[str, Any], name: str, prefix: str, depth:
     if kind == LINEAR:
         return _linear(own, header, name)
     if kind == NET:
-        net: Scorer = import_module(NETS).read(own, header, *_described(header, name), name, module)
-        return net
+        net = import_module(NETS).read(own, header, *_described(header, name), name, module)
+        encoded: Scorer = replace(net, encoding=_encoding(header, net.n_features, name))
+        return encoded
     if kind not in (ENSEMBLE, CLASSES, STARTED):
         raise FileFormatError(name, "is no model of Podium's, or of a newer Podium")
     ensemble = _ensemble(own, header, name)
@@ -127,6 +132,14 @@ def _started(ensemble: Ensemble, header: dict[str, Any], name: str) -> Started:
     if not isinstance(scale, float) or not 0 < scale < math.inf:
         raise FileFormatError(name, "the scale of its submodel is no number above 0")
     return Started(ensemble, str(words[0]), str(words[1]), scale)
+
+
+def _encoding(header: dict[str, Any], n_features: int, name: str) -> Encoding:
+    """How the features are encoded."""
+    try:
+        return Encoding.from_json(header.get("encoding"), n_features)
+    except DataError as error:
+        raise FileFormatError(name, str(error)) from None
 
 
 def _described(header: dict[str, Any], name: str) -> tuple[int, tuple[str, ...] | None, dict[str, Any]]:
@@ -155,7 +168,7 @@ def _ensemble(array: Arrays, header: dict[str, Any], name: str) -> Ensemble:
     if not valid or offsets[-1] != len(cuts):
         raise FileFormatError(name, "the cuts of the features are not valid")
     try:
-        return Ensemble(n_features, arrays, names, Columns(cuts, offsets), info)
+        return Ensemble(n_features, arrays, names, Columns(cuts, offsets), info, _encoding(header, n_features, name))
     except DataError as error:
         raise FileFormatError(name, str(error)) from error
 
@@ -175,7 +188,7 @@ def _linear(array: Arrays, header: dict[str, Any], name: str) -> LinearScorer:
     fits = len(weights) == len(means) == n_features and len(intercept) == 1
     if not fits or not np.isfinite(np.concatenate([weights, means, intercept])).all():
         raise FileFormatError(name, "its weights are not valid")
-    return LinearScorer(weights, means, float(intercept[0]), names, info)
+    return LinearScorer(weights, means, float(intercept[0]), names, info, _encoding(header, n_features, name))
 
 
 def _check_version(header: dict[str, Any], name: str) -> None:

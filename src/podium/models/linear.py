@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from podium.data import RankingData
 from podium.data.columns import Features, is_sparse
+from podium.data.encoding import Encoding
 from podium.models.scorer import Scorer
 
 Floats = NDArray[np.float64]
@@ -27,6 +28,7 @@ class LinearScorer(Scorer):
         intercept: added to every score.
         feature_names: names of the features, or None.
         info: parameters, history and the like, as JSON has it.
+        encoding: how the features of the training data were encoded.
 
     """
 
@@ -35,6 +37,7 @@ class LinearScorer(Scorer):
     intercept: float = 0.0
     feature_names: tuple[str, ...] | None = None
     info: dict[str, Any] = field(default_factory=dict)
+    encoding: Encoding = field(default_factory=Encoding)
 
     @property
     def n_features(self) -> int:  # type: ignore[override]
@@ -44,7 +47,7 @@ class LinearScorer(Scorer):
     def __repr__(self) -> str:
         return f"LinearScorer({np.count_nonzero(self.weights)} of {self.n_features} features)"
 
-    def score(
+    def _predict_rows(
         self, features: Features, offsets: NDArray[np.int64] | None = None, *, n_threads: int | None = None
     ) -> Floats:
         """The score of each row: feature after feature, so that a row's neighbours change no bit of it."""
@@ -61,7 +64,7 @@ class LinearScorer(Scorer):
 
     def as_function(self, data: RankingData) -> tuple[Floats, Callable[[Floats], Floats]]:
         """The weights of features brought to one size, and the scores of some data's rows as a function of them."""
-        features, order = self.matched(data), data.canonical_order
+        features, order = self.schema.rows(data), data.canonical_order
         x = np.asarray(features.toarray() if is_sparse(features) else features, np.float64)
         x = np.where(np.isfinite(x), x - self.means, 0.0)
         sizes = np.sqrt((x[order] ** 2).mean(axis=0))

@@ -46,10 +46,9 @@ def refit_weights(
     if not isinstance(ensemble, Ensemble):
         raise DataError(f"refit_weights takes an ensemble of trees, not {type(ensemble).__name__}")
     sweep = Sweep(data, measure, ties, n_threads)
-    features = ensemble.matched(data)
-    leaves = ensemble.leaves(features, n_threads)
+    leaves = ensemble.leaves(data, n_threads)
     trees = [ensemble.tree(k) for k in range(ensemble.n_trees)]
-    scores = ensemble.score(features, n_threads=n_threads)
+    scores = ensemble.predict(data, n_threads=n_threads)
     value = sweep.value(scores)
     with progress("refitting weights", cycles * len(trees)) as advance:
         for _ in range(cycles):
@@ -68,8 +67,9 @@ def refit_weights(
             if not changed:
                 break
     return Ensemble.of_trees(
-        trees, ensemble.n_features, feature_names=ensemble.feature_names, cuts=ensemble.cuts, info=ensemble.info
-    )
+        trees, ensemble.n_features, feature_names=ensemble.feature_names, cuts=ensemble.cuts, info=ensemble.info,
+        encoding=ensemble.encoding,
+    )  # fmt: skip
 
 
 def _summed(trees: list[Tree], leaves: NDArray[np.int32]) -> NDArray[np.float64]:

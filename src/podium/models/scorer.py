@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 
 from podium.data import RankingData
 from podium.data.columns import Features
+from podium.data.encoding import Encoding
+from podium.data.schema import Schema
 from podium.errors import DataError
 
 
@@ -21,6 +24,7 @@ class Scorer(ABC):
     Attributes:
         n_features: the number of features.
         feature_names: names of the features, or None.
+        encoding: how the features of the training data were encoded: names of categories, shifts.
         info: parameters, history and the like, as JSON has it.
         sees_lists: whether a document's score depends on the others of its query.
         file_format: the name of its format in model files, where that is of another layer.
@@ -29,29 +33,52 @@ class Scorer(ABC):
 
     n_features: int
     feature_names: tuple[str, ...] | None
+    encoding: Encoding
     info: dict[str, Any]
     sees_lists: bool = False
     file_format: ClassVar[str | None] = None
 
+    @property
+    def schema(self) -> Schema:
+        """What the model expects of its input."""
+        return Schema(self.n_features, self.feature_names, self.encoding)
+
+    def predict(
+        self, X: Any, *, extra: str = "ignore", n_threads: int | None = None, **options: Any
+    ) -> NDArray[np.float64]:
+        """The score of each row, higher is better.
+
+        Args:
+            X: an array, a sparse matrix, a frame (pandas, polars, pyarrow) or `RankingData`. Columns are matched by
+                name where both the model and X have names.
+            extra: `"ignore"` columns that the model does not know, or `"refuse"` them.
+            n_threads: all cores by default; the scores are the same.
+            **options: of the kind of model, such as `n_trees` where there are trees.
+
+        """
+        rows = self.schema.rows(X, extra)
+        if not self.sees_lists:
+            return self._predict_rows(rows, n_threads=n_threads, **options)
+        if not isinstance(X, RankingData):
+            return self._predict_rows(rows, None, n_threads=n_threads, **options)
+        order, scores = X.canonical_order, np.empty(len(X))
+        scores[order] = self._predict_rows(rows[order], X.offsets, n_threads=n_threads, **options)
+        return scores
+
     @abstractmethod
-    def score(
+    def _predict_rows(
         self, features: Features, offsets: NDArray[np.int64] | None = None, *, n_threads: int | None = None
     ) -> NDArray[np.float64]:
-        """The score of each row.
+        """The score of each row of float32 features in the model's own order and encoding.
 
-        `offsets` are for scorers that look at whole lists: query q has the rows offsets[q] to offsets[q + 1].
+        `offsets` are for models that look at whole lists: query q has the rows offsets[q] to offsets[q + 1].
         """
 
-    def score_documents(
-        self, data: RankingData, *, n_threads: int | None = None, **options: Any
-    ) -> NDArray[np.float64]:
-        """The score of each row of some data, which may be in any order; features are matched by name."""
-        features = self.matched(data)
-        if not self.sees_lists:
-            return self.score(features, n_threads=n_threads, **options)
-        order, scores = data.canonical_order, np.empty(len(data))
-        scores[order] = self.score(features[order], data.offsets, n_threads=n_threads, **options)
-        return scores
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file; `podium.load` reads it."""
+        from podium.models.file import save
+
+        save(self, path)
 
     @abstractmethod
     def importance(self, kind: Any = "gain") -> NDArray[np.float64]:
@@ -64,10 +91,6 @@ class Scorer(ABC):
     @abstractmethod
     def with_info(self, **info: Any) -> Scorer:
         """The same model with other information."""
-
-    def matched(self, data: RankingData) -> Features:
-        """The features of data in the model's order, by name where both have names; others are refused."""
-        return matched(self.feature_names, data)
 
     def _checked_rows(self, features: Features) -> int:
         if features.ndim != 2 or features.shape[1] != self.n_features:
@@ -97,6 +120,12 @@ class OverTrees(Scorer):
         return names
 
     @property
+    def encoding(self) -> Encoding:  # type: ignore[override]
+        """How the features of the training data were encoded."""
+        encoding: Encoding = self.trees.encoding
+        return encoding
+
+    @property
     def info(self) -> dict[str, Any]:  # type: ignore[override]
         """Parameters, history and the like."""
         info: dict[str, Any] = self.trees.info
@@ -112,26 +141,6 @@ class OverTrees(Scorer):
         return replace(self, trees=self.trees.with_info(**info))  # type: ignore[type-var]
 
 
-def matched(wanted: tuple[str, ...] | None, data: RankingData) -> Features:
-    """The features of data in an order of names; those without names as they are."""
-    given = data.feature_names
-    if wanted is None or given is None or wanted == given:
-        return data.features
-    missing, extra = sorted(set(wanted) - set(given)), sorted(set(given) - set(wanted))
-    if missing:
-        raise DataError(f"the model needs the feature {missing[0]!r}, which the data lacks ({len(missing)} in all)")
-    if extra:
-        raise DataError(f"the model does not know the data's feature {extra[0]!r} ({len(extra)} in all)")
-    return data.features[:, [given.index(name) for name in wanted]]
-
-
-def with_features_of(train: RankingData, data: RankingData) -> RankingData:
-    """The data with its features in the order of the training data's, by name where both have names."""
-    if train.feature_names is None or data.feature_names in (None, train.feature_names):
-        return data
-    return data.replace(features=matched(train.feature_names, data), feature_names=train.feature_names)
-
-
 def checked_sets(train: RankingData, valid: Mapping[str, RankingData] | None) -> dict[str, RankingData]:
     """Evaluation sets with their features in the order of the training data's; what cannot be trained on is refused."""
     if train.n_documents == 0:
@@ -139,12 +148,12 @@ def checked_sets(train: RankingData, valid: Mapping[str, RankingData] | None) ->
     if train.n_features == 0:
         shape = train.features.shape
         raise DataError(f"there is nothing to train on: 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
-    found = {name: with_features_of(train, data) for name, data in (valid or {}).items()}
-    for name, data in found.items():
+    schema, sets = Schema.of(train), {}
+    for name, data in (valid or {}).items():
         if data.n_documents == 0:
             raise DataError(f"the evaluation set {name!r} has no documents")
-        if data.n_features != train.n_features:
-            raise DataError(
-                f"the evaluation set {name!r} has {data.n_features} features, the training data {train.n_features}"
-            )
-    return found
+        try:
+            sets[name] = schema.matched(data)
+        except DataError as error:
+            raise DataError(f"the evaluation set {name!r} does not fit the training data: {error}") from None
+    return sets

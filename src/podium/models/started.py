@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 class Started(OverTrees):
     """Trees on top of a submodel that is code, not data: a function, another library's model, a column of scores.
 
-    Its scores must be given with the features, `score(features, start=scores)`: the file cannot hold them.
+    Its scores must be given with the features, `predict(X, start=scores)`: the file cannot hold them.
 
     Attributes:
         trees: that were trained on top.
@@ -43,7 +43,7 @@ class Started(OverTrees):
     def __repr__(self) -> str:
         return f"Started({self.n_trees} trees on top of {self.name})"
 
-    def score(
+    def _predict_rows(
         self,
         features: Features,
         offsets: NDArray[np.int64] | None = None,
@@ -56,12 +56,16 @@ class Started(OverTrees):
         if start is None:
             raise DataError(
                 f"this model goes on from the scores of {self.name} (checksum {self.checksum[:12]}), which is not in "
-                "the file: give its scores of these rows, score(features, start=scores)"
+                "the file: give its scores of these rows, predict(X, start=scores)"
             )
         start = np.asarray(start, np.float64)
         if start.shape != (self._checked_rows(features),):
             raise DataError(f"start must be a number for each of the {features.shape[0]} rows, not {start.shape}")
-        return self.scale * start + self.trees.score(features, n_trees=n_trees, n_threads=n_threads)
+        return self.scale * start + self.trees._predict_rows(features, n_trees=n_trees, n_threads=n_threads)
+
+    def truncate(self, n_trees: int) -> Started:
+        """The first trees alone."""
+        return replace(self, trees=self.trees.truncate(n_trees))
 
     def digest(self) -> str:
         """A hash of all that decides scores."""

@@ -16,6 +16,7 @@ from torch import nn
 
 from podium.data import RankingData
 from podium.data.columns import Features
+from podium.data.encoding import Encoding
 from podium.errors import DataError
 from podium.models import Scorer
 from podium.neural.inputs import Inputs
@@ -36,6 +37,7 @@ class Net(Scorer):
         inputs: how features are brought to one scale.
         feature_names: names of the features, or None.
         info: parameters, history and the like, as JSON has it.
+        encoding: how the features of the training data were encoded.
 
     """
 
@@ -43,6 +45,7 @@ class Net(Scorer):
     inputs: Inputs
     feature_names: tuple[str, ...] | None = None
     info: dict[str, Any] = field(default_factory=dict)
+    encoding: Encoding = field(default_factory=Encoding)
     file_format: ClassVar[str] = "podium net"
 
     @property
@@ -59,15 +62,13 @@ class Net(Scorer):
         weights = sum(tensor.numel() for tensor in self.module.parameters())
         return f"Net({type(self.module).__name__}, {weights} weights)"
 
-    def score(
+    def _predict_rows(
         self, features: Features, offsets: NDArray[np.int64] | None = None, *, n_threads: int | None = None
     ) -> Floats:
         """The score of each row; `offsets` of the queries for a net that sees lists."""
         rows = self._checked_rows(features)
         if offsets is None and self.sees_lists:
-            raise DataError(
-                "this net sees whole lists: score RankingData, or give the offsets of the queries beside the features"
-            )
+            raise DataError("this net sees whole lists, which features alone do not tell: predict RankingData")
         cuts = np.array([0, rows]) if offsets is None else np.asarray(offsets, np.int64)
         if cuts[0] != 0 or cuts[-1] != rows or (np.diff(cuts) < 0).any():
             raise DataError(f"offsets must rise from 0 to the number of rows, {rows}")
@@ -104,7 +105,7 @@ class Net(Scorer):
     def as_function(self, data: RankingData) -> tuple[Floats, Callable[[Floats], Floats]]:
         """The weights in a row, and the scores of some data's rows as a function of them."""
         order = data.canonical_order
-        documents = torch.from_numpy(self.inputs(self.matched(data)[order]))
+        documents = torch.from_numpy(self.inputs(self.schema.rows(data)[order]))
         module = copy.deepcopy(self.module).requires_grad_(False)
 
         def scores(weights: Floats) -> Floats:

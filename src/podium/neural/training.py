@@ -207,7 +207,7 @@ class _Run:
         rows = np.concatenate([train.canonical_order[train.offsets[q] : train.offsets[q + 1]] for q in queries])
         features = train.features[rows]
         inputs = Inputs.fitted(features, settings.inputs)
-        self.net = Net(module, inputs, train.feature_names)
+        self.net = Net(module, inputs, train.feature_names, encoding=train.encoding)
         self.module, self.listed = module, sees_lists(module)
         self.documents = torch.from_numpy(inputs(features))
         self.batches = self._dealt(train, rows)

@@ -1,0 +1,277 @@
+"""From a user's columns to float32 features: the names of categories, and offsets that save precision."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.errors import DataError, PodiumWarning
+
+MERGE_SAMPLE = 1 << 16  # rows looked at for float64 values that become one float32
+CROWDED = 1 / 128  # of a median's size: float32 has only some 2^16 steps within that
+STEPS = 1 << 16  # different float32 values that are enough, for bins are at most 255
+ENOUGH = 7 / 8  # of a column's different values
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How columns became float32 features.
+
+    Attributes:
+        categories: for each categorical feature, by number, the names of its categories; category k has the value k.
+        shifts: for some features, by number, what was subtracted from the values before they became float32.
+
+    """
+
+    categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    shifts: Mapping[int, float] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.categories or self.shifts)
+
+    def to_json(self) -> dict[str, Any]:
+        """The encoding as JSON has it."""
+        return {
+            "categories": {str(k): list(names) for k, names in self.categories.items()},
+            "shifts": {str(k): shift for k, shift in self.shifts.items()},
+        }
+
+    @classmethod
+    def from_json(cls, content: Any, n_features: int) -> Encoding:
+        """The encoding that `to_json` described; anything else is refused."""
+        if content is None:
+            return cls()
+        if not isinstance(content, dict):
+            raise DataError("the encoding of the features is not valid")
+        categories, shifts = content.get("categories", {}), content.get("shifts", {})
+        if not isinstance(categories, dict) or not isinstance(shifts, dict):
+            raise DataError("the encoding of the features is not valid")
+        for key in (*categories, *shifts):
+            if not (isinstance(key, str) and key.isascii() and key.isdecimal() and len(key) <= 9):
+                raise DataError(f"the encoding has an entry for the feature {key!r}, which is no number")
+            if int(key) >= n_features:
+                raise DataError(f"the encoding has an entry for feature {key} of {n_features}")
+        for names in categories.values():
+            is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
+            if not is_list or len(set(names)) < len(names):
+                raise DataError("the categories of a feature are not a list of different names")
+        for shift in shifts.values():
+            is_number = isinstance(shift, int | float) and not isinstance(shift, bool)
+            if not is_number or abs(shift) >= 2**64 or not math.isfinite(shift):
+                raise DataError(f"the shift of a feature is no finite number: {shift!r}")
+        return cls({int(k): tuple(names) for k, names in categories.items()}, {int(k): s for k, s in shifts.items()})
+
+    def of_columns(self, columns: Sequence[int]) -> Encoding:
+        """The encoding of some of the features, in a new order."""
+        return Encoding(
+            {new: self.categories[old] for new, old in enumerate(columns) if old in self.categories},
+            {new: self.shifts[old] for new, old in enumerate(columns) if old in self.shifts},
+        )
+
+
+def category_name(value: Any) -> str | None:
+    """The name of a category: its text, a whole number without a fraction; None for a missing one."""
+    if isinstance(value, str):
+        return value
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(value, float | np.floating):
+        if math.isnan(value):
+            return None
+        return str(int(value)) if float(value).is_integer() else str(float(value))
+    return str(value)
+
+
+def names_of_categories(values: Iterable[Any]) -> tuple[str, ...]:
+    """The different categories of a column in an order that follows from them alone: as numbers, or else as text."""
+    names = {name for name in map(category_name, set(values)) if name is not None}
+    try:
+        return tuple(sorted(names, key=lambda name: (float(name), name)))
+    except ValueError:
+        return tuple(sorted(names))
+
+
+def codes_of_categories(values: Iterable[Any], names: Sequence[str]) -> NDArray[np.float32]:
+    """The number of each value's category; NaN for missing values and for categories that are not among the names."""
+    numbers: dict[Any, float] = {}
+    number_of_name = {name: float(k) for k, name in enumerate(names)}
+
+    def code(value: Any) -> float:
+        if value not in numbers:
+            numbers[value] = number_of_name.get(category_name(value) or "", math.nan)
+            if value == "":
+                numbers[value] = number_of_name.get("", math.nan)
+        return numbers[value]
+
+    return np.fromiter(map(code, values), np.float32)
+
+
+def recoded(codes: NDArray[np.float32], names: Sequence[str], wanted: Sequence[str]) -> NDArray[np.float32]:
+    """Codes of one list of categories as codes of another; NaN where the other has no such category."""
+    place = {name: float(k) for k, name in enumerate(wanted)}
+    table = np.array([*(place.get(name, math.nan) for name in names), math.nan], np.float32)
+    numbers = np.where(np.isnan(codes), len(names), codes).astype(np.int64)
+    return table[numbers]
+
+
+@dataclass(frozen=True)
+class Converted:
+    """Features as float32.
+
+    Attributes:
+        features: the matrix.
+        encoding: the categories and shifts that were found, or that were asked for.
+        wide: for each column whose values are crowded, by number, the values as they came.
+        losses: what float32 could not hold, in words.
+
+    """
+
+    features: Any
+    encoding: Encoding = field(default_factory=Encoding)
+    wide: Mapping[int, NDArray[Any]] = field(default_factory=dict)
+    losses: tuple[str, ...] = ()
+
+
+class FeatureBuilder:
+    """Fills a float32 matrix column by column.
+
+    With an encoding, columns are converted as it says: by the categories and shifts of a model. Without one, categories
+    are numbered, and crowded columns shifted, by their own content.
+    """
+
+    def __init__(self, matrix: NDArray[np.float32], encoding: Encoding | None = None) -> None:
+        self.matrix, self.encoding = matrix, encoding
+        self.categories: dict[int, tuple[str, ...]] = {}
+        self.shifts: dict[int, float] = {}
+        self.wide: dict[int, NDArray[Any]] = {}
+        self.losses = Losses()
+
+    def put_categories(self, column: int, values: Sequence[Any]) -> None:
+        """A column of categories, of any type that has a text."""
+        known = None if self.encoding is None else self.encoding.categories.get(column)
+        names = names_of_categories(values) if known is None else known
+        self.matrix[:, column] = codes_of_categories(values, names)
+        self.categories[column] = names
+
+    def put_numbers(self, column: int, name: Any, values: NDArray[Any]) -> None:
+        """A column of numbers; `name` is what messages call it."""
+        short = self.matrix[:, column]
+        with np.errstate(over="ignore"):
+            short[:] = values
+        self.look(column, name, values)
+
+    def look(self, column: int, name: Any, values: NDArray[Any]) -> None:
+        """Shift a column that the matrix holds already, if it needs that."""
+        if self.encoding is not None:
+            if column in self.encoding.shifts:
+                self.matrix[:, column] = shifted(values, self.encoding.shifts[column])
+            return
+        if fits_float32(values.dtype):
+            return
+        short = self.matrix[:, column]
+        if is_crowded(values, short):
+            self.wide[column] = values.copy()
+            shift = best_shift(values, short)
+            if shift is not None:
+                self.shifts[column] = shift
+                short[:] = shifted(values, shift)
+                return
+        self.losses.look(name, values, short)
+
+    def result(self) -> Converted:
+        """What was made."""
+        encoding = Encoding(self.categories, self.shifts) if self.encoding is None else self.encoding
+        return Converted(self.matrix, encoding, self.wide, self.losses.words())
+
+
+def fits_float32(dtype: np.dtype[Any]) -> bool:
+    """Whether float32 holds every value of a type."""
+    return dtype == np.float32 or dtype.itemsize <= 2 or dtype.kind == "b"
+
+
+def is_crowded(values: NDArray[Any], short: NDArray[np.float32]) -> bool:
+    """Whether most values stand so near to each other, far from 0, that float32 has few steps for them.
+
+    Half of the values other than 0 lie within 1/128 of their median: float32, with its 2^23 steps from a number to its
+    double, has some 2^16 of them there.
+    """
+    if np.array_equal(short, values, equal_nan=values.dtype.kind == "f"):
+        return False
+    present = values[(values != 0) & np.isfinite(values)].astype(np.float64)
+    if not len(present):
+        return False
+    middle = np.median(present)
+    return bool(np.median(np.abs(present - middle)) < CROWDED * abs(middle))
+
+
+def best_shift(values: NDArray[Any], short: NDArray[np.float32]) -> float | None:
+    """What to subtract from crowded values so that float32 tells them apart; None where it does so anyway."""
+    distinct = np.unique(values[np.isfinite(values)])
+    if len(np.unique(short[np.isfinite(values)])) >= min(STEPS, ENOUGH * len(distinct)):
+        return None
+    nonzero = distinct[distinct != 0]
+    return nonzero[len(nonzero) // 2].item()  # type: ignore[no-any-return]
+
+
+def shifted(values: NDArray[Any], shift: float) -> NDArray[np.float32]:
+    """Values − shift as float32; whole numbers are subtracted exactly."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        difference = values.astype(np.float64) - float(shift)
+        if values.dtype.kind in "iu" and isinstance(shift, int) and abs(shift) < 2**62:
+            exact = (values > -(2**62)) & (values < 2**62) if values.dtype.kind == "i" else values < 2**62
+            difference[exact] = values[exact].astype(np.int64) - np.int64(shift)
+        return difference.astype(np.float32)
+
+
+class Losses:
+    """Takes note of features whose values float32 does not hold; in a sample of the rows, to be quick."""
+
+    def __init__(self) -> None:
+        self.merged: list[Any] = []
+        self.infinite: list[Any] = []
+        self.few_left: list[Any] = []
+
+    def look(self, name: Any, values: NDArray[Any], short: NDArray[np.float32]) -> None:
+        """Compare a column with its float32 form."""
+        step = max(1, len(values) // MERGE_SAMPLE)
+        values, short = values[::step], short[::step]
+        if np.array_equal(short, values, equal_nan=values.dtype.kind == "f"):
+            return
+        distinct = np.unique(values)
+        with np.errstate(over="ignore"):
+            shorter = distinct.astype(np.float32)
+        n_left = 1 + int((shorter[1:] != shorter[:-1]).sum())
+        if (np.isinf(shorter) & np.isfinite(distinct)).any():
+            self.infinite.append(name)
+        elif n_left < len(distinct):
+            self.merged.append(name)
+            if n_left < ENOUGH * len(distinct):
+                self.few_left.append(name)
+
+    def words(self) -> tuple[str, ...]:
+        """What was noted; a warning where much of a feature is lost."""
+        merged = f"different values became equal in float32 in {listed('feature', self.merged)}"
+        infinite = f"values beyond float32's range became infinite in {listed('feature', self.infinite)}"
+        if self.few_left:
+            warnings.warn(
+                f"many different values became equal in float32 in {listed('feature', self.few_left)}: subtract an "
+                "offset, or split the feature into a coarse and a fine one",
+                PodiumWarning,
+                stacklevel=2,
+            )
+        if self.infinite:
+            warnings.warn(f"{infinite}: divide the feature, or take its logarithm", PodiumWarning, stacklevel=2)
+        return (merged,) * bool(self.merged) + (infinite,) * bool(self.infinite)
+
+
+def listed(noun: str, items: list[Any], most: int = 8) -> str:
+    """`feature 3`, `features 1, 2`, or the first few and how many more."""
+    shown = ", ".join(str(item) for item in items[:most])
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return f"{noun}{'s' if len(items) > 1 else ''} {shown}{more}"

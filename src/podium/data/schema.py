@@ -1,0 +1,178 @@
+"""What a model expects of its input, and how any input becomes its rows: the one door for all predictions."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data import frames
+from podium.data.columns import Features, is_sparse, to_features
+from podium.data.encoding import Encoding, recoded, shifted
+from podium.data.ranking_data import RankingData
+from podium.errors import DataError, PodiumWarning
+
+EXTRA = ("ignore", "refuse")
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The features that a model was trained on.
+
+    Attributes:
+        n_features: how many.
+        names: of each, or None.
+        encoding: the categories and shifts of the training data.
+
+    """
+
+    n_features: int
+    names: tuple[str, ...] | None = None
+    encoding: Encoding = field(default_factory=Encoding)
+
+    @classmethod
+    def of(cls, data: RankingData) -> Schema:
+        """The features of some data."""
+        return cls(data.n_features, data.feature_names, data.encoding)
+
+    def rows(self, X: Any, extra: str = "ignore") -> Features:
+        """Float32 rows in the model's order, from an array, a sparse matrix, a frame or `RankingData`.
+
+        Columns are matched by name where both sides have names. Columns that the model does not know are ignored, or
+        refused with `extra="refuse"`.
+        """
+        if extra not in EXTRA:
+            raise DataError(f"extra must be 'ignore' or 'refuse', not {extra!r}")
+        if isinstance(X, RankingData):
+            return self._rows_of_data(X, extra)
+        if frames.is_frame(X):
+            features: Features = frames.features_by_name(X, self.names, self.encoding, refuse_extra=extra == "refuse")
+        else:
+            if hasattr(X, "shape") and len(X.shape) == 2:
+                self._require_width(X.shape[1])
+            features = to_features(X, encoding=self.encoding).features
+        self._require_width(features.shape[1])
+        return features
+
+    def matched(self, data: RankingData) -> RankingData:
+        """The data with these features, in this order and encoding; itself where it has them already."""
+        if self == Schema.of(data) or (
+            not self.encoding
+            and data.n_features == self.n_features
+            and (self.names is None or data.feature_names in (None, self.names))
+        ):
+            return data
+        return data.replace(
+            features=self._rows_of_data(data, "ignore"), feature_names=self.names, encoding=self.encoding
+        )
+
+    def _require_width(self, n_features: int) -> None:
+        if n_features != self.n_features:
+            raise DataError(
+                f"X has {n_features} features, but Podium is expecting {self.n_features} features as input: those that "
+                "the model was trained on"
+            )
+
+    def _rows_of_data(self, data: RankingData, extra: str) -> Features:
+        """The features of data by name, or else by place."""
+        sources = self._sources(data, extra)
+        features = data.features if sources == list(range(data.n_features)) else self._taken(data, sources)
+        return self._recoded(data, sources, features)
+
+    def _sources(self, data: RankingData, extra: str) -> list[int]:
+        """For each feature of the model its column in the data; −1 for one that a sparse text does not name."""
+        if self.names is None or data.feature_names is None:
+            absent = self.n_features - data.n_features
+            if absent > 0 and data.absent_value is not None:
+                self._tell_of_absent(data, absent)
+                return [*range(data.n_features), *[-1] * absent]
+            self._require_width(data.n_features)
+            return list(range(self.n_features))
+        place = {name: k for k, name in enumerate(data.feature_names)}
+        sources = [place.get(name, -1) for name in self.names]
+        missing = [name for name, source in zip(self.names, sources, strict=True) if source < 0]
+        if missing:
+            if not _are_beyond(missing, data):
+                raise DataError(
+                    f"the model needs the feature {missing[0]!r}, which the data lacks ({len(missing)} in all)"
+                )
+            self._tell_of_absent(data, len(missing))
+        known = set(self.names)
+        unknown = [name for name in data.feature_names if name not in known] if extra == "refuse" else []
+        if unknown:
+            raise DataError(f"the model does not know the data's feature {unknown[0]!r} ({len(unknown)} in all)")
+        return sources
+
+    def _tell_of_absent(self, data: RankingData, n_absent: int) -> None:
+        value = "0" if data.absent_value == 0 else "missing"
+        warnings.warn(
+            f"the data ends with feature {data.n_features} of {self.n_features}: its text is sparse, so the last "
+            f"{n_absent} count as {value}",
+            PodiumWarning,
+            stacklevel=6,
+        )
+
+    def _taken(self, data: RankingData, sources: list[int]) -> Features:
+        """Columns of the data in a new order, with absent ones filled in."""
+        if -1 not in sources:
+            return data.features[:, sources]
+        assert data.absent_value is not None
+        present = [source for source in sources if source >= 0]
+        columns = data.features[:, present] if present != list(range(data.n_features)) else data.features
+        if is_sparse(columns):
+            from scipy.sparse import csr_array, hstack
+
+            if data.absent_value != 0:
+                raise DataError("sparse features beyond the last are 0, never missing; read the text with sparse=False")
+            empty = csr_array((len(data), len(sources) - len(present)), dtype=np.float32)
+            rows: Any = csr_array(hstack([columns, empty], format="csr"))
+            order = np.argsort(np.argsort([source if source >= 0 else data.n_features for source in sources]))
+            return rows if np.array_equal(order, np.arange(len(order))) else rows[:, order]
+        filled = np.full((len(data), len(sources)), data.absent_value, np.float32)
+        filled[:, [k for k, source in enumerate(sources) if source >= 0]] = columns
+        return filled
+
+    def _recoded(self, data: RankingData, sources: list[int], features: Features) -> Features:
+        """Categories and shifts of the data as those of the model."""
+        if not self.encoding and not data.encoding:
+            return features
+        changed: dict[int, NDArray[np.float32]] = {}
+        for feature, source in enumerate(sources):
+            names, wanted = data.encoding.categories.get(source), self.encoding.categories.get(feature)
+            if wanted is not None and names is None:
+                raise DataError(
+                    f"the model's feature {self._shown(feature)} holds categories, the data's holds numbers"
+                )
+            if names is not None and wanted is None:
+                raise DataError(
+                    f"the data's feature {self._shown(feature)} holds categories, the model's holds numbers"
+                )
+            if wanted is not None and names is not None and wanted != names:
+                changed[feature] = recoded(np.asarray(data.features[:, source]), names, wanted)
+            shift = self.encoding.shifts.get(feature, 0)
+            if source >= 0 and shift != data.encoding.shifts.get(source, 0):
+                changed[feature] = shifted(data.original_column(source), shift)
+        if not changed:
+            return features
+        if is_sparse(features):
+            raise DataError("this model shifts features before they become float32: give it dense features")
+        rows = np.array(features)
+        for feature, column in changed.items():
+            rows[:, feature] = column
+        return rows
+
+    def _shown(self, feature: int) -> str:
+        return repr(self.names[feature]) if self.names is not None else str(feature)
+
+
+def _are_beyond(missing: list[str], data: RankingData) -> bool:
+    """Whether features are beyond the last one that a sparse text names, by their numbers."""
+    if data.absent_value is None or data.feature_names is None:
+        return False
+    named = [*missing, *data.feature_names]
+    if not all(name.isascii() and name.isdecimal() for name in named):
+        return False
+    return min(map(int, missing)) > max(map(int, data.feature_names), default=-1)
