@@ -149,7 +149,7 @@ def use(model, again):
             raise
     for part in (model, *getattr(model, "parts", ())):
         part.digest(), part.importance()
-        if hasattr(part, "truncate"):
+        if hasattr(part, "dump"):
             part.truncate(part.n_trees // 2).digest()
             part.dump("text"), part.dump("json")
         if isinstance(part, podium.Ensemble):
