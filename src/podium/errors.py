@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import numbers
 import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,10 @@ class PodiumError(Exception):
 
 class DataError(PodiumError, ValueError):
     """Data or a parameter that cannot be right."""
+
+
+class ParameterError(DataError, TypeError):
+    """A parameter that does not exist."""
 
 
 class FileFormatError(DataError):
@@ -73,6 +78,12 @@ def require_number(name: str, value: Any, *, above: float = -math.inf, least: fl
     if not (math.isfinite(value) and float(value) > above and float(value) >= least):
         wanted = "positive" if above == 0 else "not negative" if least == 0 else "finite"
         raise DataError(f"{name} must be {wanted}, but is {value}")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The nearest of the known names as the rest of a message, or nothing where none is near."""
+    near = difflib.get_close_matches(word[:100].lower(), list(known), 1, 0.6)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def numbers_of(name: str, values: Sequence[float]) -> tuple[float, ...]:

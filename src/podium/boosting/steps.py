@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from podium.combining import Sweep
 from podium.data import RankingData
-from podium.errors import DataError, numbers_of, require_number
+from podium.errors import DataError, did_you_mean, numbers_of, require_number
 from podium.measures import Measure, as_measure
 from podium.objectives import Objective
 from podium.objectives.objective import query_weights_of
@@ -315,5 +315,6 @@ def as_step(
     if isinstance(step, Step):
         return step
     if not isinstance(step, str) or step not in named:
-        raise DataError(f"step must be {' or '.join(map(repr, named))}, or a Step, not {step!r}")
+        near = did_you_mean(step, named) if isinstance(step, str) else ""
+        raise DataError(f"step must be {' or '.join(map(repr, named))}, or a Step, not {step!r}{near}")
     return named[step]

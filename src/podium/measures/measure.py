@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.errors import DataError
+from podium.errors import DataError, did_you_mean
 from podium.exact import mean
 from podium.measures.gains import Gain, shown
 
@@ -208,16 +208,18 @@ def parse(text: str) -> Measure:
     word = match["name"].lower()
     cls = known.get(_ALIASES.get(word, word))
     if cls is None:
-        raise DataError(f"there is no measure {match['name']!r}; there are {', '.join(sorted(known))}")
+        near = did_you_mean(word, [*known, *_ALIASES])
+        raise DataError(f"there is no measure {match['name']!r}{near}; there are {', '.join(sorted(known))}")
     names = {field.name for field in fields(cls)} - {"cutoff"}
     parameters: dict[str, Any] = {}
     for entry in filter(None, (match["parameters"] or "").split(",")):
         key, equals, value = (part.strip() for part in entry.partition("="))
         if not equals or key not in names:
-            raise DataError(f"{text!r}: {cls._word()} takes {', '.join(sorted(names))}, not {entry.strip()!r}")
+            near = did_you_mean(key, names)
+            raise DataError(f"{text!r}: {cls._word()} takes {', '.join(sorted(names))}, not {entry.strip()!r}{near}")
         parameters[key] = _value(value)
     if match["cutoff"] is not None:
-        parameters["cutoff"] = int(match["cutoff"])
+        parameters["cutoff"] = _value(match["cutoff"])
     return cls(**parameters)
 
 
