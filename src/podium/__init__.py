@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from podium.errors import DataError as DataError
     from podium.errors import FileFormatError as FileFormatError
     from podium.errors import MissingExtraError as MissingExtraError
+    from podium.errors import ParameterError as ParameterError
     from podium.errors import PodiumError as PodiumError
     from podium.errors import PodiumWarning as PodiumWarning
     from podium.estimators import MART as MART
@@ -142,6 +143,7 @@ _HOMES = {
     "PodiumError": "podium.errors",  # the base of all of them
     "DataError": "podium.errors",  # data or parameters that cannot be right
     "FileFormatError": "podium.errors",  # with file, line and column
+    "ParameterError": "podium.errors",  # a parameter that does not exist
     "MissingExtraError": "podium.errors",  # an optional dependency is not installed
     "PodiumWarning": "podium.errors",  # legal, but often a mistake
 }

@@ -1,4 +1,4 @@
-"""A progress bar for whatever takes longer than two seconds, on terminals only."""
+"""How far the work is: a bar on terminals for whatever takes longer than two seconds, or lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -14,18 +14,27 @@ if TYPE_CHECKING:
 PATIENCE = 2.0  # seconds without a bar
 
 
-def lines_without_terminal(total: int, what: str = "trees", every: int = 50) -> list[Callable[[Any], None]]:
-    """An observer of training that prints a line now and then, where no bar can be shown."""
-    if sys.stderr.isatty():
-        return []
+class _Lines:
+    """Counts steps; prints a line after every so many, and after the last."""
 
-    def show(found: Any) -> None:
-        done = found.iteration + 1
-        if done % every == 0 or done == total:
-            means = "".join(f", {name} {value:.4f}" for name, value in found.means.items())
-            print(f"{done} of {total} {what}{means}", file=sys.stderr, flush=True)
+    def __init__(self, total: float | None, unit: str, every: int) -> None:
+        self.total, self.unit, self.every = total, unit, every
+        self.done = self.shown = 0
+        self.note = ""
 
-    return [show]
+    def advance(self, amount: int = 1, note: str = "") -> None:
+        self.done, self.note = self.done + amount, note
+        if amount and self.done % self.every == 0:
+            self.show()
+
+    def show(self) -> None:
+        self.shown = self.done
+        of = "" if self.total is None else f" of {self.total}"
+        print(f"{self.done}{of} {self.unit}, {self.note}".removesuffix(", "), file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        if self.shown < self.done:
+            self.show()
 
 
 class _Bar:
@@ -55,13 +64,28 @@ class _Bar:
 
 
 @contextmanager
-def progress(title: str, total: float | None = None) -> Iterator[Callable[..., None]]:
-    """Give a function `advance(amount, note="")`; where stderr is a terminal, it moves a bar after two seconds."""
-    if not sys.stderr.isatty():
+def progress(
+    title: str, total: float | None = None, *, verbose: int | None = None, unit: str = "steps"
+) -> Iterator[Callable[..., None]]:
+    """Give a function `advance(amount, note="")`, which shows how far the work is on standard error.
+
+    Args:
+        title: of the bar.
+        total: steps, where it is known.
+        verbose: None for a bar after two seconds, where standard error is a terminal; 0 for nothing; n for a line after
+            every n steps and after the last.
+        unit: what a line counts.
+
+    """
+    shown: _Lines | _Bar
+    if verbose:
+        shown = _Lines(total, unit, verbose)
+    elif verbose is None and sys.stderr.isatty():
+        shown = _Bar(title, total)
+    else:
         yield lambda amount, note="": None
         return
-    bar = _Bar(title, total)
     try:
-        yield bar.advance
+        yield shown.advance
     finally:
-        bar.close()
+        shown.close()

@@ -248,7 +248,7 @@ def test_training_errors_name_what_is_wrong(sample, tmp_path):
     (tmp_path / "read.toml").write_text("[reading]\ncolour = 3")
     cases = {
         ("train", sample, "--config", tmp_path / "bad.toml"): "is no TOML file",
-        ("train", sample, "--config", tmp_path / "odd.toml"): "no option 'colour'",
+        ("train", sample, "--config", tmp_path / "odd.toml"): "has no parameter 'colour'",
         ("train", sample, "--config", tmp_path / "read.toml"): "[reading] has no option 'colour'",
         ("train", sample, "--patience", 3): "patience needs validation data",
         ("score", sample, sample): "is no model file",
@@ -302,9 +302,9 @@ def test_every_model_trains_and_its_config_comes_back(sample, tmp_path, model, o
     ("options", "words"),
     [
         (["--model", "forest"], "there is no model 'forest'; there are lambdamart, ranknet-trees"),
-        (["--model", "linear", "--n-leaves", 3], "linear has no option 'n_leaves'"),
+        (["--model", "linear", "--n-leaves", 3], "linear has no parameter 'n_leaves'"),
         (["--objective", "lambda(ndgc)"], "ndgc"),
-        (["--objective", "lamda(ndcg)"], "column 1: there is no 'lamda'"),
+        (["--objective", "lamda(ndcg)"], "there is no 'lamda' (did you mean 'lambda'?)"),
         (["--objective", "local()"], "use step='gradient'"),
         (["--model", "linear", "--checkpoint-every", 2], "linear models have no checkpoints"),
     ],
@@ -357,6 +357,6 @@ def test_nets(sample, tmp_path):
     assert len(scored.stdout.splitlines()) == len(podium.read(sample))
     assert "Net(Layers" in run("inspect", models[0]).stdout
     assert "has no trees" in run("inspect", models[0], "--trees").stderr
-    assert "has no option 'hidden'" in run("train", sample, "--hidden", 4, "-o", tmp_path / "x").stderr
+    assert "has no parameter 'hidden'" in run("train", sample, "--hidden", 4, "-o", tmp_path / "x").stderr
     adapted = run("adapt", models[0], sample, "--n-trees", 2, "-o", tmp_path / "adapted.podium")
     assert adapted.returncode == 0, adapted.stderr

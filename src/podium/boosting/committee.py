@@ -97,7 +97,7 @@ class CommitteeTraining:
         prepared = Prepared.of(train, {"valid": valid}, self.boosting)
         started = time.perf_counter()
         found: list[tuple[int, Ensemble]] = []
-        with progress("training members", len(turns)) as advance:
+        with progress("training members", len(turns), verbose=self.boosting.verbose, unit="members") as advance:
             for number, (kind, seed) in enumerate(turns):
                 late = self.time_budget is not None and time.perf_counter() - started > self.time_budget
                 if late and number >= len(self.members):
@@ -105,6 +105,7 @@ class CommitteeTraining:
                 objective = self.members[kind][0]
                 settings = replace(
                     self.boosting, objective=objective, selection=self.measure,
+                    verbose=0 if self.boosting.verbose else self.boosting.verbose,
                     step=Newton(self.boosting.growth.l2) if objective.curved else Gradient(),
                     sampling=replace(self.boosting.sampling, seed=self.boosting.sampling.seed + seed),
                 )  # fmt: skip

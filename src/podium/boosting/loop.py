@@ -146,6 +146,8 @@ class Boosting:
         n_threads: all cores by default; the model is the same for any number.
         submodel: gives the scores that training starts from, for any data ([W] §3: LambdaSMART); 0 or F_0 without.
         submodel_scale: what its scores are multiplied by; `"fit"` for `podium.boosting.starting.fitted_scale`.
+        watched: measures that stand in the history beside those of the selection.
+        verbose: None for a progress bar on terminals, 0 for silence, n for a line every n trees.
 
     """
 
@@ -162,8 +164,11 @@ class Boosting:
     n_threads: int | None = None
     submodel: Callable[[RankingData], Floats] | None = None
     submodel_scale: float | str = "fit"
+    watched: tuple[Measure, ...] = ()
+    verbose: int | None = None
 
     def __post_init__(self) -> None:
+        require_whole("verbose", self.verbose, 0, optional=True)
         require_whole("n_trees", self.n_trees, 1)
         require_number("learning_rate", self.learning_rate, above=0)
         require_whole("patience", self.patience, 1, optional=True)
@@ -193,10 +198,10 @@ class Boosting:
         mark = ""
         if checkpoint:
             start = "" if run.begin is None else checksum(run.begin.scores)
-            mark = fingerprint(self, ("n_trees", "n_threads", "submodel"), start, run.train, run.valid)
+            mark = fingerprint(self, ("n_trees", "n_threads", "submodel", "verbose"), start, run.train, run.valid)
             run.resume(checkpoint.read(mark))
         try:
-            with progress("growing trees", self.n_trees) as advance:
+            with progress("growing trees", self.n_trees, verbose=self.verbose, unit="trees") as advance:
                 advance(run.rounds)
                 while not run.is_done():
                     found = run.add_round()
@@ -238,7 +243,8 @@ class _Run:
             raise DataError(f"{type(settings.objective).__name__}.bind must return a BoundObjective")
         self.objective.team = team
         self.outputs = self.objective.n_outputs
-        self.measures = [m.fixed(train) for m in self.selection.measures]
+        shown = dict.fromkeys((*self.selection.measures, *settings.watched))
+        self.measures = {str(m): m.fixed(train) for m in shown}
         shape = (train.n_documents,) if self.outputs == 1 else (self.outputs, train.n_documents)
         self.scores = np.zeros(shape)
         self.lambdas, self.curvatures = np.empty(shape), np.empty(shape)
@@ -397,12 +403,11 @@ class _Run:
     def _measured(self, name: str, data: RankingData, scores: Floats) -> dict[str, float]:
         """Means over queries; ties stand in the canonical order."""
         ranking = Ranking(data, self.objective.ranked_by(scores), base=data.canonical_order)
-        pairs = zip(self.selection.measures, self.measures, strict=True)
-        return {f"{name}/{shown}": measure.mean(ranking) for shown, measure in pairs}
+        return {f"{name}/{shown}": measure.mean(ranking) for shown, measure in self.measures.items()}
 
     def all_trees(self) -> Ensemble:
         """Every tree so far."""
-        info: dict[str, Any] = {"measures": [str(m) for m in self.measures], "history": self.history}
+        info: dict[str, Any] = {"measures": [str(m) for m in self.measures.values()], "history": self.history}
         if self.begin is not None:
             info |= {"submodel_scale": self.begin.scale, "submodel_means": self.begin.means}
         if self.best is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
+import sys
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +17,7 @@ Config = Annotated[
 ]
 
 NETS = ("ranknet", "lambdarank")
+LINES = 50  # trees or epochs from one line to the next, where no bar can be shown
 
 
 @reads_data
@@ -70,7 +71,12 @@ def train(
     epochs: Annotated[int | None, typer.Option(help="Of a net, at most.")] = None,
     batch_queries: Annotated[int | None, typer.Option(help="Queries that a step of a net sees.")] = None,
     checkpoint_every: Annotated[int | None, typer.Option(help="Keep the trees, or a net, every so many.")] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="A line for each tree or epoch.")] = False,
+    metrics: Annotated[
+        list[str] | None, typer.Option("--metrics", "--metric", help="A measure to watch beside --measure; repeatable.")
+    ] = None,
+    verbose: Annotated[
+        int | None, typer.Option("--verbose", "-v", help="A line every so many trees or epochs; 0 for silence.")
+    ] = None,
 ) -> None:
     """Train a model. A run that was stopped goes on from its checkpoint."""
     flags = {
@@ -84,27 +90,25 @@ def train(
         "sigma": sigma,
         "normalize": normalize_lambda, "max_bins": max_bins, "patience": patience, "random_state": random_state,
         "n_threads": n_threads, "hidden": hidden, "inputs": inputs, "optimizer": optimizer, "epochs": epochs,
-        "batch_queries": batch_queries,
+        "batch_queries": batch_queries, "metrics": metrics or None, "verbose": verbose,
     }  # fmt: skip
     from podium.boosting import Checkpoint
     from podium.errors import DataError
-    from podium.progress import lines_without_terminal
 
     chosen = _from_config(config) | {name: value for name, value in flags.items() if value is not None}
     reader = configured(reader, chosen.pop("reading", {}))
     files, valid_files = (_files(chosen.pop(name, None), given) for name, given in (("data", data), ("valid", valid)))
     if not files:
         raise typer.BadParameter("name the training files, on the command line or as data = [...] in --config")
-    if verbose:
-        logging.basicConfig(level=logging.INFO, format="%(message)s")
     name = chosen.pop("model", "lambdamart")
     ranker = _ranker(name, chosen)
+    shown = ranker.get_params()
+    if shown.pop("verbose") is None and not sys.stderr.isatty():
+        ranker.set_params(verbose=1 if name == "committee" else LINES)
     documents = reader(files)
     output.mkdir(parents=True, exist_ok=True)
     options: dict[str, Any] = {}
     if name not in ("linear", "committee"):
-        steps = (ranker.epochs, "epochs") if name in NETS else (ranker.n_trees, "trees")
-        options["observers"] = [] if verbose else lines_without_terminal(*steps)
         if checkpoint_every is not None:
             options["checkpoint"] = Checkpoint(output / "checkpoint.podium", checkpoint_every)
     elif checkpoint_every is not None:
@@ -114,7 +118,7 @@ def train(
     )
     ranker.save(output / "model.podium")
     (output / "history.json").write_text(json.dumps(ranker.history_, indent=1) + "\n", encoding="utf-8")
-    effective = {"data": files, "valid": valid_files, "model": name, **ranker.get_params()}
+    effective = {"data": files, "valid": valid_files, "model": name, **shown}
     reading = chosen_options(reader)
     text = _toml(effective) + ("\n[reading]\n" + _toml(reading) if reading else "")
     (output / "config.toml").write_text(text, encoding="utf-8")
@@ -136,7 +140,7 @@ def _scale(text: str | None) -> float | str | None:
 
 def _ranker(name: str, chosen: dict[str, Any]) -> Any:
     """The estimator of a name, with its parameters."""
-    from podium.errors import DataError
+    from podium.errors import DataError, did_you_mean
     from podium.estimators import (
         MART,
         Committee,
@@ -147,16 +151,19 @@ def _ranker(name: str, chosen: dict[str, Any]) -> Any:
         RankNet,
         RankNetTrees,
     )  # fmt: skip
+    from podium.estimators.parameters import unknown_parameter
 
     known = {
         "lambdamart": LambdaMART, "ranknet-trees": RankNetTrees, "mart": MART, "mcrank": McRank, "linear": LinearRanker,
         "committee": Committee, "ranknet": RankNet, "lambdarank": LambdaRank,
     }  # fmt: skip
     if not isinstance(name, str) or name not in known:
-        raise DataError(f"there is no model {name!r}; there are {', '.join(known)}")
-    unknown = set(chosen) - set(known[name]().get_params())
-    if unknown:
-        raise DataError(f"{name} has no option {min(unknown)!r}")
+        near = did_you_mean(name, known) if isinstance(name, str) else ""
+        raise DataError(f"there is no model {name!r}{near}; there are {', '.join(known)}")
+    options = known[name]().get_params()
+    for option in chosen:
+        if option not in options:
+            raise unknown_parameter(name, option, options)
     return known[name](**chosen)
 
 

@@ -41,6 +41,7 @@ class Committee(RankerMixin, BaseEstimator):  # type: ignore[misc]
         time_budget: seconds after which no member is begun, but for the first of each objective.
         random_state: the seed of sampling.
         n_threads: all cores by default. Without a time budget the model is the same, to the bit, for any number.
+        verbose: None for a progress bar on terminals, 0 for silence, n for a line on standard error every n members.
 
     Attributes:
         model_: the `Ensemble`.
@@ -70,6 +71,7 @@ class Committee(RankerMixin, BaseEstimator):  # type: ignore[misc]
         time_budget: float | None = None,
         random_state: int = 0,
         n_threads: int | None = None,
+        verbose: int | None = None,
     ) -> None:
         self.measure = measure
         self.members = members
@@ -87,6 +89,7 @@ class Committee(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.time_budget = time_budget
         self.random_state = random_state
         self.n_threads = n_threads
+        self.verbose = verbose
 
     def fit(
         self,
@@ -115,7 +118,7 @@ class Committee(RankerMixin, BaseEstimator):  # type: ignore[misc]
                 ),
                 sampling=Sampling(self.document_fraction, 1.0, self.feature_fraction, self.random_state),
                 n_trees=self.n_trees, learning_rate=self.learning_rate, patience=self.patience,
-                n_threads=self.n_threads,
+                n_threads=self.n_threads, verbose=self.verbose,
             ),
             measure=as_selection(self.measure), cycles=self.cycles, shrinkage=self.shrinkage,
             time_budget=self.time_budget,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from podium.boosting import Boosted, Boosting, Step, as_step
 from podium.data import RankingData
 from podium.errors import DataError
+from podium.estimators import translating
 from podium.estimators.ranker import lambda_objective, to_rows
 from podium.estimators.trees import TreeRanker, TreeSettings
 from podium.measures import Graded, Measure, as_selection
@@ -104,13 +105,15 @@ class LambdaMART(EnsembleRanker):
         patience: stop after so many trees without a better one on the validation data.
         random_state: the seed of sampling.
         n_threads: all cores by default. The model is the same, to the bit, for any number.
+        metrics: measures to watch beside `measure`: all of them stand in `history_`, for each validation set.
+        verbose: None for a progress bar on terminals, 0 for silence, n for a line on standard error every n trees.
 
     Attributes:
         model_: the `Ensemble`.
         n_trees_: its number of trees.
         best_iteration_: the last tree kept, from 0, or None without validation data; −1 where the submodel alone is
             the best.
-        history_: means of the measure after each tree, by `set/measure`.
+        history_: means of the measure, and of `metrics`, after each tree, by `set/measure`.
         submodel_scale_: what the submodel's scores are multiplied by.
         submodel_means_: means of the measure before the first tree, as in `history_`, where there is a submodel.
         position_bias_: of positions 1, 2, …, where the objective is `Debiased` and estimates it.
@@ -147,6 +150,37 @@ class LambdaMART(EnsembleRanker):
         self.step = step
         self.submodel = submodel
         self.submodel_scale = submodel_scale
+
+    @classmethod
+    def from_lightgbm(cls, params: Mapping[str, Any], **overrides: Any) -> Self:
+        """A ranker with the parameters of `LGBMRanker` or `lightgbm.train`, by any of their names.
+
+        What the dictionary does not name has Podium's default. A warning lists what could not be translated, with the
+        reasons. `overrides` are parameters of Podium's.
+        """
+        found: Self = translating.from_lightgbm(cls, params, overrides)
+        return found
+
+    @classmethod
+    def from_xgboost(cls, params: Mapping[str, Any], **overrides: Any) -> Self:
+        """A ranker with the parameters of `XGBRanker` or `xgboost.train`, see `from_lightgbm`.
+
+        A depth alone becomes all the leaves that fit into it, as XGBoost grows trees level by level.
+        """
+        found: Self = translating.from_xgboost(cls, params, overrides)
+        return found
+
+    @classmethod
+    def as_published(cls, **overrides: Any) -> Self:
+        """LambdaMART as the papers have it ([B] §7, [W] §3); `overrides` are other parameters.
+
+        Splits are least-squares, sought on all documents; λ are not normalised; leaf values have no L2; a submodel's
+        scores are F_0 as they are.
+        """
+        published = {
+            "split": "least-squares", "split_fraction": 1.0, "normalize": False, "l2": 0.0, "submodel_scale": 1.0,
+        }  # fmt: skip
+        return cls(**{**published, **overrides})
 
     def _objective(self) -> Objective:
         found = lambda_objective(self, normalize=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from podium.data import RankingData
 from podium.errors import DataError
 from podium.estimators.ranker import RankerMixin, lambda_objective
 from podium.linear import Ascent, Descended, Descent
-from podium.measures import Graded, Measure, as_selection
+from podium.measures import Graded, Measure, as_selection, as_watched
 from podium.models import LinearScorer
 from podium.objectives import Objective
 
@@ -31,6 +32,8 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         objective: another objective than `Lambda(measure, …)`, as a value or as text.
         patience: stop after so many steps without a better one on the validation data.
         n_threads: all cores by default. The model is the same, to the bit, for any number.
+        metrics: measures to watch beside `measure`: all of them stand in `history_`, for each validation set.
+        verbose: None for a progress bar on terminals, 0 for silence, n for a line on standard error every n steps.
 
     Attributes:
         model_: the `LinearScorer`.
@@ -53,6 +56,8 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         objective: Objective | str | None = None,
         patience: int | None = None,
         n_threads: int | None = None,
+        metrics: Sequence[Measure | str] = (),
+        verbose: int | None = None,
     ) -> None:
         self.measure = measure
         self.n_iterations = n_iterations
@@ -65,6 +70,8 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.objective = objective
         self.patience = patience
         self.n_threads = n_threads
+        self.metrics = metrics
+        self.verbose = verbose
 
     def fit(
         self,
@@ -85,11 +92,14 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         if self.method == "ascent":
             if self.objective is not None or sets:
                 raise DataError("method='ascent' raises the measure on the training data: no objective, no validation")
-            found = Ascent(as_selection(self.measure), self.n_iterations, n_threads=self.n_threads).fit(train)
+            found = Ascent(
+                as_selection(self.measure), self.n_iterations, n_threads=self.n_threads,
+                watched=as_watched(self.metrics), verbose=self.verbose,
+            ).fit(train)  # fmt: skip
             return self._fitted(found, train)
         found = Descent(
             lambda_objective(self, normalize=False), self.n_iterations, self.learning_rate, self.l2,
-            as_selection(self.measure), self.patience, self.n_threads,
+            as_selection(self.measure), self.patience, self.n_threads, as_watched(self.metrics), self.verbose,
         ).fit(train, sets)  # fmt: skip
         return self._fitted(found, train)
 

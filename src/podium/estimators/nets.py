@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from podium.boosting import Checkpoint
 from podium.data import RankingData
 from podium.estimators.ranker import RankerMixin, lambda_objective, spell_out_settings
-from podium.measures import Graded, Measure, as_selection
+from podium.measures import Graded, Measure, as_selection, as_watched
 from podium.objectives import CrossEntropy, Objective, Pairwise
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class NetRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         patience: int | None = None,
         random_state: int = 0,
         n_threads: int | None = None,
+        metrics: Sequence[Measure | str] = (),
+        verbose: int | None = None,
     ) -> None:
         self.measure = measure
         self.net = net
@@ -60,6 +62,8 @@ class NetRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.patience = patience
         self.random_state = random_state
         self.n_threads = n_threads
+        self.metrics = metrics
+        self.verbose = verbose
 
     def __init_subclass__(cls, **options: Any) -> None:
         """The settings that a class takes by `**settings`."""
@@ -89,7 +93,7 @@ class NetRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         training = NetTraining(
             self._objective(), self.epochs, self.optimizer, self.learning_rate, self.smallest_rate, self.halve_after,
             self.batch_queries, self.l2, self.inputs, as_selection(self.measure), self.patience, self.random_state,
-            self.n_threads,
+            self.n_threads, as_watched(self.metrics), self.verbose,
         )  # fmt: skip
         module = (lambda n: Layers(n, self.hidden, self.activation)) if self.net is None else self.net
         found = training.fit(train, module, self._validation(valid, eval_set), observers, checkpoint)
@@ -130,10 +134,12 @@ class RankNet(NetRanker):
         patience: stop after so many epochs without a better one.
         random_state: the seed of weights and batches.
         n_threads: all cores by default. The model is the same, to the bit, for the same number.
+        metrics: measures to watch beside `measure`: all of them stand in `history_`, for each validation set.
+        verbose: None for a progress bar on terminals, 0 for silence, n for a line on standard error every n epochs.
 
     Attributes:
         model_: the `podium.neural.Net`.
-        history_: the means of the measure after each epoch, by `set/measure`.
+        history_: the means of the measure, and of `metrics`, after each epoch, by `set/measure`.
         best_iteration_: the epoch whose weights are kept.
 
     """
@@ -151,7 +157,7 @@ class LambdaRank(NetRanker):
             one score for each document.
         truncation, normalize: see `LambdaMART`.
         net, hidden, activation, inputs, optimizer, learning_rate, smallest_rate, halve_after, epochs, batch_queries,
-            l2, sigma, patience, random_state, n_threads: see `RankNet`.
+            l2, sigma, patience, random_state, n_threads, metrics, verbose: see `RankNet`.
 
     Attributes:
         model_, history_, best_iteration_: see `RankNet`.

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from podium.data import RankingData, frames
 from podium.errors import DataError
+from podium.estimators.parameters import NamedParameters
 from podium.measures import Graded, Measure, Ranking, as_selection
 from podium.models import save
 from podium.objectives import Lambda, Objective, describe, parse
@@ -65,7 +66,7 @@ def to_rows(X: Any) -> Any:
     return X
 
 
-class RankerMixin:
+class RankerMixin(NamedParameters):
     """Data in, scores out, and the model file.
 
     Attributes:
@@ -96,6 +97,7 @@ class RankerMixin:
         """The parameters as JSON has them."""
         plain = (int, float, str, bool, type(None))
         given: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
+        given.pop("verbose", None)  # the file does not depend on what was shown
         return {name: v if isinstance(v, plain) else _shown(v) for name, v in given.items()}
 
     @classmethod

@@ -15,7 +15,7 @@ from podium.boosting import Boosted, Boosting, Checkpoint, Newton, Round, Sampli
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.estimators.ranker import RankerMixin, spell_out_settings
-from podium.measures import Graded, Measure, as_selection
+from podium.measures import Graded, Measure, as_selection, as_watched
 from podium.objectives import Objective
 from podium.trees import GrowthParameters
 
@@ -38,6 +38,8 @@ class TreeSettings(TypedDict, total=False):
     patience: int | None
     random_state: int
     n_threads: int | None
+    metrics: Sequence[Measure | str]
+    verbose: int | None
 
 
 class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
@@ -66,6 +68,8 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         patience: stop after so many trees without a better one on the validation data.
         random_state: the seed of sampling.
         n_threads: all cores by default. The model is the same, to the bit, for any number.
+        metrics: measures to watch beside `measure`: all of them stand in `history_`, for each validation set.
+        verbose: None for a progress bar on terminals, 0 for silence, n for a line on standard error every n trees.
 
     """
 
@@ -93,6 +97,8 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         patience: int | None = None,
         random_state: int = 0,
         n_threads: int | None = None,
+        metrics: Sequence[Measure | str] = (),
+        verbose: int | None = None,
     ) -> None:
         self.n_trees = n_trees
         self.n_leaves = n_leaves
@@ -113,6 +119,8 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.patience = patience
         self.random_state = random_state
         self.n_threads = n_threads
+        self.metrics = metrics
+        self.verbose = verbose
 
     def __init_subclass__(cls, **options: Any) -> None:
         """The settings that a class takes by `**settings`, with its own defaults."""
@@ -194,6 +202,8 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             selection=as_selection(self.measure),
             patience=self.patience,
             n_threads=self.n_threads,
+            watched=as_watched(self.metrics),
+            verbose=self.verbose,
         )
 
     def _monotone(self, train: RankingData) -> tuple[int, ...] | None:

@@ -11,7 +11,7 @@ from podium.combining.sweep import CLOSE
 from podium.data import RankingData
 from podium.errors import require_whole
 from podium.linear.descent import Descended, Design
-from podium.measures import Graded, Measure, as_selection
+from podium.measures import Graded, Measure, Ranking, as_selection
 from podium.progress import progress
 
 
@@ -28,6 +28,8 @@ class Ascent:
         cycles: over all features, at most.
         reach: weights of the standardised features go from −reach to reach; the sum of squares is kept at 1.
         n_threads: all cores by default; the model is the same for any number.
+        watched: measures that stand in the history beside those of the selection.
+        verbose: None for a progress bar on terminals, 0 for silence, n for a line every n cycles.
 
     """
 
@@ -35,8 +37,11 @@ class Ascent:
     cycles: int = 5
     reach: float = 2.0
     n_threads: int | None = None
+    watched: tuple[Measure, ...] = ()
+    verbose: int | None = None
 
     def __post_init__(self) -> None:
+        require_whole("verbose", self.verbose, 0, optional=True)
         require_whole("cycles", self.cycles, 1)
 
     def fit(self, train: RankingData) -> Descended:
@@ -48,8 +53,11 @@ class Ascent:
         first = int(np.argmax(alone))
         weights = np.zeros(train.n_features)
         weights[first // 2] = 1.0 if first % 2 == 0 else -1.0
-        scores, value, history = design.scores(weights), alone[first], []
-        with progress("ascending", self.cycles * train.n_features) as advance:
+        scores, value = design.scores(weights), alone[first]
+        others = {f"train/{m}": m.fixed(train) for m in dict.fromkeys(self.watched) if m != measure}
+        history: dict[str, list[float]] = {key: [] for key in (f"train/{measure}", *others)}
+        every = self.verbose and self.verbose * train.n_features
+        with progress("ascending", self.cycles * train.n_features, verbose=every, unit="features") as advance:
             for _ in range(self.cycles):
                 before = value
                 for k in range(train.n_features):
@@ -59,10 +67,13 @@ class Ascent:
                     if found.value > value + CLOSE:
                         weights[k], value = found.alpha, found.value
                         scores = rest + found.alpha * column
-                    advance(1)
+                    advance(1, f"train/{measure} {value:.4f}")
                 size = float(np.sqrt((weights * weights).sum()))
                 weights, scores = weights / size, scores / size
-                history.append(value)
+                history[f"train/{measure}"].append(value)
+                ranking = Ranking(train, scores, base=train.canonical_order)
+                for key, other in others.items():
+                    history[key].append(other.mean(ranking))
                 if value <= before:
                     break
-        return Descended(design.model(weights, 0.0), {f"train/{measure}": history}, None)
+        return Descended(design.model(weights, 0.0), history, None)

@@ -55,6 +55,8 @@ class Descent:
         selection: the measure, or graded measures, that picks the step where there is validation data.
         patience: stop after so many steps without a better one.
         n_threads: all cores by default; the model is the same for any number.
+        watched: measures that stand in the history beside those of the selection.
+        verbose: None for a progress bar on terminals, 0 for silence, n for a line every n steps.
 
     """
 
@@ -65,8 +67,11 @@ class Descent:
     selection: Measure | Graded | str = "ndcg@10"
     patience: int | None = None
     n_threads: int | None = None
+    watched: tuple[Measure, ...] = ()
+    verbose: int | None = None
 
     def __post_init__(self) -> None:
+        require_whole("verbose", self.verbose, 0, optional=True)
         require_whole("n_iterations", self.n_iterations, 1)
         require_whole("patience", self.patience, 1, optional=True)
         require_number("learning_rate", self.learning_rate, above=0)
@@ -85,12 +90,12 @@ class Descent:
 
     def _descend(self, design: Design, bound: BoundObjective, sets: dict[str, RankingData]) -> Descended:
         selection = as_selection(self.selection)
-        measures = [(str(shown), shown.fixed(design.data)) for shown in selection.measures]
-        history: dict[str, list[float]] = {f"{name}/{shown}": [] for name in sets for shown, _ in measures}
+        measures = {str(m): m.fixed(design.data) for m in dict.fromkeys((*selection.measures, *self.watched))}
+        history: dict[str, list[float]] = {f"{name}/{shown}": [] for name in sets for shown in measures}
         weights, kept = np.zeros(design.data.n_features), []
         best: int | None = None
         inverse: Floats | None = None
-        with progress("descending", self.n_iterations) as advance:
+        with progress("descending", self.n_iterations, verbose=self.verbose) as advance:
             for iteration in range(self.n_iterations):
                 lambdas, curvatures = bound.gradients(design.scores(weights) + bound.start, iteration)
                 if not (np.isfinite(lambdas).all() and np.isfinite(curvatures).all()):
@@ -102,15 +107,15 @@ class Descent:
                 pull = design.gradient(lambdas) - self.l2 * len(design.data) * weights
                 weights = weights + self.learning_rate * (inverse @ pull)
                 kept.append(weights)
-                advance(1)
                 for name, data in sets.items():
                     scores = design.model(weights, bound.start)._predict_rows(data.features)
                     ranking = Ranking(data, scores, base=data.canonical_order)
-                    for shown, measure in measures:
+                    for shown, measure in measures.items():
                         history[f"{name}/{shown}"].append(measure.mean(ranking))
+                advance(1, ", ".join(f"{key} {values[-1]:.4f}" for key, values in history.items()))
                 if sets:
                     first = next(iter(sets))
-                    best = selection.pick(np.column_stack([history[f"{first}/{shown}"] for shown, _ in measures]))
+                    best = selection.pick(np.column_stack([history[f"{first}/{m}"] for m in selection.measures]))
                     if self.patience is not None and iteration - best >= self.patience:
                         break
         return Descended(design.model(kept[-1 if best is None else best], bound.start), history, best)

@@ -4,7 +4,7 @@ from podium.measures.average_precision import AP
 from podium.measures.cascade import ERR, RR
 from podium.measures.discounted import CNDCG, DCG, NDCG, RBP, Precision, Recall
 from podium.measures.gains import Gain
-from podium.measures.graded import Graded, as_selection
+from podium.measures.graded import Graded, as_selection, as_watched
 from podium.measures.measure import Measure, as_measure, parse, register, registered
 from podium.measures.pairwise import KendallTau, PairwiseAccuracy
 from podium.measures.presets import letor
@@ -28,6 +28,7 @@ __all__ = [
     "Recall",
     "as_measure",
     "as_selection",
+    "as_watched",
     "letor",
     "parse",
     "register",

@@ -68,6 +68,14 @@ class Graded:
         return int(left[best_of(means[left, -1])])
 
 
+def as_watched(metrics: Sequence[Measure | str] | Measure | str) -> tuple[Measure, ...]:
+    """Measures to watch beside the one that picks, given as values or by name; each once."""
+    if isinstance(metrics, Graded) or not isinstance(metrics, Measure | str | Sequence):
+        raise DataError(f"metrics takes a list of measures such as ['ndcg@5', 'ap'], not {metrics!r}")
+    several = [metrics] if isinstance(metrics, Measure | str) else metrics
+    return tuple(dict.fromkeys(map(as_measure, several)))
+
+
 def as_selection(value: Measure | Graded | str) -> Measure | Graded:
     """What picks the best of several candidates, given as such or by name."""
     if isinstance(value, Graded):

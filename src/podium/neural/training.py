@@ -90,6 +90,8 @@ class NetTraining:
         patience: stop after so many epochs without a better one.
         seed: of weights, batches and their order.
         n_threads: all cores by default; the last bits may depend on the number.
+        watched: measures that stand in the history beside those of the selection.
+        verbose: None for a progress bar on terminals, 0 for silence, n for a line every n epochs.
 
     """
 
@@ -106,8 +108,11 @@ class NetTraining:
     patience: int | None = None
     seed: int = 0
     n_threads: int | None = None
+    watched: tuple[Measure, ...] = ()
+    verbose: int | None = None
 
     def __post_init__(self) -> None:
+        require_whole("verbose", self.verbose, 0, optional=True)
         require_whole("epochs", self.epochs, 1)
         require_whole("halve_after", self.halve_after, 1)
         require_whole("batch_queries", self.batch_queries, 1, optional=True)
@@ -163,10 +168,12 @@ class NetTraining:
     ) -> Trained:
         mark = ""
         if checkpoint:
-            mark = fingerprint(self, ("epochs", "n_threads", "patience"), run.net.digest(), run.train, run.sets)
+            mark = fingerprint(
+                self, ("epochs", "n_threads", "patience", "verbose"), run.net.digest(), run.train, run.sets
+            )
             run.resume(read_state(checkpoint, mark, run.module, run.optimizer))
         try:
-            with progress("training", self.epochs) as advance:
+            with progress("training", self.epochs, verbose=self.verbose, unit="epochs") as advance:
                 advance(run.state.epochs)
                 while not run.is_done():
                     found = run.add_epoch()
@@ -220,7 +227,8 @@ class _Run:
         known = [train.labels.get(measure.labels) for measure in self.selection.measures]
         labelled = all(labels is not None and (labels > 0).any() for labels in known)
         judges = sets or ({"train": train} if labelled else {})
-        self.judges = {name: _Judge(data, inputs, self.selection.measures, train) for name, data in judges.items()}
+        shown = tuple(dict.fromkeys((*self.selection.measures, *settings.watched)))
+        self.judges = {name: _Judge(data, inputs, shown, train) for name, data in judges.items()}
         self.state = State(settings.first_rate)
         self._try()
 

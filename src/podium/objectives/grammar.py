@@ -246,4 +246,4 @@ def _described_measure(measure: Measure) -> str:
 
 
 def _quoted(text: str) -> str:
-    return f'"{text}"' if text.isprintable() and not set(text) & set("\"\\") else repr(text)
+    return f'"{text}"' if text.isprintable() and not set(text) & set('"\\') else repr(text)

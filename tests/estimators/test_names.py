@@ -1,0 +1,207 @@
+"""Names of parameters: other tools' names, misspelt ones, and dictionaries of LightGBM and XGBoost."""
+
+import copy
+import inspect
+import pickle
+from pathlib import Path
+
+import pytest
+from sklearn.base import clone
+
+import podium
+from podium import LambdaMART, ParameterError, PodiumWarning
+from podium.estimators.foreign import TABLE, TOOLS, canonical, markdown
+
+RANKERS = [
+    podium.LambdaMART, podium.RankNetTrees, podium.MART, podium.MARTClassifier, podium.McRank, podium.LinearRanker,
+    podium.Committee, podium.RankNet, podium.LambdaRank,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        *((name, "n_leaves") for name in ("num_leaves", "max_leaves", "leaf")),
+        *((name, "n_trees") for name in ("n_estimators", "num_boost_round", "iterations", "num_round", "tree")),
+        *((name, "learning_rate") for name in ("eta", "shrinkage")),
+        *((name, "min_documents_in_leaf") for name in ("min_data_in_leaf", "min_child_samples", "mls")),
+        *((name, "document_fraction") for name in ("bagging_fraction", "subsample")),
+        ("colsample_bytree", "feature_fraction"), ("reg_lambda", "l2"), ("lambda_l2", "l2"),
+        ("early_stopping_rounds", "patience"), ("early_stopping_round", "patience"),
+        *((name, "measure='ndcg@10'") for name in ("metric", "eval_metric", "eval_at", "metric2t")),
+        ("label_gain", "measure='ndcg(gain=linear)@10'"), ("seed", "random_state"), ("random_seed", "random_state"),
+        *((name, "n_threads") for name in ("n_jobs", "nthread", "num_threads")),
+        ("lambdarank_truncation_level", "truncation"), ("max_bin", "max_bins"), ("border_count", "max_bins"),
+        ("depth", "max_depth"),
+    ],
+)  # fmt: skip
+def test_names_of_other_tools_say_what_to_use(name, meant):
+    for refuse in (lambda: LambdaMART(**{name: 1}), lambda: LambdaMART().set_params(**{name: 1})):
+        with pytest.raises(ParameterError, match=f"LambdaMART has no parameter '{name}': use ") as caught:
+            refuse()
+        assert f"use {meant}" in str(caught.value)
+        assert isinstance(caught.value, TypeError | ValueError | podium.PodiumError)
+
+
+@pytest.mark.parametrize("ranker", RANKERS)
+def test_misspelt_parameters_get_the_nearest_name(ranker):
+    for error in (TypeError, ValueError, podium.PodiumError):
+        with pytest.raises(error, match=rf"{ranker.__name__} has no parameter 'mesure' \(did you mean 'measure'\?\)"):
+            ranker(mesure="ap")
+    with pytest.raises(ParameterError, match=r"has no parameter 'qqq'; it has .*\bn_threads\b"):
+        ranker().set_params(qqq=1)
+    for same in (clone, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))):
+        assert same(ranker("err") if ranker is podium.RankNet else ranker(verbose=3)).get_params()["verbose"] in (
+            None,
+            3,
+        )
+
+
+def test_a_subclass_with_parameters_of_its_own():
+    class Mine(LambdaMART):
+        def __init__(self, n_trees=5, colour="red", **settings):
+            super().__init__(n_trees, **settings)
+            self.colour = colour
+
+    assert Mine(colour="blue", n_leaves=3).get_params()["colour"] == "blue"
+    with pytest.raises(ParameterError, match="did you mean 'colour'"):
+        Mine(color="blue")
+
+
+def test_every_row_of_the_table_names_a_parameter():
+    known = inspect.signature(LambdaMART).parameters
+    for row in TABLE:
+        assert row.parameter in known or row.advice, row.parameter
+        for tool in TOOLS:
+            assert all(canonical(tool)[name] is row for name in row.names(tool)), row.parameter
+
+
+def test_the_page_has_the_table():
+    page = Path(__file__).parents[2] / "docs" / "coming-from.md"
+    assert markdown() in page.read_text(), f"put this table into {page}:\n{markdown()}"
+
+
+def translated(made, params, **overrides):
+    """What differs from the defaults."""
+    usual = LambdaMART().get_params()
+    return {name: v for name, v in made(params, **overrides).get_params().items() if v != usual[name]}
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({}, {}),
+        ({"objective": "lambdarank", "num_leaves": 63, "eta": 0.05, "n_estimators": 200, "min_child_samples": 5},
+         {"n_leaves": 63, "learning_rate": 0.05, "n_trees": 200, "min_documents_in_leaf": 5}),
+        ({"min_data_in_leaf": 0, "max_depth": -1, "reg_lambda": 2, "num_threads": 0, "n_jobs": 0, "verbosity": -1},
+         {"min_documents_in_leaf": 1, "l2": 2.0}),
+        ({"subsample": 0.5, "subsample_freq": 1, "colsample_bytree": 0.3, "seed": 7, "early_stopping_round": 9},
+         {"document_fraction": 0.5, "feature_fraction": 0.3, "random_state": 7, "patience": 9}),
+        ({"bagging_fraction": 0.5, "bagging_freq": 1, "bagging_by_query": True}, {"query_fraction": 0.5}),
+        ({"label_gain": [0, 1, 3, 7]}, {}),
+        ({"label_gain": "0,1,2"}, {"measure": "ndcg(gain=table:0/1/2)@10"}),
+        ({"label_gain": [0, 1, 2], "eval_at": [5, 10]},
+         {"measure": "ndcg(gain=table:0/1/2)@5", "metrics": ["ndcg(gain=table:0/1/2)@10"]}),
+        ({"metric": "ndcg", "eval_at": "1,3"}, {"measure": "ndcg@1", "metrics": ["ndcg@3"]}),
+        ({"metric": ["map", "ndcg"], "eval_at": [3], "sigmoid": 2.0, "lambdarank_norm": False},
+         {"measure": "ap@3", "metrics": ["ndcg@3"], "objective": 'Lambda(measure="ndcg", sigma=2.0)'}),
+        ({"lambdarank_truncation_level": 20, "lambdarank_norm": False, "sigmoid": 2},
+         {"truncation": 20, "normalize": False, "sigma": 2.0}),
+        ({"objective": "rank_xendcg", "lambdarank_norm": True}, {"objective": "xendcg()"}),
+        ({"objective": "regression"}, {"objective": "regression()"}),
+        ({"monotone_constraints": [1, 0, -1], "categorical_feature": "name:a,b"},
+         {"monotone": [1, 0, -1], "categorical": ["a", "b"]}),
+        ({"categorical_feature": [0, 2], "min_child_weight": 0, "lambda_l1": 0.0, "boosting": "gbdt"},
+         {"categorical": [0, 2]}),
+    ],
+)  # fmt: skip
+def test_lightgbm(params, expected):
+    assert translated(LambdaMART.from_lightgbm, params) == expected
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({"objective": "rank:ndcg", "eta": 0.3, "num_boost_round": 50, "tree_method": "hist", "gamma": 0},
+         {"learning_rate": 0.3, "n_trees": 50}),
+        ({"max_depth": 6}, {"max_depth": 6, "n_leaves": 64}),
+        ({"max_depth": 0, "max_leaves": 31, "grow_policy": "lossguide"}, {"n_leaves": 31}),
+        ({"max_depth": 3, "max_leaves": 31, "grow_policy": "lossguide"}, {"n_leaves": 8, "max_depth": 3}),
+        ({"lambda": 3, "subsample": 0.5, "colsample_bytree": 0.5, "nthread": 2, "random_state": 4},
+         {"l2": 3.0, "document_fraction": 0.5, "feature_fraction": 0.5, "n_threads": 2, "random_state": 4}),
+        ({"objective": "rank:map"}, {"measure": "ap"}),
+        ({"objective": "rank:map", "eval_metric": ["ndcg@5", "map@3-"]}, {"measure": "ap@3", "metrics": ["ndcg@5"]}),
+        ({"eval_metric": ["map", "ndcg@5"], "ndcg_exp_gain": False},
+         {"measure": "ndcg(gain=linear)@5", "metrics": ["ap"]}),
+        ({"eval_metric": "map@5", "ndcg_exp_gain": False, "lambdarank_num_pair_per_sample": 8},
+         {"measure": "ap@5", "objective": 'Lambda(measure="ndcg(gain=linear)", truncation=8, normalize=true)'}),
+        ({"objective": "rank:pairwise"}, {"objective": "pairwise(cross_entropy(1.0), normalize=true)"}),
+        ({"lambdarank_num_pair_per_sample": 8, "lambdarank_normalization": False},
+         {"truncation": 8, "normalize": False}),
+        ({"monotone_constraints": "(1,-1)", "feature_types": ["q", "c"], "early_stopping_rounds": 5},
+         {"monotone": [1, -1], "categorical": [1], "patience": 5}),
+    ],
+)  # fmt: skip
+def test_xgboost(params, expected):
+    assert translated(LambdaMART.from_xgboost, params) == expected
+
+
+def test_what_has_no_translation_is_listed_with_reasons():
+    params = {"num_leaves": 7, "min_child_weight": 1e-3, "subsample": 0.5, "lambda_l1": 1, "max_bin": 1023, "x": 1,
+              "boosting": "dart", "metric": "auc"}  # fmt: skip
+    with pytest.warns(PodiumWarning) as caught:
+        model = LambdaMART.from_lightgbm(params)
+    (message,) = (str(warning.message) for warning in caught)
+    assert message.startswith("not translated from LightGBM: ")
+    expected = [
+        "min_child_weight (Podium counts documents", "subsample (has no effect in LightGBM without", "x (is no",
+        "lambda_l1 (Podium has no", "max_bin (Podium has at most 255", "boosting (", "metric auc (",
+    ]  # fmt: skip
+    assert all(words in message for words in expected)
+    assert (model.n_leaves, model.max_bins, model.document_fraction) == (7, 255, 1.0)
+    with pytest.warns(PodiumWarning, match=r"gamma .*; grow_policy .*; lambdarank_pair_method "):
+        LambdaMART.from_xgboost({
+            "gamma": 1, "lambdarank_pair_method": "mean", "lambdarank_num_pair_per_sample": 2,
+            "max_depth": 9, "max_leaves": 8,
+        })  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"num_leaves": "many"}, "num_leaves must be a whole number from 2"),
+        ({"num_leaves": 3, "max_leaves": 4}, "num_leaves=3 and max_leaves=4 mean the same"),
+        ({"eta": 0}, "eta must be positive"),
+        ({"lambdarank_norm": "yes"}, "lambdarank_norm must be True or False"),
+        ({"label_gain": ["a"]}, "label_gain must be a list of numbers"),
+        ({"subsample": 1.5, "subsample_freq": 1}, "subsample must be at most 1"),
+        ({"eval_at": ["x"]}, "eval_at must be a list of whole numbers"),
+        ({"objective": "multiclass"}, "LightGBM's objective 'multiclass' does not rank"),
+    ],
+)
+def test_values_are_checked(params, message):
+    with pytest.raises(podium.DataError, match=message):
+        LambdaMART.from_lightgbm(params)
+
+
+def test_overrides_and_the_published_settings():
+    assert translated(LambdaMART.from_lightgbm, {"num_leaves": 7}, n_leaves=9, l2=3) == {"n_leaves": 9, "l2": 3}
+    published = LambdaMART.as_published(n_trees=3)
+    assert (published.split, published.split_fraction, published.normalize, published.l2, published.n_trees) == (
+        "least-squares", 1.0, False, 0.0, 3,
+    )  # fmt: skip
+    data = podium.artificial(20, features=4)
+    by_hand = LambdaMART(3, split="least-squares", split_fraction=1, normalize=False, l2=0).fit(data)
+    assert published.fit(data).digest() == by_hand.digest()
+    with pytest.raises(ParameterError, match="use n_leaves"):
+        LambdaMART.as_published(num_leaves=3)
+
+
+def test_translated_models_train():
+    data = podium.artificial(20, features=4)
+    for params in ({"metric": ["map", "ndcg"], "eval_at": [3, 5]}, {"objective": "rank_xendcg"}):
+        model = LambdaMART.from_lightgbm(params, n_trees=2).fit(data, valid=data)
+        assert model.n_trees_ >= 1
+    assert set(LambdaMART.from_lightgbm({"eval_at": [3, 5]}, n_trees=2).fit(data, valid=data).history_) == {
+        "valid/ndcg@3", "valid/ndcg@5",
+    }  # fmt: skip
