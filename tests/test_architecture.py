@@ -15,7 +15,7 @@ SOURCE = Path(podium.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
 # Each layer may import from itself and from those before it (docs/architecture.md).
-GROUND = {"errors", "exact", "kernels", "progress", "threads"}
+GROUND = {"errors", "exact", "interrupts", "kernels", "progress", "threads"}
 LAYERS = [
     GROUND, {"data"}, {"measures", "trees"}, {"objectives"}, {"combining"}, {"models"}, {"boosting", "linear"},
     {"neural"}, {"evaluation", "formats"}, {"estimators"}, {"distributed"}, {"reports", "serving"},

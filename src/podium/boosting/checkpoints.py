@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from podium.data import RankingData
+from podium.data.atomic import remove_leftovers
 from podium.data.canonical import content_hashes, query_keys
-from podium.errors import DataError, require_whole
+from podium.errors import DataError, require_number, require_whole
 from podium.models import Ensemble, load, save
 
 
@@ -25,15 +28,23 @@ class Checkpoint:
 
     Args:
         path: the file; replaced only once the new one is written whole.
-        every: trees, or epochs, between two writes.
+        every: trees, or epochs, between two writes; by default time decides.
+        seconds: between two writes, at least, where time decides; more where writing takes long, so that it takes
+            about 1% of the time.
 
     """
 
     path: str | os.PathLike[str]
-    every: int = 50
+    every: int | None = None
+    seconds: float = 30.0
 
     def __post_init__(self) -> None:
-        require_whole("every", self.every, 1)
+        require_whole("every", self.every, 1, optional=True)
+        require_number("seconds", self.seconds, least=0)
+
+    def pace(self) -> Pace:
+        """Says when it is time to write, from now on."""
+        return Pace(self)
 
     def write(self, ensemble: Ensemble, fingerprint: str) -> None:
         """Keep the trees so far."""
@@ -41,6 +52,7 @@ class Checkpoint:
 
     def read(self, fingerprint: str) -> Ensemble | None:
         """The trees of an earlier run of the same settings and data, if there are any."""
+        remove_leftovers(Path(self.path))
         if not Path(self.path).exists():
             return None
         found = load(self.path)
@@ -51,9 +63,35 @@ class Checkpoint:
     def of_others(self) -> DataError:
         """The error for a file of another run."""
         return DataError(
-            f"{os.fspath(self.path)} is a checkpoint of other data or other settings: delete it, or name another "
+            f"{os.fspath(self.path)} is a checkpoint of other data or other settings: delete it, or name another; "
+            "on the command line, --overwrite starts anew "
             "(a function as schedule and an objective without a repr of its own are others in every process)"
         )
+
+
+WRITING = 0.01  # the share of the time that writing takes at most, but for the first write
+
+
+class Pace:
+    """When to write a checkpoint: every so many steps, or as time goes by."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.checkpoint = checkpoint
+        self.last, self.took = time.monotonic(), 0.0
+
+    def is_due(self, steps: int) -> bool:
+        """Whether to write after so many steps."""
+        if self.checkpoint.every is not None:
+            return steps % self.checkpoint.every == 0
+        return time.monotonic() - self.last >= max(self.checkpoint.seconds, self.took / WRITING)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Time a write."""
+        started = time.monotonic()
+        yield
+        self.last = time.monotonic()
+        self.took = self.last - started
 
 
 def fingerprint(

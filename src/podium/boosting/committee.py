@@ -109,7 +109,10 @@ class CommitteeTraining:
                     step=Newton(self.boosting.growth.l2) if objective.curved else Gradient(),
                     sampling=replace(self.boosting.sampling, seed=self.boosting.sampling.seed + seed),
                 )  # fmt: skip
-                found.append((kind, settings.fit(train, {"valid": valid}, prepared=prepared).ensemble))
+                member = settings.fit(train, {"valid": valid}, prepared=prepared)
+                found.append((kind, member.ensemble))
+                if member.interrupted:  # the committee of those so far
+                    break
                 advance(1, describe_or_name(objective))
         return self._elected(found, train, prepared.valid["valid"])
 

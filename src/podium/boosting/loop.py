@@ -18,6 +18,7 @@ from podium.boosting.starting import fitted_scale, require_scale
 from podium.boosting.steps import Newton, Step
 from podium.data import RankingData
 from podium.errors import DataError, PodiumWarning, require_number, require_whole
+from podium.interrupts import Stopped, between_steps
 from podium.measures import Graded, Measure, Ranking, as_selection
 from podium.models import Ensemble
 from podium.models.scorer import checked_sets
@@ -73,6 +74,7 @@ class Boosted:
         best_iteration: the best of them, where there was validation data; −1 where the submodel alone is.
         objective: as training left it, with what it learnt itself.
         start: where training began, if it began with a submodel.
+        interrupted: whether Ctrl-C ended it.
 
     """
 
@@ -81,6 +83,7 @@ class Boosted:
     best_iteration: int | None
     objective: BoundObjective
     start: Start | None
+    interrupted: bool = False
 
 
 @dataclass(frozen=True)
@@ -200,25 +203,35 @@ class Boosting:
             start = "" if run.begin is None else checksum(run.begin.scores)
             mark = fingerprint(self, ("n_trees", "n_threads", "submodel", "verbose"), start, run.train, run.valid)
             run.resume(checkpoint.read(mark))
+        pace = checkpoint.pace() if checkpoint else None
+        interrupted = False
         try:
-            with progress("growing trees", self.n_trees, verbose=self.verbose, unit="trees") as advance:
+            with (
+                progress("growing trees", self.n_trees, verbose=self.verbose, unit="trees") as advance,
+                between_steps() as check_signals,
+            ):
                 advance(run.rounds)
                 while not run.is_done():
+                    check_signals()
                     found = run.add_round()
                     if observers:  # the run writes the next tree's over these
                         arrays = ("scores", "lambdas", "curvatures")
                         found = replace(found, **{name: getattr(found, name).copy() for name in arrays})
                     for observer in observers:
                         observer(found)
-                    if checkpoint and run.rounds % checkpoint.every == 0:
-                        checkpoint.write(run.all_trees().with_info(states=run.states), mark)
+                    if checkpoint and pace and pace.is_due(run.rounds):
+                        with pace.writing():
+                            checkpoint.write(run.all_trees().with_info(states=run.states), mark)
                     advance(1, ", ".join(f"{name} {value:.4f}" for name, value in found.means.items()))
-        except KeyboardInterrupt:
-            del run.trees[run.rounds * run.outputs :]
-            if not run.trees:
+        except (KeyboardInterrupt, Stopped) as stop:
+            run.forget_unfinished()
+            if checkpoint and run.trees:
+                checkpoint.write(run.all_trees().with_info(states=run.states), mark)
+            if not run.trees or isinstance(stop, Stopped):
                 raise
             warnings.warn(f"interrupted: the {len(run.trees)} trees so far are kept", PodiumWarning, stacklevel=2)
-        return run.result()
+            interrupted = True
+        return replace(run.result(), interrupted=interrupted)
 
 
 class _Run:
@@ -260,6 +273,7 @@ class _Run:
         self.weights: list[float] = []
         self.first_state = self.objective.state()
         self.states: list[dict[str, list[float]]] = []  # of an objective that learns itself, by round
+        self.finished = 0  # rounds of which all is noted
 
     def _begin(self, submodel: Callable[[RankingData], Floats]) -> Start:
         """Take over the scores of a submodel, on the scale that training needs."""
@@ -313,6 +327,7 @@ class _Run:
         for key, value in means.items():
             self.history.setdefault(key, []).append(value)
         self._choose()
+        self.finished += 1
         log.info(
             "tree %d: %s leaves, %.3f s%s", iteration, "+".join(str(tree.n_leaves) for tree in trees),
             time.perf_counter() - started, "".join(f", {key} {value:.4f}" for key, value in means.items()),
@@ -383,7 +398,18 @@ class _Run:
             for part, mine in zip(earlier.outputs(self.outputs), scores.reshape(self.outputs, -1), strict=True):
                 part._add(features, 0, part.n_trees, mine, self.settings.n_threads)
         self._choose()
+        self.finished = self.rounds
         log.info("resumed after %d trees", earlier.n_trees)
+
+    def forget_unfinished(self) -> None:
+        """Take back a round that was broken off."""
+        for values in self.history.values():
+            del values[self.finished :]
+        del self.states[self.finished :]
+        del self.trees[self.finished * self.outputs :]
+        if state := self.states[-1] if self.states else self.first_state:
+            self.objective.restore(state)
+        self._choose()
 
     def _nothing_left(self, tree: Tree) -> bool:
         """Whether a tree of one leaf, grown on all documents and features, says that there is nothing to learn."""

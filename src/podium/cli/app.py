@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
+import io
+import os
+import signal
 import sys
+import time
 import traceback
 import warnings
-from typing import Annotated
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from podium import __version__
 from podium.cli import combining, data, evaluation, training, warming
-from podium.errors import PodiumError, PodiumWarning
+from podium.errors import DataError, PodiumError, PodiumWarning
+from podium.interrupts import Stopped
+
+
+class Command(TyperCommand):
+    """A command that says which of its options was meant."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; an option that another tool has gets Podium's name for it."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if isinstance(unknown := getattr(error, "option_name", None), str) and hasattr(error, "possibilities"):
+                from podium.estimators.foreign import meant
+
+                option = "--" + meant(unknown.lstrip("-").replace("-", "_")).replace("_", "-")
+                if any(option in parameter.opts for parameter in self.params):
+                    error.possibilities = [option]
+            raise
+
 
 app = typer.Typer(
     name="podium",
@@ -20,18 +46,18 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(data.generate)
-app.command()(data.describe)
-app.command()(data.convert)
-app.command()(evaluation.evaluate)
-app.command()(evaluation.compare)
-app.command()(training.train)
-app.command()(training.score)
-app.command()(training.inspect)
-app.command()(combining.combine)
-app.command()(combining.adapt)
-app.command()(combining.committee)
-app.command()(warming.warmup)
+app.command(cls=Command)(data.generate)
+app.command(cls=Command)(data.describe)
+app.command(cls=Command)(data.convert)
+app.command(cls=Command)(evaluation.evaluate)
+app.command(cls=Command)(evaluation.compare)
+app.command(cls=Command)(training.train)
+app.command(cls=Command)(training.score)
+app.command(cls=Command)(training.inspect)
+app.command(cls=Command)(combining.combine)
+app.command(cls=Command)(combining.adapt)
+app.command(cls=Command)(combining.committee)
+app.command(cls=Command)(warming.warmup)
 
 
 def _show_version(wanted: bool) -> None:
@@ -56,20 +82,76 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: object, *
 
 
 def main() -> None:
-    """Run a command; the exit code is 0 if it went well, 1 for an error, 2 for wrong usage."""
+    """Run a command; the exit code is 0 if it went well, 1 for an error, 2 for wrong usage, 128 + n for signal n."""
     warnings.showwarning = _show_warning
     debug = "--debug" in sys.argv
     sys.argv = [argument for argument in sys.argv if argument != "--debug"]  # it may stand behind a command, too
+    _mend_streams()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, _stop)
     try:
-        app()
-    except (PodiumError, MemoryError, OSError) as error:
+        try:
+            app()
+        finally:
+            if sys.stdout is not None and not sys.stdout.closed:
+                sys.stdout.flush()  # a full disk is an error, too
+    except Stopped as stop:
+        sys.exit(128 + stop.number)
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(1)
+    except Exception as error:
         _complain(error, debug)
-    except KeyboardInterrupt:
-        sys.exit(130)
+
+
+_STOPS: list[float] = []  # when signals came
+CALM = 5.0  # seconds in which a second signal does not disturb the writing of what there is
+
+
+def _stop(number: int, _: FrameType | None) -> None:
+    """What a signal does: it ends the work."""
+    now = time.monotonic()
+    if not _STOPS or now - _STOPS[-1] > CALM:
+        _STOPS.append(now)
+        raise Stopped(number)
+
+
+class _ClosedInput:
+    """In place of a standard input that is closed: says so when it is read."""
+
+    @property
+    def buffer(self) -> Any:
+        raise DataError("standard input is closed: there is nothing to read from -")
+
+    def isatty(self) -> bool:
+        return False
+
+
+def _mend_streams() -> None:
+    """Standard streams may be closed, or unable to show a λ."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:  # or else the next file that is opened would take this place
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115, it stays open
+    if sys.stdin is None:
+        sys.stdin = _ClosedInput()
+    if sys.stdout is None:
+        _complain(DataError("standard output is closed; send it to /dev/null if it is not wanted"), False)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _complain(error: BaseException, debug: bool) -> None:
     if debug:
         traceback.print_exception(error)
-    print(f"podium: error: {error or type(error).__name__}", file=sys.stderr)
+    message = str(error) or type(error).__name__
+    if not isinstance(error, PodiumError | OSError | MemoryError):
+        hint = "" if debug else "; --debug shows where, and please report it"
+        message = f"unexpected {type(error).__name__}: {message}{hint}"
+    print(f"podium: error: {message}", file=sys.stderr)
     sys.exit(1)

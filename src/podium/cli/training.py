@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from podium.cli.reading import Reader, chosen_options, configured, reads_data
+from podium.cli.runs import RunFolder
 
 Config = Annotated[
     Path | None, typer.Option(help="TOML: data, valid, model, its parameters, and [reading]; flags override it.")
@@ -70,7 +71,10 @@ def train(
     optimizer: Annotated[str | None, typer.Option(help="Of a net: adam or sgd.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Of a net, at most.")] = None,
     batch_queries: Annotated[int | None, typer.Option(help="Queries that a step of a net sees.")] = None,
-    checkpoint_every: Annotated[int | None, typer.Option(help="Keep the trees, or a net, every so many.")] = None,
+    checkpoint_every: Annotated[
+        int | None, typer.Option(help="Keep the trees, or a net, every so many; by default about every 30 seconds.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run, be it finished or not.")] = False,
     metrics: Annotated[
         list[str] | None, typer.Option("--metrics", "--metric", help="A measure to watch beside --measure; repeatable.")
     ] = None,
@@ -78,7 +82,7 @@ def train(
         int | None, typer.Option("--verbose", "-v", help="A line every so many trees or epochs; 0 for silence.")
     ] = None,
 ) -> None:
-    """Train a model. A run that was stopped goes on from its checkpoint."""
+    """Train a model. The same command goes on with a run that was stopped or killed."""
     flags = {
         "model": model, "objective": objective, "step": step, "submodel": submodel,
         "submodel_scale": _scale(submodel_scale), "max_delta_step": max_delta_step,
@@ -93,7 +97,9 @@ def train(
         "batch_queries": batch_queries, "metrics": metrics or None, "verbose": verbose,
     }  # fmt: skip
     from podium.boosting import Checkpoint
+    from podium.data.atomic import write_text
     from podium.errors import DataError
+    from podium.interrupts import Stopped
 
     chosen = _from_config(config) | {name: value for name, value in flags.items() if value is not None}
     reader = configured(reader, chosen.pop("reading", {}))
@@ -105,29 +111,35 @@ def train(
     shown = ranker.get_params()
     if shown.pop("verbose") is None and not sys.stderr.isatty():
         ranker.set_params(verbose=1 if name == "committee" else LINES)
-    documents = reader(files)
-    output.mkdir(parents=True, exist_ok=True)
+    run = RunFolder(output)
+    run.require_unfinished(overwrite)
+    if ranker.get_params().get("submodel") == str(run.model):
+        raise DataError(f"{run.model} cannot be the submodel and be replaced: name another folder with --output")
     options: dict[str, Any] = {}
     if name not in ("linear", "committee"):
-        if checkpoint_every is not None:
-            options["checkpoint"] = Checkpoint(output / "checkpoint.podium", checkpoint_every)
+        options["checkpoint"] = Checkpoint(run.checkpoint, checkpoint_every)
     elif checkpoint_every is not None:
         raise DataError(f"{name} models have no checkpoints")
-    ranker.fit(
-        documents, valid=reader(valid_files, n_features=documents.n_features) if valid_files else None, **options
-    )
-    ranker.save(output / "model.podium")
-    (output / "history.json").write_text(json.dumps(ranker.history_, indent=1) + "\n", encoding="utf-8")
-    effective = {"data": files, "valid": valid_files, "model": name, **shown}
+    documents = reader(files)
+    options["valid"] = reader(valid_files, n_features=documents.n_features) if valid_files else None
+    run.begin(overwrite)
     reading = chosen_options(reader)
-    text = _toml(effective) + ("\n[reading]\n" + _toml(reading) if reading else "")
-    (output / "config.toml").write_text(text, encoding="utf-8")
+    effective = _toml({"data": files, "valid": valid_files, "model": name, **shown})
+    write_text(run.config, effective + ("\n[reading]\n" + _toml(reading) if reading else ""))
+    try:
+        ranker.fit(documents, **options)
+    except Stopped:
+        run.say_stopped()
+        raise
+    write_text(run.history, json.dumps(ranker.history_, indent=1) + "\n")
+    ranker.save(run.model)
+    run.finish()
     chosen = {key: values[ranker.best_iteration_ or 0] for key, values in ranker.history_.items()}
     if ranker.best_iteration_ == -1:  # no tree is better than the submodel alone
         chosen = ranker.submodel_means_
     best = "".join(f", {key} {value:.4f}" for key, value in chosen.items())
     size = f"{ranker.model_!r}" if name in ("linear", "mcrank", "committee", *NETS) else f"{ranker.n_trees_} trees"
-    typer.echo(f"{output / 'model.podium'}: {size}{best}")
+    typer.echo(f"{run.model}: {size}{best}")
 
 
 def _scale(text: str | None) -> float | str | None:
@@ -176,7 +188,9 @@ def _from_config(path: Path | None) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise FileFormatError(path, f"cannot be opened: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError as error:
+        raise FileFormatError(path, "has too many brackets within brackets") from error
+    except ValueError as error:  # TOML's errors, bytes that are no text, numbers of thousands of digits
         raise FileFormatError(path, f"is no TOML file: {error}") from error
 
 

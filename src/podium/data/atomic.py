@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import glob
 import gzip
 import lzma
 import os
@@ -25,6 +26,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     path = to_path(path)
     try:
         path = path.resolve()  # a link keeps pointing to what is replaced
+        if path.exists() and not (path.is_file() or path.is_dir()):  # a device would become a file
+            raise FileFormatError(path, "cannot be written: it is no regular file")
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except (OSError, RuntimeError) as error:  # a RuntimeError: links that go in a circle
         raise FileFormatError(path, f"cannot be written: {getattr(error, 'strerror', None) or error}") from error
@@ -52,6 +55,14 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         raise DataError(f"{os.fspath(path)}: the text holds {odd}, which UTF-8 cannot hold") from None
     with replacing(path) as temporary:
         temporary.write_bytes(content)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove the temporary files that killed processes left beside `path`."""
+    path = path.resolve()
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.????????"):  # as `mkstemp` names them
+        with suppress(OSError):
+            leftover.unlink()
 
 
 def _flush(path: Path) -> None:

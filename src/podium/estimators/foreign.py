@@ -61,6 +61,10 @@ TABLE = (
         "l2", "lambda_l2 reg_lambda lambda l2_regularization", "lambda reg_lambda", "l2_leaf_reg reg_lambda", "",
         ("0", "1", "3", ""),
     ),
+    Counterpart(
+        "max_delta_step", "max_delta_step max_tree_output max_leaf_output", "max_delta_step", "", "",
+        ("0, off", "0, off", "", ""),
+    ),
     Counterpart("max_bins", "max_bin max_bins", "max_bin", "border_count max_bin", "tc", ("255", "256", "254", "256")),
     Counterpart(
         "document_fraction", "bagging_fraction subsample sub_row bagging", "subsample", "subsample", "",
@@ -140,6 +144,11 @@ def advice(name: str, known: Iterable[str]) -> str:
             continue
         return f": {row.advice or f'use {row.parameter}'} ({shown} has {name})"
     return near
+
+
+def meant(name: str) -> str:
+    """Podium's parameter for another tool's name; the name itself where no tool has it."""
+    return next((row.parameter for tool in TOOLS if (row := canonical(tool).get(name)) is not None), name)
 
 
 def markdown() -> str:

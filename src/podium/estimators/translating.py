@@ -24,7 +24,6 @@ REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
         "lambda_l1 reg_alpha l1_regularization": ((0,), NO_COUNTERPART),
         "min_gain_to_split min_split_gain": ((0,), NO_COUNTERPART),
         "feature_fraction_bynode sub_feature_bynode colsample_bynode": ((1,), "Podium samples features for each tree"),
-        "max_delta_step max_tree_output max_leaf_output": ((0,), NO_COUNTERPART),
         "extra_trees extra_tree": ((False,), NO_COUNTERPART),
         "linear_tree linear_trees": ((False,), NO_COUNTERPART),
         "path_smooth": ((0,), NO_COUNTERPART),
@@ -44,7 +43,6 @@ REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
         "alpha reg_alpha": ((0,), NO_COUNTERPART),
         "gamma min_split_loss": ((0,), NO_COUNTERPART),
         "min_child_weight": ((0,), "Podium counts documents: use min_documents_in_leaf"),
-        "max_delta_step": ((0,), NO_COUNTERPART),
         "colsample_bylevel colsample_bynode": ((1,), "Podium samples features for each tree"),
         "num_parallel_tree": ((1,), NO_COUNTERPART),
         "lambdarank_unbiased": ((False,), "give positions and objective='debiased(lambda(ndcg))'"),
@@ -221,6 +219,9 @@ def _shared(found: Translation) -> None:
     for main in ("num_threads", "nthread"):
         found.put(main, "n_threads", whole(1, none_below=True))
     found.put("monotone_constraints", "monotone", monotone)
+    if "max_delta_step" in found.values and found.values["max_delta_step"][1] in (0, None):
+        found.take("max_delta_step")
+    found.put("max_delta_step", "max_delta_step", positive)
     found.put("max_bin", "max_bins", whole(2))
     if found.settings.get("max_bins", 0) > 255:
         found.left["max_bin"] = "Podium has at most 255 bins"

@@ -17,6 +17,7 @@ from podium.data import RankingData
 from podium.data.canonical import queries_by_content
 from podium.data.columns import is_sparse
 from podium.errors import DataError, require_number, require_whole
+from podium.interrupts import between_steps
 from podium.measures import Graded, Measure, Ranking, as_selection
 from podium.models import LinearScorer
 from podium.models.scorer import checked_sets
@@ -95,8 +96,12 @@ class Descent:
         weights, kept = np.zeros(design.data.n_features), []
         best: int | None = None
         inverse: Floats | None = None
-        with progress("descending", self.n_iterations, verbose=self.verbose) as advance:
+        with (
+            progress("descending", self.n_iterations, verbose=self.verbose) as advance,
+            between_steps() as check_signals,
+        ):
             for iteration in range(self.n_iterations):
+                check_signals()
                 lambdas, curvatures = bound.gradients(design.scores(weights) + bound.start, iteration)
                 if not (np.isfinite(lambdas).all() and np.isfinite(curvatures).all()):
                     raise DataError("a gradient or curvature is not finite: lower learning_rate, or raise l2")

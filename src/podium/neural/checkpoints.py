@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
@@ -11,7 +11,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from podium.boosting.checkpoints import Checkpoint
-from podium.data.atomic import replacing
+from podium.data.atomic import remove_leftovers, replacing
 from podium.errors import FileFormatError
 from podium.neural.optimizers import Optimizer
 
@@ -41,18 +41,36 @@ class State:
     objectives: list[dict[str, list[float]]] = field(default_factory=list)
     kept: States = field(default_factory=dict)
 
+    def copied(self) -> State:
+        """A copy that the next epoch does not change."""
+        history = {key: list(values) for key, values in self.history.items()}
+        return replace(self, history=history, objectives=list(self.objectives), kept=dict(self.kept))
 
-def write_state(
-    checkpoint: Checkpoint, fingerprint: str, module: nn.Module, optimizer: Optimizer, state: State
-) -> None:
+
+@dataclass(frozen=True)
+class Captured:
+    """A run after an epoch: all that it takes to go on."""
+
+    tensors: dict[str, Tensor]
+    state: State
+
+    @classmethod
+    def of(cls, module: nn.Module, optimizer: Optimizer, state: State) -> Captured:
+        """Copies, which the next epoch does not change."""
+        tensors = {f"now/{name}": tensor for name, tensor in module.state_dict().items()}
+        tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer.state().items()}
+        return cls({name: tensor.contiguous().clone() for name, tensor in tensors.items()}, state.copied())
+
+
+def write_state(checkpoint: Checkpoint, fingerprint: str, captured: Captured) -> None:
     """Keep a run; the file is replaced only once the new one is written whole."""
+    state, tensors = captured.state, dict(captured.tensors)
     numbers = {"rate": state.rate, "epochs": state.epochs, "best": state.best, "halved": state.halved}
     learnt = {"history": state.history, "objectives": state.objectives}
     described = json.dumps(numbers | learnt | {"fingerprint": fingerprint})
-    tensors = {f"now/{name}": tensor for name, tensor in module.state_dict().items()}
-    tensors |= {f"kept/{k}/{name}": tensor for k, own in state.kept.items() for name, tensor in own.items()}
-    tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer.state().items()}
-    content = save({name: tensor.contiguous().clone() for name, tensor in tensors.items()}, {"podium": described})
+    for k, weights in state.kept.items():
+        tensors |= {f"kept/{k}/{name}": tensor.contiguous() for name, tensor in weights.items()}
+    content = save(tensors, {"podium": described})
     with replacing(Path(checkpoint.path)) as temporary:
         temporary.write_bytes(content)
 
@@ -60,6 +78,7 @@ def write_state(
 def read_state(checkpoint: Checkpoint, fingerprint: str, module: nn.Module, optimizer: Optimizer) -> State | None:
     """The state of an earlier run of the same settings and data, its weights put in place; None where there is none."""
     path = Path(checkpoint.path)
+    remove_leftovers(path)
     if not path.exists():
         return None
     try:

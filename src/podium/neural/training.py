@@ -20,9 +20,10 @@ from podium.boosting.checkpoints import Checkpoint, fingerprint
 from podium.data import RankingData
 from podium.data.canonical import queries_by_content
 from podium.errors import DataError, PodiumWarning, require_number, require_whole
+from podium.interrupts import Stopped, between_steps
 from podium.measures import Graded, Measure, Ranking, as_selection
 from podium.models.scorer import checked_sets
-from podium.neural.checkpoints import State, read_state, write_state
+from podium.neural.checkpoints import Captured, State, read_state, write_state
 from podium.neural.inputs import Inputs
 from podium.neural.net import Net, scores_in_runs, torch_threads
 from podium.neural.nets import ByHand, Layers, scores_of, sees_lists
@@ -172,19 +173,31 @@ class NetTraining:
                 self, ("epochs", "n_threads", "patience", "verbose"), run.net.digest(), run.train, run.sets
             )
             run.resume(read_state(checkpoint, mark, run.module, run.optimizer))
+        pace = checkpoint.pace() if checkpoint else None
+        last, captured = run.state.copied(), None
         try:
-            with progress("training", self.epochs, verbose=self.verbose, unit="epochs") as advance:
+            with (
+                progress("training", self.epochs, verbose=self.verbose, unit="epochs") as advance,
+                between_steps() as check_signals,
+            ):
                 advance(run.state.epochs)
                 while not run.is_done():
-                    found = run.add_epoch()
+                    found = run.add_epoch(check_signals)
+                    last = run.state.copied()
                     for observer in observers:
                         observer(found)
-                    if checkpoint and run.state.epochs % checkpoint.every == 0:
+                    if checkpoint and pace:
                         run.state.objectives = [batch.bound.state() for batch in run.batches]
-                        write_state(checkpoint, mark, run.module, run.optimizer, run.state)
+                        captured = Captured.of(run.module, run.optimizer, run.state)
+                        if pace.is_due(run.state.epochs):
+                            with pace.writing():
+                                write_state(checkpoint, mark, captured)
                     advance(1, ", ".join(f"{name} {value:.4f}" for name, value in found.means.items()))
-        except KeyboardInterrupt:
-            if not run.state.epochs:
+        except (KeyboardInterrupt, Stopped) as stop:
+            run.state = last  # an epoch that was broken off does not count
+            if checkpoint and captured:
+                write_state(checkpoint, mark, captured)
+            if not run.state.epochs or isinstance(stop, Stopped):
                 raise
             warnings.warn(f"interrupted after {run.state.epochs} epochs: the best is kept", PodiumWarning, stacklevel=2)
         run.module.load_state_dict(run.state.kept[run.state.best])
@@ -282,12 +295,13 @@ class _Run:
         waited = patience is not None and state.epochs - 1 - state.best >= patience
         return state.epochs >= self.settings.epochs or waited or state.rate < self.settings.smallest_rate
 
-    def add_epoch(self) -> Epoch:
+    def add_epoch(self, check_signals: Callable[[], None]) -> Epoch:
         """See every batch once, and measure."""
         epoch, started, rate = self.state.epochs, time.perf_counter(), self.state.rate
         torch.manual_seed(self.settings.seed * 1_000_003 + epoch + 1)  # for modules with chance of their own
         self.module.train()
         for k in np.random.default_rng([self.settings.seed, epoch]).permutation(len(self.batches)):
+            check_signals()
             self._step(self.batches[k], epoch, rate)
         self.module.eval()
         means = {}

@@ -1,0 +1,57 @@
+"""The folder of a training run: what is in it, when it is finished, and how it goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+
+class RunFolder:
+    """A folder with `model.podium` once the run is finished, and `checkpoint.podium` until then.
+
+    `history.json` and `config.toml` stand beside them. All files appear whole or not at all.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.model, self.checkpoint = folder / "model.podium", folder / "checkpoint.podium"
+        self.history, self.config = folder / "history.json", folder / "config.toml"
+
+    def require_unfinished(self, overwrite: bool) -> None:
+        """Refuse a folder whose run is finished."""
+        from podium.errors import DataError
+
+        if self.model.exists() and not overwrite:
+            raise DataError(
+                f"{self.model} is there: the run is finished. Name another folder with --output, or replace it with "
+                "--overwrite"
+            )
+
+    def begin(self, overwrite: bool) -> None:
+        """Make the folder; what an earlier run left goes, but for the checkpoint that this one goes on from."""
+        from podium.data.atomic import remove_leftovers
+        from podium.errors import FileFormatError
+
+        files = (self.model, self.history, self.config, self.checkpoint)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for file in files:
+                remove_leftovers(file)
+                if overwrite:
+                    file.unlink(missing_ok=True)
+        except OSError as error:
+            raise FileFormatError(self.folder, f"cannot hold a run: {error.strerror}") from error
+        if self.checkpoint.exists():
+            typer.echo(f"going on from {self.checkpoint}", err=True)
+
+    def finish(self) -> None:
+        """The model is there; the checkpoint has done its work."""
+        self.checkpoint.unlink(missing_ok=True)
+
+    def say_stopped(self) -> None:
+        """What becomes of a run that was told to stop."""
+        if self.checkpoint.exists():
+            typer.echo(f"podium: stopped; the same command goes on from {self.checkpoint}", err=True)
+        else:
+            typer.echo("podium: stopped; there was nothing to keep, the same command begins anew", err=True)

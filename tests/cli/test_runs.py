@@ -1,0 +1,133 @@
+"""Training runs that are stopped, killed, resumed and repeated, as a shell does it."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import podium
+
+pytestmark = pytest.mark.slow  # every call starts a process
+
+PODIUM = [str(Path(sys.executable).parent / "podium")]
+TREES = ["--n-trees", 1500, "--n-leaves", 4]
+
+
+def start(*arguments):
+    # A shell's background job ignores SIGINT, and so would its children.
+    command = ["env", "--default-signal=INT", *PODIUM, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
+
+
+def run(*arguments):
+    process = start(*arguments)
+    out, err = process.communicate(timeout=300)
+    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+
+def broken_off(number, after, *arguments):
+    """A run that gets a signal after so many lines, and how it ended."""
+    process = start(*arguments, "--verbose", 1)
+    lines = []
+    while len(lines) < after:
+        lines.append(process.stderr.readline())
+        assert lines[-1], "".join(lines)
+    time.sleep(random.random() / 50)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=300)
+    return process.returncode, "".join(lines) + err
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs") / "data.txt"
+    podium.artificial(40, documents=20, features=5).write(path)
+    return path
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_run_is_stopped_killed_and_resumed_to_the_same_model(sample, tmp_path):
+    data, folder = podium.read(sample), tmp_path / "run"
+    command = ["train", sample, "--valid", sample, *TREES, "-o", folder]
+    trees = 0
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        ended, err = broken_off(number, random.randint(1, 30), *command)
+        assert ended == code, err
+        assert err.splitlines()[-1] == f"podium: stopped; the same command goes on from {folder / 'checkpoint.podium'}"
+        assert "Traceback" not in err
+        assert "Error" not in err
+        assert names(folder) == {"checkpoint.podium", "config.toml"}
+        kept = podium.load(folder / "checkpoint.podium").n_trees
+        assert kept > trees
+        trees = kept
+    (folder / ".checkpoint.podium.abcd1234").write_text("of a killed process")
+    ended, err = broken_off(signal.SIGKILL, random.randint(2, 30), *command, "--checkpoint-every", 1)
+    assert ended == -signal.SIGKILL
+    assert f"going on from {folder / 'checkpoint.podium'}" in err
+    assert podium.load(folder / "checkpoint.podium").n_trees > trees
+    assert not (folder / ".checkpoint.podium.abcd1234").exists()
+    done = run(*command)
+    assert done.returncode == 0, done.stderr
+    assert names(folder) == {"model.podium", "history.json", "config.toml"}
+    expected = podium.LambdaMART(1500, 4).fit(data, valid=data)
+    assert podium.load(folder / "model.podium").digest() == expected.digest()
+
+
+def test_a_finished_run_is_not_replaced_by_accident(sample, tmp_path):
+    folder = tmp_path / "run"
+    command = ["train", sample, "--n-trees", 3, "-o", folder]
+    assert run(*command).returncode == 0
+    before = (folder / "model.podium").read_bytes()
+    for again in (command, [*command, "--n-leaves", 3]):
+        refused = run(*again)
+        assert refused.returncode == 1
+        assert "the run is finished" in refused.stderr
+        assert "--overwrite" in refused.stderr
+        assert (folder / "model.podium").read_bytes() == before
+    (folder / "checkpoint.podium").write_bytes(b"of another run")
+    done = run(*command, "--n-leaves", 3, "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert names(folder) == {"model.podium", "history.json", "config.toml"}
+    assert (folder / "model.podium").read_bytes() != before
+    own = run("train", sample, "--submodel", folder / "model.podium", "-o", folder, "--overwrite")
+    assert "cannot be the submodel and be replaced" in own.stderr
+    assert (folder / "model.podium").exists()
+
+
+def test_a_checkpoint_of_other_settings_is_refused(sample, tmp_path):
+    command = ["train", sample, *TREES, "-o", tmp_path / "run"]
+    assert broken_off(signal.SIGINT, 5, *command)[0] == 130
+    refused = run("train", sample, "--n-trees", 5, "--n-leaves", 5, "-o", tmp_path / "run")
+    assert refused.returncode == 1
+    assert "--overwrite starts anew" in refused.stderr
+    done = run("train", sample, "--n-trees", 5, "--n-leaves", 5, "-o", tmp_path / "run", "--overwrite")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_net_is_stopped_and_resumed_to_the_same_model(sample, tmp_path):
+    pytest.importorskip("torch")
+    settings = ["--model", "lambdarank", "--epochs", 400, "--batch-queries", 5, "--hidden", 4, "--n-threads", 1]
+    command = ["train", sample, *settings, "-o", tmp_path / "run"]
+    for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        ended, err = broken_off(number, random.randint(1, 20), *command)
+        assert ended == code, err
+        assert names(tmp_path / "run") == {"checkpoint.podium", "config.toml"}
+    for folder in ("run", "whole"):
+        done = run("train", sample, *settings, "--patience", 50, "-o", tmp_path / folder)
+        assert done.returncode == 0, done.stderr
+    assert len({podium.load(tmp_path / name / "model.podium").digest() for name in ("run", "whole")}) == 1
+    assert names(tmp_path / "run") == {"model.podium", "history.json", "config.toml"}
+
+
+def test_what_has_no_checkpoint_says_so(sample, tmp_path):
+    ended, err = broken_off(signal.SIGTERM, 1, "train", sample, "--model", "committee", "-o", tmp_path / "run")
+    assert ended == 143
+    assert "nothing to keep, the same command begins anew" in err
+    assert names(tmp_path / "run") == {"config.toml"}
