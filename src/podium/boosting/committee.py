@@ -94,7 +94,7 @@ class CommitteeTraining:
     def fit(self, train: RankingData, valid: RankingData) -> Elected:
         """Train the members one after the other on the same bins, then weigh them on the validation queries."""
         turns = self._turns()
-        prepared = Prepared.of(train, {"valid": valid}, self.boosting)
+        prepared = Prepared.of(train, {"valid": valid}, replace(self.boosting, selection=self.measure))
         started = time.perf_counter()
         found: list[tuple[int, Ensemble]] = []
         with progress("training members", len(turns), verbose=self.boosting.verbose, unit="members") as advance:
@@ -126,7 +126,8 @@ class CommitteeTraining:
         threads = self.boosting.n_threads
         sizes = [deviation(train, e.predict(train, n_threads=threads)) for _, e in found]
         scores = [e.predict(valid, n_threads=threads) / size for (_, e), size in zip(found, sizes, strict=True)]
-        sweep = Sweep(valid, as_selection(self.measure).measures[0], "stable", threads)
+        fixed = [measure.fixed(train, valid) for measure in as_selection(self.measure).measures]
+        sweep = Sweep(valid, fixed[0], "stable", threads)
         kinds = sorted({kind for kind, _ in found})
         shared = [sum(s for (k, _), s in zip(found, scores, strict=True) if k == kind) for kind in kinds]
         share = valid.n_queries / (valid.n_queries + TRUSTED) if self.shrinkage is None else self.shrinkage
@@ -142,7 +143,9 @@ class CommitteeTraining:
                 trees.append(replace(tree, leaf_value=tree.leaf_value * (weight / (size * len(found)))))
         whole = Ensemble.of_trees(
             trees, train.n_features, feature_names=train.feature_names, cuts=found[0][1].cuts, encoding=train.encoding,
-            info={"members": names, "weights": list(own), "values": values},
+            info={
+                "members": names, "weights": list(own), "values": values, "measures": [str(m) for m in fixed],
+            },
         )  # fmt: skip
         members = tuple((name, ensemble.n_trees) for name, (_, ensemble) in zip(names, found, strict=True))
         return Elected(whole, members, own, values)

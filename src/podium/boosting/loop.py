@@ -19,7 +19,7 @@ from podium.boosting.steps import Newton, Step
 from podium.data import RankingData
 from podium.errors import DataError, PodiumWarning, require_number, require_whole
 from podium.interrupts import Stopped, between_steps
-from podium.measures import Graded, Measure, Ranking, as_selection
+from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
 from podium.models import Ensemble
 from podium.models.scorer import checked_sets
 from podium.models.started import checksum
@@ -123,6 +123,8 @@ class Prepared:
     def of(cls, train: RankingData, valid: Mapping[str, RankingData], settings: Boosting) -> Prepared:
         """Bin the data as the settings say."""
         matched = checked_sets(train, valid)
+        judging = as_selection(settings.selection).measures if matched else ()
+        warn_of_powers([*settings.objective.all_measures(), *judging], train, *matched.values())
         started, threads = time.perf_counter(), settings.n_threads
         bins = find_bins(train.features, settings.max_bins, settings.categorical, threads)
         binned = bin_features(train.features, bins, threads)
@@ -251,13 +253,13 @@ class _Run:
             keys = self.sampling.chances.document_keys
             self.thinning = Thinning(self.sampling.split_fraction, keys, growth.split, team)
         self.grower = Grower(self.binned, growth, team)
-        self.objective = settings.objective.bind(train)
+        self.objective = settings.objective.measuring(train, *self.valid.values()).bind(train)
         if not isinstance(self.objective, BoundObjective):
             raise DataError(f"{type(settings.objective).__name__}.bind must return a BoundObjective")
         self.objective.team = team
         self.outputs = self.objective.n_outputs
         shown = dict.fromkeys((*self.selection.measures, *settings.watched))
-        self.measures = {str(m): m.fixed(train) for m in shown}
+        self.measures = {str(m): m.fixed(train, *self.valid.values()) for m in shown}
         shape = (train.n_documents,) if self.outputs == 1 else (self.outputs, train.n_documents)
         self.scores = np.zeros(shape)
         self.lambdas, self.curvatures = np.empty(shape), np.empty(shape)

@@ -201,13 +201,14 @@ class LineSearch(Step):
         if self.on == "valid" and not valid:
             raise DataError("LineSearch(on='valid') needs validation data")
         data = train if self.on == "train" else next(iter(valid.values()))
+        measure = as_measure(self.measure).fixed(train, *valid.values())
         settings = replace(
             self,
             values=self.values.bind(objective, train, valid, n_threads),
             max_delta_step=max_delta_step_for(objective, self.max_delta_step),
         )
         in_newton_steps = objective.curved and not self.uses_curvature
-        return _BoundLineSearch(settings, in_newton_steps, Sweep(data, self.measure, self.ties, n_threads))
+        return _BoundLineSearch(settings, in_newton_steps, Sweep(data, measure, self.ties, n_threads))
 
     def leaf_values(self, grown: GrownTree, team: Team) -> Floats:
         """The tree's outputs."""

@@ -12,7 +12,7 @@ from podium.data.splitting import split_by_content
 from podium.errors import DataError
 from podium.estimators.lambdamart import LambdaMART
 from podium.evaluation import Comparison, compare
-from podium.measures import Measure
+from podium.measures import Measure, as_measure
 from podium.models import Blend, Combination, combine, combine_all
 from podium.models.combined import as_submodel, scores_of
 
@@ -72,6 +72,7 @@ def adapt(
     """
     if valid is None:
         data, valid = split_by_content(data, 0.8, 0.2, seed=settings.get("random_state", 0))
+    measure = as_measure(measure).fixed(data, valid, *(() if test is None else (test,)))
     trees: dict[str, Any] = {
         "n_trees": n_trees, "n_leaves": n_leaves, "learning_rate": learning_rate, "measure": measure,
         "document_fraction": document_fraction, "patience": patience, **settings,

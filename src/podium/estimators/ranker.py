@@ -161,7 +161,8 @@ class RankerMixin(NamedParameters):
         data = self._data(X, y, qid)
         data = self.model_.schema.matched(data)
         ranking = Ranking(data, self._predict(data), base=data.canonical_order)
-        return as_selection(self.measure).measures[0].mean(ranking)
+        measure = as_selection(self.measure).measures[0].fixed_like(self.model_.info.get("measures", ()))
+        return measure.mean(ranking)
 
     def _predict(self, X: Any, **options: Any) -> NDArray[np.float64]:
         """The scores of some rows, as the saved model would give them."""

@@ -158,7 +158,9 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         train = self._data(X, y, qid, sample_weight, query_weight)
         found = self._settings(train).fit(train, self._validation(valid, eval_set), observers, checkpoint)
         self.trees_ = found.ensemble
-        self.model_ = self._model(found).with_info(parameters=self._described())
+        self.model_ = self._model(found).with_info(
+            parameters=self._described(), measures=found.ensemble.info["measures"]
+        )
         self.n_trees_ = self.trees_.n_trees // found.objective.n_outputs
         self.history_ = found.history
         self.best_iteration_ = found.best_iteration

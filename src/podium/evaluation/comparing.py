@@ -23,7 +23,7 @@ from podium.evaluation.significance import (
 from podium.evaluation.tables import Table
 from podium.evaluation.trec import Qrels
 from podium.exact import mean
-from podium.measures import as_measure
+from podium.measures import as_measure, warn_of_powers
 
 
 @dataclass(frozen=True)
@@ -147,6 +147,7 @@ def compare(
         raise DataError(f"there is no system {baseline!r} to be the baseline; there are {', '.join(systems)}")
     chosen = as_measures(measures)
     data, rankings = rankings_of(data, list(systems.values()))
+    warn_of_powers(chosen, data)
     evaluations = {
         name: evaluated(data, ranking, chosen, drop_uniform, name)
         for name, ranking in zip(systems, rankings, strict=True)

@@ -17,7 +17,7 @@ from podium.evaluation.significance import bootstrap_interval, t_interval
 from podium.evaluation.tables import Table
 from podium.evaluation.trec import Qrels, Run, matched, pooled
 from podium.exact import mean
-from podium.measures import Graded, Measure, Ranking, as_measure
+from podium.measures import Graded, Measure, Ranking, as_measure, warn_of_powers
 
 TIE_WARNING = 0.001  # how much of a mean ties may decide before it is said: 0.1 points
 
@@ -118,6 +118,7 @@ def evaluate(
     """
     chosen = as_measures(measures)
     data, (ranking,) = rankings_of(data, [scores])
+    warn_of_powers(chosen, data)
     return evaluated(data, ranking, chosen, drop_uniform)
 
 

@@ -11,7 +11,7 @@ from podium.combining.sweep import CLOSE
 from podium.data import RankingData
 from podium.errors import require_whole
 from podium.linear.descent import Descended, Design
-from podium.measures import Graded, Measure, Ranking, as_selection
+from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
 from podium.progress import progress
 
 
@@ -47,6 +47,7 @@ class Ascent:
     def fit(self, train: RankingData) -> Descended:
         """Train; the history has the mean of the measure after each cycle."""
         measure = as_selection(self.measure).measures[0]
+        warn_of_powers([measure], train)
         design = Design(train, self.n_threads)
         sweep = Sweep(train, measure, "expected" if measure.knows_expected_ties else "jitter", self.n_threads)
         alone = [sweep.value(sign * design.column(k)) for k in range(train.n_features) for sign in (1.0, -1.0)]
@@ -76,4 +77,5 @@ class Ascent:
                     history[key].append(other.mean(ranking))
                 if value <= before:
                     break
-        return Descended(design.model(weights, 0.0), history, None)
+        fixed = [str(m) for m in (measure.fixed(train), *others.values())]
+        return Descended(design.model(weights, 0.0).with_info(measures=fixed), history, None)

@@ -18,7 +18,7 @@ from podium.data.canonical import queries_by_content
 from podium.data.columns import is_sparse
 from podium.errors import DataError, require_number, require_whole
 from podium.interrupts import between_steps
-from podium.measures import Graded, Measure, Ranking, as_selection
+from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
 from podium.models import LinearScorer
 from podium.models.scorer import checked_sets
 from podium.objectives import BoundObjective, Lambda, Objective
@@ -83,15 +83,18 @@ class Descent:
     def fit(self, train: RankingData, valid: Mapping[str, RankingData] | None = None) -> Descended:
         """Train; the first validation set decides when to stop and which weights are kept."""
         sets = checked_sets(train, valid)
+        judging = as_selection(self.selection).measures if sets else ()
+        warn_of_powers([*self.objective.all_measures(), *judging], train, *sets.values())
         with threadpool_limits(1, "blas"), Team(self.n_threads) as team:
-            design, bound = Design(train, self.n_threads), self.objective.bind(train)
+            design, bound = Design(train, self.n_threads), self.objective.measuring(train, *sets.values()).bind(train)
             require_one_output(bound, self)
             bound.team = team
             return self._descend(design, bound, sets)
 
     def _descend(self, design: Design, bound: BoundObjective, sets: dict[str, RankingData]) -> Descended:
         selection = as_selection(self.selection)
-        measures = {str(m): m.fixed(design.data) for m in dict.fromkeys((*selection.measures, *self.watched))}
+        shown_measures = dict.fromkeys((*selection.measures, *self.watched))
+        measures = {str(m): m.fixed(design.data, *sets.values()) for m in shown_measures}
         history: dict[str, list[float]] = {f"{name}/{shown}": [] for name in sets for shown in measures}
         weights, kept = np.zeros(design.data.n_features), []
         best: int | None = None
@@ -123,7 +126,8 @@ class Descent:
                     best = selection.pick(np.column_stack([history[f"{first}/{m}"] for m in selection.measures]))
                     if self.patience is not None and iteration - best >= self.patience:
                         break
-        return Descended(design.model(kept[-1 if best is None else best], bound.start), history, best)
+        model = design.model(kept[-1 if best is None else best], bound.start)
+        return Descended(model.with_info(measures=[str(fixed) for fixed in measures.values()]), history, best)
 
 
 class Design:

@@ -5,7 +5,7 @@ from podium.measures.cascade import ERR, RR
 from podium.measures.discounted import CNDCG, DCG, NDCG, RBP, Precision, Recall
 from podium.measures.gains import Gain
 from podium.measures.graded import Graded, as_selection, as_watched
-from podium.measures.measure import Measure, as_measure, parse, register, registered
+from podium.measures.measure import Measure, as_measure, parse, register, registered, warn_of_powers
 from podium.measures.pairwise import KendallTau, PairwiseAccuracy
 from podium.measures.presets import letor
 from podium.measures.ranking import Ranking
@@ -33,4 +33,5 @@ __all__ = [
     "parse",
     "register",
     "registered",
+    "warn_of_powers",
 ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 from podium.errors import DataError
 from podium.measures.discounted import Binary
 from podium.measures.gains import LARGEST_POWER, Gain
-from podium.measures.measure import Measure, register
+from podium.measures.measure import Measure, as_measure, highest_label, register
 from podium.measures.ranking import Ranking, for_queries
 
 if TYPE_CHECKING:
@@ -79,7 +81,8 @@ class ERR(Cascade):
 
     Args:
         max_label: l_max; None takes the highest label of the data (`fixed` keeps it for other data), or
-            of the list where a single list is measured.
+            of the list where a single list is measured. Models keep the highest one of their training and
+            validation data.
 
     """
 
@@ -95,25 +98,36 @@ class ERR(Cascade):
         ):
             raise DataError(f"max_label must be a number from 0 to {LARGEST_POWER}, not {self.max_label!r}")
 
-    def fixed(self, data: RankingData) -> Self:
+    def fixed(self, *data: RankingData) -> Self:
         """With l_max taken from the data, if it is not given."""
-        if self.max_label is not None or self.labels not in data.labels:
+        if self.max_label is not None or not any(self.labels in part.labels for part in data):
             return self
-        return self.replace(max_label=_highest(data.labels[self.labels]))
+        return self.replace(max_label=highest_label(self.labels, *data))
+
+    def fixed_like(self, others: Iterable[Measure | str]) -> Self:
+        """With l_max of an ERR that looks at the same labels, if it is not given."""
+        if self.max_label is None:
+            for other in others:
+                with suppress(DataError):  # a measure of somebody's own need not be known here
+                    known = as_measure(other)
+                    if isinstance(known, ERR) and known.labels == self.labels and known.max_label is not None:
+                        return self.replace(max_label=known.max_label)
+        return self
+
+    def power(self, *data: RankingData) -> float:
+        """The highest label."""
+        return highest_label(self.labels, *data)
 
     def stops(self, labels: NDArray[Any]) -> Floats:
         """(2^l − 1) / 2^{l_max}."""
-        highest = _highest(labels) if self.max_label is None else self.max_label
+        highest = float(np.fmax.reduce(labels, initial=0.0)) if self.max_label is None else self.max_label
         gains = Gain()(labels)
         if len(gains) and gains.max() > 2.0**highest - 1.0:
-            raise DataError(f"there is a label above max_label = {highest:g}, the highest that {self} expects")
+            raise DataError(
+                f"there is a label above max_label = {highest:g}, the highest that {self} expects: "
+                f"say the highest of all data, as in err(max_label={np.nanmax(labels):g})"
+            )
         return np.asarray(gains / 2.0**highest)
-
-
-def _highest(labels: NDArray[Any]) -> float:
-    known = np.asarray(labels, np.float64)
-    known = known[~np.isnan(known)]
-    return float(known.max(initial=0.0))
 
 
 @register

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import DataError
 from podium.measures.gains import Gain
-from podium.measures.measure import Measure, register, to_gain
+from podium.measures.measure import Measure, highest_label, register, to_gain
 from podium.measures.ranking import Ranking, for_queries
+
+if TYPE_CHECKING:
+    from podium.data import RankingData
 
 Floats = NDArray[np.float64]
 EXPONENTIAL = Gain()  # 2^l − 1
@@ -120,6 +123,11 @@ class DCG(Discounted):
         """The gain of each label."""
         assert isinstance(self.gain, Gain)
         return self.gain(labels)
+
+    def power(self, *data: RankingData) -> float:
+        """The highest label times the scale, for exponential gains."""
+        assert isinstance(self.gain, Gain)
+        return self.gain.scale * highest_label(self.labels, *data) if self.gain.kind == "exponential" else 0.0
 
     def discounts(self, depth: int) -> Floats:
         """1/log2(1 + r), or LETOR's."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from podium.errors import DataError
 
+LARGEST_USUAL_POWER = 31  # the largest label for which LightGBM has a gain 2^label − 1
 LARGEST_POWER = 1000  # 2^1000 leaves room for sums of as many gains as memory holds
 
 

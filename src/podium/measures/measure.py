@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import operator
 import re
+import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import KW_ONLY, MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
@@ -12,9 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.errors import DataError, did_you_mean
+from podium.errors import DataError, PodiumWarning, did_you_mean
 from podium.exact import mean
-from podium.measures.gains import Gain, shown
+from podium.measures.gains import LARGEST_USUAL_POWER, Gain, shown
 
 if TYPE_CHECKING:
     from podium.data import RankingData
@@ -90,9 +92,17 @@ class Measure(ABC):
         """The measure with some parameters changed."""
         return replace(self, **changes)
 
-    def fixed(self, data: RankingData) -> Self:
+    def fixed(self, *data: RankingData) -> Self:
         """The measure with whatever it takes from the data fixed, so that other data is measured alike."""
         return self
+
+    def fixed_like(self, others: Iterable[Measure | str]) -> Self:
+        """The measure with whatever it takes from data as in others, such as those that a model was trained by."""
+        return self
+
+    def power(self, *data: RankingData) -> float:
+        """The largest x of all gains 2^x, 0 for measures without such."""
+        return 0.0
 
     @abstractmethod
     def value(self, labels: NDArray[np.float64]) -> float:
@@ -239,6 +249,23 @@ def as_measure(value: Measure | str) -> Measure:
     if isinstance(value, str):
         return parse(value)
     raise DataError(f"a measure is given by name or as an object such as NDCG(10), not {value!r}")
+
+
+def highest_label(source: str, *data: RankingData) -> float:
+    """The highest label of a source in some data; 0 where there is none."""
+    return max((float(np.fmax.reduce(d.labels[source], initial=0.0)) for d in data if source in d.labels), default=0.0)
+
+
+def warn_of_powers(measures: Iterable[Measure], *data: RankingData, stacklevel: int = 3) -> None:
+    """Say once where the gain 2^label of a label leaves nothing of the others."""
+    for measure in measures:
+        if (power := measure.power(*data)) > LARGEST_USUAL_POWER:
+            warnings.warn(
+                f"the highest label has the gain 2^{power:g} in {measure}, beside which all others vanish: "
+                "use gain=linear, as in ndcg(gain=linear)@10, or gain=table:G0/G1/… with a gain for each label",
+                PodiumWarning, stacklevel=stacklevel,
+            )  # fmt: skip
+            return
 
 
 def to_gain(measure: Measure, gain: Gain | str) -> None:

@@ -21,7 +21,7 @@ from podium.data import RankingData
 from podium.data.canonical import queries_by_content
 from podium.errors import DataError, PodiumWarning, require_number, require_whole
 from podium.interrupts import Stopped, between_steps
-from podium.measures import Graded, Measure, Ranking, as_selection
+from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
 from podium.models.scorer import checked_sets
 from podium.neural.checkpoints import Captured, State, read_state, write_state
 from podium.neural.inputs import Inputs
@@ -147,6 +147,8 @@ class NetTraining:
         earlier one was stopped.
         """
         sets = checked_sets(train, valid)
+        judging = as_selection(self.selection).measures
+        warn_of_powers([*self.objective.all_measures(), *judging], train, *sets.values())
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             made = Layers if module is None else module
@@ -203,7 +205,8 @@ class NetTraining:
         run.module.load_state_dict(run.state.kept[run.state.best])
         run.weights.release()
         run.module.eval()
-        return Trained(run.net, run.state.history, run.state.best)
+        net = run.net.with_info(measures=[str(fixed) for fixed in run.measures.values()])
+        return Trained(net, run.state.history, run.state.best)
 
 
 @dataclass(frozen=True)
@@ -240,8 +243,9 @@ class _Run:
         known = [train.labels.get(measure.labels) for measure in self.selection.measures]
         labelled = all(labels is not None and (labels > 0).any() for labels in known)
         judges = sets or ({"train": train} if labelled else {})
-        shown = tuple(dict.fromkeys((*self.selection.measures, *settings.watched)))
-        self.judges = {name: _Judge(data, inputs, shown, train) for name, data in judges.items()}
+        shown = dict.fromkeys((*self.selection.measures, *settings.watched))
+        self.measures = {str(m): m.fixed(train, *sets.values()) for m in shown}
+        self.judges = {name: _Judge(data, inputs, self.measures) for name, data in judges.items()}
         self.state = State(settings.first_rate)
         self._try()
 
@@ -251,7 +255,8 @@ class _Run:
         starts = np.repeat(train.offsets[:-1], train.query_sizes)
         place[train.canonical_order] = np.arange(len(rows)) - starts
         light = train.replace(features=place[:, None], feature_names=None)._take(rows)
-        whole = self.settings.objective.bind(light)  # which looks whether it can be trained on
+        measuring = self.settings.objective.measuring(train, *self.sets.values())
+        whole = measuring.bind(light)  # which looks whether it can be trained on
         require_one_output(whole, self.net)
         size = self.settings.batch_queries or light.n_queries
         if size >= light.n_queries:
@@ -261,7 +266,7 @@ class _Run:
             raise DataError(
                 f"{type(self.settings.objective).__name__} learns from all queries at once: use batch_queries=None"
             )
-        objective, found = self.settings.objective.fixed(light), []
+        objective, found = measuring.fixed(light), []
         for first in range(0, light.n_queries, size):
             cuts = light.offsets[first : first + size + 1]
             bound = objective.bind(light._take(np.arange(cuts[0], cuts[-1])))
@@ -355,8 +360,8 @@ class _Run:
 class _Judge:
     """Queries that a net is measured on after each epoch."""
 
-    def __init__(self, data: RankingData, inputs: Inputs, measures: Sequence[Measure], train: RankingData) -> None:
-        self.data, self.measures = data, [(str(shown), shown.fixed(train)) for shown in measures]
+    def __init__(self, data: RankingData, inputs: Inputs, measures: Mapping[str, Measure]) -> None:
+        self.data, self.measures = data, measures
         queries = queries_by_content(data)
         self.rows = np.concatenate([data.canonical_order[data.offsets[q] : data.offsets[q + 1]] for q in queries])
         self.cuts = np.concatenate([[0], np.cumsum(data.query_sizes[queries])])
@@ -367,4 +372,4 @@ class _Judge:
         scores = np.empty(len(self.data))
         scores[self.rows] = scores_in_runs(module, lambda first, last: self.documents[first:last], self.cuts)
         ranking = Ranking(self.data, scores, base=self.data.canonical_order)
-        return {shown: measure.mean(ranking) for shown, measure in self.measures}
+        return {shown: measure.mean(ranking) for shown, measure in self.measures.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -88,14 +89,34 @@ class Objective(ABC):
     def bind(self, data: RankingData) -> BoundObjective:
         """The objective on these documents."""
 
+    def measuring(self, *data: RankingData) -> Self:
+        """With whatever its measures take from data fixed: on training and validation data they are the same."""
+        return self._with_parts(lambda part: part.fixed(*data) if isinstance(part, Measure) else part.measuring(*data))
+
     def fixed(self, data: RankingData) -> Self:
-        """With whatever its measures take from the data fixed, so that a part of the data is trained on alike."""
+        """Likewise, with whatever else it takes from the data, so that a part of the data is trained on alike."""
+        found = self._with_parts(lambda part: part.fixed(data))
+        object.__setattr__(found, "checked", True)
+        return found
+
+    def all_measures(self) -> list[Measure]:
+        """All measures that λ comes from, those of its parts included."""
+        found: list[Measure] = []
+        for part in self._parts():
+            found += [part] if isinstance(part, Measure) else part.all_measures()
+        return found
+
+    def _parts(self) -> list[Measure | Objective]:
+        values = [value if isinstance(value, tuple) else (value,) for value in vars(self).values()]
+        return [part for parts in values for part in parts if isinstance(part, Measure | Objective)]
+
+    def _with_parts(self, change: Callable[[Any], Any]) -> Self:
+        """A copy whose measures and objectives are changed ones."""
         found = copy.copy(self)
         for name, value in vars(self).items():
             parts = value if isinstance(value, tuple) else (value,)
-            held = tuple(part.fixed(data) if isinstance(part, Measure | Objective) else part for part in parts)
+            held = tuple(change(part) if isinstance(part, Measure | Objective) else part for part in parts)
             object.__setattr__(found, name, held if isinstance(value, tuple) else held[0])
-        object.__setattr__(found, "checked", True)
         return found
 
 

@@ -1,0 +1,112 @@
+"""What a measure takes from the data is found once, over training and validation data, and kept in the model."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import podium
+from podium import Committee, LambdaMART, LambdaRank, LinearRanker, McRank, PodiumWarning, RankingData, RankNetTrees
+from podium.boosting import Checkpoint
+from podium.measures import ERR, NDCG
+from podium.objectives import Anneal, Lambda, LinearGrowth, Local
+
+
+def graded(highest: int, seed: int, n_queries: int = 20) -> RankingData:
+    """Queries of eight documents whose labels go up to some number."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(n_queries * 8, 4)).astype(np.float32)
+    labels = np.clip(np.round(features[:, 0] + highest / 2), 0, highest)
+    labels[0] = highest
+    return RankingData(features, labels, qid=np.repeat(np.arange(n_queries), 8))
+
+
+LOW, HIGH = graded(2, 0), graded(4, 1)
+TREES = {"n_trees": 3, "n_leaves": 4, "min_documents_in_leaf": 2}
+RANKERS = {
+    "LambdaMART": lambda: LambdaMART(**TREES, measure="err@5"),
+    "line search": lambda: LambdaMART(**TREES, measure="err", step="line-search"),
+    "a submodel": lambda: LambdaMART(**TREES, measure="err@5", submodel={0: 1.0}),
+    "RankNetTrees": lambda: RankNetTrees(**TREES, measure="err"),
+    "McRank": lambda: McRank(**TREES, measure="err"),
+    "Committee": lambda: Committee("err", members=[("lambda(err)", 1), ("xendcg", 1)], n_trees=2, patience=None),
+    "LinearRanker": lambda: LinearRanker("err", n_iterations=2),
+    "LambdaRank": lambda: LambdaRank("err@5", hidden=3, epochs=2, batch_queries=5),
+}
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_history_and_score_agree_whichever_data_has_the_highest_label(name):
+    for train, valid in ((LOW, HIGH), (HIGH, LOW)):
+        model = RANKERS[name]().fit(train, valid=valid)
+        assert "max_label=4" in model.model_.info["measures"][0]
+        shown = f"valid/{model.measure}"
+        if shown in model.history_:
+            assert model.history_[shown][model.best_iteration_] == pytest.approx(model.score(valid), abs=1e-12)
+        known = ERR(5 if "@5" in model.measure else None, max_label=4)
+        ranking = podium.measures.Ranking(LOW, model.predict(LOW), base=LOW.canonical_order)
+        assert model.score(LOW) == known.mean(ranking)
+
+
+def test_the_objective_knows_the_highest_label_of_the_validation_data():
+    both = [LambdaMART(**TREES, objective=objective).fit(LOW, valid=HIGH).digest()
+            for objective in (Lambda("err"), Lambda(ERR(max_label=4)))]  # fmt: skip
+    assert both[0] == both[1]
+    objective = Anneal(Lambda("err"), Local("err@3"), LinearGrowth()).measuring(LOW, HIGH)
+    assert [measure.max_label for measure in objective.all_measures()] == [4, 4]
+
+
+def test_ascent_adapt_and_resumed_runs(tmp_path):
+    model = LinearRanker("err", method="ascent", n_iterations=1).fit(HIGH)
+    assert model.model_.info["measures"] == ["err(max_label=4)"]
+    assert list(model.history_) == ["train/err"]
+    found = podium.adapt({0: 1.0}, LOW, valid=LOW, test=HIGH, measure="err(ties=expected)", n_trees=2, n_leaves=3)
+    assert "max_label=4" in found.adapted.model_.info["measures"][0]
+    settings = {"n_leaves": 4, "min_documents_in_leaf": 2, "measure": "err"}
+    point = Checkpoint(tmp_path / "c.podium", every=1)
+    LambdaMART(n_trees=1, **settings).fit(LOW, valid=HIGH, checkpoint=point)
+    resumed = LambdaMART(n_trees=3, **settings).fit(LOW, valid=HIGH, checkpoint=point)
+    whole = LambdaMART(n_trees=3, **settings).fit(LOW, valid=HIGH)
+    assert resumed.digest() == whole.digest()
+    assert resumed.history_ == whole.history_
+
+
+def test_a_label_above_all_that_training_saw():
+    model = LambdaMART(**TREES, measure="err").fit(LOW)
+    with pytest.raises(podium.DataError, match=r"as in err\(max_label=4\)"):
+        model.score(HIGH)
+    assert NDCG(5).fixed_like(["err(max_label=4)"]) == NDCG(5)
+    assert ERR(5).fixed_like(["somebodys", "err(labels=clicks,max_label=3)", "err(max_label=4)"]) == ERR(5, max_label=4)
+    assert ERR(max_label=2).fixed_like(["err(max_label=4)"]).max_label == 2
+
+
+STEEP = {
+    "LambdaMART": lambda data: LambdaMART(**TREES).fit(data),
+    "with validation": lambda data: LambdaMART(**TREES).fit(data, valid=data),
+    "RankNetTrees": lambda data: RankNetTrees(**TREES).fit(data, valid=data),
+    "ERR": lambda data: LambdaMART(**TREES, measure="err").fit(data),
+    "LinearRanker": lambda data: LinearRanker(n_iterations=2).fit(data),
+    "ascent": lambda data: LinearRanker(method="ascent", n_iterations=1).fit(data),
+    "LambdaRank": lambda data: LambdaRank(hidden=3, epochs=1).fit(data),
+    "Committee": lambda data: Committee(members=[("lambda(ndcg)", 2)], n_trees=2).fit(data, valid=data),
+    "evaluate": lambda data: podium.evaluate(data, data.feature(0), "dcg"),
+    "compare": lambda data: podium.compare(data, {"a": data.feature(0), "b": data.feature(1)}, "ndcg"),
+}
+
+
+@pytest.mark.parametrize("name", STEEP)
+def test_gains_of_very_high_labels_are_warned_of_once(name):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        STEEP[name](graded(100, 2))
+    steep = [str(w.message) for w in caught if issubclass(w.category, PodiumWarning) and "gain 2^" in str(w.message)]
+    assert len(steep) == 1
+    assert "gain=linear" in steep[0]
+    assert "gain=table:" in steep[0]
+
+
+def test_other_gains_and_labels_up_to_31_are_not_warned_of():
+    LambdaMART(**TREES).fit(graded(31, 3))
+    LambdaMART(**TREES, measure="ndcg(gain=linear)@10").fit(graded(100, 3), valid=graded(100, 4))
+    podium.MART(**TREES).fit(graded(100, 3))
+    podium.evaluate(graded(100, 3), graded(100, 3).feature(0), "ap")
