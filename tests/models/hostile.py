@@ -74,7 +74,7 @@ def change_array(rng, array):
             elif rng.random() < 0.5:
                 array[place] = np.array(ODD[rng.integers(0, len(ODD))]).astype(array.dtype)
             else:
-                array[place] += rng.integers(-3, 4)
+                array[place] = np.clip(array[place] + rng.integers(-3, 4), -(2**31), 2**31 - 1)
         return array
     if kind == 6:
         return array[: rng.integers(0, len(array) + 1)]

@@ -261,6 +261,23 @@ def test_a_stopped_run_goes_on_to_the_same_bits(parts, tmp_path):
         run(7, checkpoint=Checkpoint(path, 2))
 
 
+def test_a_damaged_checkpoint_is_refused(parts, tmp_path):
+    """A flipped bit anywhere: in the names, in what is said of the run, in the weights."""
+    path, data = tmp_path / "net.checkpoint", parts[0].select(range(4))
+
+    def run(epochs):
+        return RankNet(epochs=epochs, hidden=2, n_threads=1).fit(data, checkpoint=Checkpoint(path, 1))
+
+    run(1)
+    content = path.read_bytes()
+    for bit in np.random.default_rng(0).integers(0, 8 * len(content), 25).tolist():
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        with pytest.raises(podium.PodiumError):
+            run(2)
+
+
 def test_a_checkpoint_keeps_what_the_objective_learnt_and_knows_the_activation(parts, tmp_path):
     log = podium.simulate_clicks(parts[0], users=3, seed=1)
     objective = Debiased(Lambda("cndcg"))

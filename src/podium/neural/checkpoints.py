@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
 from podium.boosting.checkpoints import Checkpoint
 from podium.data.atomic import remove_leftovers, replacing
-from podium.errors import FileFormatError
+from podium.errors import FileFormatError, PodiumError
 from podium.neural.optimizers import Optimizer
 
 States = dict[int, dict[str, Tensor]]
@@ -70,7 +72,7 @@ def write_state(checkpoint: Checkpoint, fingerprint: str, captured: Captured) ->
     described = json.dumps(numbers | learnt | {"fingerprint": fingerprint})
     for k, weights in state.kept.items():
         tensors |= {f"kept/{k}/{name}": tensor.contiguous() for name, tensor in weights.items()}
-    content = save(tensors, {"podium": described})
+    content = save(tensors, {"podium": described, "sha256": _checksum(described, tensors)})
     with replacing(Path(checkpoint.path)) as temporary:
         temporary.write_bytes(content)
 
@@ -83,12 +85,23 @@ def read_state(checkpoint: Checkpoint, fingerprint: str, module: nn.Module, opti
         return None
     try:
         with safe_open(path, "pt") as file:
-            found = json.loads((file.metadata() or {})["podium"])
+            metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no mapping
-    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        if metadata["sha256"] != _checksum(metadata["podium"], tensors):
+            raise ValueError("its checksum differs")
+        described = json.loads(metadata["podium"])
+        if described.pop("fingerprint", None) != fingerprint:
+            raise checkpoint.of_others()
+        return _restored(described, tensors, module, optimizer)
+    except PodiumError:
+        raise
+    except Exception as error:  # whatever damaged bytes lead safetensors, json and torch to
         raise FileFormatError(str(path), f"is no checkpoint of a net, or it is damaged ({error})") from error
-    if found.pop("fingerprint", None) != fingerprint:
-        raise checkpoint.of_others()
+
+
+def _restored(
+    described: dict[str, Any], tensors: dict[str, Tensor], module: nn.Module, optimizer: Optimizer
+) -> State:  # fmt: skip
     kept: States = {}
     parts: dict[str, dict[str, Tensor]] = {"now": {}, "optimizer": {}}
     for name, tensor in tensors.items():
@@ -100,4 +113,12 @@ def read_state(checkpoint: Checkpoint, fingerprint: str, module: nn.Module, opti
             kept.setdefault(int(number), {})[inner] = tensor
     module.load_state_dict(parts["now"])
     optimizer.restore(parts["optimizer"])
-    return State(**found, kept=kept)
+    return State(**described, kept=kept)
+
+
+def _checksum(described: str, tensors: dict[str, Tensor]) -> str:
+    """A hash of all that a file holds: safetensors has none of its own."""
+    checksum = hashlib.sha256(described.encode())
+    for name, tensor in sorted(tensors.items()):
+        checksum.update(f"{name} {tensor.dtype} {tensor.shape}".encode() + tensor.numpy().tobytes())
+    return checksum.hexdigest()
