@@ -7,7 +7,10 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 DIGEST := $(shell cat $$(find src -name '*.py' | LC_ALL=C sort) | cksum | cut -d' ' -f1)
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache/$(DIGEST)
 
-.PHONY: help demo test quick lint bench docs clean
+# Tests run in as many processes as there are cores; a process that has done its share takes over from the others.
+PYTEST := $(BIN)/python -m pytest --numprocesses=$(shell getconf _NPROCESSORS_ONLN) --dist=worksteal
+
+.PHONY: help demo test quick lint style types kernels bench docs clean
 
 help:
 	@echo 'make demo   train on artificial data, compare, write demo/report.md'
@@ -21,16 +24,25 @@ help:
 demo: $(VENV)/.core
 	$(BIN)/python -m podium.demo demo
 
-test: lint
-	$(BIN)/python -m pytest
+# Kernels are compiled before the tests, beside mypy: else every process of the tests would compile them for itself.
+test: style
+	@$(MAKE) --no-print-directory --jobs=2 types kernels
+	$(PYTEST)
 
-quick: $(VENV)/.dev
-	$(BIN)/python -m pytest -m 'not slow'
+quick: kernels
+	$(PYTEST) -m 'not slow'
 
-lint: $(VENV)/.dev
+lint: style types
+
+style: $(VENV)/.dev
 	$(BIN)/ruff check src tests bench
 	$(BIN)/ruff format --check src tests bench
+
+types: $(VENV)/.dev
 	$(BIN)/mypy
+
+kernels: $(VENV)/.dev
+	$(BIN)/podium warmup
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m bench

@@ -9,12 +9,22 @@ if "NUMBA_CACHE_DIR" not in os.environ:
     sources = b"".join(path.read_bytes() for path in sorted((ROOT / "src").rglob("*.py")))
     os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / hashlib.sha256(sources).hexdigest()[:16])
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # processes that share the cores must not burn them while they wait
+    os.environ |= {"OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1"}
+
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
 settings.register_profile("default", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fuzz", settings.get_profile("default"), max_examples=10_000_000)
+settings.register_profile("few", settings.get_profile("default"), max_examples=15)
 settings.load_profile("default")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With several processes the long tests go first, so that none of them is left for the end."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(scope="session")
