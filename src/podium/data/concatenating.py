@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.data.columns import is_sparse
+from podium.data.encoding import Encoding, FeatureBuilder, names_of_categories, recoded
 from podium.data.ranking_data import RankingData
 from podium.errors import DataError
 
@@ -18,7 +22,7 @@ def concatenate(parts: list[RankingData]) -> RankingData:
     _require_alike(parts)
     first = parts[0]
     arguments: dict[str, Any] = {"feature_names": first.feature_names}
-    arguments["features"] = _stacked(parts)
+    arguments["features"], arguments["encoding"], wide = _stacked(parts)
     arguments["labels"] = {source: np.concatenate([part.labels[source] for part in parts]) for source in first.labels}
     for name in ("qid", "document_weights", "positions", "document_ids"):
         if getattr(first, name) is not None:
@@ -33,15 +37,35 @@ def concatenate(parts: list[RankingData]) -> RankingData:
             np.concatenate([p.j + start for p, start in pairs if p is not None]),
             np.concatenate([p.probability for p, _ in pairs if p is not None]),
         )
-    return RankingData(**arguments)
+    whole = RankingData(**arguments)
+    absent_values = {str(part.absent_value): part.absent_value for part in parts}
+    whole._set(
+        wide=MappingProxyType(wide), reading=first.reading,
+        absent_value=first.absent_value if len(absent_values) == 1 else None,
+    )  # fmt: skip
+    return whole
 
 
-def _stacked(parts: list[RankingData]) -> Any:
+def _stacked(parts: list[RankingData]) -> tuple[Any, Encoding | None, dict[int, NDArray[Any]]]:
+    """The features of all parts by one encoding, and the values as they came where float32 has few steps for them."""
     if any(is_sparse(part.features) for part in parts):
         from scipy.sparse import vstack
 
-        return vstack([part.features for part in parts], format="csr")
-    return np.concatenate([part.features for part in parts])
+        return vstack([part.features for part in parts], format="csr"), None, {}
+    matrix = np.concatenate([part.features for part in parts])
+    builder = FeatureBuilder(matrix)
+    for feature in sorted({k for part in parts for k in (*part.wide, *part.encoding.shifts)}):
+        builder.put_numbers(feature, feature, np.concatenate([part.original_column(feature) for part in parts]))
+    categories = {}
+    for feature in parts[0].encoding.categories:
+        lists = [part.encoding.categories[feature] for part in parts]
+        categories[feature] = names_of_categories(chain.from_iterable(lists))
+        matrix[:, feature] = np.concatenate([
+            recoded(part.features[:, feature], names, categories[feature])
+            for part, names in zip(parts, lists, strict=True)
+        ])  # fmt: skip
+    encoding = Encoding(categories, builder.shifts)
+    return matrix, encoding or None, builder.wide
 
 
 def _require_alike(parts: list[RankingData]) -> None:
@@ -51,6 +75,8 @@ def _require_alike(parts: list[RankingData]) -> None:
         checks = {
             "number of features": (first.n_features, part.n_features),
             "feature names": (first.feature_names, part.feature_names),
+            "categorical features": (sorted(first.encoding.categories), sorted(part.encoding.categories)),
+            "normalization": (first.reading.get("normalize"), part.reading.get("normalize")),
             "label sources": (sorted(first.labels), sorted(part.labels)),
             "kind of query id": (first.qid.dtype, part.qid.dtype),
         }

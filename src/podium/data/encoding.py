@@ -104,9 +104,8 @@ def codes_of_categories(values: Iterable[Any], names: Sequence[str]) -> NDArray[
 
     def code(value: Any) -> float:
         if value not in numbers:
-            numbers[value] = number_of_name.get(category_name(value) or "", math.nan)
-            if value == "":
-                numbers[value] = number_of_name.get("", math.nan)
+            name = category_name(value)
+            numbers[value] = math.nan if name is None else number_of_name.get(name, math.nan)
         return numbers[value]
 
     return np.fromiter(map(code, values), np.float32)

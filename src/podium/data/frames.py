@@ -135,10 +135,12 @@ def _to_matrix(
     return builder.result()
 
 
-def text_columns(native: Any, columns: Sequence[Any]) -> list[str]:
-    """Those of some columns of a frame that hold text, or anything else but numbers."""
+def columns_of_text(native: Any, columns: Sequence[Any]) -> list[Any]:
+    """Those of some columns of a frame, by name or place, that hold text, or anything else but numbers."""
     _, series_of = columns_by_name(native)
-    return [name for name in columns if name in series_of and not _holds_numbers(series_of[name])]
+    features = [name for name in series_of if not has_role(name)]
+    named = [features[k] if isinstance(k, int) and 0 <= k < len(features) else k for k in columns]
+    return [name for name in named if name in series_of and not _holds_numbers(series_of[name])]
 
 
 def _holds_numbers(series: Any) -> bool:

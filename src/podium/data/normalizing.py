@@ -30,6 +30,10 @@ def normalize_queries(data: RankingData, method: str) -> Features:
         raise DataError(f"normalize must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
     if is_sparse(data.features):
         raise DataError("sparse features are not normalized: read or convert them as a dense array")
+    if method == "sum" and data.encoding.shifts:
+        raise DataError(
+            f"feature {min(data.encoding.shifts)} is too far from 0 to be divided by its sum: take 'zscore' or 'minmax'"
+        )
     if np.isinf(data.features).any():
         row, column = (int(k[0]) for k in np.nonzero(np.isinf(data.features)))
         raise DataError(f"infinite values have no scale: feature {column} of row {row} is infinite; clip it first")
@@ -44,4 +48,6 @@ def normalize_queries(data: RankingData, method: str) -> Features:
 
     for _ in map_threads(work, ranges(data.n_queries, smallest=16)):
         pass
+    categorical = list(data.encoding.categories)
+    result[:, categorical] = data.features[:, categorical]  # the numbers of categories have no scale
     return result

@@ -260,6 +260,15 @@ class RankingData:
             return RankingData(**arguments)
         return _rebuild(arguments, self._origin())
 
+    def _with_features(
+        self, features: Any, names: tuple[str, ...] | None, encoding: Encoding, reading: Mapping[str, Any]
+    ) -> RankingData:
+        """A copy with other features, which are encoded already."""
+        arguments = self._arguments() | {"features": features, "feature_names": names, "encoding": encoding}
+        data = RankingData(**arguments)
+        data._set(reading=MappingProxyType(dict(reading)), losses=self.losses, row_index=self.row_index)
+        return data
+
     def select(self, queries: Iterable[int] | NDArray[Any]) -> RankingData:
         """The data of some queries, by their numbers or by a mask; the rows keep their order."""
         numbers = np.asarray(queries if isinstance(queries, np.ndarray) else list(queries))
@@ -324,7 +333,13 @@ class RankingData:
         """Features brought to a common scale within each query: "sum", "zscore" or "minmax"."""
         from podium.data.normalizing import normalize_queries
 
-        return self.replace(features=normalize_queries(self, method))
+        if self.reading.get("normalize", method) != method:
+            raise DataError(f"these features are normalized by {self.reading['normalize']!r} already")
+        features, encoding = normalize_queries(self, method), Encoding(self.encoding.categories)
+        reading = {**self.reading, "normalize": method}
+        normalized = self._with_features(features, self.feature_names, encoding, reading)
+        normalized._set(absent_value=self.absent_value)
+        return normalized
 
     def summary(self) -> Summary:
         """What is in the data, and what looks like a mistake; print it, or read its fields."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -65,9 +67,7 @@ class Schema:
             and (self.names is None or data.feature_names in (None, self.names))
         ):
             return data
-        return data.replace(
-            features=self._rows_of_data(data, "ignore"), feature_names=self.names, encoding=self.encoding
-        )
+        return data._with_features(self._rows_of_data(data, "ignore"), self.names, self.encoding, data.reading)
 
     def _require_width(self, n_features: int) -> None:
         if n_features != self.n_features:
@@ -176,3 +176,25 @@ def _are_beyond(missing: list[str], data: RankingData) -> bool:
     if not all(name.isascii() and name.isdecimal() for name in named):
         return False
     return min(map(int, missing)) > max(map(int, data.feature_names), default=-1)
+
+
+def columns_of_text(X: Any, columns: Sequence[Any]) -> list[Any]:
+    """Those of some columns that hold text, or anything else but numbers."""
+    if not len(columns) or isinstance(X, RankingData) or is_sparse(X):
+        return []
+    if frames.is_frame(X):
+        return frames.columns_of_text(X, columns)
+    array = np.asarray(X)
+    if array.dtype.kind not in "OUS" or array.ndim != 2:
+        return []
+    numbers = [k for k in columns if isinstance(k, int) and 0 <= k < array.shape[1]]
+    return [k for k in numbers if not all(isinstance(value, Real) for value in array[:, k].tolist())]
+
+
+def as_data(data: Any) -> RankingData:
+    """`RankingData`, or a frame whose columns tell queries and labels by their names."""
+    if isinstance(data, RankingData):
+        return data
+    if frames.is_frame(data):
+        return RankingData(data)
+    raise DataError(f"expected RankingData, or a frame with a column 'qid', not {type(data).__name__}")

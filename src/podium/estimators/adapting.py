@@ -8,6 +8,7 @@ from typing import Any
 
 from podium.combining import weighted
 from podium.data import RankingData
+from podium.data.schema import as_data
 from podium.data.splitting import split_by_content
 from podium.errors import DataError
 from podium.estimators.lambdamart import LambdaMART
@@ -70,6 +71,8 @@ def adapt(
         **settings: other settings of `LambdaMART`.
 
     """
+    data = as_data(data)
+    valid, test = (None if part is None else as_data(part) for part in (valid, test))
     if valid is None:
         data, valid = split_by_content(data, 0.8, 0.2, seed=settings.get("random_state", 0))
     measure = as_measure(measure).fixed(data, valid, *(() if test is None else (test,)))

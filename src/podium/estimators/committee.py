@@ -123,7 +123,7 @@ class Committee(RankerMixin, BaseEstimator):  # type: ignore[misc]
             measure=as_selection(self.measure), cycles=self.cycles, shrinkage=self.shrinkage,
             time_budget=self.time_budget,
         ).fit(train, judges)  # fmt: skip
-        self.model_: Ensemble = found.ensemble.with_info(parameters=self._described())
+        self.model_: Ensemble = found.ensemble.with_info(**self._information(train))
         self.n_trees_ = self.model_.n_trees
         self.members_ = found.members
         self.weights_ = found.weights

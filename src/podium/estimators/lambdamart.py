@@ -99,7 +99,8 @@ class LambdaMART(EnsembleRanker):
             cross-entropy of RankNet's pairs on the training queries; scores on a large scale leave nothing to learn. A
             number above 0; 1.0 is the papers' F_0.
         max_bins: of each feature, 2 to 255.
-        categorical: categorical features, by number or name.
+        categorical: categorical features, by number or name, beside those of the data: categorical columns of frames,
+            and what `RankingData(categorical=…)` names. Text is numbered, and the model keeps the names.
         monotone: features that must not lower (+1) or raise (−1) the score as they rise: by name or number, or one
             entry for each feature.
         patience: stop after so many trees without a better one on the validation data.

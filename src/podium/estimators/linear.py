@@ -104,7 +104,7 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         return self._fitted(found, train)
 
     def _fitted(self, found: Descended, train: RankingData) -> LinearRanker:
-        self.model_: LinearScorer = found.model.with_info(parameters=self._described())
+        self.model_: LinearScorer = found.model.with_info(**self._information(train))
         self.coef_ = self.model_.weights
         self.history_ = found.history
         self.best_iteration_ = found.best_iteration

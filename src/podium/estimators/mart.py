@@ -112,13 +112,12 @@ class MARTClassifier(ClassifierMixin, EnsembleRanker):  # type: ignore[misc]
         self.model_ = self.model_.with_info(classes=found.tolist(), sigma=self.sigma_)
         return self
 
-    @staticmethod
-    def _labels(X: Any, y: Any) -> NDArray[Any]:
+    def _labels(self, X: Any, y: Any) -> NDArray[Any]:
         """The labels of each row, of any type."""
         if isinstance(X, RankingData):
             return X.relevance
         if y is None or isinstance(y, str):
-            return MARTClassifier._data(X, y, None).relevance
+            return self._data(X, y, None).relevance
         found: NDArray[Any] = column_or_1d(y, warn=True)
         return found
 

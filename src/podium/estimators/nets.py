@@ -97,7 +97,7 @@ class NetRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         )  # fmt: skip
         module = (lambda n: Layers(n, self.hidden, self.activation)) if self.net is None else self.net
         found = training.fit(train, module, self._validation(valid, eval_set), observers, checkpoint)
-        self.model_: Net = found.net.with_info(parameters=self._described())
+        self.model_: Net = found.net.with_info(**self._information(train))
         self.history_ = found.history
         self.best_iteration_ = found.best_iteration
         self._note_features(train)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from podium.data import RankingData, frames
+from podium.data.schema import columns_of_text
 from podium.errors import DataError
 from podium.estimators.parameters import NamedParameters
 from podium.measures import Graded, Measure, Ranking, as_selection
@@ -93,6 +94,10 @@ class RankerMixin(NamedParameters):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
+    def _information(self, train: RankingData) -> dict[str, Any]:
+        """What the model file says beside the model: its parameters, and how the training data was read."""
+        return {"parameters": self._described(), "reading": dict(train.reading)}
+
     def _described(self) -> dict[str, Any]:
         """The parameters as JSON has them."""
         plain = (int, float, str, bool, type(None))
@@ -100,36 +105,44 @@ class RankerMixin(NamedParameters):
         given.pop("verbose", None)  # the file does not depend on what was shown
         return {name: v if isinstance(v, plain) else _shown(v) for name, v in given.items()}
 
-    @classmethod
-    def _data(cls, X: Any, y: Any, qid: Any, sample_weight: Any = None, query_weight: Any = None) -> RankingData:
+    def _data(self, X: Any, y: Any, qid: Any, sample_weight: Any = None, query_weight: Any = None) -> RankingData:
+        """The data that was given, as one; text in the columns that are named as categorical holds categories."""
         if isinstance(X, RankingData):
             given = {"y": y, "qid": qid, "sample_weight": sample_weight, "query_weight": query_weight}
             extra = [name for name, value in given.items() if value is not None]
             if extra:
                 raise DataError(f"RankingData brings its own labels and weights; {extra[0]} has no place beside it")
             return X
-        is_frame = frames.is_frame(X)
+        is_frame, name = frames.is_frame(X), type(self).__name__
         if y is None and not is_frame:
-            raise DataError(f"{cls.__name__} requires y to be passed, but the target y is None: fit(X, y, qid=qid)")
-        if qid is None and not cls._needs_queries and not (is_frame and frames.has_queries(X)):
+            raise DataError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None: fit(X, y, qid=qid)"
+            )
+        if qid is None and not self._needs_queries and not (is_frame and frames.has_queries(X)):
             if query_weight is not None:
                 raise DataError("query_weight has no meaning without queries: give qid as well")
-            return RankingData(X, y, qid=np.zeros(len(to_rows(X)), np.int64), document_weights=sample_weight)
+            qid = np.zeros(len(to_rows(X)), np.int64)
         if qid is None and not is_frame:
             raise DataError(
-                f"{cls.__name__} needs the query of each row: fit(X, y, qid=qid), or fit(RankingData(X, y, qid=qid)); "
+                f"{name} needs the query of each row: fit(X, y, qid=qid), or fit(RankingData(X, y, qid=qid)); "
                 "in scikit-learn's searches, enable metadata routing and give params={'qid': qid}"
             )
-        return RankingData(X, y, qid=qid, document_weights=sample_weight, query_weights=query_weight)
+        categorical = columns_of_text(X, getattr(self, "categorical", ()))
+        return RankingData(
+            X, y, qid=qid, document_weights=sample_weight, query_weights=query_weight, categorical=categorical
+        )
 
     def _validation(self, valid: Any, eval_set: Any) -> dict[str, RankingData]:
         found: dict[str, RankingData] = {}
-        if isinstance(valid, RankingData):
-            found["valid"] = valid
-        elif valid is not None:
-            if not isinstance(valid, Mapping) or not all(isinstance(data, RankingData) for data in valid.values()):
-                raise DataError("valid takes RankingData, or several by name; arrays go to eval_set=(X, y, qid)")
-            found |= dict(valid)
+        if valid is not None:
+            sets = valid if isinstance(valid, Mapping) else {"valid": valid}
+            for name, data in sets.items():
+                if not isinstance(data, RankingData) and not frames.is_frame(data):
+                    raise DataError(
+                        "valid takes RankingData, a frame with columns for queries and labels, or several of those by "
+                        "name; arrays go to eval_set=(X, y, qid)"
+                    )
+                found[name] = self._data(data, None, None)
         if eval_set is not None:
             several = [eval_set] if isinstance(eval_set, tuple) else eval_set
             if not isinstance(several, list):

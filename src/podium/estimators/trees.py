@@ -62,7 +62,8 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             of the others in place of all. Leaf values come from all. None for half, and fewer of more than 300,000
             training documents, down to 30%.
         max_bins: of each feature, 2 to 255.
-        categorical: categorical features, by number or name.
+        categorical: categorical features, by number or name, beside those of the data: categorical columns of frames,
+            and what `RankingData(categorical=…)` names. Text is numbered, and the model keeps the names.
         monotone: features that must not lower (+1) or raise (−1) the score as they rise: by name or number, or one
             entry for each feature.
         patience: stop after so many trees without a better one on the validation data.
@@ -158,9 +159,7 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         train = self._data(X, y, qid, sample_weight, query_weight)
         found = self._settings(train).fit(train, self._validation(valid, eval_set), observers, checkpoint)
         self.trees_ = found.ensemble
-        self.model_ = self._model(found).with_info(
-            parameters=self._described(), measures=found.ensemble.info["measures"]
-        )
+        self.model_ = self._model(found).with_info(**self._information(train), measures=found.ensemble.info["measures"])
         self.n_trees_ = self.trees_.n_trees // found.objective.n_outputs
         self.history_ = found.history
         self.best_iteration_ = found.best_iteration
@@ -200,13 +199,18 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             n_trees=self.n_trees,
             learning_rate=self.learning_rate,
             max_bins=self.max_bins,
-            categorical=tuple(sorted(_number(train, feature, "categorical") for feature in self.categorical)),
+            categorical=self._categorical(train),
             selection=as_selection(self.measure),
             patience=self.patience,
             n_threads=self.n_threads,
             watched=as_watched(self.metrics),
             verbose=self.verbose,
         )
+
+    def _categorical(self, train: RankingData) -> tuple[int, ...]:
+        """The categorical features: those that the data says are such, and those that are named here."""
+        named = {_number(train, feature, "categorical") for feature in self.categorical}
+        return tuple(sorted(named | set(train.encoding.categories)))
 
     def _monotone(self, train: RankingData) -> tuple[int, ...] | None:
         if self.monotone is None or not isinstance(self.monotone, Mapping):

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.data import RankingData
 from podium.errors import DataError
 from podium.evaluation.evaluating import Evaluation, Measures, as_measures, evaluated, rankings_of
 from podium.evaluation.significance import (
@@ -21,7 +20,6 @@ from podium.evaluation.significance import (
     t_interval,
 )
 from podium.evaluation.tables import Table
-from podium.evaluation.trec import Qrels
 from podium.exact import mean
 from podium.measures import as_measure, warn_of_powers
 
@@ -117,7 +115,7 @@ class Comparison:
 
 
 def compare(
-    data: RankingData | Qrels,
+    data: Any,
     systems: Mapping[str, Any],
     measures: Measures = "ndcg@10",
     *,

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data import RankingData
+from podium.data.schema import as_data
 from podium.errors import DataError, PodiumWarning
 from podium.evaluation.significance import bootstrap_interval, t_interval
 from podium.evaluation.tables import Table
 from podium.evaluation.trec import Qrels, Run, matched, pooled
 from podium.exact import mean
 from podium.measures import Graded, Measure, Ranking, as_measure, warn_of_powers
+from podium.models.combined import scores_of
 
 TIE_WARNING = 0.001  # how much of a mean ties may decide before it is said: 0.1 points
 
@@ -96,7 +98,7 @@ class Evaluation:
 
 
 def evaluate(
-    data: RankingData | Qrels,
+    data: Any,
     scores: Any,
     measures: Measures = "ndcg@10",
     *,
@@ -105,9 +107,11 @@ def evaluate(
     """Measure a ranking.
 
     Args:
-        data: documents with labels, or TREC judgements (`read_qrels`).
-        scores: one number for each row of the data, in its order, higher is better; or a TREC run
-            (`read_run`), whose documents are found by query and document id.
+        data: documents with labels: `RankingData`, or a frame with columns `qid` and `label`; or TREC judgements
+            (`read_qrels`).
+        scores: one number for each row of the data, in its order, higher is better; a model, any object with
+            `predict`, or a function of the data; or a TREC run (`read_run`), whose documents are found by query and
+            document id.
         measures: names such as `"ndcg@10"` or values such as `NDCG(10)`.
         drop_uniform: leave out queries whose labels are all equal: every ranking is as good there. ([W] 5.3.)
 
@@ -149,13 +153,23 @@ def as_measures(measures: Measures) -> list[Measure]:
     return list(dict.fromkeys(chosen))
 
 
-def rankings_of(data: RankingData | Qrels, systems: list[Any]) -> tuple[RankingData, list[Ranking]]:
+def rankings_of(data: Any, systems: list[Any]) -> tuple[RankingData, list[Ranking]]:
     """Each system's scores as a ranking of one and the same data."""
     if isinstance(data, Qrels):
         if not all(isinstance(scores, Run) for scores in systems):
             raise DataError("TREC judgements are matched with TREC runs (read_run), not with bare scores")
         return pooled(data, systems)
-    return data, [matched(data, s) if isinstance(s, Run) else Ranking(data, s) for s in systems]
+    data = as_data(data)
+    return data, [_ranking(data, system) for system in systems]
+
+
+def _ranking(data: RankingData, system: Any) -> Ranking:
+    """The ranking by a TREC run, by a model or function, or by scores."""
+    if isinstance(system, Run):
+        return matched(data, system)
+    if callable(system) or hasattr(system, "predict"):
+        system = scores_of(system, data)
+    return Ranking(data, system)
 
 
 def _is_uniform(data: RankingData, source: str) -> NDArray[np.bool_]:

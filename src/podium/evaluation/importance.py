@@ -10,9 +10,11 @@ import numpy as np
 
 from podium.data import RankingData
 from podium.data.columns import is_sparse
+from podium.data.schema import as_data
 from podium.errors import DataError
 from podium.evaluation.tables import Table
 from podium.measures import Measure, Ranking, as_measure
+from podium.models.combined import scores_of
 from podium.progress import progress
 
 
@@ -22,7 +24,7 @@ def permutation_importance(
     """The mean loss of a measure when the values of one feature are shuffled among all documents.
 
     Args:
-        model: anything with `predict`, or a function from features to scores.
+        model: anything with `predict`, or a function from the data to scores.
         data: better not the training data.
         measure: what is lost; ties stand in the canonical order.
         repeats: shuffles of each feature.
@@ -32,17 +34,16 @@ def permutation_importance(
         A table of features, their mean loss and its standard deviation over the shuffles, the largest loss first.
 
     """
+    data = as_data(data)
     if is_sparse(data.features):
         raise DataError("permutation importance needs dense features")
     if repeats < 1:
         raise DataError(f"repeats must be at least 1, but is {repeats}")
     chosen = as_measure(measure).fixed(data)
-    predict = model.predict if hasattr(model, "predict") else model
-    sees_lists = getattr(getattr(model, "model_", None), "sees_lists", False)
 
     def value(features: Any) -> float:
-        given = data.replace(features=features) if sees_lists else features
-        return chosen.mean(Ranking(data, predict(given), base=data.canonical_order))
+        shuffled = data._with_features(features, data.feature_names, data.encoding, data.reading)
+        return chosen.mean(Ranking(data, scores_of(model, shuffled), base=data.canonical_order))
 
     whole = value(data.features)
     names: Sequence[Any] = data.feature_names or range(data.n_features)

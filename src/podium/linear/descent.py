@@ -20,7 +20,7 @@ from podium.errors import DataError, require_number, require_whole
 from podium.interrupts import between_steps
 from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
 from podium.models import LinearScorer
-from podium.models.scorer import checked_sets
+from podium.models.scorer import checked_sets, require_numbers
 from podium.objectives import BoundObjective, Lambda, Objective
 from podium.objectives.objective import require_one_output
 from podium.progress import progress
@@ -134,6 +134,7 @@ class Design:
     """Standardised features in an order that depends on content alone."""
 
     def __init__(self, data: RankingData, n_threads: int | None) -> None:
+        require_numbers(data, "a linear ranker")
         self.data, self.n_threads = data, n_threads
         starts, order = data.offsets, data.canonical_order
         self.order = np.concatenate([order[starts[q] : starts[q + 1]] for q in queries_by_content(data)])
@@ -177,7 +178,8 @@ class Design:
 
     def column(self, feature: int) -> Floats:
         """One column of Z, by row."""
-        x = self.data.feature(feature).astype(np.float64)
+        values = self.data.features[:, [feature]]
+        x = np.array(values.toarray() if is_sparse(values) else values, np.float64).ravel()
         x[~np.isfinite(x)] = np.nan
         found: Floats = np.nan_to_num((x - self.means[feature]) * self.scales[feature], nan=0.0)
         return found

@@ -17,7 +17,7 @@ from podium.combining import Path, Sweep, ascend, best_mixture, deviation, weigh
 from podium.data import RankingData, frames
 from podium.data.columns import Features, is_sparse
 from podium.data.encoding import Encoding
-from podium.data.schema import Schema
+from podium.data.schema import Schema, as_data
 from podium.errors import DataError, numbers_of, require_number
 from podium.measures import Measure
 from podium.models.linear import LinearScorer
@@ -218,8 +218,9 @@ def combine(
     two rankers. On the data it is fitted to, it is never worse than either.
 
     Args:
-        a, b: rankers (estimators, or scorers such as `podium.load` gives), or their scores of the data's rows.
-        data: the queries whose mean counts.
+        a, b: rankers: models, estimators, any object with `predict`, functions of the data; or their scores of its
+            rows.
+        data: the queries whose mean counts, as `RankingData` or as a frame.
         measure: any measure with swap deltas.
         bounds: α between these.
         ties: how documents stand that are tied for every α: `"expected"`, `"stable"`, `"jitter"`, or a feature by
@@ -227,6 +228,7 @@ def combine(
         n_threads: all cores by default; the result is the same.
 
     """
+    data = as_data(data)
     first, second = (scores_of(ranker, data, n_threads) for ranker in (a, b))
     sweep = Sweep(data, measure, ties, n_threads)
     best = best_mixture(sweep, first, second, *bounds)
@@ -285,6 +287,7 @@ def combine_all(
         raise DataError("combine_all takes two or more rankers")
     if method not in ("cycles", "powell"):
         raise DataError(f"method must be 'cycles' or 'powell', not {method!r}")
+    data = as_data(data)
     scores = [scores_of(ranker, data, n_threads) for ranker in rankers]
     sizes = [deviation(data, mine) for mine in scores]
     columns = [mine / size for mine, size in zip(scores, sizes, strict=True)]

@@ -33,9 +33,15 @@ def _leaf(
         k = root + node
         value = x[feature[k]]
         if category[k] >= 0:
-            goes_left = False
-            for c in range(category_offsets[category[k]], category_offsets[category[k] + 1]):
-                goes_left = goes_left or category_values[c] == value
+            low, high = category_offsets[category[k]], category_offsets[category[k] + 1]
+            last = high
+            while low < high:  # the values rise; each turn halves what is left
+                middle = (low + high) // 2
+                if category_values[middle] < value:
+                    low = middle + 1
+                else:
+                    high = middle
+            goes_left = low < last and category_values[low] == value
         elif np.isnan(value):
             goes_left = missing_left[k]
         else:

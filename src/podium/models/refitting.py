@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from podium.combining import Sweep
 from podium.combining.sweep import CLOSE
 from podium.data import RankingData
+from podium.data.schema import as_data
 from podium.errors import DataError, require_whole
 from podium.measures import Measure
 from podium.models.ensemble import Ensemble
@@ -45,6 +46,7 @@ def refit_weights(
     ensemble = getattr(model, "model_", model)
     if not isinstance(ensemble, Ensemble):
         raise DataError(f"refit_weights takes an ensemble of trees, not {type(ensemble).__name__}")
+    data = as_data(data)
     sweep = Sweep(data, measure, ties, n_threads)
     leaves = ensemble.leaves(data, n_threads)
     trees = [ensemble.tree(k) for k in range(ensemble.n_trees)]

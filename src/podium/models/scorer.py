@@ -56,6 +56,7 @@ class Scorer(ABC):
             **options: of the kind of model, such as `n_trees` where there are trees.
 
         """
+        self._require_same_scale(X)
         rows = self.schema.rows(X, extra)
         if not self.sees_lists:
             return self._predict_rows(rows, n_threads=n_threads, **options)
@@ -64,6 +65,19 @@ class Scorer(ABC):
         order, scores = X.canonical_order, np.empty(len(X))
         scores[order] = self._predict_rows(rows[order], X.offsets, n_threads=n_threads, **options)
         return scores
+
+    def _require_same_scale(self, X: Any) -> None:
+        """Refuse data that was normalized within queries in another way than the training data."""
+        reading = self.info.get("reading")
+        if not isinstance(X, RankingData) or not isinstance(reading, dict):
+            return
+        trained, came = reading.get("normalize"), X.reading.get("normalize")
+        if trained != came:
+            remedy = f"data.normalized({trained!r})" if came is None else "give the features as they were read"
+            raise DataError(
+                f"the model was trained on features normalized by {trained!r} within queries, and these are normalized "
+                f"by {came!r}: {remedy}"
+            )
 
     @abstractmethod
     def _predict_rows(
@@ -139,6 +153,17 @@ class OverTrees(Scorer):
     def with_info(self, **info: Any) -> Self:
         """The same trees with other information."""
         return replace(self, trees=self.trees.with_info(**info))  # type: ignore[type-var]
+
+
+def require_numbers(train: RankingData, model: str) -> None:
+    """Refuse categories for a model that weighs features."""
+    if train.encoding.categories:
+        feature = min(train.encoding.categories)
+        shown = repr(train.feature_names[feature]) if train.feature_names is not None else str(feature)
+        raise DataError(
+            f"feature {shown} holds categories, which {model} cannot weigh: leave it out, or give a column of 0 and 1 "
+            "for each category"
+        )
 
 
 def checked_sets(train: RankingData, valid: Mapping[str, RankingData] | None) -> dict[str, RankingData]:

@@ -66,6 +66,7 @@ def check_trees(arrays: Mapping[str, NDArray[Any]], n_features: int) -> None:
     require(_are_between(category, -1, len(sets) - 2), "a category is out of range")
     used = category[category >= 0]
     require(np.array_equal(used, np.arange(len(sets) - 1)), "categories are not one for each node")
+    require(_rise_within(arrays["category_values"], sets), "the categories of a node do not rise")
     require(_are_between(arrays["missing_left"].view(np.uint8), 0, 1), "missing_left is neither true nor false")
     require(not np.isnan(arrays["threshold"]).any(), "a threshold is NaN")
     bounded = _are_between(arrays["leaf_value"], -LARGEST_VALUE, LARGEST_VALUE)  # false for NaN
@@ -105,6 +106,14 @@ def is_rising(offsets: NDArray[np.int64], total: int) -> bool:
 
 def _are_between(values: NDArray[Any], least: float, most: float) -> bool:
     return len(values) == 0 or bool(values.min() >= least and values.max() <= most)
+
+
+def _rise_within(values: NDArray[np.float32], offsets: NDArray[np.int64]) -> bool:
+    """Whether the values between two offsets rise: scoring looks them up by halves."""
+    rises = values[1:] > values[:-1]
+    starts = offsets[(offsets > 0) & (offsets < len(values))]
+    rises[starts - 1] = True
+    return bool(rises.all()) and not np.isnan(values).any()
 
 
 def picked_trees(arrays: Mapping[str, NDArray[Any]], numbers: NDArray[np.int64]) -> dict[str, NDArray[Any]]:

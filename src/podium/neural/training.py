@@ -22,7 +22,7 @@ from podium.data.canonical import queries_by_content
 from podium.errors import DataError, PodiumWarning, require_number, require_whole
 from podium.interrupts import Stopped, between_steps
 from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
-from podium.models.scorer import checked_sets
+from podium.models.scorer import checked_sets, require_numbers
 from podium.neural.checkpoints import Captured, State, read_state, write_state
 from podium.neural.inputs import Inputs
 from podium.neural.net import Net, scores_in_runs, torch_threads
@@ -147,6 +147,7 @@ class NetTraining:
         earlier one was stopped.
         """
         sets = checked_sets(train, valid)
+        require_numbers(train, "a net")
         judging = as_selection(self.selection).measures
         warn_of_powers([*self.objective.all_measures(), *judging], train, *sets.values())
         with torch.random.fork_rng(devices=[]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,15 @@ class Bins:
 
     Attributes:
         cuts: for each feature the rising borders between its bins (empty for a constant feature).
-        categories: for each categorical feature, by number, its known values; bin b is the value b − 1.
+        categories: for each categorical feature, by number, its values that have a bin of their own, rising; bin b is
+            the value b − 1.
+        rare: for each categorical feature with more values than bins, the rarest, rising: they share the bin behind.
 
     """
 
     cuts: tuple[NDArray[np.float32], ...]
     categories: dict[int, NDArray[np.float32]]
+    rare: dict[int, NDArray[np.float32]] = field(default_factory=dict)
 
     @property
     def n_features(self) -> int:
@@ -39,7 +42,11 @@ class Bins:
     def counts(self) -> NDArray[np.int64]:
         """The number of bins of each feature, apart from that of missing values."""
         return np.array(
-            [len(self.categories[k]) if k in self.categories else len(c) + 1 for k, c in enumerate(self.cuts)], np.int64
+            [
+                len(self.categories[k]) + (k in self.rare) if k in self.categories else len(cuts) + 1
+                for k, cuts in enumerate(self.cuts)
+            ],
+            np.int64,
         )
 
 
@@ -77,7 +84,8 @@ def find_bins(
 
     A feature with no more distinct values than bins gets one for each. Otherwise bins are filled from below
     with as many documents as an equal share of what is left, whole values at a time: a frequent value has a bin
-    to itself. Everything follows from integer counts, so neither row order nor threads matter.
+    to itself. Of a categorical feature with more values than bins the rarest share one. Everything follows from
+    integer counts, so neither row order nor threads matter.
     """
     require_whole("max_bins", max_bins, 2)
     if max_bins > MOST_BINS:
@@ -86,22 +94,31 @@ def find_bins(
     if not chosen <= set(range(features.shape[1])):
         raise DataError(f"categorical features are given by number, 0 to {features.shape[1] - 1}")
 
-    def cut(first: int) -> list[tuple[NDArray[np.float32], NDArray[np.float32] | None]]:
-        found: list[tuple[NDArray[np.float32], NDArray[np.float32] | None]] = []
+    categories: dict[int, NDArray[np.float32]] = {}
+    rare: dict[int, NDArray[np.float32]] = {}
+
+    def cut(first: int) -> list[NDArray[np.float32]]:
+        cuts: list[NDArray[np.float32]] = []
         for feature, (values, counts) in enumerate(columns(first), first):
             if feature in chosen:
-                if len(values) > max_bins:
-                    raise DataError(
-                        f"categorical feature {feature} has {len(values)} values, more than max_bins = {max_bins}"
-                    )
-                found.append((np.empty(0, np.float32), values))
-            else:
-                found.append((cut_points(values, counts, max_bins), None))
-        return found
+                is_rare = _rarest(counts, max_bins)
+                categories[feature] = values[~is_rare]
+                if is_rare.any():
+                    rare[feature] = values[is_rare]
+            cuts.append(np.empty(0, np.float32) if feature in chosen else cut_points(values, counts, max_bins))
+        return cuts
 
     step, columns = _columns(features)
     found = [one for some in map_threads(cut, range(0, features.shape[1], step), n_threads) for one in some]
-    return Bins(tuple(cuts for cuts, _ in found), {k: known for k, (_, known) in enumerate(found) if known is not None})
+    return Bins(tuple(found), categories, rare)
+
+
+def _rarest(counts: NDArray[np.int64], max_bins: int) -> NDArray[np.bool_]:
+    """Which values share a bin; of equally frequent ones the higher."""
+    is_rare = np.zeros(len(counts), bool)
+    if len(counts) > max_bins:
+        is_rare[np.argsort(-counts, kind="stable")[max_bins - 1 :]] = True
+    return is_rare
 
 
 Counted = tuple[NDArray[np.float32], NDArray[np.int64]]
@@ -188,7 +205,11 @@ def bin_features(features: Features, bins: Bins, n_threads: int | None = None) -
 
     for _ in map_threads(work, ranges(n, n_threads), n_threads):
         pass
-    return BinnedFeatures(bins, n, flat)
+    binned = BinnedFeatures(bins, n, flat)
+    for feature, values in bins.rare.items():
+        column = features[:, [feature]].toarray().ravel() if is_sparse(features) else features[:, feature]
+        binned.column(feature)[np.isin(column, values)] = len(bins.categories[feature]) + 1
+    return binned
 
 
 def _table(bins: Bins) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:

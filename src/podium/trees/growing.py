@@ -268,7 +268,10 @@ class Grower:
             if feature in bins.categories:
                 category[k] = len(categories)
                 known = bins.categories[feature]
-                categories.append(known[goes_left[k, 1 : len(known) + 1]])
+                chosen = known[goes_left[k, 1 : len(known) + 1]]
+                if feature in bins.rare and goes_left[k, len(known) + 1]:
+                    chosen = np.sort(np.concatenate([chosen, bins.rare[feature]]))
+                categories.append(chosen)
             else:
                 cuts = bins.cuts[feature]
                 threshold[k] = cuts[last - 1] if last <= len(cuts) else np.inf
