@@ -59,8 +59,11 @@ class MissingExtraError(PodiumError, ImportError):
         return MissingExtraError, (self.package, self.extra, self.purpose)
 
 
-def require_whole(name: str, value: object, least: int, *, optional: bool = False) -> None:
-    """Refuse a parameter that is no whole number, or too small a one."""
+LARGEST_WHOLE = 2**31 - 1  # what compiled code counts with
+
+
+def require_whole(name: str, value: object, least: int, *, optional: bool = False, most: int = LARGEST_WHOLE) -> None:
+    """Refuse a parameter that is no whole number, or too small or too large a one."""
     if value is None and optional:
         return
     try:
@@ -69,6 +72,8 @@ def require_whole(name: str, value: object, least: int, *, optional: bool = Fals
         number = least - 1
     if isinstance(value, bool) or number < least:
         raise DataError(f"{name} must be a whole number from {least}{' or None' if optional else ''}, but is {value!r}")
+    if number > most:
+        raise DataError(f"{name} must be {most} at most, but is {value!r}")
 
 
 def require_number(name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf) -> None:

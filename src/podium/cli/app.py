@@ -117,15 +117,12 @@ def _stop(number: int, _: FrameType | None) -> None:
         raise Stopped(number)
 
 
-class _ClosedInput:
+class _ClosedInput(io.StringIO):
     """In place of a standard input that is closed: says so when it is read."""
 
     @property
     def buffer(self) -> Any:
         raise DataError("standard input is closed: there is nothing to read from -")
-
-    def isatty(self) -> bool:
-        return False
 
 
 def _mend_streams() -> None:

@@ -102,7 +102,7 @@ def train(
     from podium.interrupts import Stopped
 
     chosen = _from_config(config) | {name: value for name, value in flags.items() if value is not None}
-    reader = configured(reader, chosen.pop("reading", {}))
+    reader = configured(reader, _reading(chosen.pop("reading", {})))
     files, valid_files = (_files(chosen.pop(name, None), given) for name, given in (("data", data), ("valid", valid)))
     if not files:
         raise typer.BadParameter("name the training files, on the command line or as data = [...] in --config")
@@ -192,6 +192,18 @@ def _from_config(path: Path | None) -> dict[str, Any]:
         raise FileFormatError(path, "has too many brackets within brackets") from error
     except ValueError as error:  # TOML's errors, bytes that are no text, numbers of thousands of digits
         raise FileFormatError(path, f"is no TOML file: {error}") from error
+
+
+def _reading(given: Any) -> dict[str, Any]:
+    """The table [reading] of a config."""
+    from podium.errors import DataError
+
+    if not isinstance(given, dict):
+        raise DataError(f"[reading] must be a table of options, not {given!r}")
+    labels = given.get("labels", [])
+    if not isinstance(labels, list) or not all(isinstance(entry, str) for entry in labels):
+        raise DataError(f"[reading]: labels must be a list such as ['clicks=clicked'], not {labels!r}")
+    return given
 
 
 def _files(configured: Any, given: list[str] | None) -> list[str]:

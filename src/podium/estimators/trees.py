@@ -209,7 +209,7 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _categorical(self, train: RankingData) -> tuple[int, ...]:
         """The categorical features: those that the data says are such, and those that are named here."""
-        named = {_number(train, feature, "categorical") for feature in self.categorical}
+        named = {_number(train, feature, "categorical") for feature in _listed(self.categorical)}
         return tuple(sorted(named | set(train.encoding.categories)))
 
     def _monotone(self, train: RankingData) -> tuple[int, ...] | None:
@@ -223,6 +223,12 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any, n_trees: int | None = None) -> NDArray[np.float64]:
         """The score of each row, higher is better; by the first trees only if `n_trees` is given."""
         return self._predict(X, n_trees=n_trees)
+
+
+def _listed(categorical: Any) -> Any:
+    if isinstance(categorical, str) or not hasattr(categorical, "__iter__"):
+        raise DataError(f"categorical takes a list of features, not {categorical!r}")
+    return categorical
 
 
 def _number(train: RankingData, feature: int | str, argument: str) -> int:

@@ -118,7 +118,7 @@ class NetTraining:
         require_whole("halve_after", self.halve_after, 1)
         require_whole("batch_queries", self.batch_queries, 1, optional=True)
         require_whole("patience", self.patience, 1, optional=True)
-        require_whole("the seed", self.seed, 0)
+        require_whole("the seed", self.seed, 0, most=2**32 - 1)
         require_number("l2", self.l2, least=0)
         require_number("smallest_rate", self.smallest_rate, above=0)
         if self.optimizer not in OPTIMIZERS:
@@ -153,7 +153,12 @@ class NetTraining:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             made = Layers if module is None else module
-            net = copy.deepcopy(made) if isinstance(made, nn.Module) else made(train.n_features)
+            if not callable(made):
+                raise DataError(f"the net must be a torch module, or a function that makes one, not {made!r}")
+            try:
+                net = copy.deepcopy(made) if isinstance(made, nn.Module) else made(train.n_features)
+            except RuntimeError as error:  # torch's, such as for want of memory
+                raise DataError(f"the net cannot be made: {error}") from error
             if not isinstance(net, nn.Module):
                 raise DataError(f"the net must be a torch module, or a function that makes one, not {type(net)}")
             few = self._threads_worthwhile(net, train)
