@@ -133,6 +133,7 @@ def _from_format(
             from podium.data.text.delimited import read_delimited
 
             arguments = read_delimited(sources, _DELIMITERS[kind], roles, feature_names, options, advance, budget)
+    arguments.pop("absent_value", None)
     try:
         return RankingData(**arguments)
     except DataError as error:  # an infinite label, a negative weight, …: rows count from 0, without the header

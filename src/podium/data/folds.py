@@ -15,6 +15,7 @@ import numpy as np
 from podium.data.columns import is_sparse
 from podium.data.files import COMPRESSED, SUFFIXES, read
 from podium.data.ranking_data import RankingData
+from podium.data.text.writing import numbers_of
 from podium.errors import DataError, FileFormatError, to_path
 
 Parts = Literal["letor", "ohsumed"]
@@ -41,9 +42,9 @@ class Fold:
     @cached_property
     def _parts(self) -> dict[str, RankingData]:
         parts = {role: read(list(files), **self.options) for role, files in self.files.items()}
-        width = max(part.n_features for part in parts.values())
+        widest = max(parts.values(), key=lambda part: part.n_features)
         fill = np.nan if self.options.get("absent") == "missing" else 0.0
-        return {role: _widened(part, width, fill) for role, part in parts.items()}
+        return {role: _widened(part, widest, fill) for role, part in parts.items()}
 
     @property
     def train(self) -> RankingData:
@@ -168,16 +169,16 @@ def _from_named_files(root: Path) -> dict[str, dict[str, list[Path]]]:
     return {name: roles for name, members in sets.items() if (roles := _by_role(members))}
 
 
-def _widened(data: RankingData, width: int, fill: float) -> RankingData:
+def _widened(data: RankingData, widest: RankingData, fill: float) -> RankingData:
     """The data with columns appended: features that no document of it has."""
-    more = width - data.n_features
-    if more == 0:
+    width, names = widest.n_features, widest.feature_names
+    if width == data.n_features:
         return data
-    if data.feature_names is not None:
+    if names is None or numbers_of(names) is None or names[: data.n_features] != data.feature_names:
         raise DataError(f"the parts of a fold have different columns: {data.n_features} and {width} features")
     if is_sparse(data.features):
         wider = data.features.copy()
         wider.resize(data.n_documents, width)
-        return data.replace(features=wider)
-    extra = np.full((data.n_documents, more), fill, np.float32)
-    return data.replace(features=np.hstack([data.features, extra]))
+        return data.replace(features=wider, feature_names=names)
+    extra = np.full((data.n_documents, width - data.n_features), fill, np.float32)
+    return data.replace(features=np.hstack([data.features, extra]), feature_names=names)

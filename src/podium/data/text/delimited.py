@@ -20,6 +20,7 @@ from podium.data.text.parsing import (
     OBJECT_BYTES,
     ROW_BYTES,
     Counted,
+    Merges,
     Run,
     decoded,
     drain,
@@ -27,6 +28,7 @@ from podium.data.text.parsing import (
     number_at,
     query_ids,
     raise_problem,
+    room_for_larges,
     runs_of,
     warn_of_overflows,
     with_room_for_hard_numbers,
@@ -85,14 +87,16 @@ def read_delimited(
     budget.hold("data", n_rows * (ROW_BYTES + 4 * (len(layout.features) + len(layout.extras))), names)
     features = np.empty((n_rows, len(layout.features)), np.float32)
     extras = np.empty((n_rows, len(layout.extras)), np.float32)
+    merges = Merges()
 
     def parse(item: Counted) -> _Part:
-        part = _parse(item, features, extras, layout)
+        part = _parse(item, features, extras, layout, merges)
         budget.hold("data", OBJECT_BYTES * (len(part.runs) + len(part.document_ids or ())), item.block.file)
         return part
 
     parts = list(map_threads(parse, drain(items), options.n_threads))
     warn_of_overflows(sum(part.overflows for part in parts), names)
+    merges.warn(names, layout.features)
     arguments: dict[str, Any] = {
         "features": features,
         "feature_names": layout.features,
@@ -166,17 +170,21 @@ def _layout(
     return _Layout(delimiter, names, features, extras, codes)
 
 
-def _parse(item: Counted, features: NDArray[np.float32], extras: NDArray[np.float32], layout: _Layout) -> _Part:
+def _parse(
+    item: Counted, features: NDArray[np.float32], extras: NDArray[np.float32], layout: _Layout, merges: Merges
+) -> _Part:
     block, rows = item.block, slice(item.first_row, item.first_row + item.rows)
     my_features, my_extras = features[rows], extras[rows]
     runs = np.empty((item.rows, 4), np.int64)
     documents = np.zeros((item.rows, 2), np.int64)
 
+    larges = room_for_larges(block)
+
     def parse(hard: NDArray[np.int64]) -> NDArray[np.int64]:
         outcome = np.zeros(kernels.N_OUTCOMES, np.int64)
         kernels.parse_delimited(
             block.text, ord(layout.delimiter), layout.codes, my_features, my_extras,
-            runs, documents, hard, outcome,
+            runs, documents, hard, larges, outcome,
         )  # fmt: skip
         return outcome
 
@@ -185,6 +193,7 @@ def _parse(item: Counted, features: NDArray[np.float32], extras: NDArray[np.floa
         stops = layout.delimiter.encode() + b"\r\n"
         fields = _count_fields(block, int(outcome[kernels.AT]), layout.delimiter)
         raise_problem(block, outcome, stops=stops, columns=len(layout.names), fields=fields)
+    merges.look(larges[: outcome[kernels.LARGE]])
     for row, slot, start, end in hard.tolist():
         target, column = (my_features, slot) if slot < len(layout.features) else (
             my_extras, slot - len(layout.features),

@@ -25,7 +25,7 @@ TAB, LINE_FEED, RETURN, SPACE, QUOTE, HASH = 9, 10, 13, 32, 34, 35
 PLUS, MINUS, DOT, ZERO, NINE, COLON, LETTER_E = 43, 45, 46, 48, 57, 58, 101
 
 # What a parser reports in `outcome`, one int64 each.
-ROWS, RUNS, PAIRS, HARD, OVERFLOWS, ERROR, AT, N_OUTCOMES = 0, 1, 2, 3, 4, 5, 6, 7
+ROWS, RUNS, PAIRS, HARD, OVERFLOWS, ERROR, AT, LARGE, FEWEST, N_OUTCOMES = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 
 # What can be wrong; the words for each stand beside the readers.
 LABEL, INFINITE_LABEL, NO_QID, EMPTY_QID, PAIR, NEGATIVE_INDEX, LOW_INDEX = 1, 2, 3, 4, 5, 6, 7
@@ -39,6 +39,7 @@ SKIPPED, QID, DOCUMENT_ID, FIRST_EXTRA = -1, -2, -3, -4
 
 _POWERS = np.array([float(f"1e{k}") for k in range(80)])  # each rounded to the nearest double
 _HUGE_INDEX = 1_000_000_000_000  # larger than any feature index may be
+_EXACT = 16777216  # float32 holds all whole numbers up to this
 _LONGEST = 18  # decimal digits that always fit an int64
 _NOT_A_NUMBER, _CERTAIN, _UNCERTAIN = 0, 1, 2
 
@@ -113,8 +114,22 @@ def _long_mantissa(text: Bytes, at: Int) -> tuple[Int, Int, Any]:
 
 
 @helper
-def parse_number(text: Bytes, at: Int) -> tuple[Any, Int, Int]:
-    """The number that starts at `at`: its value, the place after it, and how sure the value is."""
+def _large_number(value: Any, mantissa: Int, exponent: Int) -> Int:
+    """The whole part of mantissa · 10^exponent, or its first 18 digits, where float32 does not hold it; else 0."""
+    if not _EXACT <= value < np.inf:
+        return 0
+    while exponent < 0:
+        mantissa //= 10
+        exponent += 1
+    while exponent > 0 and mantissa < 100_000_000_000_000_000:
+        mantissa *= 10
+        exponent -= 1
+    return 0 if exponent == 0 and value < 1e18 and np.int64(value) == mantissa else mantissa
+
+
+@helper
+def parse_number(text: Bytes, at: Int) -> tuple[Any, Int, Int, Int]:
+    """The number that starts at `at`: its value, the place after it, how sure the value is, and `_large_number`."""
     negative = text[at] == MINUS
     if negative or text[at] == PLUS:
         at += 1
@@ -140,8 +155,8 @@ def parse_number(text: Bytes, at: Int) -> tuple[Any, Int, Int]:
     if digits == 0:
         value, end = _number_in_letters(text, first)
         if end == first or at != first:
-            return np.float32(0.0), at, _NOT_A_NUMBER
-        return np.float32(-value if negative else value), end, _CERTAIN
+            return np.float32(0.0), at, _NOT_A_NUMBER, 0
+        return np.float32(-value if negative else value), end, _CERTAIN, 0
     truncated = False
     if digits > _LONGEST:
         mantissa, exponent, truncated = _long_mantissa(text, first)
@@ -159,10 +174,12 @@ def parse_number(text: Bytes, at: Int) -> tuple[Any, Int, Int]:
             at += 1
             digit = text[at] - np.uint8(ZERO)
         if at == first:
-            return np.float32(0.0), at, _NOT_A_NUMBER
+            return np.float32(0.0), at, _NOT_A_NUMBER, 0
         exponent += -power if shrinks else power
     value32, certain = to_float32(mantissa, exponent, truncated)
-    return -value32 if negative else value32, at, _CERTAIN if certain else _UNCERTAIN
+    large = _large_number(value32, mantissa, exponent)
+    sure = _CERTAIN if certain else _UNCERTAIN
+    return (-value32, at, sure, -large) if negative else (value32, at, sure, large)
 
 
 @helper
@@ -239,6 +256,7 @@ def parse_letor(
     runs: Ints,
     comments: Ints,
     hard: Ints,
+    larges: Ints,
     outcome: Ints,
 ) -> None:
     """Parse the lines `label qid:ID index:value … # comment` of one block.
@@ -247,15 +265,17 @@ def parse_letor(
     to `features[0, :]` with their columns beside them, `pairs_before[row]` counting those of earlier
     rows: compressed sparse rows. `runs` takes (row, line, start, end) of every query id that differs
     from the one before it, `comments` the (start, end) of each row's comment, `hard` the (row, slot,
-    start, end) of numbers left to Python, the slot −1 for the label.
+    start, end) of numbers left to Python, the slot −1 for the label, `larges` the (column, digits) of whole
+    numbers that float32 does not hold. `outcome[FEWEST]` is the least number of features on a line.
     """
-    n, at, row, line, n_runs, n_pairs, n_hard = len(text), 0, 0, 0, 0, 0, 0
+    n, at, row, line, n_runs, n_pairs, n_hard, n_large = len(text), 0, 0, 0, 0, 0, 0, 0
+    fewest: Int = _HUGE_INDEX
     sparse = len(columns) > 0
     run_start, run_end = 0, -1
     while at < n:
         at = _skip_blanks(text, at)
         if not _ends_line(text, at) and text[at] != HASH:
-            label, end, sure = parse_number(text, at)
+            label, end, sure, _ = parse_number(text, at)
             if sure == _NOT_A_NUMBER or not _ends_token(text, end):
                 outcome[ERROR], outcome[AT] = LABEL, at
                 return
@@ -289,7 +309,7 @@ def parse_letor(
                 n_runs += 1
                 run_start, run_end = start, at
 
-            previous = first_index - 1
+            previous, n_named = first_index - 1, 0
             at = _skip_blanks(text, at)
             while not _ends_line(text, at) and text[at] != HASH:
                 start = at
@@ -314,8 +334,9 @@ def parse_letor(
                     outcome[AT] = start
                     return
                 previous = index
+                n_named += 1
                 at += 1
-                value, end, sure = parse_number(text, at)
+                value, end, sure, large = parse_number(text, at)
                 if sure == _NOT_A_NUMBER or not _ends_token(text, end):
                     outcome[ERROR], outcome[AT] = VALUE, at
                     return
@@ -328,6 +349,9 @@ def parse_letor(
                     n_hard += 1
                 if math.isinf(value) and text[end - 1] <= NINE:  # written in digits, yet beyond float32
                     outcome[OVERFLOWS] += 1
+                if large != 0:
+                    larges[n_large, 0], larges[n_large, 1] = index - first_index, large
+                    n_large += 1
                 if sparse:
                     columns[n_pairs] = index - first_index
                     features[0, n_pairs] = value
@@ -347,6 +371,7 @@ def parse_letor(
                 comments[row, 0], comments[row, 1] = start, at
             row += 1
             pairs_before[row] = n_pairs
+            fewest = min(fewest, n_named)
         while text[at] != LINE_FEED:  # a comment line, or the carriage return before a line feed
             if text[at] == 0:
                 outcome[ERROR], outcome[AT] = NUL, at
@@ -355,6 +380,7 @@ def parse_letor(
         at += 1
         line += 1
     outcome[ROWS], outcome[RUNS], outcome[PAIRS], outcome[HARD] = row, n_runs, n_pairs, n_hard
+    outcome[LARGE], outcome[FEWEST] = n_large, fewest
 
 
 @kernel
@@ -382,15 +408,16 @@ def parse_delimited(
     runs: Ints,
     documents: Ints,
     hard: Ints,
+    larges: Ints,
     outcome: Ints,
 ) -> None:
     """Parse the lines of one block of a delimited file; an empty number is NaN, a missing value.
 
-    `roles` says what each column is. `runs` and `hard` are as in `parse_letor`, with the slot counted
+    `roles` says what each column is. `runs`, `hard` and `larges` are as in `parse_letor`, with the slot counted
     through the features and on through the extras; `documents` takes the (start, end) of document ids,
     the quotes of quoted ones included.
     """
-    n, at, row, line, n_runs, n_hard = len(text), 0, 0, -1, 0, 0
+    n, at, row, line, n_runs, n_hard, n_large = len(text), 0, 0, -1, 0, 0, 0
     run_start, run_end = 0, -1
     while at < n:
         line += 1
@@ -448,7 +475,7 @@ def parse_delimited(
                     end -= 1
                 value = np.float32(np.nan)
                 if start < end:
-                    value, stop, sure = parse_number(text, start)
+                    value, stop, sure, large = parse_number(text, start)
                     if sure == _NOT_A_NUMBER or stop != end:
                         outcome[ERROR], outcome[AT] = VALUE, start
                         return
@@ -461,6 +488,9 @@ def parse_delimited(
                         n_hard += 1
                     if math.isinf(value) and text[end - 1] <= NINE:
                         outcome[OVERFLOWS] += 1
+                    if large != 0 and role >= 0:
+                        larges[n_large, 0], larges[n_large, 1] = role, large
+                        n_large += 1
                 if role < 0 and math.isinf(value):  # no label, weight or position is
                     outcome[ERROR], outcome[AT] = INFINITE, start
                     return
@@ -475,7 +505,7 @@ def parse_delimited(
             at += not last
         at += 2 if text[at] == RETURN else 1
         row += 1
-    outcome[ROWS], outcome[RUNS], outcome[HARD] = row, n_runs, n_hard
+    outcome[ROWS], outcome[RUNS], outcome[HARD], outcome[LARGE] = row, n_runs, n_hard, n_large
 
 
 @helper
@@ -572,6 +602,7 @@ def _put_bytes(out: Bytes, at: Int, source: Bytes, start: Int, end: Int) -> Int:
 def format_letor(
     out: Bytes,
     features: Floats,
+    numbers: Ints,
     labels: Floats,
     query: Ints,
     query_text: Bytes,
@@ -582,7 +613,7 @@ def format_letor(
     skip_missing: bool,
     first_is_full: bool,
 ) -> Int:
-    """Write rows as LETOR text; the number of bytes. `out` must have room (see `bytes_per_row`)."""
+    """Write rows as LETOR text, `numbers` before the features; the bytes. `out` must have room (`bytes_per_row`)."""
     at = 0
     for row in range(len(features)):
         at = _put_number(out, at, labels[row])
@@ -596,7 +627,7 @@ def format_letor(
             if skipped and not (first_is_full and row == 0):
                 continue
             out[at] = SPACE
-            at = _put_integer(out, at + 1, column + 1)
+            at = _put_integer(out, at + 1, numbers[column])
             out[at] = COLON
             at = _put_number(out, at + 1, value)
         if comment_bounds[row] < comment_bounds[row + 1]:
@@ -608,5 +639,5 @@ def format_letor(
 
 
 def bytes_per_row(n_features: int) -> int:
-    """Enough room for a row's numbers: 16 characters each, and an index of 8 with its separators."""
-    return 32 + 26 * n_features
+    """Enough room for a row's numbers: 16 characters each, and an index of 10 with its separators."""
+    return 32 + 28 * n_features

@@ -17,6 +17,7 @@ from podium.data.text.parsing import (
     OBJECT_BYTES,
     ROW_BYTES,
     Counted,
+    Merges,
     Run,
     decoded,
     drain,
@@ -24,6 +25,7 @@ from podium.data.text.parsing import (
     number_at,
     query_ids,
     raise_problem,
+    room_for_larges,
     runs_of,
     warn_of_overflows,
     with_room_for_hard_numbers,
@@ -31,6 +33,7 @@ from podium.data.text.parsing import (
 from podium.errors import FileFormatError
 from podium.threads import map_threads
 
+NAME_BYTES = 64  # a feature's name, as Python has it
 DENSE_WASTE = 64  # a dense array this many times the size of its text, and over 1 GiB, is a mistake
 
 
@@ -41,6 +44,7 @@ class _Part:
     runs: list[Run]
     comments: list[str] | None
     overflows: int
+    fewest: int
     values: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
     columns: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     pairs_before: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
@@ -71,8 +75,10 @@ def read_letor(
     else:
         features = np.full((n_rows, width), np.nan, np.float32)
 
+    merges = Merges()
+
     def parse(item: Counted) -> _Part:
-        part = _parse(item, features, labels, sparse, options)
+        part = _parse(item, features, labels, sparse, options, merges)
         objects = len(part.runs) + len(part.comments or ())
         # The pairs of all parts are put together once more in the end.
         budget.hold("data", OBJECT_BYTES * objects + 2 * (part.values.nbytes + part.columns.nbytes), item.block.file)
@@ -80,8 +86,15 @@ def read_letor(
 
     parts = list(map_threads(parse, drain(items), options.n_threads))
     warn_of_overflows(sum(part.overflows for part in parts), names)
+    budget.hold("data", NAME_BYTES * width, names)
+    feature_names = [str(options.first_index + k) for k in range(width)]
+    merges.warn(names, feature_names)
     runs = (run for part in parts for run in part.runs)
+    is_sparse_text = min(part.fewest for part in parts) < largest + 1 - options.first_index
+    absent_value = 0.0 if options.absent == "zero" else np.nan
     return {
+        "feature_names": feature_names,
+        "absent_value": absent_value if is_sparse_text else None,
         "features": _compressed_rows(parts, width) if sparse else features,
         "relevance": labels,
         "qid": query_ids(runs, n_rows, options.returning_qid),
@@ -106,6 +119,7 @@ def _parse(
     labels: NDArray[np.float32],
     sparse: bool,
     options: TextOptions,
+    merges: Merges,
 ) -> _Part:
     block, rows = item.block, slice(item.first_row, item.first_row + item.rows)
     runs = np.empty((item.rows, 4), np.int64)
@@ -115,11 +129,13 @@ def _parse(
     columns = np.empty(room, np.int32)
     mine = np.empty((1, room), np.float32) if sparse else features[rows]
 
+    larges = room_for_larges(block)
+
     def parse(hard: NDArray[np.int64]) -> NDArray[np.int64]:
         outcome = np.zeros(kernels.N_OUTCOMES, np.int64)
         kernels.parse_letor(
             block.text, options.first_index, options.last_index, mine, columns, pairs_before,
-            labels[rows], runs, comments, hard, outcome,
+            labels[rows], runs, comments, hard, larges, outcome,
         )  # fmt: skip
         return outcome
 
@@ -133,11 +149,13 @@ def _parse(
         if np.isinf(number):
             raise block.error(start, f"the label {block.token(start)!r} is beyond float32's range")
         labels[rows][row] = number
+    merges.look(larges[: outcome[kernels.LARGE]])
     n_pairs = int(outcome[kernels.PAIRS])
     return _Part(
         runs_of(item, runs[: outcome[kernels.RUNS]], lambda a, b: decoded(block, a, b, "query id")),
         _comments(block, comments),
         int(outcome[kernels.OVERFLOWS]),
+        int(outcome[kernels.FEWEST]),
         mine[0, :n_pairs].copy() if sparse else np.empty(0, np.float32),
         columns[:n_pairs].copy(),
         pairs_before,

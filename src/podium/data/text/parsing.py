@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.data.columns import listed
 from podium.data.memory import Budget
 from podium.data.text import kernels
 from podium.data.text.blocks import Block, Source, read_blocks, source_name
@@ -52,6 +54,7 @@ class Run:
 
 
 ROW_BYTES = 128  # what a row takes beside its features while it is read: its id, its label, places in the text
+MERGE_SAMPLE = 1 << 16
 OBJECT_BYTES = 256  # a run of rows with one query id, or a document id: Python's objects
 
 
@@ -96,6 +99,47 @@ def drain(items: list[Counted]) -> Iterator[Counted]:
     items.reverse()
     while items:
         yield items.pop()
+
+
+class Merges:
+    """Takes note of features with different numbers, large ones, that became one float32.
+
+    A column's numbers are all compared within a block, and up to 65,536 of them between blocks.
+    """
+
+    def __init__(self) -> None:
+        self.features: set[int] = set()
+        self._seen: dict[int, NDArray[np.int64]] = {}
+        self._lock = threading.Lock()
+
+    def look(self, larges: NDArray[np.int64]) -> None:
+        """Compare the numbers of a block, as (feature, digits), with each other and with those before."""
+        with self._lock:
+            for feature in set(np.unique(larges[:, 0]).tolist()) - self.features:
+                digits = np.unique(larges[larges[:, 0] == feature, 1])
+                digits = np.union1d(digits, self._seen.get(feature, digits[:0]))
+                shorter = digits.astype(np.float32)
+                if (shorter[1:] == shorter[:-1]).any():
+                    self.features.add(feature)
+                    self._seen.pop(feature, None)
+                else:
+                    self._seen[feature] = digits[:MERGE_SAMPLE]
+
+    def warn(self, file: str, names: Sequence[str]) -> None:
+        """Say what was found, with the remedy."""
+        if self.features:
+            merged = listed("feature", [repr(names[feature]) for feature in sorted(self.features)])
+            warnings.warn(
+                f"{file}: different numbers became equal in float32 in {merged}. Subtract an offset from them, or read "
+                "the file as a frame with float64 columns: RankingData(frame) shifts such columns by itself",
+                PodiumWarning,
+                stacklevel=2,
+            )
+
+
+def room_for_larges(block: Block) -> NDArray[np.int64]:
+    """A table for all the large numbers that a block can hold; memory is taken for those that it does hold."""
+    return np.empty((len(block.text) // 4 + 1, 2), np.int64)  # the shortest of them is "1e8", with a separator
 
 
 def with_room_for_hard_numbers(parse: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> Any:

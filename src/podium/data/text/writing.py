@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from podium.data.atomic import compressed, replacing
 from podium.data.columns import is_sparse
 from podium.data.ranking_data import RankingData
+from podium.data.sparse import MOST_FEATURES
 from podium.data.text import kernels
 from podium.errors import DataError
 from podium.progress import progress
@@ -29,6 +30,9 @@ def write_letor(data: RankingData, path: Path, absent: Literal["zero", "missing"
         raise DataError("sparse features are written with absent='zero'")
     if not lossy:
         _refuse_loss(data)
+    numbers = numbers_of(data.feature_names)
+    if numbers is None:
+        numbers = np.arange(1, data.n_features + 1)
     labels = data.labels.get("relevance", np.full(data.n_documents, np.nan, np.float32))
     queries = _joined([_plain(str(query), "query id", " \t#\r\n\0") for query in data.query_ids])
     query_of_row = np.empty(data.n_documents, np.int64)
@@ -46,7 +50,7 @@ def write_letor(data: RankingData, path: Path, absent: Literal["zero", "missing"
         room = len(features) * (kernels.bytes_per_row(data.n_features) + longest_query) + len(comments[0])
         out = np.empty(room, np.uint8)
         size = kernels.format_letor(
-            out, features, labels[rows], query_of_row[rows], *queries, *comments,
+            out, features, numbers, labels[rows], query_of_row[rows], *queries, *comments,
             absent == "zero", absent == "missing", bound[0] == 0,
         )  # fmt: skip
         return out.data[:size]
@@ -61,9 +65,20 @@ def write_letor(data: RankingData, path: Path, absent: Literal["zero", "missing"
             advance(bound[1] - bound[0])
 
 
+def numbers_of(names: Sequence[str] | None) -> NDArray[np.int64] | None:
+    """Names of features as the numbers that LETOR text calls them by; None where they are none, or do not rise."""
+    if names is None or not all(name.isascii() and name.isdecimal() and len(name) <= 10 for name in names):
+        return None
+    numbers = np.array([int(name) for name in names], np.int64)
+    as_written = all(str(number) == name for number, name in zip(numbers.tolist(), names, strict=True))
+    rising = bool((numbers[1:] > numbers[:-1]).all()) and (numbers <= MOST_FEATURES).all()
+    return numbers if as_written and rising else None
+
+
 def _refuse_loss(data: RankingData) -> None:
-    optional = ("document_weights", "query_weights", "positions", "preferences", "feature_names")
+    optional = ("document_weights", "query_weights", "positions", "preferences")
     extra = [name for name in optional if getattr(data, name) is not None]
+    extra += ["feature_names"] * (data.feature_names is not None and numbers_of(data.feature_names) is None)
     extra += [f"the labels {source!r}" for source in data.labels if source != "relevance"]
     if extra:
         raise DataError(
