@@ -51,6 +51,9 @@ def _read(
     features: Annotated[
         str | None, typer.Option(help="CSV, TSV, Parquet: the columns of features, separated by commas.")
     ] = None,
+    categorical: Annotated[
+        str | None, typer.Option(help="CSV, TSV, Parquet: features that hold categories, separated by commas.")
+    ] = None,
     unlabelled: Annotated[float | None, typer.Option(help="A label that stands for 'not labelled'.")] = None,
     normalize: Annotated[str | None, typer.Option(help="Scale features within queries: sum, zscore or minmax.")] = None,
     max_bytes: Annotated[
@@ -74,7 +77,7 @@ def _read(
         files, kind, n_features=n_features if is_letor else None,
         absent=absent.value, first_index=first_index, qid=qid, relevance=label, labels=named,
         feature_names=features.split(",") if features else None, unlabelled=unlabelled, normalize=normalize,
-        max_bytes=max_bytes,
+        max_bytes=max_bytes, categorical=categorical.split(",") if categorical else (),
     )  # fmt: skip
 
 

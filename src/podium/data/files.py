@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -58,6 +59,7 @@ def read(
     positions: str | None = None,
     document_ids: str | None = None,
     feature_names: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
     unlabelled: float | None = None,
     normalize: str | None = None,
     n_threads: int | None = None,
@@ -79,6 +81,8 @@ def read(
             take its rows as one query, `"merge"` silently, or `"error"`.
         relevance, qid, labels, document_weights, query_weights, positions, document_ids, feature_names:
             CSV, TSV, Parquet: the columns that serve for these; the defaults are those of `RankingData`.
+        categorical: CSV, TSV, Parquet: features that hold categories, by name; text is kept as names of categories.
+            Columns of Parquet that hold categories need not be named.
         unlabelled: a label value that stands for "not labelled".
         normalize: bring features to a common scale within each query: `"sum"`, `"zscore"` or `"minmax"`.
         n_threads: threads to parse with; all cores by default. The result is the same.
@@ -101,15 +105,21 @@ def read(
         "document_weights": document_weights, "query_weights": query_weights,
         "positions": positions, "document_ids": document_ids,
     }  # fmt: skip
-    _refuse_unused(kind, options, roles, feature_names)
-    _require_names(roles, feature_names)
+    _refuse_unused(kind, options, roles | {"feature_names": feature_names, "categorical": categorical})
+    _require_names("feature_names", feature_names)
+    _require_names("categorical", categorical)
+    _require_columns(roles)
     try:
-        data = _from_format(kind, sources, options, roles, feature_names, Budget(max_bytes))
+        data = _from_format(kind, sources, options, roles, feature_names, categorical, Budget(max_bytes))
     except MemoryError as error:
         raise FileFormatError(source_name(sources[0]), "does not fit into the memory that this process has") from error
     if unlabelled is not None:
         data = data.replace(labels={source: np.where(v == unlabelled, np.nan, v) for source, v in data.labels.items()})
-    return data if normalize is None else data.normalized(normalize)
+    if normalize is None:
+        return data
+    scaled = data.normalized(normalize)
+    scaled._set(absent_value=data.absent_value, reading=MappingProxyType({**data.reading, "normalize": normalize}))
+    return scaled
 
 
 def _from_format(
@@ -118,12 +128,13 @@ def _from_format(
     options: TextOptions,
     roles: dict[str, Any],
     feature_names: Sequence[str] | None,
+    categorical: Sequence[str],
     budget: Budget,
 ) -> RankingData:
     if kind == "parquet":
         from podium.data.parquet import read_parquet
 
-        return read_parquet(sources, roles, feature_names, budget)
+        return read_parquet(sources, roles, feature_names, categorical, budget)
     with progress(f"reading {source_name(sources[0])}", _total_size(sources)) as advance:
         if kind == "letor":
             from podium.data.text.letor import read_letor
@@ -132,12 +143,19 @@ def _from_format(
         else:
             from podium.data.text.delimited import read_delimited
 
-            arguments = read_delimited(sources, _DELIMITERS[kind], roles, feature_names, options, advance, budget)
-    arguments.pop("absent_value", None)
+            arguments = read_delimited(
+                sources, _DELIMITERS[kind], roles, feature_names, categorical, options, advance, budget
+            )
+    absent_value = arguments.pop("absent_value", None)
     try:
-        return RankingData(**arguments)
+        data = RankingData(**arguments)
     except DataError as error:  # an infinite label, a negative weight, …: rows count from 0, without the header
         raise FileFormatError(source_name(sources[0]), str(error)) from None
+    reading: dict[str, Any] = {"categorical": list(categorical)} if categorical else {}
+    if kind == "letor":
+        reading = {"absent": options.absent, "first_index": options.first_index}
+    data._set(absent_value=absent_value, reading=MappingProxyType(reading))
+    return data
 
 
 def write(
@@ -190,22 +208,25 @@ def _columns_of_labels(labels: Any) -> dict[str, str]:
     return dict(labels or {})
 
 
-def _require_names(roles: dict[str, Any], feature_names: Any) -> None:
+def _require_columns(roles: dict[str, Any]) -> None:
     """Files have columns by name: nothing else can serve for a role."""
     named = {name: value for name, value in roles.items() if name != "labels" and value is not None}
     named |= {f"labels[{source!r}]": column for source, column in roles["labels"].items()}
     wrong = next((name for name, column in named.items() if not isinstance(column, str)), None)
     if wrong is not None:
         raise DataError(f"{wrong} must be the name of a column, not {named[wrong]!r:.60}")
-    is_list = isinstance(feature_names, Sequence) and not isinstance(feature_names, str)
-    if feature_names is not None and not (is_list and all(isinstance(name, str) for name in feature_names)):
-        raise DataError(f"feature_names must be a list of names of columns, not {feature_names!r:.60}")
 
 
-def _refuse_unused(kind: str, options: TextOptions, roles: dict[str, Any], feature_names: Sequence[str] | None) -> None:
+def _require_names(argument: str, names: Any) -> None:
+    is_list = isinstance(names, Sequence) and not isinstance(names, str)
+    if names is not None and not (is_list and all(isinstance(name, str) for name in names)):
+        raise DataError(f"{argument} must be a list of names of columns, not {names!r:.60}")
+
+
+def _refuse_unused(kind: str, options: TextOptions, of_columns: dict[str, Any]) -> None:
     """Nothing that the caller says is dropped in silence."""
     if kind == "letor":
-        unused = [name for name, value in (*roles.items(), ("feature_names", feature_names)) if value]
+        unused = [name for name, value in of_columns.items() if value]
     else:
         default = TextOptions()
         names = ["n_features", "absent", "first_index", "largest_index", "sparse"]

@@ -179,6 +179,9 @@ def _widened(data: RankingData, widest: RankingData, fill: float) -> RankingData
     if is_sparse(data.features):
         wider = data.features.copy()
         wider.resize(data.n_documents, width)
-        return data.replace(features=wider, feature_names=names)
-    extra = np.full((data.n_documents, width - data.n_features), fill, np.float32)
-    return data.replace(features=np.hstack([data.features, extra]), feature_names=names)
+    else:
+        extra = np.full((data.n_documents, width - data.n_features), fill, np.float32)
+        wider = np.hstack([data.features, extra])
+    widened = data.replace(features=wider, feature_names=names)
+    widened._set(absent_value=data.absent_value, reading=data.reading)
+    return widened

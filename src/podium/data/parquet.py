@@ -8,13 +8,14 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from podium.data.atomic import replacing
-from podium.data.columns import is_sparse
-from podium.data.frames import LABEL_PREFIX, ROLES, has_role
+from podium.data.encoding import Encoding
+from podium.data.frames import LABEL_PREFIX, ROLES, features_by_name, has_role
 from podium.data.memory import Budget
 from podium.data.ranking_data import RankingData
 from podium.data.text.blocks import Source, opened, source_name
@@ -31,6 +32,7 @@ _NO_DIGEST = b"0" * _DIGEST_BYTES
 _DIGEST_PLACE = re.compile(re.escape(_DIGEST) + rb"\x18\x40([0-9a-f]{64})")
 _CHECKED = b'"checked": true'  # in the description of a file that has the digest
 _PIECE_BYTES = 1 << 22
+_ABSENT_VALUES = {"0.0": 0.0, "nan": np.nan}
 _DAMAGED = (ArithmeticError, EOFError, LookupError, OSError, RecursionError, TypeError, ValueError)
 
 
@@ -44,7 +46,11 @@ def _pyarrow() -> Any:
 
 
 def read_parquet(
-    sources: Sequence[Source], roles: dict[str, Any], feature_names: Sequence[str] | None, budget: Budget
+    sources: Sequence[Source],
+    roles: dict[str, Any],
+    feature_names: Sequence[str] | None,
+    categorical: Sequence[str],
+    budget: Budget,
 ) -> RankingData:
     """Read Parquet files with the same columns as one."""
     pyarrow = _pyarrow()
@@ -56,19 +62,42 @@ def read_parquet(
             raise FileFormatError(name, f"has other columns than {source_name(sources[0])}")
         if tables[-1].num_rows == 0:
             raise FileFormatError(name, "holds no documents")
-    metadata = tables[0].schema.metadata or {}
     try:
         table = pyarrow.concat_tables([t.replace_schema_metadata(None) for t in tables], promote_options="permissive")
         data = RankingData(
-            table, **roles, feature_names=feature_names,
+            table, **roles, feature_names=feature_names, categorical=categorical,
             preferences=_preferences([t.schema.metadata or {} for t in tables], [len(t) for t in tables]),
         )  # fmt: skip
-        description = json.loads(metadata.get(_DESCRIPTION, b"{}"))
+        data = _as_described(data, table, [_description(t) for t in tables], feature_names is None)
     except (*_DAMAGED, pyarrow.ArrowException) as error:
         raise FileFormatError(source_name(sources[0]), str(error)) from None
-    if not isinstance(description, dict) or description.get("features_are_named", True):
-        return data
-    return data.replace(feature_names=None)
+    if categorical:
+        data._set(reading=MappingProxyType(dict(data.reading) | {"categorical": list(categorical)}))
+    return data
+
+
+def _description(table: Any) -> dict[str, Any]:
+    """What a file of Podium's says of its features; nothing, for the file of somebody else."""
+    description = json.loads((table.schema.metadata or {}).get(_DESCRIPTION, b"{}"))
+    return description if isinstance(description, dict) else {}
+
+
+def _as_described(data: RankingData, table: Any, descriptions: list[dict[str, Any]], all_features: bool) -> RankingData:
+    """Data with the encoding, the origin and without the names that it was written with, where all files agree."""
+    said = {name: value for name, value in descriptions[0].items() if all(d.get(name) == value for d in descriptions)}
+    encoding = Encoding.from_json(said.get("encoding"), data.n_features) if all_features else None
+    if encoding and encoding != data.encoding:
+        wide = data.wide
+        data = data.replace(features=features_by_name(table, data.feature_names, encoding), encoding=encoding)
+        data._set(wide=wide)
+    if said.get("features_are_named") is False:
+        data = data.replace(feature_names=None)
+    reading = said.get("reading")
+    data._set(
+        absent_value=_ABSENT_VALUES.get(str(said.get("absent_value"))),
+        reading=MappingProxyType(reading if isinstance(reading, dict) else {}),
+    )
+    return data
 
 
 def _read_table(source: Source, budget: Budget, pyarrow: Any) -> Any:
@@ -166,6 +195,17 @@ def write_parquet(data: RankingData, path: Path) -> None:
             file.write(digest)
 
 
+def _column(data: RankingData, feature: int, pyarrow: Any) -> Any:
+    """A feature as other tools would want it: categories by name, and numbers before any shift."""
+    values = data.original_column(feature) if feature in data.wide else data.feature(feature)
+    names = data.encoding.categories.get(feature)
+    if names is None:
+        return values
+    missing = np.isnan(values)
+    codes = pyarrow.array(np.where(missing, 0, values).astype(np.int32), mask=missing)
+    return pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array(list(names), pyarrow.string()))
+
+
 def _table(data: RankingData, pyarrow: Any) -> Any:
     """Data as a table of arrow's, what columns cannot say in its metadata."""
     columns: dict[str, Any] = {"qid": pyarrow.array(data.qid)}
@@ -180,8 +220,14 @@ def _table(data: RankingData, pyarrow: Any) -> Any:
         name = data.feature_names[k] if data.feature_names is not None else f"f{k + 1}"
         if has_role(name):
             raise DataError(f"a feature named {name!r} would be taken for something else; rename it")
-        columns[name] = data.feature(k) if is_sparse(data.features) else data.features[:, k]
-    description = {"features_are_named": data.feature_names is not None, "checked": True}
+        columns[name] = _column(data, k, pyarrow)
+    description = {
+        "features_are_named": data.feature_names is not None,
+        "encoding": data.encoding.to_json() if data.encoding else None,
+        "absent_value": None if data.absent_value is None else str(data.absent_value),
+        "reading": dict(data.reading),
+        "checked": True,
+    }
     metadata = {_DESCRIPTION: json.dumps(description).encode(), _DIGEST: _NO_DIGEST}
     if data.preferences is not None:
         buffer = io.BytesIO()

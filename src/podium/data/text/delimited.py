@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.data.encoding import Encoding, codes_of_categories, names_of_categories
 from podium.data.frames import assign_roles
 from podium.data.memory import Budget
 from podium.data.text import kernels
@@ -45,7 +46,14 @@ class _Layout:
     names: list[str]
     features: list[str]
     extras: list[tuple[str, str]]  # (argument of RankingData, or label source after "labels.", column)
+    document_ids: str | None
+    categorical: list[str]
     codes: NDArray[np.int64]
+
+    @property
+    def texts(self) -> list[str]:
+        """The columns that are kept as text."""
+        return ([] if self.document_ids is None else [self.document_ids]) + self.categorical
 
 
 @dataclass
@@ -53,7 +61,7 @@ class _Part:
     """What one block holds, apart from its numbers."""
 
     runs: list[Run]
-    document_ids: list[str] | None
+    texts: list[list[str]]  # of each text column
     overflows: int
 
 
@@ -62,6 +70,7 @@ def read_delimited(
     delimiter: str,
     given: dict[str, Any],
     feature_names: Sequence[str] | None,
+    categorical: Sequence[str],
     options: TextOptions,
     advance: Callable[[float], None],
     budget: Budget,
@@ -81,7 +90,7 @@ def read_delimited(
         return (*kernels.scan_lines(block.text), 0)
 
     items = load_blocks(sources, scan, advance, options.n_threads, budget, without_header)
-    layout = _layout(source_name(sources[0]), delimiter, headers[0], given, feature_names)
+    layout = _layout(source_name(sources[0]), delimiter, headers[0], given, feature_names, categorical)
     n_rows = sum(item.rows for item in items)
     names = ", ".join(map(source_name, sources))
     budget.hold("data", n_rows * (ROW_BYTES + 4 * (len(layout.features) + len(layout.extras))), names)
@@ -91,7 +100,8 @@ def read_delimited(
 
     def parse(item: Counted) -> _Part:
         part = _parse(item, features, extras, layout, merges)
-        budget.hold("data", OBJECT_BYTES * (len(part.runs) + len(part.document_ids or ())), item.block.file)
+        objects = len(part.runs) + (item.rows if layout.document_ids is not None else 0)
+        budget.hold("data", OBJECT_BYTES * objects + 8 * item.rows * len(layout.categorical), item.block.file)
         return part
 
     parts = list(map_threads(parse, drain(items), options.n_threads))
@@ -103,8 +113,11 @@ def read_delimited(
         "qid": query_ids(chain.from_iterable(part.runs for part in parts), n_rows, options.returning_qid),
         "labels": {},
     }
-    if kernels.DOCUMENT_ID in layout.codes:
-        arguments["document_ids"] = np.array([name for part in parts for name in part.document_ids or ()], object)
+    texts = {name: [text for part in parts for text in part.texts[k]] for k, name in enumerate(layout.texts)}
+    if layout.document_ids is not None:
+        arguments["document_ids"] = np.array(texts[layout.document_ids], object)
+    if layout.categorical:
+        arguments["encoding"] = _encode(features, layout, texts)
     for k, (argument, _) in enumerate(layout.extras):
         role, _, label_source = argument.partition(".")
         if label_source:
@@ -112,6 +125,16 @@ def read_delimited(
         else:
             arguments[role] = extras[:, k]
     return arguments
+
+
+def _encode(features: NDArray[np.float32], layout: _Layout, texts: dict[str, list[str]]) -> Encoding:
+    """Put the numbers of categories into the features; an empty field is a missing value."""
+    categories = {}
+    for name in layout.categorical:
+        column, values = layout.features.index(name), [text or None for text in texts[name]]
+        categories[column] = names_of_categories(values)
+        features[:, column] = codes_of_categories(values, categories[column])
+    return Encoding(categories)
 
 
 def _split_header(source: Source, blocks: Iterator[Block], delimiter: str) -> tuple[list[str], Iterator[Block]]:
@@ -146,7 +169,12 @@ def _is_number(name: str) -> bool:
 
 
 def _layout(
-    file: str, delimiter: str, names: list[str], given: dict[str, Any], feature_names: Sequence[str] | None
+    file: str,
+    delimiter: str,
+    names: list[str],
+    given: dict[str, Any],
+    feature_names: Sequence[str] | None,
+    categorical: Sequence[str],
 ) -> _Layout:
     try:
         roles, features = assign_roles(names, given, feature_names)
@@ -165,9 +193,13 @@ def _layout(
     for k, (_, name) in enumerate(extras):
         codes[names.index(name)] = kernels.FIRST_EXTRA - k
     codes[names.index(roles["qid"])] = kernels.QID
-    if roles["document_ids"] is not None:
-        codes[names.index(roles["document_ids"])] = kernels.DOCUMENT_ID
-    return _Layout(delimiter, names, features, extras, codes)
+    unknown = next((name for name in categorical if name not in features), None)
+    if unknown is not None:
+        raise FileFormatError(file, f"categorical: there is no feature {unknown!r}", line=1)
+    layout = _Layout(delimiter, names, features, extras, roles["document_ids"], list(dict.fromkeys(categorical)), codes)
+    for k, name in enumerate(layout.texts):
+        codes[names.index(name)] = kernels.FIRST_TEXT - k
+    return layout
 
 
 def _parse(
@@ -176,15 +208,14 @@ def _parse(
     block, rows = item.block, slice(item.first_row, item.first_row + item.rows)
     my_features, my_extras = features[rows], extras[rows]
     runs = np.empty((item.rows, 4), np.int64)
-    documents = np.zeros((item.rows, 2), np.int64)
-
+    texts = np.zeros((item.rows, len(layout.texts), 2), np.int64)
     larges = room_for_larges(block)
 
     def parse(hard: NDArray[np.int64]) -> NDArray[np.int64]:
         outcome = np.zeros(kernels.N_OUTCOMES, np.int64)
         kernels.parse_delimited(
             block.text, ord(layout.delimiter), layout.codes, my_features, my_extras,
-            runs, documents, hard, larges, outcome,
+            runs, texts, hard, larges, outcome,
         )  # fmt: skip
         return outcome
 
@@ -203,11 +234,10 @@ def _parse(
     def text_of(start: int, end: int) -> str:
         return _unquoted(decoded(block, start, end, "text"))
 
-    ids = None
-    if kernels.DOCUMENT_ID in layout.codes:
-        ids = [text_of(start, end) for start, end in documents.tolist()]
-    found = runs_of(item, runs[: outcome[kernels.RUNS]], text_of)
-    return _Part(found, ids, int(outcome[kernels.OVERFLOWS]))
+    same: dict[str, str] = {}  # one object for each category
+    columns = [[text_of(*bounds) for bounds in texts[:, k].tolist()] for k in range(texts.shape[1])]
+    columns = [[same.setdefault(text, text) for text in column] for column in columns]
+    return _Part(runs_of(item, runs[: outcome[kernels.RUNS]], text_of), columns, int(outcome[kernels.OVERFLOWS]))
 
 
 def _count_fields(block: Block, at: int, delimiter: str) -> int:

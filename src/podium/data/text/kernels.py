@@ -34,8 +34,9 @@ FIELDS, OPEN_QUOTE, AFTER_QUOTE = 14, 15, 16
 INFINITE = 18
 TOO_MANY_HARD = 17  # not the text's fault: the caller comes again with more room
 
-# Roles of the columns of a delimited file; 0 and above is a feature's column.
-SKIPPED, QID, DOCUMENT_ID, FIRST_EXTRA = -1, -2, -3, -4
+# Roles of the columns of a delimited file; 0 and above is a feature's column. Extras, and texts from FIRST_TEXT on, go
+# down from their first.
+SKIPPED, QID, FIRST_EXTRA, FIRST_TEXT = -1, -2, -3, -(2**31)
 
 _POWERS = np.array([float(f"1e{k}") for k in range(80)])  # each rounded to the nearest double
 _HUGE_INDEX = 1_000_000_000_000  # larger than any feature index may be
@@ -406,7 +407,7 @@ def parse_delimited(
     features: Floats,
     extras: Floats,
     runs: Ints,
-    documents: Ints,
+    texts: Ints,
     hard: Ints,
     larges: Ints,
     outcome: Ints,
@@ -414,8 +415,8 @@ def parse_delimited(
     """Parse the lines of one block of a delimited file; an empty number is NaN, a missing value.
 
     `roles` says what each column is. `runs`, `hard` and `larges` are as in `parse_letor`, with the slot counted
-    through the features and on through the extras; `documents` takes the (start, end) of document ids,
-    the quotes of quoted ones included.
+    through the features and on through the extras; `texts` takes the (start, end) of each column that is kept as
+    text, the quotes of quoted ones included.
     """
     n, at, row, line, n_runs, n_hard, n_large = len(text), 0, 0, -1, 0, 0, 0
     run_start, run_end = 0, -1
@@ -467,8 +468,8 @@ def parse_delimited(
                     _note(runs, n_runs, row, line, start, end)
                     n_runs += 1
                     run_start, run_end = start, end
-            elif role == DOCUMENT_ID:
-                documents[row, 0], documents[row, 1] = start, end
+            elif role <= FIRST_TEXT:
+                texts[row, FIRST_TEXT - role, 0], texts[row, FIRST_TEXT - role, 1] = start, end
             elif role != SKIPPED:
                 if quoted:
                     start += 1

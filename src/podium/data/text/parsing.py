@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.data.columns import listed
+from podium.data.encoding import listed
 from podium.data.memory import Budget
 from podium.data.text import kernels
 from podium.data.text.blocks import Block, Source, read_blocks, source_name

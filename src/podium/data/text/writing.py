@@ -79,6 +79,7 @@ def _refuse_loss(data: RankingData) -> None:
     optional = ("document_weights", "query_weights", "positions", "preferences")
     extra = [name for name in optional if getattr(data, name) is not None]
     extra += ["feature_names"] * (data.feature_names is not None and numbers_of(data.feature_names) is None)
+    extra += ["categories"] * bool(data.encoding.categories) + ["shifted features"] * bool(data.encoding.shifts)
     extra += [f"the labels {source!r}" for source in data.labels if source != "relevance"]
     if extra:
         raise DataError(
