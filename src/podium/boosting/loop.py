@@ -193,7 +193,8 @@ class Boosting:
         Observers hear of each tree. With a checkpoint, the run goes on where an earlier one was stopped. Runs on the
         same data may share its bins (`prepared`).
         """
-        prepared = prepared or Prepared.of(train, valid or {}, self)
+        if prepared is None:
+            prepared = Prepared.of(train.with_weight() if self.objective.pointwise else train, valid or {}, self)
         with Team(self.n_threads) as team:
             return self._grow_trees(_Run(self, prepared, team), observers, checkpoint)
 
@@ -365,11 +366,12 @@ class _Run:
         """A tree, on thinned documents if asked for; where they show nothing to split by, on all."""
         if self.thinning is not None:
             seed = self.sampling.split_seed(len(self.trees))
-            thinned = self.thinning.quantised(lambdas, curvatures, seed, self.words)
+            thinned = self.thinning.quantised(lambdas, curvatures, seed, self.words, self.objective.document_weights)
             grown = self.grower.grow(thinned, rows, features)
             if grown.tree.n_leaves > 1:
                 return grown
-        packed = quantised(lambdas, curvatures, self.grower.parameters.split, self.team, self.words)
+        split, weights = self.grower.parameters.split, self.objective.document_weights
+        packed = quantised(lambdas, curvatures, split, self.team, self.words, weights)
         return self.grower.grow(packed, rows, features)
 
     def _documents(self, grown: GrownTree, on: str, all_rows: bool) -> tuple[Floats, NDArray[np.int64]]:

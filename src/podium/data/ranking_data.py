@@ -284,6 +284,15 @@ class RankingData:
         rows = np.sort(self.order[np.repeat(chosen, self.query_sizes)])
         return self._take(rows)
 
+    def with_weight(self) -> RankingData:
+        """The documents whose weight is not 0, for losses of single documents; all where none is left."""
+        counts = np.ones(len(self), bool) if self.document_weights is None else self.document_weights > 0
+        if self.query_weights is not None:
+            counts = counts & (self._query_weight_of_rows() > 0)
+        if counts.all() or not counts.any():
+            return self
+        return self.replace(preferences=None)._take(np.flatnonzero(counts))
+
     def _take(self, rows: NDArray[np.int64]) -> RankingData:
         """The data of whole queries, given by all their rows."""
         arguments: dict[str, Any] = {"feature_names": self.feature_names}

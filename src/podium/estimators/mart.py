@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from podium.boosting import Boosted
+from podium.boosting import Boosted, Boosting
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.estimators.lambdamart import EnsembleRanker
+from podium.estimators.ranker import require_entry
 from podium.estimators.trees import TreeRanker, TreeSettings
 from podium.measures import Graded, Measure
+from podium.measures.losses import RMSE, LogLoss, Loss
 from podium.models import ClassEnsemble
 from podium.objectives import Logistic, Multiclass, Objective, Regression
 from podium.objectives.points import BoundMulticlass
@@ -24,11 +28,28 @@ Floats = NDArray[np.float64]
 POINTWISE: TreeSettings = {"split": "least-squares", "l2": 0.0}
 
 
-class MART(RegressorMixin, EnsembleRanker):  # type: ignore[misc]
+class _Pointwise(EnsembleRanker):
+    """Trees on single documents. Without queries, their own loss picks the number of trees."""
+
+    _needs_queries = False
+    _usual = POINTWISE
+    _is_plain = False  # whether there were no queries
+
+    @abstractmethod
+    def _loss(self) -> Loss:
+        """What is lower for a better model."""
+
+    def _settings(self, train: RankingData) -> Boosting:
+        found = super()._settings(train)
+        return replace(found, selection=self._loss()) if self._is_plain else found
+
+
+class MART(RegressorMixin, _Pointwise):  # type: ignore[misc]
     """Least-squares regression on the labels by boosted trees ([B] §5, [Q]): the pointwise baseline.
 
-    Without queries it is a plain regressor: `fit(X, y)`, and `score` is R². With `qid`, or on `RankingData`, it is a
-    ranker, and `score` the mean of the measure.
+    Without queries it is a plain regressor: `fit(X, y)`, and `score` is R²; the root mean square error picks the number
+    of trees. With `qid`, or on `RankingData`, it is a ranker, and `score` the mean of the measure. A document of weight
+    d counts as d equal ones.
 
     Args:
         n_trees, n_leaves, learning_rate: see `LambdaMART`.
@@ -36,9 +57,6 @@ class MART(RegressorMixin, EnsembleRanker):  # type: ignore[misc]
         **settings: the other settings of `LambdaMART`'s trees; splits are those of least squares unless said otherwise.
 
     """
-
-    _needs_queries = False
-    _usual = POINTWISE
 
     def __init__(
         self,
@@ -53,6 +71,14 @@ class MART(RegressorMixin, EnsembleRanker):  # type: ignore[misc]
     def _objective(self) -> Objective:
         return Regression()
 
+    def _loss(self) -> Loss:
+        return RMSE()
+
+    def fit(self, X: Any, y: ArrayLike | str | None = None, **others: Any) -> Self:
+        """Train, see `LambdaMART.fit`. Without queries, `eval_set` takes `(X, y)`, or `(X, y, None, sample_weight)`."""
+        self._is_plain = self._has_no_queries(X, others.get("qid"))
+        return super().fit(X, y, **others)
+
     def score(self, X: Any, y: Any = None, *, qid: Any = None, sample_weight: Any = None) -> float:
         """The mean of the measure where there are queries, R² else."""
         if isinstance(X, RankingData) or qid is not None or y is None:
@@ -60,8 +86,10 @@ class MART(RegressorMixin, EnsembleRanker):  # type: ignore[misc]
         return float(RegressorMixin.score(self, X, y, sample_weight))
 
 
-class MARTClassifier(ClassifierMixin, EnsembleRanker):  # type: ignore[misc]
+class MARTClassifier(ClassifierMixin, _Pointwise):  # type: ignore[misc]
     """Two classes by boosted trees ([B] §6): log loss with slope σ, balanced on request (eq. 15).
+
+    Without queries the log loss picks the number of trees. A document of weight d counts as d equal ones.
 
     Args:
         n_trees, n_leaves, learning_rate: see `LambdaMART`.
@@ -74,9 +102,6 @@ class MARTClassifier(ClassifierMixin, EnsembleRanker):  # type: ignore[misc]
         classes_: the two labels, of any type, in their order; the second one is positive.
 
     """
-
-    _needs_queries = False
-    _usual = POINTWISE
 
     def __init__(
         self,
@@ -96,8 +121,11 @@ class MARTClassifier(ClassifierMixin, EnsembleRanker):  # type: ignore[misc]
     def _objective(self) -> Objective:
         return Logistic(self.sigma, self.balanced, above=0.5)
 
-    def fit(self, X: Any, y: ArrayLike | str | None = None, **others: Any) -> MARTClassifier:
-        """Train on two classes of labels, see `LambdaMART.fit`."""
+    def _loss(self) -> Loss:
+        return LogLoss(sigma=self.sigma, balanced=self.balanced)
+
+    def fit(self, X: Any, y: ArrayLike | str | None = None, **others: Any) -> Self:
+        """Train on two classes of labels, see `MART.fit`."""
         known = self._labels(X, y)
         found = np.unique(known[~_is_missing(known)])
         if len(found) != 2:
@@ -106,6 +134,7 @@ class MARTClassifier(ClassifierMixin, EnsembleRanker):  # type: ignore[misc]
                 "(only binary classification is supported)"
             )
         self.classes_ = found
+        self._is_plain = self._has_no_queries(X, others.get("qid"))
         given = [others.pop(name, None) for name in ("qid", "sample_weight", "query_weight")]
         super().fit(self._binary(X, y, *given), **others)
         self.sigma_ = float(self.sigma)
@@ -139,11 +168,9 @@ class MARTClassifier(ClassifierMixin, EnsembleRanker):  # type: ignore[misc]
         found = {name: self._binary(data, None) for name, data in sets.items()}
         several = [eval_set] if isinstance(eval_set, tuple) else eval_set
         if several is not None:
-            if not isinstance(several, list) or not all(
-                isinstance(one, tuple | list) and len(one) == 3 for one in several
-            ):
-                raise DataError("eval_set takes (X, y, qid), or a list of those")
-            several = [(self._binary(*one).features, self._binary(*one).relevance, one[2]) for one in several]
+            for one in several if isinstance(several, list) else [None]:
+                require_entry(one, needs_queries=False)
+            several = [(one[0], self._binary(one[0], one[1], None).relevance, *one[2:]) for one in several]
         return found | super()._validation(found or None, several)
 
     def decision_function(self, X: Any) -> Floats:

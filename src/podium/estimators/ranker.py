@@ -67,6 +67,16 @@ def to_rows(X: Any) -> Any:
     return X
 
 
+def require_entry(entry: Any, needs_queries: bool) -> None:
+    """Refuse what is no evaluation set of arrays."""
+    shortest = 3 if needs_queries else 2
+    if not isinstance(entry, tuple | list) or not shortest <= len(entry) <= 4:
+        raise DataError(
+            "eval_set takes (X, y, qid) or (X, y, qid, sample_weight), or a list of those; "
+            "estimators that can do without queries take (X, y) as well"
+        )
+
+
 class RankerMixin(NamedParameters):
     """Data in, scores out, and the model file.
 
@@ -115,10 +125,8 @@ class RankerMixin(NamedParameters):
             return X
         is_frame, name = frames.is_frame(X), type(self).__name__
         if y is None and not is_frame:
-            raise DataError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None: fit(X, y, qid=qid)"
-            )
-        if qid is None and not self._needs_queries and not (is_frame and frames.has_queries(X)):
+            raise DataError(f"{name} requires y to be passed, but the target y is None: fit(X, y, qid=qid)")
+        if self._has_no_queries(X, qid):
             if query_weight is not None:
                 raise DataError("query_weight has no meaning without queries: give qid as well")
             qid = np.zeros(len(to_rows(X)), np.int64)
@@ -131,6 +139,12 @@ class RankerMixin(NamedParameters):
         return RankingData(
             X, y, qid=qid, document_weights=sample_weight, query_weights=query_weight, categorical=categorical
         )
+
+    @classmethod
+    def _has_no_queries(cls, X: Any, qid: Any) -> bool:
+        """Whether documents come without queries, to an estimator that can do without them."""
+        knows_queries = isinstance(X, RankingData) or (frames.is_frame(X) and frames.has_queries(X))
+        return qid is None and not cls._needs_queries and not knows_queries
 
     def _validation(self, valid: Any, eval_set: Any) -> dict[str, RankingData]:
         found: dict[str, RankingData] = {}
@@ -148,12 +162,11 @@ class RankerMixin(NamedParameters):
             if not isinstance(several, list):
                 raise DataError("eval_set takes (X, y, qid), or a list of those; RankingData goes to valid=…")
             for k, entry in enumerate(several):
-                if not isinstance(entry, tuple | list) or len(entry) != 3:
-                    raise DataError("eval_set takes (X, y, qid), or a list of those")
+                require_entry(entry, self._needs_queries)
                 name = f"eval{k}" if len(several) > 1 else "eval"
                 if name in found:
                     raise DataError(f"there are two evaluation sets named {name!r}")
-                found[name] = self._data(entry[0], entry[1], entry[2])
+                found[name] = self._data(*[*entry, None][: max(len(entry), 3)])
         if self.patience is not None and not found:
             raise DataError("patience needs validation data: give valid=… or eval_set=…")
         return found

@@ -29,6 +29,7 @@ class BoundObjective(ABC):
         changes: whether λ at the same scores may differ from round to round; where it may not, a tree with one leaf
             says that there is nothing left to learn.
         n_outputs: scores that a document has; where there are several, scores, λ and w have a row for each.
+        document_weights: how often each document counts in splits of least squares, by row; None where it is once.
 
     """
 
@@ -36,6 +37,7 @@ class BoundObjective(ABC):
     start: float = 0.0
     changes: bool = True
     n_outputs: int = 1
+    document_weights: Floats | None = None
 
     @abstractmethod
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
@@ -76,12 +78,14 @@ class Objective(ABC):
         curved: whether w > 0 wherever λ ≠ 0, as Newton's step needs; `flat_because` says why not.
         score_unit: the difference of two scores that counts as one: 1/σ of a sigmoid, beyond which λ and w vanish;
             infinite where w does not depend on scores, as that of least squares.
+        pointwise: whether each document counts on its own, and one of weight 0 not at all.
         checked: whether all data was looked at before (`fixed`): a part of it may then have no labels.
 
     """
 
     curved: bool = True
     score_unit: float = 1.0
+    pointwise: bool = False
     checked: bool = False
     flat_because: str = "its curvature may be zero or negative"
 

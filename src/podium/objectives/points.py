@@ -36,6 +36,10 @@ class _Points:
         if not (self.weights > 0).any() and not who.checked:
             raise DataError("all weights of labelled documents are 0: there is nothing to train on")
 
+    def document_weights(self) -> Floats | None:
+        """How often each row counts in splits of least squares; None where no weight differs from 1."""
+        return None if (self.weights == 1.0).all() else self.spread(self.weights)
+
     def mean(self, values: Floats, weights: Floats) -> float:
         """A weighted mean that does not depend on the order of rows."""
         return math.fsum(values * weights) / (math.fsum(weights) or 1.0)
@@ -52,6 +56,7 @@ class Regression(Objective):
     """C = ½ Σ d_i (l_i − s_i)²: y = l − F, a leaf is the mean of its residuals ([Q]); F_0 is the mean label."""
 
     labels: str = "relevance"
+    pointwise = True
     score_unit = math.inf
 
     def bind(self, data: RankingData) -> BoundObjective:
@@ -63,7 +68,7 @@ class _BoundRegression(BoundObjective):
     changes = False
 
     def __init__(self, points: _Points) -> None:
-        self.points = points
+        self.points, self.document_weights = points, points.document_weights()
         self.start = points.mean(points.labels, points.weights)
         self.curvatures = points.spread(points.weights)
 
@@ -92,6 +97,7 @@ class Logistic(Objective):
     balanced: bool = False
     above: float = 0.0
     labels: str = "relevance"
+    pointwise = True
     sides: ClassVar[tuple[float, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -119,6 +125,7 @@ class _BoundLogistic(BoundObjective):
 
     def __init__(self, objective: Logistic, points: _Points) -> None:
         self.points, self.sigma = points, objective.sigma
+        self.document_weights = points.document_weights()
         self.t = np.where(points.labels > objective.above, 1.0, -1.0)
         sides = [math.fsum(points.weights[self.t == side]) for side in (1.0, -1.0)]
         if objective.checked:  # a part of the data: what both classes of all weigh was kept
@@ -157,6 +164,7 @@ class Multiclass(Objective):
 
     expects: str = "relevance"
     labels: str = "relevance"
+    pointwise = True
 
     def __post_init__(self) -> None:
         if self.expects not in ("relevance", "gain"):
@@ -179,7 +187,7 @@ class BoundMulticlass(BoundObjective):
     changes = False
 
     def __init__(self, objective: Multiclass, points: _Points) -> None:
-        self.points = points
+        self.points, self.document_weights = points, points.document_weights()
         self.classes, self.class_of = np.unique(points.labels, return_inverse=True)
         self.n_outputs = len(self.classes)
         if not 2 <= self.n_outputs <= 256:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ from podium.threads import Team
 Floats = NDArray[np.float64]
 SplitMode = Literal["newton", "least-squares"]
 NEGATIVE = "a curvature is negative: this objective needs another step than Newton's"
+MOST_REPEATED = 2**24  # whole weights in all: more would leave too few bits for gradients
 TINY = 1e-290  # a sum below this counts as none; its inverse would overflow
 
 
@@ -71,25 +72,47 @@ def sum_bounds(gradients: Floats, curvatures: Floats, team: Team) -> tuple[tuple
 
 def quantised(
     gradients: Floats, curvatures: Floats, split: SplitMode = "newton", team: Team | None = None,
-    words: NDArray[np.int64] | None = None,
+    words: NDArray[np.int64] | None = None, weights: Floats | None = None,
 ) -> Quantised:  # fmt: skip
-    """Gradients and weights of all documents as integers; `words` is where to write them."""
+    """Gradients and weights of all documents as integers; `words` is where to write them.
+
+    Where documents count more or less than once in least squares, `weights` says how often.
+    """
     from podium.trees import kernels
 
     team = team or Team(1)
+    if weights is not None and split == "least-squares":
+        packed = _as_repeated(gradients, weights, team, words) or quantised(gradients, weights, "newton", team, words)
+        return replace(packed, curvatures=curvatures, bounds=sum_bounds(gradients, curvatures, team)[1])
     _require_room(gradients)
     _, bounds = sum_bounds(gradients, curvatures, team)
     counting = split == "least-squares"
     n, (by_gradient, by_weight) = len(gradients), _scales(len(gradients), bounds)
     by_weight = 0.0 if counting else by_weight
-    packed = np.empty(n, np.int64) if words is None else words
+    integers = np.empty(n, np.int64) if words is None else words
     most = team.shares(
-        n, lambda a, b: int(kernels.pack(gradients[a:b], curvatures[a:b], by_gradient, by_weight, packed[a:b]))
+        n, lambda a, b: int(kernels.pack(gradients[a:b], curvatures[a:b], by_gradient, by_weight, integers[a:b]))
     )
     if min(most) < 0:
         raise DataError(NEGATIVE)
     unit = 1.0 / by_weight if by_weight else 1.0
-    return Quantised(packed, 1.0 / by_gradient, unit, max(most), counting, gradients, curvatures, bounds)
+    return Quantised(integers, 1.0 / by_gradient, unit, max(most), counting, gradients, curvatures, bounds)
+
+
+def _as_repeated(gradients: Floats, weights: Floats, team: Team, words: NDArray[np.int64] | None) -> Quantised | None:
+    """Documents of whole weights, each as that many equal integers: splits tie where those of repeated documents do."""
+    from podium.trees import kernels
+
+    total = math.fsum(weights)
+    if not 0 < total <= MOST_REPEATED or (weights != np.rint(weights)).any():
+        return None
+    n, bounds = len(gradients), sum_bounds(gradients, weights, team)[1]
+    by_gradient, _ = _scales(int(total), bounds)  # each repetition is rounded
+    single = np.divide(gradients, weights, out=np.zeros(n), where=weights > 0)
+    repeated = weights * np.rint(single * by_gradient)
+    integers = np.empty(n, np.int64) if words is None else words
+    most = team.shares(n, lambda a, b: int(kernels.pack(repeated[a:b], weights[a:b], 1.0, 1.0, integers[a:b])))
+    return Quantised(integers, 1.0 / by_gradient, 1.0, max(most), False, gradients, weights, bounds)
 
 
 def _require_room(gradients: Floats) -> None:
@@ -132,18 +155,32 @@ class Thinning:
         self.rows, self.listed = np.empty(n, np.int32), np.empty(n, np.int32)
 
     def quantised(
-        self, gradients: Floats, curvatures: Floats, seed: np.uint64, words: NDArray[np.int64] | None = None
+        self,
+        gradients: Floats,
+        curvatures: Floats,
+        seed: np.uint64,
+        words: NDArray[np.int64] | None = None,
+        weights: Floats | None = None,
     ) -> Quantised:
-        """The documents that chance, with this seed, lets be seen, as integers."""
+        """The documents that chance, with this seed, lets be seen, as integers; `weights` as in `quantised`."""
+        if self.split != "least-squares":
+            return self._quantised(gradients, curvatures, seed, words, counting=False)
+        if weights is None:
+            return self._quantised(gradients, curvatures, seed, words, counting=True)
+        thinned = self._quantised(gradients, weights, seed, words, counting=False)
+        return replace(thinned, curvatures=curvatures, bounds=sum_bounds(gradients, curvatures, self.team)[1])
+
+    def _quantised(
+        self, gradients: Floats, curvatures: Floats, seed: np.uint64, words: NDArray[np.int64] | None, counting: bool
+    ) -> Quantised:
         from podium.trees import kernels
 
         n, team, importances = len(gradients), self.team, self.importances
         _require_room(gradients)
-        counting = self.split == "least-squares"
         largest, bounds = sum_bounds(gradients, curvatures, team)
         g, h = bounds[0], (float(n) if counting else bounds[1])
         if min(g, h) <= TINY:  # nothing to weigh documents by
-            return quantised(gradients, curvatures, self.split, team, words)
+            return quantised(gradients, curvatures, "least-squares" if counting else "newton", team, words)
 
         def weigh(a: int, b: int) -> NDArray[np.int64]:
             counts = np.zeros(1 << kernels.LEADING_BITS, np.int64)
