@@ -74,6 +74,7 @@ class Boosted:
         best_iteration: the best of them, where there was validation data; −1 where the submodel alone is.
         objective: as training left it, with what it learnt itself.
         start: where training began, if it began with a submodel.
+        n_splits: of all trees that were grown; without any, all documents got the same.
         interrupted: whether Ctrl-C ended it.
 
     """
@@ -83,6 +84,7 @@ class Boosted:
     best_iteration: int | None
     objective: BoundObjective
     start: Start | None
+    n_splits: int
     interrupted: bool = False
 
 
@@ -454,4 +456,5 @@ class _Run:
             whole = whole.truncate((self.best + 1) * self.outputs)
             if self.states:
                 self.objective.restore([self.first_state, *self.states][self.best + 1])
-        return Boosted(whole, self.history, self.best, self.objective, self.begin)
+        n_splits = sum(len(tree.feature) for tree in self.trees)
+        return Boosted(whole, self.history, self.best, self.objective, self.begin, n_splits)

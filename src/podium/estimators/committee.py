@@ -14,6 +14,7 @@ from podium.boosting.committee import MEMBERS
 from podium.data import RankingData
 from podium.data.splitting import split_by_content
 from podium.errors import DataError
+from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.ranker import RankerMixin
 from podium.measures import Graded, Measure, as_selection
 from podium.models import Ensemble
@@ -131,6 +132,7 @@ class Committee(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.history_ = {f"valid/{name}": [found.values[name]] for name in ("equal weights", "committee")}
         self.best_iteration_ = 0
         self._note_features(train)
+        warn_if_constant(train, self._members()[0][0], None, min_documents_in_leaf=self.min_documents_in_leaf)
         return self
 
     def _members(self) -> tuple[tuple[Objective, int], ...]:

@@ -11,11 +11,12 @@ from sklearn.base import BaseEstimator
 
 from podium.data import RankingData
 from podium.errors import DataError
+from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.ranker import RankerMixin, lambda_objective
 from podium.linear import Ascent, Descended, Descent
 from podium.measures import Graded, Measure, as_selection, as_watched
 from podium.models import LinearScorer
-from podium.objectives import Objective
+from podium.objectives import Lambda, Objective
 
 
 class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
@@ -96,11 +97,14 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
                 as_selection(self.measure), self.n_iterations, n_threads=self.n_threads,
                 watched=as_watched(self.metrics), verbose=self.verbose,
             ).fit(train)  # fmt: skip
+            warn_if_constant(train, Lambda(as_selection(self.measure).measures[0]), None)
             return self._fitted(found, train)
+        objective = lambda_objective(self, normalize=False)
         found = Descent(
-            lambda_objective(self, normalize=False), self.n_iterations, self.learning_rate, self.l2,
+            objective, self.n_iterations, self.learning_rate, self.l2,
             as_selection(self.measure), self.patience, self.n_threads, as_watched(self.metrics), self.verbose,
         ).fit(train, sets)  # fmt: skip
+        warn_if_constant(train, objective, not found.model.weights.any())
         return self._fitted(found, train)
 
     def _fitted(self, found: Descended, train: RankingData) -> LinearRanker:

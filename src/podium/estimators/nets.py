@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 
 from podium.boosting import Checkpoint
 from podium.data import RankingData
+from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.ranker import RankerMixin, lambda_objective, spell_out_settings
 from podium.measures import Graded, Measure, as_selection, as_watched
 from podium.objectives import CrossEntropy, Objective, Pairwise
@@ -101,6 +102,7 @@ class NetRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.history_ = found.history
         self.best_iteration_ = found.best_iteration
         self._note_features(train)
+        warn_if_constant(train, training.objective, None)
         return self
 
     def _validation(self, valid: Any, eval_set: Any) -> dict[str, RankingData]:

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from podium.boosting import Boosted, Boosting, Checkpoint, Newton, Round, Sampling, Step
 from podium.data import RankingData
 from podium.errors import DataError
+from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.ranker import RankerMixin, spell_out_settings
 from podium.measures import Graded, Measure, as_selection, as_watched
 from podium.objectives import Objective
@@ -165,6 +166,10 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.best_iteration_ = found.best_iteration
         self._keep(found)
         self._note_features(train)
+        warn_if_constant(
+            train, self._objective(), found.n_splits == 0, min_documents_in_leaf=self.min_documents_in_leaf,
+            on_top=found.start is not None,
+        )  # fmt: skip
         return self
 
     @abstractmethod

@@ -1,0 +1,106 @@
+"""Why a model comes out constant, in words: one place for all that train."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from podium.data import RankingData
+from podium.data.columns import is_sparse
+from podium.errors import PodiumWarning
+from podium.objectives import Objective
+from podium.objectives.objective import label_source
+
+NO_FORCE = 1e-9  # of the largest label: λ this small are roundings of 0
+ROWS = 1 << 14  # looked at together
+
+
+def warn_if_constant(
+    data: RankingData, objective: Objective, constant: bool | None, *, min_documents_in_leaf: int | None = None,
+    on_top: bool = False,
+) -> None:  # fmt: skip
+    """Warn once, with the reason and the remedy, where training came to nothing.
+
+    Args:
+        data: that was trained on.
+        objective: likewise.
+        constant: whether the model is; None where only the data can tell (the weights of a net are never all 0, and an
+            objective that draws by chance grows trees on nothing).
+        min_documents_in_leaf: of trees.
+        on_top: whether there is a submodel, which the model then is.
+
+    """
+    if constant is False:
+        return
+    reason = _reason(data, objective, min_documents_in_leaf)
+    if constant is None and reason is None:
+        return
+    if reason is None and min_documents_in_leaf is not None:
+        reason = "no split of any feature lowers the cost: lower min_documents_in_leaf or l2, or look at the features"
+    result = "the model gives all documents the same score" if constant else "there is nothing to learn from this data"
+    result = "nothing was learnt on top of the submodel" if on_top else result
+    lost = "".join(f"; {loss}" for loss in data.losses)
+    warnings.warn(f"{result}: {reason or 'no feature goes with the labels'}{lost}", PodiumWarning, stacklevel=3)
+
+
+def _reason(data: RankingData, objective: Objective, min_documents_in_leaf: int | None) -> str | None:
+    """What the data lacks, and what to do."""
+    source = label_source(objective) or "relevance"
+    if source in data.labels:
+        reason = _about_labels(data, source)
+        if reason is not None and _is_at_rest(data, objective, source):
+            return reason
+    if min_documents_in_leaf is not None and data.n_documents < 2 * min_documents_in_leaf:
+        return (
+            f"a split takes at least 2 · min_documents_in_leaf = {2 * min_documents_in_leaf} documents, and there are "
+            f"{data.n_documents}: lower min_documents_in_leaf"
+        )
+    if _all_constant(data):
+        return "every feature has one value only: give features that differ between documents"
+    return None
+
+
+def _about_labels(data: RankingData, source: str) -> str | None:
+    """Whether no two documents of a query have different labels, and why."""
+    labels = data.labels[source][data.canonical_order]
+    known = labels[~np.isnan(labels)]
+    if len(known) == 0:
+        return None
+    if (known == known[0]).all():
+        return f"all labels {source!r} are equal ({known[0]:g}): give labels that differ, or look for the right column"
+    if data.query_sizes.max(initial=0) <= 1:
+        return (
+            "every query has one document only, and documents are compared within their query: "
+            "give all documents of a query the same qid, or train MART on the labels themselves"
+        )
+    starts = data.offsets[:-1][data.query_sizes > 0]
+    lowest, highest = np.fmin.reduceat(labels, starts), np.fmax.reduceat(labels, starts)
+    if not (highest > lowest).any():
+        return (
+            f"the labels {source!r} differ between queries only, and documents are compared within their query: "
+            "check the query ids, or train MART on the labels themselves"
+        )
+    return None
+
+
+def _is_at_rest(data: RankingData, objective: Objective, source: str) -> bool:
+    """Whether the objective has no λ where all scores are equal."""
+    bound = objective.fixed(data).bind(data)
+    shape: Any = len(data) if bound.n_outputs == 1 else (bound.n_outputs, len(data))
+    lambdas = bound.gradients(np.full(shape, float(bound.start)))[0]
+    return bool(np.abs(lambdas).max() <= NO_FORCE * max(1.0, float(np.nanmax(np.abs(data.labels[source])))))
+
+
+def _all_constant(data: RankingData) -> bool:
+    """Whether no feature has two values; ends as soon as one has."""
+    X = data.features
+    for start in range(0, X.shape[0], ROWS):
+        rows = X[start : start + ROWS]
+        if is_sparse(rows):
+            rows = rows.toarray()
+        first = X[:1].toarray()[0] if is_sparse(X) else X[0]
+        if not ((rows == first) | (np.isnan(rows) & np.isnan(first))).all():
+            return False
+    return True

@@ -1,0 +1,97 @@
+"""A model that comes out constant says so once, with the reason and the remedy."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from podium import MART, Committee, LambdaMART, LinearRanker, PodiumWarning, RankingData, RankNetTrees
+from podium.objectives import ListNet, Preferences, QueryRegression
+
+RNG = np.random.default_rng(3)
+X = RNG.random((120, 3)).astype(np.float32)
+Y = RNG.integers(0, 3, 120)
+QID = np.repeat(np.arange(12), 10)
+RANKERS = {
+    "trees": lambda: LambdaMART(4, min_documents_in_leaf=5),
+    "pairs": lambda: RankNetTrees(4, min_documents_in_leaf=5),
+    "lists": lambda: LambdaMART(4, min_documents_in_leaf=5, objective=ListNet()),
+    "regression": lambda: LambdaMART(4, min_documents_in_leaf=5, objective=QueryRegression()),
+    "linear": lambda: LinearRanker(n_iterations=5),
+    "ascent": lambda: LinearRanker(n_iterations=2, method="ascent"),
+    "committee": lambda: Committee(n_trees=2, min_documents_in_leaf=5),
+}
+
+
+def fitted(ranker, *data, said, **options):
+    """The model, after exactly one warning."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ranker.fit(*data, **options)
+    mine = [str(w.message) for w in caught if issubclass(w.category, PodiumWarning)]
+    assert len(mine) == 1, mine
+    assert said in mine[0]
+    return ranker, mine[0]
+
+
+@pytest.mark.parametrize("kind", RANKERS)
+def test_nothing_to_prefer(kind):
+    make = RANKERS[kind]
+    fitted(make(), X, np.ones(120), qid=QID, said="all labels 'relevance' are equal (1)")
+    by_query = QID % 3
+    _, message = fitted(make(), X, by_query, qid=QID, said="differ between queries only")
+    assert "train MART" in message
+    if kind != "ascent":  # constant measures have no sweep
+        fitted(make(), X, Y, qid=np.arange(120), said="one document only")
+
+
+def test_nets():
+    pytest.importorskip("torch")
+    from podium import RankNet
+
+    fitted(RankNet(epochs=1), X, np.ones(120), qid=QID, said="all labels 'relevance' are equal")
+    fitted(RankNet(epochs=1), np.ones((120, 2)), Y, qid=QID, said="every feature has one value only")
+
+
+def test_too_few_documents():
+    _, message = fitted(LambdaMART(4), X[:30], Y[:30], qid=QID[:30], said="2 · min_documents_in_leaf = 40 documents")
+    assert "there are 30: lower min_documents_in_leaf" in message
+    rare = (np.arange(120) < 10)[:, None].astype(float)
+    fitted(LambdaMART(4), rare, Y, qid=QID, said="no split of any feature")
+
+
+def test_features_that_tell_nothing():
+    constant = np.ones((120, 2))
+    fitted(LambdaMART(4), constant, Y, qid=QID, said="every feature has one value only")
+    fitted(LinearRanker(), constant, Y, qid=QID, said="every feature has one value only")
+    from scipy.sparse import csr_array
+
+    fitted(LambdaMART(4), csr_array(constant), Y, qid=QID, said="every feature has one value only")
+
+
+def test_regression_without_queries():
+    fitted(MART(4), X, np.full(120, 0.1), said="all labels 'relevance' are equal (0.1)")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PodiumWarning)
+        MART(4).fit(X, Y)
+        MART(4, min_documents_in_leaf=5).fit(X, Y, qid=np.arange(120))  # queries mean nothing to it
+
+
+def test_on_top_of_a_submodel():
+    model, message = fitted(
+        LambdaMART(4, submodel={0: 1.0}), X, np.ones(120), qid=QID, said="nothing was learnt on top of the submodel"
+    )
+    assert np.array_equal(np.argsort(model.predict(X)), np.argsort(X[:, 0]))
+    assert "all labels" in message
+
+
+def test_preferences_have_no_labels_to_be_equal():
+    data = RankingData(X[:30], qid=QID[:30], preferences=([0, 1, 2], [3, 4, 5], [0.5] * 3))
+    fitted(LambdaMART(2, objective=Preferences()), data, said="min_documents_in_leaf")
+
+
+def test_nothing_is_said_of_models_that_learn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PodiumWarning)
+        for kind in ("trees", "linear", "ascent"):
+            RANKERS[kind]().fit(X, Y, qid=QID)
