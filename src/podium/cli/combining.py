@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from podium.cli.reading import Reader, reads_data
+from podium.cli.reading import Reader, for_model, reads_data
 
 
 @reads_data
@@ -27,7 +27,7 @@ def combine(
     from podium.models import load, save
 
     first, second = load(a), load(b)
-    documents = reader(data, n_features=first.n_features)
+    documents = for_model(for_model(reader, first, str(a)), second, str(b))(data)
     found = best(first, second, documents, measure, bounds=(lower, upper), ties=ties)
     typer.echo(found)
     if output is not None and found.scorer is not None:
@@ -56,7 +56,7 @@ def adapt(
     model = load(background)
 
     def read(files: list[str] | None) -> Any:
-        return reader(files, n_features=model.n_features) if files else None
+        return for_model(reader, model, str(background))(files) if files else None
 
     found = adapted_to(
         model, read(data), valid=read(valid), test=read(test), others={str(path): load(path) for path in other or []},
@@ -86,7 +86,7 @@ def committee(
 
     documents = reader(data)
     model = Committee(measure, time_budget=time_budget, random_state=random_state, n_threads=n_threads)
-    model.fit(documents, valid=reader(valid, n_features=documents.n_features) if valid else None)
+    model.fit(documents, valid=reader(valid) if valid else None)
     for name, value in model.values_.items():
         typer.echo(f"{value:.4f}  {name}")
     model.save(output)

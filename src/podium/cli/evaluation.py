@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from podium.cli.reading import Reader, reads_data
+from podium.cli.reading import Reader, for_model, reads_data
 
 if TYPE_CHECKING:
     from podium.evaluation.tables import Table
@@ -58,22 +58,26 @@ def _data(source: str, is_qrels: bool, reader: Reader) -> Any:
     return reader([source])
 
 
-def _scores(where: str, data: Any, first_index: int) -> Any:
-    """Scores from a file, or `feature:NAME`, a feature as the file names it."""
+def _scores(where: str, data: Any, files: list[str], reader: Reader) -> Any:
+    """Scores from a file or by a model file, or `feature:NAME`, a feature as the file names it."""
     from podium.errors import DataError
     from podium.evaluation.scores import read_scores
+    from podium.models import load
+    from podium.models.archive import is_archive
 
     kind, colon, name = where.partition(":")
-    if kind != "feature" or not colon:
+    if kind == "feature" and colon:
+        if not hasattr(data, "feature_names"):
+            raise DataError(f"{where!r}: TREC judgements have no features; give a run")
+        if data.feature_names is None:
+            raise DataError(f"{where!r}: the features of this data have no names")
+        return data.feature(name)
+    if not is_archive(where):
         return read_scores(where)
     if not hasattr(data, "feature_names"):
-        raise DataError(f"{where!r}: TREC judgements have no features; give a run")
-    if data.feature_names is not None:
-        return data.feature(name)
-    if not name.isdecimal() or not first_index <= int(name) < first_index + data.n_features:
-        last = first_index + data.n_features - 1
-        raise DataError(f"{where!r}: there is no such feature; they are numbered {first_index} to {last}")
-    return data.feature(int(name) - first_index)
+        raise DataError(f"{where}: TREC judgements have no features for a model to score; give a run")
+    model = load(where)
+    return model.predict(for_model(reader, model, where)(files))
 
 
 def _show(table: Table, shape: Shape) -> None:
@@ -90,7 +94,7 @@ def evaluate(
     data: Data,
     scores: Annotated[
         str,
-        typer.Argument(help="A file with one score per line, a TREC run, or feature:NAME (as the file numbers it)."),
+        typer.Argument(help="A model file, a file with one score per line, a TREC run, or feature:NAME."),
     ],
     reader: Reader,
     measure: MeasureOption = None,
@@ -106,7 +110,7 @@ def evaluate(
     documents = _data(data, qrels, reader)
     found = podium.evaluation.evaluate(
         documents,
-        _scores(scores, documents, reader.keywords["first_index"]),
+        _scores(scores, documents, [data], reader),
         _measures(measure, preset),
         drop_uniform=drop_uniform,
     )
@@ -139,7 +143,7 @@ def compare(
     documents = _data(data, qrels, reader)
     found = podium.evaluation.compare(
         documents,
-        {name: _scores(where, documents, reader.keywords["first_index"]) for name, where in named.items()},
+        {name: _scores(where, documents, [data], reader) for name, where in named.items()},
         _measures(measure, preset), baseline=baseline, margin=margin, drop_uniform=drop_uniform,
     )  # fmt: skip
     tables = {"means": found.means_table(), "pairs": found.table()}

@@ -13,6 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from podium.data import RankingData
+    from podium.models import Scorer
 
 Reader: TypeAlias = Any  # a partial `_read`: takes the files; its keywords are the options chosen
 Sources = Annotated[list[str], typer.Argument(help="Files to read as one; - is standard input.")]
@@ -37,12 +38,15 @@ class Absent(StrEnum):
 def _read(
     sources: list[str],
     *,
-    n_features: int | None = None,
     input_format: Annotated[
         Format | None, typer.Option("--format", help="Format of the input; by default what the suffix says.")
     ] = None,
-    absent: Annotated[Absent, typer.Option(help="LETOR: what a feature that a line does not name is.")] = Absent.zero,
-    first_index: Annotated[int, typer.Option(help="LETOR: what the file calls its first feature, 1 or 0.")] = 1,
+    absent: Annotated[
+        Absent | None, typer.Option(help="LETOR: what a feature that a line does not name is; zero by default.")
+    ] = None,
+    first_index: Annotated[
+        int | None, typer.Option(help="LETOR: what the file calls its first feature, 1 (the default) or 0.")
+    ] = None,
     qid: Annotated[str | None, typer.Option(help="CSV, TSV, Parquet: the column of query ids.")] = None,
     label: Annotated[str | None, typer.Option(help="CSV, TSV, Parquet: the column of relevance labels.")] = None,
     labels: Annotated[
@@ -60,9 +64,8 @@ def _read(
         int | None, typer.Option(help="Hold at most this much in memory; by default 3/4 of what is free.")
     ] = None,
 ) -> RankingData:
-    """Read files with the options of the command line; LETOR text as wide as `n_features`, if given."""
+    """Read files with the options of the command line; the data knows which columns they named."""
     from podium.data import read
-    from podium.data.files import format_of
 
     named: dict[str, str] = {}
     for entry in labels or ():
@@ -72,13 +75,14 @@ def _read(
         named[name] = column
     files: list[Any] = [_standard_input() if source == "-" else source for source in sources]
     kind: Any = input_format.value if input_format else None
-    is_letor = kind == "letor" or (kind is None and "-" not in sources and format_of(sources[0]) == "letor")
-    return read(
-        files, kind, n_features=n_features if is_letor else None,
-        absent=absent.value, first_index=first_index, qid=qid, relevance=label, labels=named,
-        feature_names=features.split(",") if features else None, unlabelled=unlabelled, normalize=normalize,
-        max_bytes=max_bytes, categorical=categorical.split(",") if categorical else (),
+    data = read(
+        files, kind, absent=absent.value if absent else "zero", first_index=1 if first_index is None else first_index,
+        qid=qid, relevance=label, labels=named, feature_names=features.split(",") if features else None,
+        categorical=categorical.split(",") if categorical else (), unlabelled=unlabelled, normalize=normalize,
+        max_bytes=max_bytes,
     )  # fmt: skip
+    columns = {"qid": qid, "label": label, "labels": labels, "features": features, "unlabelled": unlabelled}
+    return data.with_reading(columns={name: value for name, value in columns.items() if value is not None})
 
 
 def _standard_input() -> Any:
@@ -87,6 +91,31 @@ def _standard_input() -> Any:
     if sys.stdin is None or sys.stdin.closed:
         raise DataError("standard input is closed: there is nothing to read from '-'")
     return sys.stdin.buffer
+
+
+def for_model(reader: Reader, model: Scorer, name: str) -> Reader:
+    """The reader with the options with which the model's training data was read; other ones are refused."""
+    from podium.errors import DataError
+
+    stored, options = model.reading, dict(reader.keywords)
+    for option in ("absent", "first_index", "normalize"):
+        value = options[option].value if isinstance(options[option], StrEnum) else options[option]
+        is_known = option in stored or (option == "normalize" and "reading" in model.info)
+        if value is not None and is_known and value != stored.get(option):
+            raise DataError(
+                f"--{option.replace('_', '-')} {value} contradicts the model {name}, whose training data was read with "
+                f"{stored.get(option)}: leave the option out"
+            )
+        options[option] = stored.get(option, value)
+    options["absent"] = Absent(options["absent"]) if options["absent"] is not None else None
+    columns = stored.get("columns")
+    for option, value in (columns if isinstance(columns, dict) else {}).items():
+        if option in options and options[option] is None:
+            options[option] = value
+    names = model.feature_names
+    if options["categorical"] is None and names is not None and model.encoding.categories:
+        options["categorical"] = ",".join(names[feature] for feature in model.encoding.categories)
+    return partial(_read, **options)
 
 
 def configured(reader: Reader, given: dict[str, Any]) -> Reader:
@@ -118,7 +147,7 @@ def chosen_options(reader: Reader) -> dict[str, Any]:
 
 def reads_data(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of `_read`; its argument `reader` then reads with what the user chose."""
-    options = [p for p in _parameters(_read) if p.name not in ("sources", "n_features")]
+    options = [p for p in _parameters(_read) if p.name != "sources"]
     own = [p for p in _parameters(command) if p.name != "reader"]
 
     def wrapped(**values: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from podium.cli.reading import Reader, chosen_options, configured, reads_data
+from podium.cli.reading import Reader, chosen_options, configured, for_model, reads_data
 from podium.cli.runs import RunFolder
 
 Config = Annotated[
@@ -121,7 +121,7 @@ def train(
     elif checkpoint_every is not None:
         raise DataError(f"{name} models have no checkpoints")
     documents = reader(files)
-    options["valid"] = reader(valid_files, n_features=documents.n_features) if valid_files else None
+    options["valid"] = reader(valid_files) if valid_files else None
     run.begin(overwrite)
     reading = chosen_options(reader)
     effective = _toml({"data": files, "valid": valid_files, "model": name, **shown})
@@ -253,7 +253,7 @@ def score(
     from podium.models import ClassEnsemble, Ensemble, load
 
     scorer = load(model)
-    documents = reader(data, n_features=scorer.n_features)
+    documents = for_model(reader, scorer, str(model))(data)
     if n_trees is not None and not isinstance(scorer, Ensemble | ClassEnsemble):
         raise DataError(f"{model}: {scorer!r} has no trees to be cut")
     options: dict[str, Any] = {} if n_trees is None else {"n_trees": n_trees}
@@ -291,7 +291,7 @@ def inspect(
         return
     gains = scorer.importance("gain")
     order = [int(k) for k in (-gains).argsort(kind="stable") if gains[k] > 0]
-    names = scorer.feature_names or tuple(f"feature {k}" for k in range(scorer.n_features))
+    names = [scorer.label_of_feature(k) for k in range(scorer.n_features)]
     if as_json:
         content = {
             "model": repr(scorer), "n_features": scorer.n_features, "digest": scorer.digest(),

@@ -350,6 +350,12 @@ class RankingData:
         normalized._set(absent_value=self.absent_value)
         return normalized
 
+    def with_reading(self, **options: Any) -> RankingData:
+        """A copy that says more about how it was read; the rest is shared."""
+        data = self.replace()
+        data._set(reading=MappingProxyType({**self.reading, **options}))
+        return data
+
     def summary(self) -> Summary:
         """What is in the data, and what looks like a mistake; print it, or read its fields."""
         from podium.data.summary import summarize

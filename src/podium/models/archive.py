@@ -30,6 +30,15 @@ _STAMP = (2000, 1, 1, 0, 0, 0)  # the same content gives the same bytes
 Arrays = Callable[[str, Any], Any]  # an array by its name and type, or bytes
 
 
+def is_archive(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as a zip does."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(4) == b"PK\x03\x04"
+    except (OSError, ValueError):
+        return False
+
+
 def write_archive(path: str | os.PathLike[str], header: dict[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write a header, arrays and bytes; what was there under that name is replaced only once all is written."""
     contents = {_member_of(name, array): _packed(array) for name, array in arrays.items()}

@@ -87,6 +87,11 @@ class Combined(Scorer):
         )
 
     @property
+    def reading(self) -> dict[str, Any]:
+        """The options with which the training data of the scorers was read."""
+        return super().reading or next((part.reading for part in self.parts if part.reading), {})
+
+    @property
     def sees_lists(self) -> bool:  # type: ignore[override]
         """Whether one of the scorers does."""
         return any(part.sees_lists for part in self.parts)

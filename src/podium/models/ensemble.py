@@ -219,18 +219,15 @@ class Ensemble(Scorer):
             self._lines(self._described(self.tree(k)), 1, lines)
         return "\n".join(lines)
 
-    def _name(self, feature: int) -> str:
-        return self.feature_names[feature] if self.feature_names is not None else f"feature {feature}"
-
     def _described(self, tree: Tree) -> dict[str, Any]:
         return self._node(tree, 0 if len(tree.feature) else -1)
 
     def _node(self, t: Tree, place: int) -> dict[str, Any]:
         if place < 0:
             return {"value": float(t.leaf_value[~place]), "count": int(t.leaf_count[~place])}
-        found: dict[str, Any] = {"feature": self._name(int(t.feature[place]))}
+        found: dict[str, Any] = {"feature": self.label_of_feature(int(t.feature[place]))}
         if t.category[place] >= 0:
-            found["in"] = t.categories[t.category[place]].tolist()
+            found["in"] = self._names_of_categories(int(t.feature[place]), t.categories[t.category[place]])
         else:
             limit = float(t.threshold[place])
             found |= {
@@ -241,6 +238,11 @@ class Ensemble(Scorer):
             "gain": float(t.gain[place]), "count": int(t.count[place]),
             "left": self._node(t, int(t.left[place])), "right": self._node(t, int(t.right[place])),
         }  # fmt: skip
+
+    def _names_of_categories(self, feature: int, values: NDArray[np.float32]) -> list[Any]:
+        """Categories by name, or by their values where they have none."""
+        names = self.encoding.categories.get(feature)
+        return values.tolist() if names is None else [names[int(value)] for value in values]
 
     def _lines(self, node: dict[str, Any], depth: int, lines: list[str]) -> None:
         indent = "  " * depth

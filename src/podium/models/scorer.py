@@ -43,6 +43,19 @@ class Scorer(ABC):
         """What the model expects of its input."""
         return Schema(self.n_features, self.feature_names, self.encoding)
 
+    def label_of_feature(self, feature: int) -> str:
+        """What to call a feature before people: its name, a number of LETOR text, or a column counted from 0."""
+        if self.feature_names is None:
+            return f"column {feature}"
+        name = self.feature_names[feature]
+        return f"feature {name}" if name.isdecimal() else name
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The options with which the training data was read, as far as they are known."""
+        reading = self.info.get("reading")
+        return reading if isinstance(reading, dict) else {}
+
     def predict(
         self, X: Any, *, extra: str = "ignore", n_threads: int | None = None, **options: Any
     ) -> NDArray[np.float64]:
@@ -68,10 +81,9 @@ class Scorer(ABC):
 
     def _require_same_scale(self, X: Any) -> None:
         """Refuse data that was normalized within queries in another way than the training data."""
-        reading = self.info.get("reading")
-        if not isinstance(X, RankingData) or not isinstance(reading, dict):
+        if not isinstance(X, RankingData) or "reading" not in self.info:
             return
-        trained, came = reading.get("normalize"), X.reading.get("normalize")
+        trained, came = self.reading.get("normalize"), X.reading.get("normalize")
         if trained != came:
             remedy = f"data.normalized({trained!r})" if came is None else "give the features as they were read"
             raise DataError(

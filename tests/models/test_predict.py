@@ -1,0 +1,180 @@
+"""Every model predicts the same for the same documents, whatever they come as."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import sparse
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LinearRegression
+
+import podium
+from podium import Combined, DataError, LambdaMART, RankingData
+
+NAMES = tuple(f"f{k}" for k in range(6))
+
+
+@pytest.fixture(scope="module")
+def train():
+    return podium.artificial(40, documents=15, features=6, seed=1).replace(feature_names=NAMES)
+
+
+@pytest.fixture(scope="module")
+def frame(train):
+    return pd.DataFrame(train.features, columns=NAMES).assign(qid=train.qid, label=train.relevance)
+
+
+@pytest.fixture(scope="module")
+def estimators(train):
+    linear = podium.LinearRanker(n_iterations=5).fit(train)
+    return {
+        "lambdamart": LambdaMART(5, n_leaves=4).fit(train),
+        "mart": podium.MART(5, n_leaves=4).fit(train),
+        "mcrank": podium.McRank(3, n_leaves=4).fit(train),
+        "linear": linear,
+        "net": podium.RankNet(hidden=3, epochs=2).fit(train),
+        "on top": LambdaMART(5, n_leaves=4, submodel=linear).fit(train),
+    }
+
+
+KINDS = ("lambdamart", "mart", "mcrank", "linear", "net", "on top", "combined")
+
+
+def both(estimators, kind, tmp_path):
+    """A model as it was fitted, and as it is loaded."""
+    if kind == "combined":
+        model = Combined((estimators["lambdamart"].model_, estimators["linear"].model_), (1.0, 0.5))
+        model.save(tmp_path / "m.podium")
+        return model, podium.load(tmp_path / "m.podium")
+    estimators[kind].save(tmp_path / "m.podium")
+    return estimators[kind], podium.load(tmp_path / "m.podium")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_are_matched_by_name(estimators, kind, train, frame, tmp_path):
+    fitted, loaded = both(estimators, kind, tmp_path)
+    expected = fitted.predict(train)
+    turned = frame[frame.columns[::-1]]
+    inputs = {
+        "array": train.features, "float64": train.features.astype(np.float64), "list": train.features.tolist(),
+        "column-major": np.asfortranarray(train.features), "data": train, "pandas": frame, "turned": turned,
+        "polars": pl.DataFrame(turned.to_dict("list")), "arrow": pa.Table.from_pandas(turned),
+        "turned data": RankingData(turned), "extra": frame.assign(more=1.0)[["more", *frame.columns[::-1]]],
+        "csr": sparse.csr_array(train.features), "csc": sparse.csc_matrix(train.features),
+    }  # fmt: skip
+    for name, X in inputs.items():
+        for model in (fitted, loaded):
+            np.testing.assert_array_equal(model.predict(X), expected, err_msg=name)
+    assert podium.evaluate(turned, loaded).means == podium.evaluate(train, expected).means
+    for X in (frame.drop(columns="f2"), RankingData(frame.drop(columns="f2"))):
+        for model in (fitted, loaded):
+            with pytest.raises(DataError, match="the model needs the feature 'f2', which the data lacks"):
+                model.predict(X)
+    for X in (frame.assign(more=1.0), RankingData(frame.assign(more=1.0))):
+        with pytest.raises(DataError, match=r"does not know the .*'more'"):
+            loaded.predict(X, extra="refuse")
+    for X in (train.features[:, :4], sparse.csr_array(train.features[:, :4]), np.zeros((3, 9))):
+        for model in (fitted, loaded):
+            with pytest.raises(DataError, match=r"X has \d features, but Podium is expecting 6 features"):
+                model.predict(X)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_predictions_are_never_called_score(estimators, kind, tmp_path):
+    loaded = both(estimators, kind, tmp_path)[1]
+    public = {name for name in dir(loaded) if not name.startswith("_")}
+    assert "predict" in public
+    assert not any(name.startswith("score") for name in public)
+
+
+def test_parts_may_order_their_features_differently(train, frame):
+    turned = RankingData(frame[frame.columns[::-1]])
+    a = LambdaMART(5, n_leaves=4).fit(train)
+    b = podium.LinearRanker(n_iterations=5).fit(turned)
+    few = podium.LinearRanker(n_iterations=5).fit(RankingData(frame.drop(columns=["f0", "f3"])))
+    for second in (b, few):
+        combined = Combined((a.model_, second.model_), (0.5, 2.0))
+        expected = 0.5 * a.predict(train) + 2.0 * second.predict(train)
+        for X in (train, turned, frame):
+            np.testing.assert_array_equal(combined.predict(X), expected)
+        with pytest.raises(DataError, match="give X with names"):
+            combined.predict(train.features)
+        assert combined.feature_names == NAMES
+        assert combined.importance().sum() == pytest.approx(2.5)
+        on_top = LambdaMART(3, submodel=second).fit(train)
+        np.testing.assert_allclose(
+            on_top.predict(frame), on_top.submodel_scale_ * second.predict(frame) + on_top.ensemble.predict(frame)
+        )
+        assert podium.combine(a, second, train).scorer.predict(frame).shape == (len(train),)
+
+
+def test_a_narrower_file_is_refused_unless_its_text_is_sparse(tmp_path):
+    full = "".join(f"{k % 2} qid:{k // 4} 1:{k}.5 2:{k % 3} 3:{k % 5}\n" for k in range(40))
+    (tmp_path / "full.txt").write_text(full)
+    (tmp_path / "narrow.txt").write_text("1 qid:1 1:2 2:1\n0 qid:1 1:1 2:1\n")
+    (tmp_path / "sparse.txt").write_text("1 qid:1 1:2 2:1\n0 qid:1 2:1\n")
+    train = podium.read(tmp_path / "full.txt")
+    assert train.feature_names == ("1", "2", "3")
+    model = LambdaMART(5, n_leaves=3, min_documents_in_leaf=1).fit(train)
+    with pytest.raises(DataError, match="the model needs the feature '3', which the data lacks"):
+        model.predict(podium.read(tmp_path / "narrow.txt"))
+    for absent, value in (("zero", 0.0), ("missing", np.nan)):
+        data = podium.read(tmp_path / "sparse.txt", absent=absent)
+        with pytest.warns(podium.PodiumWarning, match="ends with feature 2 of 3: its text is sparse") as said:
+            scores = model.predict(data)
+        assert len(said) == 1
+        rows = np.array([[2, 1, value], [value, 1, value]], np.float32)
+        np.testing.assert_array_equal(scores, model.predict(rows))
+        with pytest.warns(podium.PodiumWarning, match="its text is sparse"):
+            LambdaMART(2, n_leaves=3, min_documents_in_leaf=1).fit(train, valid=data)
+    wider = podium.read(tmp_path / "full.txt", n_features=5)
+    np.testing.assert_array_equal(model.predict(wider), model.predict(train))
+
+
+def test_data_on_another_scale_is_refused(train):
+    scaled = train.normalized("zscore")
+    model = LambdaMART(3, n_leaves=4).fit(scaled)
+    assert model.predict(scaled.select([0, 1])).shape == (30,)
+    with pytest.raises(DataError, match=r"trained on features normalized by 'zscore'.*data\.normalized\('zscore'\)"):
+        model.predict(train)
+    with pytest.raises(DataError, match="these are normalized by 'minmax'"):
+        model.predict(train.normalized("minmax"))
+    with pytest.raises(DataError, match="normalized by None within queries"):
+        LambdaMART(3, n_leaves=4).fit(train).predict(scaled)
+
+
+def test_models_of_other_libraries_get_features(train, frame, tmp_path):
+    """scikit-learn and LightGBM: as submodel, and in combine, adapt, evaluate and compare."""
+    lightgbm = pytest.importorskip("lightgbm")
+    settings = {"objective": "regression", "num_leaves": 4, "verbose": -1, "num_threads": 1}
+    foreign = {
+        "forest": RandomForestRegressor(3, max_depth=3, random_state=0).fit(train.features, train.relevance),
+        "named": LinearRegression().fit(frame[list(NAMES[::-1])], train.relevance),
+        "booster": lightgbm.train(settings, lightgbm.Dataset(train.features, train.relevance), 5),
+    }
+    rows = {"named": frame[list(NAMES[::-1])]}
+    for name, other in foreign.items():
+        expected = np.asarray(other.predict(rows.get(name, train.features)))
+        assert podium.evaluate(train, other).means == podium.evaluate(train, expected).means
+        model = LambdaMART(3, n_leaves=4, submodel=other).fit(train, valid=frame)
+        model.save(tmp_path / "m.podium")
+        np.testing.assert_array_equal(
+            podium.load(tmp_path / "m.podium").predict(train, start=expected), model.predict(train)
+        )
+        np.testing.assert_array_equal(model.predict(frame[[*NAMES]]), model.predict(train))
+        assert podium.combine(other, model, train).value >= podium.evaluate(train, model).means["ndcg@10"]
+    found = podium.compare(frame, {**foreign, "function": lambda data: data.feature("f1")})
+    assert set(found.evaluations) == {*foreign, "function"}
+    adapted = podium.adapt(foreign["booster"], frame, n_trees=3, patience=None)
+    assert "background" in adapted.comparison.evaluations
+
+
+def test_a_classifier_alone_predicts_classes(train, tmp_path):
+    labels = np.where(train.relevance > 1, "good", "bad")
+    model = podium.MARTClassifier(5, n_leaves=4).fit(train.features, labels)
+    assert set(model.predict(train.features)) <= {"good", "bad"}
+    model.save(tmp_path / "m.podium")
+    loaded = podium.load(tmp_path / "m.podium")
+    np.testing.assert_array_equal(loaded.predict(train), model.decision_function(train))
+    assert podium.evaluate(train, model).means == podium.evaluate(train, loaded).means
