@@ -104,7 +104,9 @@ def numbers_of_features(features: Sequence[Any], names: Sequence[str] | None, ar
     for feature in features:
         if isinstance(feature, str):
             if names is None or feature not in names:
-                raise DataError(f"{argument}: there is no feature named {feature!r}")
+                numbered = names and all(name.isdecimal() for name in names)
+                hint = f"; they are numbered {names[0]} to {names[-1]}" if names and numbered else ""
+                raise DataError(f"{argument}: there is no feature named {feature!r}{hint}")
             numbers.append(list(names).index(feature))
         else:
             numbers.append(feature)
