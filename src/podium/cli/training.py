@@ -291,11 +291,10 @@ def inspect(
         return
     gains = scorer.importance("gain")
     order = [int(k) for k in (-gains).argsort(kind="stable") if gains[k] > 0]
-    names = [scorer.label_of_feature(k) for k in range(scorer.n_features)]
     if as_json:
         content = {
             "model": repr(scorer), "n_features": scorer.n_features, "digest": scorer.digest(),
-            "parameters": scorer.info.get("parameters", {}), "gain": {names[k]: float(gains[k]) for k in order},
+            "parameters": scorer.info.get("parameters", {}), "gain": {scorer.label_of_feature(k): float(gains[k]) for k in order},
         }  # fmt: skip
         if isinstance(scorer, Ensemble | ClassEnsemble):
             content = {"n_trees": scorer.n_trees} | content
@@ -307,4 +306,4 @@ def inspect(
         typer.echo(f"  {name} = {value}")
     typer.echo(f"most important features, by their share of the {'gain' if of_trees else 'weights'}:")
     for k in order[:20]:
-        typer.echo(f"  {gains[k] / gains.sum():6.1%}  {names[k]}")
+        typer.echo(f"  {gains[k] / gains.sum():6.1%}  {scorer.label_of_feature(k)}")
