@@ -294,7 +294,8 @@ def inspect(
     if as_json:
         content = {
             "model": repr(scorer), "n_features": scorer.n_features, "digest": scorer.digest(),
-            "parameters": scorer.info.get("parameters", {}), "gain": {scorer.label_of_feature(k): float(gains[k]) for k in order},
+            "parameters": scorer.info.get("parameters", {}),
+            "gain": {scorer.label_of_feature(k): float(gains[k]) for k in order},
         }  # fmt: skip
         if isinstance(scorer, Ensemble | ClassEnsemble):
             content = {"n_trees": scorer.n_trees} | content
