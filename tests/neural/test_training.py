@@ -171,7 +171,7 @@ def test_preferences_need_no_labels():
     said = rng.random(len(i)) < 1 / (1 + np.exp(-2 * (truth[i] - truth[j])))
     data = RankingData(X, qid=np.arange(600) // 30, preferences=(i, j, said.astype(float)))
     model = LambdaRank(objective=Preferences(), epochs=20, batch_queries=4, n_threads=1).fit(data)
-    assert (model.history_, model.best_iteration_) == ({}, 19)
+    assert model.best_iteration_ == int(np.argmax(model.history_["train/preferences"]))
     assert np.corrcoef(model.predict(X), truth)[0, 1] > 0.95
 
 

@@ -16,11 +16,11 @@ from podium.errors import DataError
 from podium.estimators import translating
 from podium.estimators.ranker import lambda_objective, to_rows
 from podium.estimators.trees import TreeRanker, TreeSettings
-from podium.measures import Graded, Measure, as_selection
+from podium.measures import Graded, Measure, as_selection, has_preferences_alone
 from podium.models import Combined, Ensemble, Scorer, Started
 from podium.models.combined import as_submodel, scores_of
 from podium.models.started import checksum
-from podium.objectives import CrossEntropy, Multiclass, Objective, Pairwise
+from podium.objectives import CrossEntropy, Multiclass, Objective, Pairwise, Preferences
 from podium.objectives.positions import BoundBiases
 
 # Where pairs weigh documents so unequally, a part of them finds the splits of all (docs/lambdamart.md).
@@ -237,6 +237,9 @@ class LambdaMART(EnsembleRanker):
 class RankNetTrees(EnsembleRanker):
     """Boosted trees on RankNet's cost: every pair with different labels weighs 1 ([B] §2).
 
+    On data with preferences and no labels, the pairs are those preferences (`podium.objectives.Preferences`),
+    `normalize` plays no part, and the share of pairs in the right order (`preferences`) takes the place of the measure.
+
     Args:
         n_trees, n_leaves, learning_rate, measure: see `LambdaMART`.
         sigma: the steepness of the pairs' sigmoid.
@@ -262,3 +265,6 @@ class RankNetTrees(EnsembleRanker):
 
     def _objective(self) -> Objective:
         return Pairwise(CrossEntropy(self.sigma), normalize=self.normalize)
+
+    def _objective_for(self, train: RankingData) -> Objective:
+        return Preferences(CrossEntropy(self.sigma)) if has_preferences_alone(train) else self._objective()

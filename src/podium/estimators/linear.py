@@ -14,7 +14,7 @@ from podium.errors import DataError
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.ranker import RankerMixin, lambda_objective
 from podium.linear import Ascent, Descended, Descent
-from podium.measures import Graded, Measure, as_selection, as_watched
+from podium.measures import Graded, Measure, as_selection, as_watched, selection_for
 from podium.models import LinearScorer
 from podium.objectives import Lambda, Objective
 
@@ -102,7 +102,7 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         objective = lambda_objective(self, normalize=False)
         found = Descent(
             objective, self.n_iterations, self.learning_rate, self.l2,
-            as_selection(self.measure), self.patience, self.n_threads, as_watched(self.metrics), self.verbose,
+            selection_for(self.measure, train), self.patience, self.n_threads, as_watched(self.metrics), self.verbose,
         ).fit(train, sets)  # fmt: skip
         warn_if_constant(train, objective, not found.model.weights.any())
         return self._fitted(found, train)

@@ -14,8 +14,8 @@ from podium.boosting import Checkpoint
 from podium.data import RankingData
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.ranker import RankerMixin, lambda_objective, spell_out_settings
-from podium.measures import Graded, Measure, as_selection, as_watched
-from podium.objectives import CrossEntropy, Objective, Pairwise
+from podium.measures import Graded, Measure, as_watched, has_preferences_alone, selection_for
+from podium.objectives import CrossEntropy, Objective, Pairwise, Preferences
 
 if TYPE_CHECKING:
     from podium.neural import Net
@@ -74,6 +74,10 @@ class NetRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
     def _objective(self) -> Objective:
         raise NotImplementedError
 
+    def _objective_for(self, train: RankingData) -> Objective:
+        """What is trained on these documents."""
+        return self._objective()
+
     def fit(
         self,
         X: Any,
@@ -92,9 +96,9 @@ class NetRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
         train = self._data(X, y, qid, sample_weight, query_weight)
         training = NetTraining(
-            self._objective(), self.epochs, self.optimizer, self.learning_rate, self.smallest_rate, self.halve_after,
-            self.batch_queries, self.l2, self.inputs, as_selection(self.measure), self.patience, self.random_state,
-            self.n_threads, as_watched(self.metrics), self.verbose,
+            self._objective_for(train), self.epochs, self.optimizer, self.learning_rate, self.smallest_rate,
+            self.halve_after, self.batch_queries, self.l2, self.inputs, selection_for(self.measure, train),
+            self.patience, self.random_state, self.n_threads, as_watched(self.metrics), self.verbose,
         )  # fmt: skip
         module = (lambda n: Layers(n, self.hidden, self.activation)) if self.net is None else self.net
         found = training.fit(train, module, self._validation(valid, eval_set), observers, checkpoint)
@@ -117,7 +121,8 @@ class NetRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 class RankNet(NetRanker):
     """A net trained on pairs: the cross-entropy of which document is the better one ([B] §2).
 
-    One backward pass for each batch of queries, from the sum of each document's λ.
+    One backward pass for each batch of queries, from the sum of each document's λ. On data with preferences and no
+    labels, the pairs are those preferences, and the share of them in the right order takes the place of the measure.
 
     Args:
         measure: what picks the epoch, on validation data or else on the training queries.
@@ -148,6 +153,9 @@ class RankNet(NetRanker):
 
     def _objective(self) -> Objective:
         return Pairwise(CrossEntropy(self.sigma))
+
+    def _objective_for(self, train: RankingData) -> Objective:
+        return Preferences(CrossEntropy(self.sigma)) if has_preferences_alone(train) else self._objective()
 
 
 class LambdaRank(NetRanker):

@@ -15,7 +15,7 @@ from podium.data import RankingData, frames
 from podium.data.schema import columns_of_text
 from podium.errors import DataError
 from podium.estimators.parameters import NamedParameters
-from podium.measures import Graded, Measure, Ranking, as_selection
+from podium.measures import Graded, Measure, Ranking, as_selection, selection_for
 from podium.models import save
 from podium.objectives import Lambda, Objective, describe, parse
 
@@ -187,7 +187,7 @@ class RankerMixin(NamedParameters):
         data = self._data(X, y, qid)
         data = self.model_.schema.matched(data)
         ranking = Ranking(data, self._predict(data), base=data.canonical_order)
-        measure = as_selection(self.measure).measures[0].fixed_like(self.model_.info.get("measures", ()))
+        measure = selection_for(self.measure, data).measures[0].fixed_like(self.model_.info.get("measures", ()))
         return measure.mean(ranking)
 
     def _predict(self, X: Any, **options: Any) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from podium.data import RankingData
 from podium.errors import DataError
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.ranker import RankerMixin, spell_out_settings
-from podium.measures import Graded, Measure, as_selection, as_watched
+from podium.measures import Graded, Measure, as_watched, selection_for
 from podium.objectives import Objective
 from podium.trees import GrowthParameters
 
@@ -167,7 +167,7 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self._keep(found)
         self._note_features(train)
         warn_if_constant(
-            train, self._objective(), found.n_splits == 0, min_documents_in_leaf=self.min_documents_in_leaf,
+            train, self._objective_for(train), found.n_splits == 0, min_documents_in_leaf=self.min_documents_in_leaf,
             on_top=found.start is not None,
         )  # fmt: skip
         return self
@@ -175,6 +175,10 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
     @abstractmethod
     def _objective(self) -> Objective:
         """What is trained on."""
+
+    def _objective_for(self, train: RankingData) -> Objective:
+        """What is trained on these documents."""
+        return self._objective()
 
     def _model(self, found: Boosted) -> Any:
         """The model from what training found."""
@@ -189,7 +193,7 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
     def _settings(self, train: RankingData) -> Boosting:
         split: Any = self.split
         return Boosting(
-            objective=self._objective(),
+            objective=self._objective_for(train),
             step=self._step(),
             growth=GrowthParameters(
                 self.n_leaves, self.max_depth, self.min_documents_in_leaf, split, self.l2, self._monotone(train)
@@ -205,7 +209,7 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             learning_rate=self.learning_rate,
             max_bins=self.max_bins,
             categorical=self._categorical(train),
-            selection=as_selection(self.measure),
+            selection=selection_for(self.measure, train),
             patience=self.patience,
             n_threads=self.n_threads,
             watched=as_watched(self.metrics),

@@ -4,9 +4,9 @@ from podium.measures.average_precision import AP
 from podium.measures.cascade import ERR, RR
 from podium.measures.discounted import CNDCG, DCG, NDCG, RBP, Precision, Recall
 from podium.measures.gains import Gain
-from podium.measures.graded import Graded, as_selection, as_watched
+from podium.measures.graded import Graded, as_selection, as_watched, has_preferences_alone, selection_for
 from podium.measures.measure import Measure, as_measure, parse, register, registered, warn_of_powers
-from podium.measures.pairwise import KendallTau, PairwiseAccuracy
+from podium.measures.pairwise import KendallTau, PairwiseAccuracy, PreferenceAccuracy
 from podium.measures.presets import letor
 from podium.measures.ranking import Ranking
 
@@ -24,14 +24,17 @@ __all__ = [
     "Measure",
     "PairwiseAccuracy",
     "Precision",
+    "PreferenceAccuracy",
     "Ranking",
     "Recall",
     "as_measure",
     "as_selection",
     "as_watched",
+    "has_preferences_alone",
     "letor",
     "parse",
     "register",
     "registered",
+    "selection_for",
     "warn_of_powers",
 ]

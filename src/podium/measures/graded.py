@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,10 @@ from numpy.typing import NDArray
 from podium.errors import DataError
 from podium.measures.gains import shown
 from podium.measures.measure import Measure, as_measure, best_of, parse
+from podium.measures.pairwise import PreferenceAccuracy
+
+if TYPE_CHECKING:
+    from podium.data import RankingData
 
 
 @dataclass(frozen=True, init=False)
@@ -74,6 +79,19 @@ def as_watched(metrics: Sequence[Measure | str] | Measure | str) -> tuple[Measur
         raise DataError(f"metrics takes a list of measures such as ['ndcg@5', 'ap'], not {metrics!r}")
     several = [metrics] if isinstance(metrics, Measure | str) else metrics
     return tuple(dict.fromkeys(map(as_measure, several)))
+
+
+def selection_for(value: Measure | Graded | str, data: RankingData) -> Measure | Graded:
+    """Likewise; on data with preferences and without the labels that a measure needs, the share of right pairs."""
+    selection = as_selection(value)
+    if has_preferences_alone(data) and not any(m.is_defined_on(data) for m in selection.measures):
+        return PreferenceAccuracy()
+    return selection
+
+
+def has_preferences_alone(data: RankingData) -> bool:
+    """Whether pairs of documents are all that is known of which is better."""
+    return data.preferences is not None and not data.labels
 
 
 def as_selection(value: Measure | Graded | str) -> Measure | Graded:

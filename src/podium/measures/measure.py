@@ -96,6 +96,10 @@ class Measure(ABC):
         """The measure with whatever it takes from the data fixed, so that other data is measured alike."""
         return self
 
+    def is_defined_on(self, data: RankingData) -> bool:
+        """Whether the data has what is measured: a label above 0."""
+        return self.labels in data.labels and bool((data.labels[self.labels] > 0).any())
+
     def fixed_like(self, others: Iterable[Measure | str]) -> Self:
         """The measure with whatever it takes from data as in others, such as those that a model was trained by."""
         return self

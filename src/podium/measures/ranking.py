@@ -79,7 +79,8 @@ class Ranking:
         """The labels of a source from the top of each query, NaN where there is none."""
         if source not in self.data.labels:
             known = ", ".join(map(repr, self.data.labels)) or "none"
-            raise DataError(f"the data has no labels {source!r}; it has {known}")
+            pairs = " (its preferences are measured by 'preferences')" if self.data.preferences is not None else ""
+            raise DataError(f"the data has no labels {source!r}; it has {known}{pairs}")
         return self.data.labels[source][self.order]
 
 

@@ -245,10 +245,9 @@ class _Run:
         self.by_hand = ByHand(module, self.weights.gradients) if is_plain else None  # type: ignore[arg-type]
         self.optimizer = OPTIMIZERS[settings.optimizer](self.weights, settings.l2)
         self.selection = as_selection(settings.selection)
-        # Data with preferences alone has no labels to be measured by: its last epoch is the best.
-        known = [train.labels.get(measure.labels) for measure in self.selection.measures]
-        labelled = all(labels is not None and (labels > 0).any() for labels in known)
-        judges = sets or ({"train": train} if labelled else {})
+        # Where nothing is known that could be measured, the last epoch is the best.
+        is_measurable = all(measure.is_defined_on(train) for measure in self.selection.measures)
+        judges = sets or ({"train": train} if is_measurable else {})
         shown = dict.fromkeys((*self.selection.measures, *settings.watched))
         self.measures = {str(m): m.fixed(train, *sets.values()) for m in shown}
         self.judges = {name: _Judge(data, inputs, self.measures) for name, data in judges.items()}

@@ -129,7 +129,9 @@ def labels_of(data: RankingData, source: str, who: object) -> NDArray[np.float32
     require_source(source)
     if source not in data.labels:
         known = ", ".join(map(repr, data.labels)) or "none"
-        raise DataError(f"{type(who).__name__} needs the labels {source!r}; the data has {known}")
+        pairs = "; for its preferences use RankNet, RankNetTrees or objective=Preferences()"
+        advice = pairs if data.preferences is not None else ""
+        raise DataError(f"{type(who).__name__} needs the labels {source!r}; the data has {known}{advice}")
     return data.labels[source][data.canonical_order]
 
 
