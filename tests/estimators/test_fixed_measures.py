@@ -80,6 +80,15 @@ def test_a_label_above_all_that_training_saw():
     assert ERR(max_label=2).fixed_like(["err(max_label=4)"]).max_label == 2
 
 
+def test_evaluate_and_compare_measure_as_models_were_trained():
+    model = LambdaMART(**TREES, measure="err(ties=expected)").fit(HIGH)
+    known = ERR(max_label=4, ties="expected").values(podium.measures.Ranking(LOW, model.predict(LOW)))
+    for system in (model, model.model_):
+        assert np.array_equal(podium.evaluate(LOW, system, "err(ties=expected)").values["err(ties=expected)"], known)
+    both = podium.compare(LOW, {"a": model, "b": LOW.feature(0)}, "err(ties=expected)")
+    assert np.array_equal(both.evaluations["a"].values["err(ties=expected)"], known)
+
+
 STEEP = {
     "LambdaMART": lambda data: LambdaMART(**TREES).fit(data),
     "with validation": lambda data: LambdaMART(**TREES).fit(data, valid=data),

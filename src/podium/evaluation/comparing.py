@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import DataError
-from podium.evaluation.evaluating import Evaluation, Measures, as_measures, evaluated, rankings_of
+from podium.evaluation.evaluating import Evaluation, Measures, as_measures, evaluated, measures_of, rankings_of
 from podium.evaluation.significance import (
     equivalence,
     holm,
@@ -146,8 +146,9 @@ def compare(
     chosen = as_measures(measures)
     data, rankings = rankings_of(data, list(systems.values()))
     warn_of_powers(chosen, data)
+    trained_by = measures_of(systems.values())
     evaluations = {
-        name: evaluated(data, ranking, chosen, drop_uniform, name)
+        name: evaluated(data, ranking, chosen, drop_uniform, name, trained_by)
         for name, ranking in zip(systems, rankings, strict=True)
     }
     names = list(systems)

@@ -123,16 +123,17 @@ def evaluate(
     chosen = as_measures(measures)
     data, (ranking,) = rankings_of(data, [scores])
     warn_of_powers(chosen, data)
-    return evaluated(data, ranking, chosen, drop_uniform)
+    return evaluated(data, ranking, chosen, drop_uniform, trained_by=measures_of([scores]))
 
 
 def evaluated(
-    data: RankingData, ranking: Ranking, measures: list[Measure], drop_uniform: bool, name: str = ""
-) -> Evaluation:
-    """The values of measures, with a warning where ties decide."""
+    data: RankingData, ranking: Ranking, measures: list[Measure], drop_uniform: bool, name: str = "",
+    trained_by: Iterable[str] = (),
+) -> Evaluation:  # fmt: skip
+    """The values of measures, as fixed as those that models were trained by, with a warning where ties decide."""
     values = {}
     for measure in measures:
-        found = measure.values(ranking)
+        found = measure.fixed_like(trained_by).values(ranking)
         if drop_uniform:
             found = np.where(_is_uniform(data, measure.labels), np.nan, found)
         if len(found) and np.isnan(found).all():
@@ -161,6 +162,12 @@ def rankings_of(data: Any, systems: list[Any]) -> tuple[RankingData, list[Rankin
         return pooled(data, systems)
     data = as_data(data)
     return data, [_ranking(data, system) for system in systems]
+
+
+def measures_of(systems: Iterable[Any]) -> list[str]:
+    """The measures that models among these were trained by, with what they took from their data."""
+    infos = [getattr(getattr(system, "model_", system), "info", None) for system in systems]
+    return [name for info in infos if isinstance(info, dict) for name in info.get("measures", ())]
 
 
 def _ranking(data: RankingData, system: Any) -> Ranking:

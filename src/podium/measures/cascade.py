@@ -105,14 +105,14 @@ class ERR(Cascade):
         return self.replace(max_label=highest_label(self.labels, *data))
 
     def fixed_like(self, others: Iterable[Measure | str]) -> Self:
-        """With l_max of an ERR that looks at the same labels, if it is not given."""
-        if self.max_label is None:
-            for other in others:
-                with suppress(DataError):  # a measure of somebody's own need not be known here
-                    known = as_measure(other)
-                    if isinstance(known, ERR) and known.labels == self.labels and known.max_label is not None:
-                        return self.replace(max_label=known.max_label)
-        return self
+        """With the highest l_max of those ERR that look at the same labels, if it is not given."""
+        highest = []
+        for other in others:
+            with suppress(DataError):  # a measure of somebody's own need not be known here
+                known = as_measure(other)
+                if isinstance(known, ERR) and known.labels == self.labels and known.max_label is not None:
+                    highest.append(known.max_label)
+        return self.replace(max_label=max(highest)) if highest and self.max_label is None else self
 
     def power(self, *data: RankingData) -> float:
         """The highest label."""
