@@ -179,3 +179,26 @@ def test_a_classifier_alone_predicts_classes(train, tmp_path):
     loaded = podium.load(tmp_path / "m.podium")
     np.testing.assert_array_equal(loaded.predict(train), model.decision_function(train))
     assert podium.evaluate(train, model, MEASURE).means == podium.evaluate(train, loaded, MEASURE).means
+
+
+def test_frames_stand_where_data_does(train, frame, tmp_path):
+    model = podium.LinearRanker(n_iterations=3).fit(frame)
+    shares = [podium.local_optimality(model, data, directions=3, curves=0).rising_share for data in (train, frame)]
+    np.testing.assert_array_equal(*shares)
+    for data, name in ((train, "data"), (frame, "frame")):
+        podium.write(data, tmp_path / f"{name}.parquet")
+        podium.write_qrels(data, tmp_path / f"{name}.qrels")
+        podium.write_run(data, model.predict(data), tmp_path / f"{name}.run")
+    for suffix in ("qrels", "run"):
+        assert (tmp_path / f"data.{suffix}").read_bytes() == (tmp_path / f"frame.{suffix}").read_bytes()
+    assert np.array_equal(podium.read(tmp_path / "frame.parquet").features, train.features)
+    assert np.array_equal(
+        podium.simulate_clicks(frame).labels["clicks"], podium.simulate_clicks(train).labels["clicks"]
+    )
+    trees = podium.LambdaMART(3, n_leaves=4).fit(frame)
+    assert podium.refit_weights(trees, frame).digest() == podium.refit_weights(trees, train).digest()
+    assert podium.permutation_importance(trees, frame, repeats=1).rows == (
+        podium.permutation_importance(trees, train, repeats=1).rows
+    )
+    rankers = [model, trees]
+    assert podium.combine_all(rankers, frame).weights == podium.combine_all(rankers, train).weights

@@ -12,6 +12,7 @@ import numpy as np
 
 from podium.data.memory import Budget
 from podium.data.ranking_data import RankingData
+from podium.data.schema import as_data
 from podium.data.text.blocks import Source, source_name
 from podium.data.text.options import Absent, Returning, TextOptions
 from podium.errors import DataError, FileFormatError, to_path
@@ -178,7 +179,7 @@ def write(
             more is refused, unless `lossy=True` lets the rest go.
 
     """
-    kind = format or format_of(path)
+    kind, data = format or format_of(path), as_data(data)
     if kind == "parquet":
         from podium.data.parquet import write_parquet
 

@@ -15,6 +15,7 @@ from scipy import stats
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from podium.data import RankingData
+from podium.data.schema import as_data
 from podium.errors import DataError, numbers_of, require_number, require_whole
 from podium.evaluation.tables import Table
 from podium.measures import Measure, Ranking, as_measure
@@ -154,6 +155,7 @@ def local_optimality(
     scorer = getattr(model, "model_", model)
     if not hasattr(scorer, "as_function"):
         raise DataError(f"a {type(scorer).__name__} has no weights to move: nets and linear models have")
+    data = as_data(data)
     weights, scores = cast(tuple[Floats, Callable[[Floats], Floats]], scorer.as_function(data))
     length = float(np.linalg.norm(weights)) or 1.0
     fixed = as_measure(measure).fixed(data)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from podium.data import RankingData
 from podium.data.atomic import write_text
+from podium.data.schema import as_data
 from podium.data.text.blocks import read_blocks
 from podium.errors import DataError, FileFormatError, PodiumWarning, to_path
 from podium.measures import Ranking
@@ -59,6 +60,7 @@ def write_run(data: RankingData, scores: Any, path: str | os.PathLike[str], name
     """Write the ranking of data by scores as a run."""
     if not name or any(c.isspace() for c in name):
         raise DataError(f"a run's name is a word without blanks, not {name!r}")
+    data = as_data(data)
     ranking = Ranking(data, scores)
     if not np.isfinite(ranking.scores).all():
         raise DataError("a TREC run holds finite scores only")
@@ -73,6 +75,7 @@ def write_run(data: RankingData, scores: Any, path: str | os.PathLike[str], name
 
 def write_qrels(data: RankingData, path: str | os.PathLike[str], labels: str = "relevance") -> None:
     """Write labels as judgements; they must be whole numbers, and documents without one are left out."""
+    data = as_data(data)
     if labels not in data.labels:
         raise DataError(f"the data has no labels {labels!r}")
     values, ids = data.labels[labels], _pairs_of_ids(data)

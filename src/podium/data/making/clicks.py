@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data.ranking_data import RankingData
+from podium.data.schema import as_data
 from podium.errors import DataError
 from podium.progress import progress
 
@@ -49,6 +50,7 @@ def simulate_clicks(
         The data with the label source added, and `positions`: the rank shown, −1 for none.
 
     """
+    data = as_data(data)
     attraction = _attraction_of_labels(data) if attraction is None else np.asarray(attraction, np.float64)
     for name, value, least in (("users", users, 1), ("depth", depth, 1), ("similar_queries", similar_queries, 0)):
         if value < least:
