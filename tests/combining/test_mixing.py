@@ -221,3 +221,18 @@ def test_a_tree_that_is_larger_by_far_is_held_back():
     sweep = Sweep(data, "ndcg@10")
     refitted = refit_weights(whole, data, "ndcg@10")
     assert sweep.value(scores_of(refitted, data)) >= sweep.value(scores_of(others, data))
+
+
+@pytest.mark.parametrize("powers", [(200, -200), (-200, 200), (0, 0)])
+@pytest.mark.parametrize("bounds", [(0.2, 0.7), (-1.0, 2.0), (-0.7, -0.2), (1.2, 3.0), (0.5, np.nextafter(0.5, 1))])
+def test_the_path_has_a_value_everywhere(powers, bounds):
+    """Beside scores that are larger by far, the bounds may be nearer to each other than any two numbers."""
+    data = RankingData(np.ones((3, 1)), [0, 1, 2], qid=[0, 0, 0])
+    first, second = np.array([1.0, 0.0, 0.0]) * 10.0 ** powers[0], np.array([0.0, 1.0, 2.0]) * 10.0 ** powers[1]
+    path = best_mixture(Sweep(data, "ndcg"), first, second, *bounds).path
+    assert (path.alphas[0], path.alphas[-1]) == bounds
+    assert len(path.values) == len(path.alphas) - 1 > 0
+    alpha = Fraction(bounds[0]) + (Fraction(bounds[1]) - Fraction(bounds[0])) / 7
+    exact = [(1 - alpha) * Fraction(a) + alpha * Fraction(b) for a, b in zip(first, second, strict=True)]
+    scores = np.array([float(sorted(exact).index(score)) for score in exact])
+    assert path.at(bounds[0]) == pytest.approx(Sweep(data, "ndcg").value(scores), abs=1e-9)

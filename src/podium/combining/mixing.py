@@ -33,6 +33,7 @@ Ints = NDArray[np.int64]
 Pair = tuple[Fraction, Fraction]
 
 SCALED = 900  # the largest score is about 2^900: small ones stay clear of underflow, sums of overflow
+SMALLEST = math.ulp(0.0)
 # Quarters in the order of rising α, by the larger weight: −b, a, b, −a.
 A_LEADS = (False, True, False, True)
 SIGNS = (-1, 1, 1, -1)
@@ -78,7 +79,7 @@ def best_mixture(sweep: Sweep, first: Floats, second: Floats, low: float, high: 
     unit = sweep.unit(first)
     worth = unit / sweep.n_counted
     scaled = tuple(np.ldexp(column, SCALED - e) for column, e in zip(columns, exponents, strict=True))
-    arc = _swept(sweep, scaled, (_quarter_of(low, exponents), _quarter_of(high, exponents)), unit)
+    arc = _swept(sweep, scaled, (_quarter_of(low, exponents, False), _quarter_of(high, exponents, True)), unit)
     alphas = _alphas(arc, exponents, low, high)
 
     def weights_of(pair: Pair) -> tuple[float, float]:
@@ -119,12 +120,19 @@ def _pair_of(alpha: float) -> Pair:
     return 1 - Fraction(alpha), Fraction(alpha)
 
 
-def _quarter_of(alpha: float, exponents: tuple[int, int]) -> tuple[int, float]:
-    """The quarter in which α lies for scaled scores, and z there."""
+def _quarter_of(alpha: float, exponents: tuple[int, int], is_upper: bool) -> tuple[int, float]:
+    """The quarter in which a bound α lies for scaled scores, and z there."""
     a, b = (w * Fraction(2) ** e for w, e in zip(_pair_of(alpha), exponents, strict=True))
     if abs(a) >= abs(b):
-        return 1 if a > 0 else 3, float(b / a)
-    return 2 if b > 0 else 0, float(-a / b)
+        return 1 if a > 0 else 3, _rounded(b / a, is_upper)
+    return 2 if b > 0 else 0, _rounded(-a / b, is_upper)
+
+
+def _rounded(z: Fraction, is_upper: bool) -> float:
+    """The nearest number; where that is 0 and z is not, the one further out: something must lie between the bounds."""
+    if z and not float(z) and (z > 0) == is_upper:
+        return math.copysign(SMALLEST, z)
+    return float(z)
 
 
 def _pair_at(quarter: int, z: float, exponents: tuple[int, int]) -> Pair | None:
@@ -147,7 +155,7 @@ def _swept(sweep: Sweep, scaled: tuple[Floats, ...], bounds: tuple[tuple[int, fl
     quarters, places, values = [np.array([first])], [np.array([begin])], [np.empty(0, np.int64)]
     for quarter in range(first, last + 1):
         low, high = begin if quarter == first else -1.0, end if quarter == last else 1.0
-        if low >= high:
+        if low >= high and (quarter < last or len(values) > 1):  # bounds next to each other have a value all the same
             continue
         edges, steps = sweep.stairs(*_lines(quarter, scaled), low, high, unit)
         if len(values[-1]) and values[-1][-1] == steps[0]:  # nothing changes from quarter to quarter
