@@ -235,7 +235,7 @@ def test_names_parse_and_parse_back(text, measure):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("ndgc@10", "there is no measure 'ndgc'; there are accuracy, ap, cndcg"),
+        ("ndgc@10", r"there is no measure 'ndgc' \(did you mean 'ndcg'\?\); there are accuracy, ap, cndcg"),
         ("ndcg@", "is no measure"),
         ("ndcg@0", "cutoff of ndcg must be a whole number from 1"),
         ("ndcg(colour=red)", "ndcg takes discount, empty, gain, labels, short, ties, not 'colour=red'"),

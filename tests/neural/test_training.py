@@ -411,7 +411,7 @@ def test_parameters(parts):
             RankNet(**settings).fit(train)
     with pytest.raises(DataError, match="not finite"):
         RankNet(learning_rate=1e37, optimizer="sgd", epochs=5).fit(train)
-    with pytest.raises(DataError, match="evaluation set 'valid' has 4 features"):
+    with pytest.raises(DataError, match="evaluation set 'valid' does not fit the training data: X has 4 features"):
         RankNet(epochs=1).fit(train, valid=podium.artificial(5, features=4))
     with pytest.raises(DataError, match="no documents to train on"):
         NetTraining().fit(RankingData(np.empty((0, 3)), [], qid=[]))
