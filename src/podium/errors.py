@@ -73,7 +73,7 @@ def require_whole(name: str, value: object, least: int, *, optional: bool = Fals
     if isinstance(value, bool) or number < least:
         raise DataError(f"{name} must be a whole number from {least}{' or None' if optional else ''}, but is {value!r}")
     if number > most:
-        raise DataError(f"{name} must be {most} at most, but is {value!r}")
+        raise DataError(f"{name} must be {most:_} at most, but is {value!r}")
 
 
 def require_number(name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf) -> None:

@@ -10,11 +10,22 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from podium.data.encoding import Converted, Encoding, FeatureBuilder, Losses, fits_float32, listed
+from podium.data.encoding import (
+    Converted,
+    Encoding,
+    FeatureBuilder,
+    Losses,
+    Precision,
+    fits_float32,
+    listed,
+    precision,
+)
 from podium.data.sparse import checked_rows, float32_rows
 from podium.errors import DataError
+from podium.threads import map_threads
 
 Features: TypeAlias = Any  # an (n, f) float32 array, or a scipy csr_array of float32 where zeros are implied
+COLUMNS_AT_ONCE = 8  # of an array that are copied to be looked at
 
 
 @dataclass(frozen=True)
@@ -92,10 +103,25 @@ def to_features(X: Any, categorical: Sequence[Any] = (), encoding: Encoding | No
     if encoding is not None and encoding.shifts and np.shares_memory(features, array):
         features = features.copy()
     builder = FeatureBuilder(features, encoding)
-    if not fits_float32(array.dtype) or (encoding is not None and encoding.shifts):
-        for column in range(array.shape[1]):
-            builder.look(column, column, array[:, column])
+    if encoding is not None:
+        for column in encoding.shifts:
+            builder.settle(column, column, array[:, column], None)
+    elif not fits_float32(array.dtype):
+        for column, seen in enumerate(_precisions(array, features)):
+            builder.settle(column, column, array[:, column], seen)
     return replace(builder.result(), features=frozen(features))
+
+
+def _precisions(array: NDArray[Any], features: NDArray[np.float32]) -> list[Precision]:
+    """How well float32 holds each column; some columns at a time are copied, since a row holds them side by side."""
+
+    def look(first: int) -> list[Precision]:
+        block = slice(first, first + COLUMNS_AT_ONCE)
+        columns, short = (np.ascontiguousarray(values[:, block].T) for values in (array, features))
+        return [precision(*column) for column in zip(columns, short, strict=True)]
+
+    firsts = range(0, array.shape[1], COLUMNS_AT_ONCE)
+    return [seen for part in map_threads(look, firsts) for seen in part]
 
 
 def numbers_of_features(features: Sequence[Any], names: Sequence[str] | None, argument: str) -> list[int]:
@@ -151,7 +177,7 @@ def _to_compressed_rows(X: Any, encoding: Encoding) -> Converted:
         for k in range(X.shape[1]):
             given = columns.data[columns.indptr[k] : columns.indptr[k + 1]]
             with np.errstate(over="ignore"):
-                losses.look(k, given, given.astype(np.float32))
+                losses.add(k, precision(given, given.astype(np.float32)))
     if encoding.shifts:
         raise DataError("this model shifts features before they become float32: give it dense features")
     return Converted(rows, losses=losses.words())

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,25 +163,25 @@ class FeatureBuilder:
         short = self.matrix[:, column]
         with np.errstate(over="ignore"):
             short[:] = values
-        self.look(column, name, values)
+        if self.encoding is not None or not fits_float32(values.dtype):
+            self.settle(column, name, values, None if self.encoding is not None else precision(values, short))
 
-    def look(self, column: int, name: Any, values: NDArray[Any]) -> None:
-        """Shift a column that the matrix holds already, if it needs that."""
+    def settle(self, column: int, name: Any, values: NDArray[Any], seen: Precision | None) -> None:
+        """Shift a column that the matrix holds already, if it needs that, and take note of what is lost."""
         if self.encoding is not None:
             if column in self.encoding.shifts:
                 self.matrix[:, column] = shifted(values, self.encoding.shifts[column])
             return
-        if fits_float32(values.dtype):
-            return
-        short = self.matrix[:, column]
-        if is_crowded(values, short):
+        assert seen is not None
+        if seen.is_crowded:
+            short = self.matrix[:, column]
             self.wide[column] = values.copy()
             shift = best_shift(values, short)
             if shift is not None:
                 self.shifts[column] = shift
                 short[:] = shifted(values, shift)
                 return
-        self.losses.look(name, values, short)
+        self.losses.add(name, seen)
 
     def result(self) -> Converted:
         """What was made."""
@@ -194,19 +194,48 @@ def fits_float32(dtype: np.dtype[Any]) -> bool:
     return dtype == np.float32 or dtype.itemsize <= 2 or dtype.kind == "b"
 
 
-def is_crowded(values: NDArray[Any], short: NDArray[np.float32]) -> bool:
+class Precision(NamedTuple):
+    """How well float32 holds a column.
+
+    Attributes:
+        is_crowded: whether float32 has few steps for most of its values.
+        is_merged, loses_much: whether different values became equal, and whether many did; in a sample of the rows.
+        is_infinite: whether a value is beyond float32's range; in the sample.
+
+    """
+
+    is_crowded: bool = False
+    is_merged: bool = False
+    loses_much: bool = False
+    is_infinite: bool = False
+
+
+def precision(values: NDArray[Any], short: NDArray[np.float32]) -> Precision:
+    """Compare a column with its float32 form."""
+    if np.array_equal(short, values, equal_nan=values.dtype.kind == "f"):
+        return Precision()
+    crowded = is_crowded(values)
+    step = max(1, len(values) // MERGE_SAMPLE)
+    distinct = np.unique(values[::step])
+    with np.errstate(over="ignore"):
+        shorter = distinct.astype(np.float32)
+    if (np.isinf(shorter) & np.isfinite(distinct)).any():
+        return Precision(crowded, is_infinite=True)
+    n_left = 1 + int((shorter[1:] != shorter[:-1]).sum())
+    return Precision(crowded, n_left < len(distinct), n_left < ENOUGH * len(distinct))
+
+
+def is_crowded(values: NDArray[Any]) -> bool:
     """Whether most values stand so near to each other, far from 0, that float32 has few steps for them.
 
-    Half of the values other than 0 lie within 1/128 of their median: float32, with its 2^23 steps from a number to its
-    double, has some 2^16 of them there.
+    More than half of the values other than 0 lie within 1/128 of their median: float32, with its 2^23 steps from a
+    number to its double, has some 2^16 of them there.
     """
-    if np.array_equal(short, values, equal_nan=values.dtype.kind == "f"):
-        return False
     present = values[(values != 0) & np.isfinite(values)].astype(np.float64)
     if not len(present):
         return False
-    middle = np.median(present)
-    return bool(np.median(np.abs(present - middle)) < CROWDED * abs(middle))
+    middle = np.partition(present, len(present) // 2)[len(present) // 2]
+    return bool(2 * np.count_nonzero(np.abs(present - middle) < CROWDED * abs(middle)) > len(present))
 
 
 def best_shift(values: NDArray[Any], short: NDArray[np.float32]) -> float | None:
@@ -229,29 +258,20 @@ def shifted(values: NDArray[Any], shift: float) -> NDArray[np.float32]:
 
 
 class Losses:
-    """Takes note of features whose values float32 does not hold; in a sample of the rows, to be quick."""
+    """Takes note of features whose values float32 does not hold."""
 
     def __init__(self) -> None:
         self.merged: list[Any] = []
         self.infinite: list[Any] = []
         self.few_left: list[Any] = []
 
-    def look(self, name: Any, values: NDArray[Any], short: NDArray[np.float32]) -> None:
-        """Compare a column with its float32 form."""
-        step = max(1, len(values) // MERGE_SAMPLE)
-        values, short = values[::step], short[::step]
-        if np.array_equal(short, values, equal_nan=values.dtype.kind == "f"):
-            return
-        distinct = np.unique(values)
-        with np.errstate(over="ignore"):
-            shorter = distinct.astype(np.float32)
-        n_left = 1 + int((shorter[1:] != shorter[:-1]).sum())
-        if (np.isinf(shorter) & np.isfinite(distinct)).any():
-            self.infinite.append(name)
-        elif n_left < len(distinct):
-            self.merged.append(name)
-            if n_left < ENOUGH * len(distinct):
-                self.few_left.append(name)
+    def add(self, name: Any, seen: Precision) -> None:
+        """Take note of a column."""
+        for noted, names in (
+            (seen.is_infinite, self.infinite), (seen.is_merged, self.merged), (seen.loses_much, self.few_left)
+        ):  # fmt: skip
+            if noted:
+                names.append(name)
 
     def words(self) -> tuple[str, ...]:
         """What was noted; a warning where much of a feature is lost."""

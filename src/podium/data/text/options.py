@@ -31,11 +31,8 @@ class TextOptions:
         require_whole("first_index", self.first_index, 0)
         if self.first_index > 1:
             raise DataError(f"first_index must be 0 or 1, not {self.first_index!r}")
-        require_whole("n_features", self.n_features, 0, optional=True)
-        require_whole("largest_index", self.largest_index, 0)
-        for name in ("n_features", "largest_index"):
-            if (getattr(self, name) or 0) > MOST_FEATURES:
-                raise DataError(f"{name} must be {MOST_FEATURES:_} at most, but is {getattr(self, name)}")
+        require_whole("n_features", self.n_features, 0, optional=True, most=MOST_FEATURES)
+        require_whole("largest_index", self.largest_index, 0, most=MOST_FEATURES)
         if self.returning_qid not in ("warn", "merge", "error"):
             raise DataError(f"returning_qid must be 'warn', 'merge' or 'error', not {self.returning_qid!r}")
         thread_count(self.n_threads)
