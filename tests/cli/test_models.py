@@ -128,3 +128,16 @@ def test_columns_and_categories_are_found_again(tmp_path):
     frame[frame["brand"] == "d"][["x", "grade", "brand", "query"]].to_csv(tmp_path / "part.csv", index=False)
     np.testing.assert_array_equal(scores(model, tmp_path / "part.csv"), expected[frame["brand"] == "d"])
     assert "brand in ['b', 'd']" in succeed("inspect", model, "--trees")
+
+
+def test_err_is_measured_with_the_highest_label_that_the_model_knows(text, tmp_path):
+    data = podium.read(text, first_index=0)
+    ranker = podium.LambdaMART(3, n_leaves=4, min_documents_in_leaf=2, measure="err(ties=expected)")
+    ranker.fit(data.replace(relevance=data.relevance + 1))
+    ranker.save(tmp_path / "model.podium")
+    mean = podium.evaluate(data, ranker, "err(ties=expected)").means["err(ties=expected)"]
+    assert mean == pytest.approx(ranker.score(data), abs=1e-12)
+    shown = succeed("evaluate", text, tmp_path / "model.podium", "-m", "err(ties=expected)", "--first-index", 0)
+    assert f"{mean:.4f}" in shown
+    systems = (f"a={tmp_path / 'model.podium'}", "b=feature:0")
+    assert f"{mean:.4f}" in succeed("compare", text, *systems, "-m", "err(ties=expected)", "--first-index", 0)

@@ -78,6 +78,12 @@ def test_a_label_above_all_that_training_saw():
     assert NDCG(5).fixed_like(["err(max_label=4)"]) == NDCG(5)
     assert ERR(5).fixed_like(["somebodys", "err(labels=clicks,max_label=3)", "err(max_label=4)"]) == ERR(5, max_label=4)
     assert ERR(max_label=2).fixed_like(["err(max_label=4)"]).max_label == 2
+    assert ERR().fixed_like(["err(max_label=3)", "err(max_label=9)"], ["err(max_label=4)"]).max_label == 4
+
+
+def test_another_highest_label_that_is_watched_does_not_change_the_score():
+    model = LambdaMART(**TREES, measure="err", metrics=["err(max_label=9)"]).fit(LOW, valid=HIGH)
+    assert model.score(HIGH) == pytest.approx(model.history_["valid/err"][model.best_iteration_], abs=1e-12)
 
 
 def test_evaluate_and_compare_measure_as_models_were_trained():

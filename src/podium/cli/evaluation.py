@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,6 +43,17 @@ DropOption = Annotated[bool, typer.Option("--drop-uniform", help="Leave out quer
 ShapeOption = Annotated[Shape, typer.Option("--as", help="How to show tables.")]
 
 
+@dataclass(frozen=True)
+class _Scored:
+    """Scores by a model, with what it knows of its training: the highest label, for one."""
+
+    scores: Any
+    info: dict[str, Any]
+
+    def __call__(self, data: Any) -> Any:
+        return self.scores
+
+
 def _measures(names: list[str] | None, preset: Preset | None) -> list[Any]:
     from podium.measures import letor, parse
     from podium.measures.presets import DEFAULT
@@ -77,7 +89,7 @@ def _scores(where: str, data: Any, files: list[str], reader: Reader) -> Any:
     if not hasattr(data, "feature_names"):
         raise DataError(f"{where}: TREC judgements have no features for a model to score; give a run")
     model = load(where)
-    return model.predict(for_model(reader, model, where)(files))
+    return _Scored(model.predict(for_model(reader, model, where)(files)), model.info)
 
 
 def _show(table: Table, shape: Shape) -> None:

@@ -128,12 +128,12 @@ def evaluate(
 
 def evaluated(
     data: RankingData, ranking: Ranking, measures: list[Measure], drop_uniform: bool, name: str = "",
-    trained_by: Iterable[str] = (),
+    trained_by: Iterable[Iterable[str]] = (),
 ) -> Evaluation:  # fmt: skip
     """The values of measures, as fixed as those that models were trained by, with a warning where ties decide."""
     values = {}
     for measure in measures:
-        found = measure.fixed_like(trained_by).values(ranking)
+        found = measure.fixed_like(*trained_by).values(ranking)
         if drop_uniform:
             found = np.where(_is_uniform(data, measure.labels), np.nan, found)
         if len(found) and np.isnan(found).all():
@@ -164,10 +164,10 @@ def rankings_of(data: Any, systems: list[Any]) -> tuple[RankingData, list[Rankin
     return data, [_ranking(data, system) for system in systems]
 
 
-def measures_of(systems: Iterable[Any]) -> list[str]:
-    """The measures that models among these were trained by, with what they took from their data."""
+def measures_of(systems: Iterable[Any]) -> list[list[str]]:
+    """For each model among these, the measures it was trained by, with what they took from their data."""
     infos = [getattr(getattr(system, "model_", system), "info", None) for system in systems]
-    return [name for info in infos if isinstance(info, dict) for name in info.get("measures", ())]
+    return [list(info.get("measures", ())) for info in infos if isinstance(info, dict)]
 
 
 def _ranking(data: RankingData, system: Any) -> Ranking:

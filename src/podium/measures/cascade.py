@@ -104,15 +104,20 @@ class ERR(Cascade):
             return self
         return self.replace(max_label=highest_label(self.labels, *data))
 
-    def fixed_like(self, others: Iterable[Measure | str]) -> Self:
-        """With the highest l_max of those ERR that look at the same labels, if it is not given."""
-        highest = []
-        for other in others:
-            with suppress(DataError):  # a measure of somebody's own need not be known here
-                known = as_measure(other)
-                if isinstance(known, ERR) and known.labels == self.labels and known.max_label is not None:
-                    highest.append(known.max_label)
+    def fixed_like(self, *models: Iterable[Measure | str]) -> Self:
+        """With l_max of an ERR that looks at the same labels, if it is not given; the highest of several models'."""
+        highest = [label for measures in models for label in self._labels_of(measures)[:1]]
         return self.replace(max_label=max(highest)) if highest and self.max_label is None else self
+
+    def _labels_of(self, measures: Iterable[Measure | str]) -> list[float]:
+        """l_max of those ERR that look at the same labels."""
+        found = []
+        for measure in measures:
+            with suppress(DataError):  # a measure of somebody's own need not be known here
+                known = as_measure(measure)
+                if isinstance(known, ERR) and known.labels == self.labels and known.max_label is not None:
+                    found.append(known.max_label)
+        return found
 
     def power(self, *data: RankingData) -> float:
         """The highest label."""

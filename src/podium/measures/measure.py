@@ -100,8 +100,8 @@ class Measure(ABC):
         """Whether the data has what is measured: a label above 0."""
         return self.labels in data.labels and bool((data.labels[self.labels] > 0).any())
 
-    def fixed_like(self, others: Iterable[Measure | str]) -> Self:
-        """The measure with whatever it takes from data as in others, such as those that a model was trained by."""
+    def fixed_like(self, *models: Iterable[Measure | str]) -> Self:
+        """The measure with whatever it takes from data as in the measures that models were trained by."""
         return self
 
     def power(self, *data: RankingData) -> float:
