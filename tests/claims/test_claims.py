@@ -165,5 +165,4 @@ def test_adaptation_with_too_few_queries_and_with_enough():
         gain = enough["adapted"] - enough[other]
         assert gain.mean() > 0
         assert paired_t(gain) < 0.05
-    # Whether this gain is significant depends on the sample: over twelve seeds adapted models have .863 to .872.
-    assert (enough["adapted"] - enough["interpolated"]).mean() > 0
+    assert equivalence(enough["adapted"] - enough["interpolated"], 0.005) < 0.05  # level with interpolation

@@ -236,7 +236,9 @@ def test_train_score_and_inspect(sample, tmp_path):
     assert podium.read_run(tmp_path / "run.trec").name == "mine"
     text = gzip.decompress(sample.read_bytes()).decode().splitlines()
     (tmp_path / "short.txt").write_text("".join(" ".join(line.split()[:4]) + "\n" for line in text))
-    assert len(run("score", model, tmp_path / "short.txt").stdout.split()) == len(data)
+    short = run("score", model, tmp_path / "short.txt")
+    assert short.returncode == 1
+    assert "the model needs the feature '3', which the data lacks" in short.stderr
     assert "most important features" in run("inspect", model).stdout
     assert json.loads(run("inspect", model, "--json").stdout)["digest"] == expected.digest()
     assert run("inspect", model, "--trees").stdout.startswith("tree 0")

@@ -263,7 +263,7 @@ def highest_label(source: str, *data: RankingData) -> float:
 def warn_of_powers(measures: Iterable[Measure], *data: RankingData, stacklevel: int = 3) -> None:
     """Say once where the gain 2^label of a label leaves nothing of the others."""
     for measure in measures:
-        if (power := measure.power(*data)) > LARGEST_USUAL_POWER:
+        if LARGEST_USUAL_POWER < (power := measure.power(*data)) < 1024:  # from there on 2^label is an error
             warnings.warn(
                 f"the highest label has the gain 2^{power:g} in {measure}, beside which all others vanish: "
                 "use gain=linear, as in ndcg(gain=linear)@10, or gain=table:G0/G1/… with a gain for each label",
