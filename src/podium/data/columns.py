@@ -105,7 +105,8 @@ def to_features(X: Any, categorical: Sequence[Any] = (), encoding: Encoding | No
     builder = FeatureBuilder(features, encoding)
     if encoding is not None:
         for column in encoding.shifts:
-            builder.settle(column, column, array[:, column], None)
+            if column < array.shape[1]:  # or else the caller refuses the width
+                builder.settle(column, column, array[:, column], None)
     elif not fits_float32(array.dtype):
         for column, seen in enumerate(_precisions(array, features)):
             builder.settle(column, column, array[:, column], seen)
@@ -122,6 +123,15 @@ def _precisions(array: NDArray[Any], features: NDArray[np.float32]) -> list[Prec
 
     firsts = range(0, array.shape[1], COLUMNS_AT_ONCE)
     return [seen for part in map_threads(look, firsts) for seen in part]
+
+
+def listed_features(categorical: Any) -> list[Any]:
+    """Features by name or number, as a list; None is none."""
+    is_list = hasattr(categorical, "__iter__") and not isinstance(categorical, str | bytes)
+    features = list(categorical) if is_list else [] if categorical is None else None
+    if features is None or any(getattr(feature, "__hash__", None) is None for feature in features):
+        raise DataError(f"categorical takes a list of features, by name or number, not {categorical!r:.60}")
+    return features
 
 
 def numbers_of_features(features: Sequence[Any], names: Sequence[str] | None, argument: str) -> list[int]:
@@ -153,6 +163,8 @@ def _with_categories(array: NDArray[Any], categorical: set[int], encoding: Encod
             f"feature {min(categorical)} holds categories, whose names an array of numbers does not tell: give a "
             "frame, RankingData, or an array of objects"
         )
+    if array.dtype.kind not in "OUfiub":
+        raise DataError(f"features must be numbers or text, not {array.dtype}")
     builder = FeatureBuilder(np.empty(array.shape, np.float32), encoding)
     for column in range(array.shape[1]):
         if column in categorical:

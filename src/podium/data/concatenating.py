@@ -51,6 +51,8 @@ def _stacked(parts: list[RankingData]) -> tuple[Any, Encoding | None, dict[int, 
     if any(is_sparse(part.features) for part in parts):
         from scipy.sparse import vstack
 
+        if any(part.encoding.shifts for part in parts):
+            raise DataError("parts with shifted features and sparse parts make no whole: give all of them dense")
         return vstack([part.features for part in parts], format="csr"), None, {}
     matrix = np.concatenate([part.features for part in parts])
     builder = FeatureBuilder(matrix)

@@ -15,6 +15,7 @@ from podium.errors import DataError, PodiumWarning
 
 MERGE_SAMPLE = 1 << 16  # rows looked at for float64 values that become one float32
 CROWDED = 1 / 128  # of a median's size: float32 has only some 2^16 steps within that
+LARGE = 1 << 20  # from here on float32's steps are at least 1/8
 STEPS = 1 << 16  # different float32 values that are enough, for bins are at most 255
 ENOUGH = 7 / 8  # of a column's different values
 
@@ -85,30 +86,28 @@ def category_name(value: Any) -> str | None:
         if math.isnan(value):
             return None
         return str(int(value)) if float(value).is_integer() else str(float(value))
-    return str(value)
+    try:
+        return str(value)
+    except ValueError:  # Python's limit of 4300 digits
+        raise DataError("a category is a number of over 4300 digits; give text") from None
 
 
 def names_of_categories(values: Iterable[Any]) -> tuple[str, ...]:
     """The different categories of a column in an order that follows from them alone: as numbers, or else as text."""
-    names = {name for name in map(category_name, set(values)) if name is not None}
+    names = {name for name in map(category_name, values) if name is not None}
     try:
-        return tuple(sorted(names, key=lambda name: (float(name), name)))
+        numbers = {name: float(name) for name in names}
     except ValueError:
         return tuple(sorted(names))
+    if any(map(math.isnan, numbers.values())):  # the text "nan", which is neither above nor below a number
+        return tuple(sorted(names))
+    return tuple(sorted(names, key=lambda name: (numbers[name], name)))
 
 
 def codes_of_categories(values: Iterable[Any], names: Sequence[str]) -> NDArray[np.float32]:
     """The number of each value's category; NaN for missing values and for categories that are not among the names."""
-    numbers: dict[Any, float] = {}
-    number_of_name = {name: float(k) for k, name in enumerate(names)}
-
-    def code(value: Any) -> float:
-        if value not in numbers:
-            name = category_name(value)
-            numbers[value] = math.nan if name is None else number_of_name.get(name, math.nan)
-        return numbers[value]
-
-    return np.fromiter(map(code, values), np.float32)
+    code: dict[str | None, float] = {name: float(k) for k, name in enumerate(names)}
+    return np.fromiter((code.get(name, math.nan) for name in map(category_name, values)), np.float32)
 
 
 def recoded(codes: NDArray[np.float32], names: Sequence[str], wanted: Sequence[str]) -> NDArray[np.float32]:
@@ -173,14 +172,14 @@ class FeatureBuilder:
                 self.matrix[:, column] = shifted(values, self.encoding.shifts[column])
             return
         assert seen is not None
-        if seen.is_crowded:
-            short = self.matrix[:, column]
+        if seen.is_crowded or seen.is_large:
             self.wide[column] = values.copy()
-            shift = best_shift(values, short)
-            if shift is not None:
-                self.shifts[column] = shift
-                short[:] = shifted(values, shift)
-                return
+        short = self.matrix[:, column]
+        shift = best_shift(values, short) if seen.is_crowded else None
+        if shift is not None:
+            self.shifts[column] = shift
+            short[:] = shifted(values, shift)
+            seen = precision(values, short, shift)
         self.losses.add(name, seen)
 
     def result(self) -> Converted:
@@ -199,30 +198,33 @@ class Precision(NamedTuple):
 
     Attributes:
         is_crowded: whether float32 has few steps for most of its values.
+        is_large: whether some are of a size at which the data of a model may be crowded, and are not held exactly.
         is_merged, loses_much: whether different values became equal, and whether many did; in a sample of the rows.
         is_infinite: whether a value is beyond float32's range; in the sample.
 
     """
 
     is_crowded: bool = False
+    is_large: bool = False
     is_merged: bool = False
     loses_much: bool = False
     is_infinite: bool = False
 
 
-def precision(values: NDArray[Any], short: NDArray[np.float32]) -> Precision:
-    """Compare a column with its float32 form."""
+def precision(values: NDArray[Any], short: NDArray[np.float32], shift: float = 0) -> Precision:
+    """Compare a column with its float32 form, after a shift."""
     if np.array_equal(short, values, equal_nan=values.dtype.kind == "f"):
         return Precision()
-    crowded = is_crowded(values)
+    size = np.abs(short)
+    crowded, large = is_crowded(values), bool(((size >= LARGE) & (size < np.inf)).any())
     step = max(1, len(values) // MERGE_SAMPLE)
     distinct = np.unique(values[::step])
     with np.errstate(over="ignore"):
-        shorter = distinct.astype(np.float32)
+        shorter = shifted(distinct, shift) if shift else distinct.astype(np.float32)
     if (np.isinf(shorter) & np.isfinite(distinct)).any():
-        return Precision(crowded, is_infinite=True)
+        return Precision(crowded, large, is_infinite=True)
     n_left = 1 + int((shorter[1:] != shorter[:-1]).sum())
-    return Precision(crowded, n_left < len(distinct), n_left < ENOUGH * len(distinct))
+    return Precision(crowded, large, n_left < len(distinct), n_left < ENOUGH * len(distinct))
 
 
 def is_crowded(values: NDArray[Any]) -> bool:
@@ -251,9 +253,9 @@ def shifted(values: NDArray[Any], shift: float) -> NDArray[np.float32]:
     """Values − shift as float32; whole numbers are subtracted exactly."""
     with np.errstate(over="ignore", invalid="ignore"):
         difference = values.astype(np.float64) - float(shift)
-        if values.dtype.kind in "iu" and isinstance(shift, int) and abs(shift) < 2**62:
-            exact = (values > -(2**62)) & (values < 2**62) if values.dtype.kind == "i" else values < 2**62
-            difference[exact] = values[exact].astype(np.int64) - np.int64(shift)
+        if values.dtype.kind in "iu" and isinstance(shift, int):
+            near = np.abs(difference) < 2**62  # there the difference modulo 2^64 is the difference
+            difference[near] = (values.astype(np.uint64) - np.uint64(shift % 2**64)).view(np.int64)[near]
         return difference.astype(np.float32)
 
 

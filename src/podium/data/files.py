@@ -109,6 +109,7 @@ def read(
     _refuse_unused(kind, options, roles | {"feature_names": feature_names, "categorical": categorical})
     _require_names("feature_names", feature_names)
     _require_names("categorical", categorical)
+    categorical = categorical or ()
     _require_columns(roles)
     try:
         data = _from_format(kind, sources, options, roles, feature_names, categorical, Budget(max_bytes))

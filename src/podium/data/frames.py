@@ -209,7 +209,9 @@ def _column(series: Any) -> NDArray[Any]:
     """A column as an array, with NaN where a number is null."""
     import narwhals.stable.v2 as nw
 
-    if _holds_numbers(series) and (series.null_count() or series.dtype in (nw.Decimal, nw.Boolean)):
+    if _holds_numbers(series) and (
+        series.null_count() or series.dtype in (nw.Decimal, nw.Boolean, nw.Int128, nw.UInt128)
+    ):
         return np.asarray(series.cast(nw.Float64).fill_null(float("nan")).to_numpy(), np.float64)
     return np.asarray(series.to_numpy())
 

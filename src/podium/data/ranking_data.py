@@ -113,7 +113,7 @@ class RankingData:
             if qid is not None:
                 raise DataError("give qid or group_sizes, not both")
             given["qid"] = qid_from_sizes(group_sizes, columns.n_rows(features))
-        row_index = None
+        row_index, categorical = None, columns.listed_features(categorical)
         if frames.is_frame(features):
             frames.refuse_other_rows(features, given | given["labels"])
             row_index = frames.row_index(features)

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Real
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -62,12 +63,16 @@ class Schema:
     def matched(self, data: RankingData) -> RankingData:
         """The data with these features, in this order and encoding; itself where it has them already."""
         if self == Schema.of(data) or (
-            not self.encoding
+            not (self.encoding or data.encoding)
             and data.n_features == self.n_features
             and (self.names is None or data.feature_names in (None, self.names))
         ):
             return data
-        return data._with_features(self._rows_of_data(data, "ignore"), self.names, self.encoding, data.reading)
+        sources = self._sources(data, "ignore")
+        matched = data._with_features(self._rows_from(data, sources), self.names, self.encoding, data.reading)
+        wide = {feature: data.wide[source] for feature, source in enumerate(sources) if source in data.wide}
+        matched._set(wide=MappingProxyType(wide))
+        return matched
 
     def _require_width(self, n_features: int) -> None:
         if n_features != self.n_features:
@@ -78,7 +83,9 @@ class Schema:
 
     def _rows_of_data(self, data: RankingData, extra: str) -> Features:
         """The features of data by name, or else by place."""
-        sources = self._sources(data, extra)
+        return self._rows_from(data, self._sources(data, extra))
+
+    def _rows_from(self, data: RankingData, sources: list[int]) -> Features:
         features = data.features if sources == list(range(data.n_features)) else self._taken(data, sources)
         return self._recoded(data, sources, features)
 
@@ -137,7 +144,7 @@ class Schema:
 
     def _recoded(self, data: RankingData, sources: list[int], features: Features) -> Features:
         """Categories and shifts of the data as those of the model."""
-        if not self.encoding and not data.encoding:
+        if not (self.encoding or data.encoding):
             return features
         changed: dict[int, NDArray[np.float32]] = {}
         for feature, source in enumerate(sources):
@@ -153,12 +160,13 @@ class Schema:
             if wanted is not None and names is not None and wanted != names:
                 changed[feature] = recoded(np.asarray(data.features[:, source]), names, wanted)
             shift = self.encoding.shifts.get(feature, 0)
-            if source >= 0 and shift != data.encoding.shifts.get(source, 0):
-                changed[feature] = shifted(data.original_column(source), shift)
+            if shift != data.encoding.shifts.get(source, 0):
+                if is_sparse(features):
+                    raise DataError("this model shifts features before they become float32: give it dense features")
+                column = data.original_column(source) if source >= 0 else np.full(len(data), data.absent_value)
+                changed[feature] = shifted(column, shift)
         if not changed:
             return features
-        if is_sparse(features):
-            raise DataError("this model shifts features before they become float32: give it dense features")
         rows = np.array(features)
         for feature, column in changed.items():
             rows[:, feature] = column

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 
 from podium.boosting import Boosted, Boosting, Checkpoint, Newton, Round, Sampling, Step
 from podium.data import RankingData
+from podium.data.columns import listed_features
 from podium.errors import DataError
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.ranker import RankerMixin, spell_out_settings
@@ -218,7 +219,7 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _categorical(self, train: RankingData) -> tuple[int, ...]:
         """The categorical features: those that the data says are such, and those that are named here."""
-        named = {_number(train, feature, "categorical") for feature in _listed(self.categorical)}
+        named = {_number(train, feature, "categorical") for feature in listed_features(self.categorical)}
         return tuple(sorted(named | set(train.encoding.categories)))
 
     def _monotone(self, train: RankingData) -> tuple[int, ...] | None:
@@ -232,12 +233,6 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any, n_trees: int | None = None) -> NDArray[np.float64]:
         """The score of each row, higher is better; by the first trees only if `n_trees` is given."""
         return self._predict(X, n_trees=n_trees)
-
-
-def _listed(categorical: Any) -> Any:
-    if isinstance(categorical, str) or not hasattr(categorical, "__iter__"):
-        raise DataError(f"categorical takes a list of features, not {categorical!r}")
-    return categorical
 
 
 def _number(train: RankingData, feature: int | str, argument: str) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from podium.data.columns import Features, is_sparse
 from podium.data.encoding import Encoding
-from podium.errors import DataError
+from podium.errors import DataError, require_whole
 from podium.models.scorer import Scorer
 from podium.models.structure import ARRAYS, check_trees, picked_trees
 from podium.threads import map_threads, ranges
@@ -265,8 +265,7 @@ class Ensemble(Scorer):
     def _checked_count(self, n_trees: int | None) -> int:
         if n_trees is None:
             return self.n_trees
-        if not 0 <= n_trees <= self.n_trees:
-            raise DataError(f"n_trees must be between 0 and {self.n_trees}, but is {n_trees}")
+        require_whole("n_trees", n_trees, 0, most=self.n_trees)
         return n_trees
 
 

@@ -1,0 +1,134 @@
+"""Large numbers: what float32 cannot tell apart is shifted exactly or reported, and every way to a model agrees."""
+
+import io
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.sparse import csr_array
+
+import podium
+from podium import DataError, LambdaMART, PodiumWarning, RankingData
+from podium.data.encoding import names_of_categories
+
+N = 200
+QID = np.repeat(np.arange(N // 10), 10)
+NOON = 1_700_000_000
+
+
+def columns(times):
+    return np.column_stack([np.random.default_rng(3).normal(size=len(times)), times])
+
+
+@pytest.fixture(scope="module")
+def times():
+    return NOON + np.random.default_rng(1).integers(0, 2000, N).astype(float)
+
+
+@pytest.fixture(scope="module")
+def model(times):
+    labels = (times > NOON + 1000).astype(int)
+    data = RankingData(columns(times), labels, qid=QID, feature_names=["1", "2"])
+    return LambdaMART(n_trees=3, min_documents_in_leaf=5, verbose=0).fit(data)
+
+
+@pytest.mark.parametrize("least", [2**62, 2**63 - 1000, 2**63 + 7, 2**64 - 3000, -(2**63), -(2**62) - 999])
+def test_whole_numbers_of_any_size_are_told_apart(least):
+    dtype = np.uint64 if least > 2**62 else np.int64
+    values = np.array([least + int(k) for k in np.random.default_rng(2).integers(0, 2000, N)], dtype)
+    data = RankingData(values[:, None], qid=QID)
+    assert len(np.unique(data.features)) == len(np.unique(values))
+
+
+def test_what_a_shift_cannot_help_is_reported():
+    rng = np.random.default_rng(4)
+    near, far = NOON + rng.integers(0, 100, N), NOON + 10**9 + rng.integers(0, 3000, N)
+    with pytest.warns(PodiumWarning, match="many different values became equal"):
+        data = RankingData(np.where(np.arange(N) % 10 < 6, near, far)[:, None].astype(float), qid=QID)
+    assert data.losses
+
+
+def test_data_that_is_not_crowded_itself_is_scored_exactly(model, times):
+    rng = np.random.default_rng(6)
+    mostly_spread = np.where(rng.random(N) < 0.9, rng.uniform(-1, 1e6, N), times + rng.random(N))
+    X = columns(mostly_spread)
+    data = RankingData(X, qid=QID)
+    assert not data.encoding.shifts
+    assert np.array_equal(model.predict(data), model.predict(X))
+    assert np.array_equal(model.predict(data.select([1, 3])), model.predict(X[np.isin(QID, [1, 3])]))
+
+
+def test_shifted_validation_data_of_an_unshifted_model_is_unshifted():
+    rng = np.random.default_rng(7)
+    spread = rng.integers(0, 2**31, N).astype(float)
+    train = RankingData(columns(spread), (spread > 2**30).astype(int), qid=QID)
+    X = columns(2**30 + rng.integers(-50, 50, N) * 1.0)
+    labels = (X[:, 1] > 2**30).astype(int)
+    valid = RankingData(X, labels, qid=QID)
+    assert valid.encoding.shifts
+    assert not train.encoding.shifts
+    history = LambdaMART(n_trees=3, verbose=0, patience=None).fit(train, valid=valid).history_
+    plain = RankingData(X.astype(np.float32), labels, qid=QID)
+    assert history == LambdaMART(n_trees=3, verbose=0, patience=None).fit(train, valid=plain).history_
+
+
+def test_validation_data_with_categories_where_training_data_has_numbers_is_refused():
+    names = np.array([["a"], ["b"]] * (N // 2), object)
+    valid = RankingData(names, np.arange(N) % 2, qid=QID, categorical=[0])
+    train = RankingData(np.arange(N)[:, None], np.arange(N) % 2, qid=QID)
+    with pytest.raises(DataError, match="holds categories"):
+        LambdaMART(n_trees=2, verbose=0).fit(train, valid=valid)
+
+
+def test_absent_features_are_shifted_too(model):
+    text = podium.read(io.BytesIO(b"1 qid:1 1:0.5\n0 qid:1\n"), "letor")
+    with pytest.warns(PodiumWarning, match="its text is sparse"):
+        rows = model.model_.schema.rows(text)
+    assert np.array_equal(rows, model.model_.schema.rows(np.array([[0.5, 0.0], [0.0, 0.0]])))
+
+
+def test_sparse_features_and_shifts_do_not_mix(model, times):
+    sparse = RankingData(csr_array(columns(np.arange(N) * 1.0)), qid=QID)
+    with pytest.raises(DataError, match="dense"):
+        model.predict(sparse)
+    with pytest.raises(DataError, match="dense"):
+        RankingData.concatenate([sparse, RankingData(columns(times), qid=QID + 100)])
+
+
+def test_the_order_of_categories_does_not_depend_on_the_process():
+    names = ["nan", "3", "1", "2", "10", "inf"]
+    assert names_of_categories(names) == names_of_categories(names[::-1]) == tuple(sorted(names))
+    assert names_of_categories([True, 1]) == names_of_categories([1, True])
+    code = f"from podium.data.encoding import names_of_categories as n; print(n({names}))"
+    shown = {
+        subprocess.run([sys.executable, "-c", code], env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+                       capture_output=True, check=True).stdout
+        for seed in ("1", "3")
+    }  # fmt: skip
+    assert len(shown) == 1
+
+
+@pytest.mark.parametrize("categorical", ["ab", 5, [["a"]], b"a"])
+def test_categorical_is_a_list(categorical):
+    frame = pl.DataFrame({"a": ["x", "y"], "b": ["x", "y"], "qid": [1, 1]})
+    with pytest.raises(DataError, match="list of features"):
+        RankingData(frame, categorical=categorical)
+    with pytest.raises(DataError, match="list of features"):
+        LambdaMART(n_trees=1, categorical=categorical).fit(frame.drop("qid"), [0, 1], qid=[1, 1])
+
+
+def test_odd_types_are_refused_or_read(model):
+    for kind in ("S3", "M8[D]", "c16", [("a", "i4")]):
+        with pytest.raises(DataError, match="numbers or text"):
+            RankingData(np.zeros((2, 2), kind), qid=[1, 1], categorical=[0])
+    with pytest.raises(DataError, match="4300 digits"):
+        RankingData(np.array([[10**5000], [1]], object), qid=[1, 1], categorical=[0])
+    wide = pl.DataFrame({"1": [0.5, 0.5], "2": pl.Series([2**100, NOON], dtype=pl.Int128)})
+    assert np.array_equal(model.predict(wide), model.predict([[0.5, 2.0**100], [0.5, NOON]]))
+    with pytest.raises(DataError, match="X has 1 features"):
+        model.predict([[0.5]])
+    for n_trees in ("2", 1.0, True, -1, 4):
+        with pytest.raises(DataError, match="n_trees must be"):
+            model.predict(np.zeros((1, 2)), n_trees=n_trees)
