@@ -219,6 +219,7 @@ def test_encodings_of_files_are_checked():
         [], {"categories": []}, {"categories": {"7": ["a"]}}, {"categories": {"x": ["a"]}}, {"shifts": {"0": True}},
         {"categories": {"0": ["a", "a"]}}, {"categories": {"0": [1]}}, {"shifts": {"0": 10**400}},
         {"shifts": {"0": float("nan")}}, {"shifts": {"-1": 1}}, {"shifts": {"9" * 5000: 1}},
+        {"categories": {"0": ["a"], "00": ["b"]}},
     ):  # fmt: skip
         with pytest.raises(DataError):
             Encoding.from_json(wrong, 2)

@@ -106,3 +106,8 @@ def test_no_bare_memory_error(monkeypatch):
     monkeypatch.setattr("podium.data.text.letor.read_letor", fail)
     with pytest.raises(FileFormatError, match="does not fit into the memory"):
         podium.read(io.BytesIO(LINE), "letor")
+
+
+def test_the_limit_may_be_as_large_as_any_machine():
+    for limit in (1 << 31, 64 << 30):
+        assert len(podium.read(io.BytesIO(b"1 qid:1 1:0.5\n"), "letor", max_bytes=limit)) == 1

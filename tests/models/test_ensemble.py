@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import podium
 from podium import DataError, FileFormatError, LambdaMART
+from podium.data.encoding import Encoding
 from podium.models import Ensemble, load, save
 
 
@@ -183,3 +185,9 @@ def test_flipped_bytes_never_do_harm(path, data):
     except FileFormatError:
         return
     assert np.isfinite(found.predict(np.zeros((3, found.n_features), np.float32))).all()
+
+
+def test_categories_without_a_name_are_shown_by_their_numbers(model):
+    nameless, half_named = (replace(model, encoding=Encoding({1: names})) for names in ((), ("zero", "one")))
+    assert nameless.dump() == model.dump()
+    assert "one" in half_named.dump()

@@ -93,11 +93,36 @@ def _standard_input() -> Any:
     return sys.stdin.buffer
 
 
+# What a model file may say of how its data was read.
+_OPTIONS: dict[str, Callable[[Any], bool]] = {
+    "absent": lambda value: value in list(Absent),
+    "first_index": lambda value: type(value) is int,
+    "normalize": lambda value: value is None or isinstance(value, str),
+}
+_COLUMNS: dict[str, Callable[[Any], bool]] = {
+    "qid": lambda value: isinstance(value, str),
+    "label": lambda value: isinstance(value, str),
+    "labels": lambda value: isinstance(value, list) and all(isinstance(entry, str) for entry in value),
+    "features": lambda value: isinstance(value, str),
+    "unlabelled": lambda value: isinstance(value, int | float),
+}
+
+
+def _checked(stored: Any, checks: dict[str, Callable[[Any], bool]], name: str) -> dict[str, Any]:
+    """The options in a model file that the commands know; values that the commands cannot have written are refused."""
+    from podium.errors import FileFormatError
+
+    known = {option: stored[option] for option in checks if option in stored} if isinstance(stored, dict) else stored
+    if not isinstance(known, dict) or not all(checks[option](value) for option, value in known.items()):
+        raise FileFormatError(name, f"how its training data was read is not valid: {known!r:.60}")
+    return known
+
+
 def for_model(reader: Reader, model: Scorer, name: str) -> Reader:
     """The reader with the options with which the model's training data was read; other ones are refused."""
     from podium.errors import DataError
 
-    stored, options = model.reading, dict(reader.keywords)
+    stored, options = _checked(model.reading, _OPTIONS, name), dict(reader.keywords)
     for option in ("absent", "first_index", "normalize"):
         value = options[option].value if isinstance(options[option], StrEnum) else options[option]
         is_known = option in stored or (option == "normalize" and "reading" in model.info)
@@ -108,9 +133,8 @@ def for_model(reader: Reader, model: Scorer, name: str) -> Reader:
             )
         options[option] = stored.get(option, value)
     options["absent"] = Absent(options["absent"]) if options["absent"] is not None else None
-    columns = stored.get("columns")
-    for option, value in (columns if isinstance(columns, dict) else {}).items():
-        if option in options and options[option] is None:
+    for option, value in _checked(model.reading.get("columns", {}), _COLUMNS, name).items():
+        if options[option] is None:
             options[option] = value
     names = model.feature_names
     if options["categorical"] is None and names is not None and model.encoding.categories:

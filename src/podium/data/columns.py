@@ -104,9 +104,8 @@ def to_features(X: Any, categorical: Sequence[Any] = (), encoding: Encoding | No
         features = features.copy()
     builder = FeatureBuilder(features, encoding)
     if encoding is not None:
-        for column in encoding.shifts:
-            if column < array.shape[1]:  # or else the caller refuses the width
-                builder.settle(column, column, array[:, column], None)
+        for column in sorted(encoding.shifts.keys() & range(array.shape[1])):  # the caller refuses other widths
+            builder.settle(column, column, array[:, column], None)
     elif not fits_float32(array.dtype):
         for column, seen in enumerate(_precisions(array, features)):
             builder.settle(column, column, array[:, column], seen)

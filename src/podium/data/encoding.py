@@ -54,7 +54,9 @@ class Encoding:
         if not isinstance(categories, dict) or not isinstance(shifts, dict):
             raise DataError("the encoding of the features is not valid")
         for key in (*categories, *shifts):
-            if not (isinstance(key, str) and key.isascii() and key.isdecimal() and len(key) <= 9):
+            if not (
+                isinstance(key, str) and key.isascii() and key.isdecimal() and len(key) <= 9 and key == str(int(key))
+            ):
                 raise DataError(f"the encoding has an entry for the feature {key!r}, which is no number")
             if int(key) >= n_features:
                 raise DataError(f"the encoding has an entry for feature {key} of {n_features}")

@@ -19,7 +19,7 @@ class Budget:
     """The bytes that one call of `read` may hold; text and the arrays made of it take turns, so each has it all."""
 
     def __init__(self, max_bytes: int | None = None) -> None:
-        require_whole("max_bytes", max_bytes, 1, optional=True)
+        require_whole("max_bytes", max_bytes, 1, optional=True, most=2**63 - 1)
         self.limit = int(SHARE * free_bytes()) if max_bytes is None else int(max_bytes)
         self._chosen = max_bytes is not None
         self._held = {"text": 0, "data": 0}

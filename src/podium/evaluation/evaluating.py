@@ -167,7 +167,8 @@ def rankings_of(data: Any, systems: list[Any]) -> tuple[RankingData, list[Rankin
 def measures_of(systems: Iterable[Any]) -> list[list[str]]:
     """For each model among these, the measures it was trained by, with what they took from their data."""
     infos = [getattr(getattr(system, "model_", system), "info", None) for system in systems]
-    return [list(info.get("measures", ())) for info in infos if isinstance(info, dict)]
+    lists = [info.get("measures") for info in infos if isinstance(info, dict)]
+    return [[name for name in names if isinstance(name, str)] for names in lists if isinstance(names, list)]
 
 
 def _ranking(data: RankingData, system: Any) -> Ranking:

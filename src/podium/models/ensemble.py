@@ -241,8 +241,8 @@ class Ensemble(Scorer):
 
     def _names_of_categories(self, feature: int, values: NDArray[np.float32]) -> list[Any]:
         """Categories by name, or by their values where they have none."""
-        names = self.encoding.categories.get(feature)
-        return values.tolist() if names is None else [names[int(value)] for value in values]
+        names: dict[float, Any] = dict(enumerate(self.encoding.categories.get(feature, ())))
+        return [names.get(value, value) for value in values.tolist()]
 
     def _lines(self, node: dict[str, Any], depth: int, lines: list[str]) -> None:
         indent = "  " * depth

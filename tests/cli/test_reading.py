@@ -1,0 +1,39 @@
+"""What a model file says of how its data was read is checked before it is used."""
+
+from functools import partial
+
+import pytest
+
+import podium
+from podium import FileFormatError
+from podium.cli import reading
+
+LEFT_OUT = dict.fromkeys([
+    "input_format", "absent", "first_index", "qid", "label", "labels", "features", "categorical", "unlabelled",
+    "normalize", "max_bytes",
+])  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model():
+    return podium.LambdaMART(n_trees=1, verbose=0).fit(podium.artificial(5, seed=0)).model_
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {"absent": "foo"}, {"absent": 5}, {"absent": [1]}, {"first_index": "a"}, {"first_index": True},
+        {"normalize": 5}, {"normalize": ["sum"]}, {"columns": 5}, {"columns": {"features": ["c"]}},
+        {"columns": {"label": ["c"]}}, {"columns": {"labels": "x=y"}}, {"columns": {"labels": [1]}},
+        {"columns": {"unlabelled": "q"}}, {"columns": {"qid": 7}},
+    ],
+)  # fmt: skip
+def test_made_up_readings_are_refused(model, stored):
+    with pytest.raises(FileFormatError, match="how its training data was read"):
+        reading.for_model(partial(reading._read, **LEFT_OUT), model.with_info(reading=stored), "m.podium")
+
+
+def test_a_model_chooses_nothing_but_how_data_is_read(model):
+    stored = {"columns": {"max_bytes": 1, "input_format": "csv", "absent": "missing", "sources": "x", "qid": "query"}}
+    chosen = reading.for_model(partial(reading._read, **LEFT_OUT), model.with_info(reading=stored), "m").keywords
+    assert chosen == {**LEFT_OUT, "qid": "query"}
