@@ -85,6 +85,14 @@ def test_on_top_of_a_submodel():
     assert "all labels" in message
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_scores_of_a_submodel_that_leave_no_curvature(sign):
+    """In the wrong order λ is left, but no w: without l2, trees have splits and every leaf is 0."""
+    ranker = LambdaMART(3, min_documents_in_leaf=2, submodel=1e4 * sign * Y, submodel_scale=1.0, l2=0.0)
+    _, message = fitted(ranker, X, Y, qid=QID, said="nothing was learnt on top of the submodel")
+    assert "submodel_scale='fit'" in message
+
+
 def test_preferences_have_no_labels_to_be_equal():
     data = RankingData(X[:30], qid=QID[:30], preferences=([0, 1, 2], [3, 4, 5], [0.5] * 3))
     fitted(LambdaMART(2, objective=Preferences()), data, said="min_documents_in_leaf")

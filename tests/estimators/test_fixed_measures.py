@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 import podium
-from podium import Committee, LambdaMART, LambdaRank, LinearRanker, McRank, PodiumWarning, RankingData, RankNetTrees
+from podium import (
+    MART,
+    Committee,
+    LambdaMART,
+    LambdaRank,
+    LinearRanker,
+    McRank,
+    PodiumWarning,
+    RankingData,
+    RankNetTrees,
+)
 from podium.boosting import Checkpoint
 from podium.measures import ERR, NDCG
 from podium.objectives import Anneal, Lambda, LinearGrowth, Local
@@ -104,6 +114,11 @@ STEEP = {
     "ascent": lambda data: LinearRanker(method="ascent", n_iterations=1).fit(data),
     "LambdaRank": lambda data: LambdaRank(hidden=3, epochs=1).fit(data),
     "Committee": lambda data: Committee(members=[("lambda(ndcg)", 2)], n_trees=2).fit(data, valid=data),
+    "watched": lambda data: LambdaMART(**TREES, measure="ap", metrics=["dcg"]).fit(data, valid=data),
+    "adapt": lambda data: podium.adapt({0: 1.0}, data, n_trees=2),
+    "combine": lambda data: podium.combine(data.feature(0), data.feature(1), data),
+    "combine_all": lambda data: podium.combine_all([data.feature(k) for k in range(3)], data),
+    "refit_weights": lambda data: podium.refit_weights(MART(**TREES).fit(data), data),
     "evaluate": lambda data: podium.evaluate(data, data.feature(0), "dcg"),
     "compare": lambda data: podium.compare(data, {"a": data.feature(0), "b": data.feature(1)}, "ndcg"),
 }

@@ -74,7 +74,7 @@ class Boosted:
         best_iteration: the best of them, where there was validation data; −1 where the submodel alone is.
         objective: as training left it, with what it learnt itself.
         start: where training began, if it began with a submodel.
-        n_splits: of all trees that were grown; without any, all documents got the same.
+        n_splits: of all trees that were grown and whose leaves differ; without any, all documents got the same.
         interrupted: whether Ctrl-C ended it.
 
     """
@@ -125,7 +125,7 @@ class Prepared:
     def of(cls, train: RankingData, valid: Mapping[str, RankingData], settings: Boosting) -> Prepared:
         """Bin the data as the settings say."""
         matched = checked_sets(train, valid)
-        judging = as_selection(settings.selection).measures if matched else ()
+        judging = (*as_selection(settings.selection).measures, *settings.watched) if matched else ()
         warn_of_powers([*settings.objective.all_measures(), *judging], train, *matched.values())
         started, threads = time.perf_counter(), settings.n_threads
         bins = find_bins(train.features, settings.max_bins, settings.categorical, threads)
@@ -456,5 +456,5 @@ class _Run:
             whole = whole.truncate((self.best + 1) * self.outputs)
             if self.states:
                 self.objective.restore([self.first_state, *self.states][self.best + 1])
-        n_splits = sum(len(tree.feature) for tree in self.trees)
+        n_splits = sum(len(tree.feature) for tree in self.trees if np.ptp(tree.leaf_value) > 0)
         return Boosted(whole, self.history, self.best, self.objective, self.begin, n_splits)

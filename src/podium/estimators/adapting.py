@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +12,11 @@ from podium.combining import weighted
 from podium.data import RankingData
 from podium.data.schema import as_data
 from podium.data.splitting import split_by_content
-from podium.errors import DataError
+from podium.errors import DataError, PodiumWarning
 from podium.estimators.lambdamart import LambdaMART
 from podium.evaluation import Comparison, compare
-from podium.measures import Measure, as_measure
+from podium.measures import Measure, as_measure, warn_of_powers
+from podium.measures.measure import POWER_WARNING
 from podium.models import Blend, Combination, combine, combine_all
 from podium.models.combined import as_submodel, scores_of
 
@@ -76,17 +79,26 @@ def adapt(
     if valid is None:
         data, valid = split_by_content(data, 0.8, 0.2, seed=settings.get("random_state", 0))
     measure = as_measure(measure).fixed(data, valid, *(() if test is None else (test,)))
-    trees: dict[str, Any] = {
-        "n_trees": n_trees, "n_leaves": n_leaves, "learning_rate": learning_rate, "measure": measure,
-        "document_fraction": document_fraction, "patience": patience, **settings,
-    }  # fmt: skip
+    with warnings.catch_warnings():
+        if warn_of_powers([measure], data, valid):  # once for all that is trained, combined and compared here
+            warnings.filterwarnings("ignore", re.escape(POWER_WARNING), PodiumWarning)
+        return _adapted(background, data, valid, valid if test is None else test, others or {}, measure, {
+            "n_trees": n_trees, "n_leaves": n_leaves, "learning_rate": learning_rate, "measure": measure,
+            "document_fraction": document_fraction, "patience": patience, **settings,
+        })  # fmt: skip
+
+
+def _adapted(
+    background: Any, data: RankingData, valid: RankingData, judges: RankingData, others: Mapping[str, Any],
+    measure: Measure, trees: dict[str, Any],
+) -> Adaptation:  # fmt: skip
+    """The four ways, trained on the data and compared by the judges."""
     in_domain = LambdaMART(**trees).fit(data, valid=valid)
     adapted = LambdaMART(**trees, submodel=background).fit(data, valid=valid)
-    rankers = {"background": background, **(others or {}), "in-domain": in_domain}
-    if len(rankers) != 2 + len(others or {}) or {"interpolated", "adapted"} & set(rankers):
-        raise DataError(f"others: {', '.join(others or {})} must not be named as the four ways themselves are")
+    rankers = {"background": background, **others, "in-domain": in_domain}
+    if len(rankers) != 2 + len(others) or {"interpolated", "adapted"} & set(rankers):
+        raise DataError(f"others: {', '.join(others)} must not be named as the four ways themselves are")
     rankers = {name: as_submodel(ranker, data) for name, ranker in rankers.items()}
-    judges = valid if test is None else test
     runs = {name: scores_of(ranker, judges) for name, ranker in rankers.items()}
     interpolated: Combination | Blend
     if others:

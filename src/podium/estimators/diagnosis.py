@@ -39,6 +39,8 @@ def warn_if_constant(
         return
     if reason is None and min_documents_in_leaf is not None:
         reason = "no split of any feature lowers the cost: lower min_documents_in_leaf or l2, or look at the features"
+        if on_top:
+            reason += "; if the submodel's scores lie far apart, no gradient or hessian is left: submodel_scale='fit'"
     result = "the model gives all documents the same score" if constant else "there is nothing to learn from this data"
     result = "nothing was learnt on top of the submodel" if on_top else result
     lost = "".join(f"; {loss}" for loss in data.losses)

@@ -194,6 +194,7 @@ def best_of(means: NDArray[np.float64]) -> int:
     return int(np.nanargmax(means))
 
 
+POWER_WARNING = "the highest label has the gain 2^"  # what a warning begins with
 _REGISTRY: dict[str, type[Measure]] = {}
 _ALIASES = {"map": "ap", "mrr": "rr", "p": "precision"}
 _NAME = re.compile(r"(?P<name>[a-z_][\w]*)(\((?P<parameters>[^()]*)\))?(@(?P<cutoff>\d+))?", re.IGNORECASE)
@@ -260,16 +261,17 @@ def highest_label(source: str, *data: RankingData) -> float:
     return max((float(np.fmax.reduce(d.labels[source], initial=0.0)) for d in data if source in d.labels), default=0.0)
 
 
-def warn_of_powers(measures: Iterable[Measure], *data: RankingData, stacklevel: int = 3) -> None:
-    """Say once where the gain 2^label of a label leaves nothing of the others."""
+def warn_of_powers(measures: Iterable[Measure], *data: RankingData, stacklevel: int = 3) -> bool:
+    """Say once where the gain 2^label of a label leaves nothing of the others; returns whether it does."""
     for measure in measures:
         if LARGEST_USUAL_POWER < (power := measure.power(*data)) < 1024:  # from there on 2^label is an error
             warnings.warn(
-                f"the highest label has the gain 2^{power:g} in {measure}, beside which all others vanish: "
+                f"{POWER_WARNING}{power:g} in {measure}, beside which all others vanish: "
                 "use gain=linear, as in ndcg(gain=linear)@10, or gain=table:G0/G1/… with a gain for each label",
                 PodiumWarning, stacklevel=stacklevel,
             )  # fmt: skip
-            return
+            return True
+    return False
 
 
 def to_gain(measure: Measure, gain: Gain | str) -> None:

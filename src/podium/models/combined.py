@@ -19,7 +19,7 @@ from podium.data.columns import Features, is_sparse
 from podium.data.encoding import Encoding
 from podium.data.schema import Schema, as_data
 from podium.errors import DataError, numbers_of, require_number
-from podium.measures import Measure
+from podium.measures import Measure, as_measure, warn_of_powers
 from podium.models.linear import LinearScorer
 from podium.models.scorer import Scorer
 from podium.models.started import Started
@@ -234,6 +234,7 @@ def combine(
 
     """
     data = as_data(data)
+    warn_of_powers([as_measure(measure)], data)
     first, second = (scores_of(ranker, data, n_threads) for ranker in (a, b))
     sweep = Sweep(data, measure, ties, n_threads)
     best = best_mixture(sweep, first, second, *bounds)
@@ -293,6 +294,7 @@ def combine_all(
     if method not in ("cycles", "powell"):
         raise DataError(f"method must be 'cycles' or 'powell', not {method!r}")
     data = as_data(data)
+    warn_of_powers([as_measure(measure)], data)
     scores = [scores_of(ranker, data, n_threads) for ranker in rankers]
     sizes = [deviation(data, mine) for mine in scores]
     columns = [mine / size for mine, size in zip(scores, sizes, strict=True)]

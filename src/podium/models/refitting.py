@@ -12,7 +12,7 @@ from podium.combining.sweep import CLOSE
 from podium.data import RankingData
 from podium.data.schema import as_data
 from podium.errors import DataError, require_whole
-from podium.measures import Measure
+from podium.measures import Measure, as_measure, warn_of_powers
 from podium.models.ensemble import Ensemble
 from podium.progress import progress
 from podium.trees import Tree
@@ -47,6 +47,7 @@ def refit_weights(
     if not isinstance(ensemble, Ensemble):
         raise DataError(f"refit_weights takes an ensemble of trees, not {type(ensemble).__name__}")
     data = as_data(data)
+    warn_of_powers([as_measure(measure)], data)
     sweep = Sweep(data, measure, ties, n_threads)
     leaves = ensemble.leaves(data, n_threads)
     trees = [ensemble.tree(k) for k in range(ensemble.n_trees)]
