@@ -456,5 +456,6 @@ class _Run:
             whole = whole.truncate((self.best + 1) * self.outputs)
             if self.states:
                 self.objective.restore([self.first_state, *self.states][self.best + 1])
-        n_splits = sum(len(tree.feature) for tree in self.trees if np.ptp(tree.leaf_value) > 0)
+        said = 0.0 in self.weights[-self.outputs :]  # a weight of 0, which was warned of, ended training
+        n_splits = sum(len(tree.feature) for tree in self.trees if said or np.ptp(tree.leaf_value) > 0)
         return Boosted(whole, self.history, self.best, self.objective, self.begin, n_splits)
