@@ -6,7 +6,7 @@ import pytest
 
 import podium
 from podium import FileFormatError
-from podium.cli import reading
+from podium.cli import reading, training
 
 LEFT_OUT = dict.fromkeys([
     "input_format", "absent", "first_index", "qid", "label", "labels", "features", "categorical", "unlabelled",
@@ -37,3 +37,10 @@ def test_a_model_chooses_nothing_but_how_data_is_read(model):
     stored = {"columns": {"max_bytes": 1, "input_format": "csv", "absent": "missing", "sources": "x", "qid": "query"}}
     chosen = reading.for_model(partial(reading._read, **LEFT_OUT), model.with_info(reading=stored), "m").keywords
     assert chosen == {**LEFT_OUT, "qid": "query"}
+
+
+def test_no_more_of_a_config_is_read_than_a_config_has(tmp_path):
+    path = tmp_path / "endless.toml"
+    path.write_bytes(b"#" * (2 << 20))
+    with pytest.raises(FileFormatError, match="has over 1 MB"):
+        training._from_config(path)

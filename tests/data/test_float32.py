@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 import podium
 from podium import DataError, LambdaMART, PodiumWarning, RankingData
 from podium.data.encoding import names_of_categories
+from podium.data.schema import Schema
 
 N = 200
 QID = np.repeat(np.arange(N // 10), 10)
@@ -32,6 +33,14 @@ def model(times):
     labels = (times > NOON + 1000).astype(int)
     data = RankingData(columns(times), labels, qid=QID, feature_names=["1", "2"])
     return LambdaMART(n_trees=3, min_documents_in_leaf=5, verbose=0).fit(data)
+
+
+def test_neighbours_that_float64_merges_are_told_apart():
+    values = 2**60 + np.arange(50)
+    data = RankingData(values[:, None], qid=np.zeros(50, int))
+    assert np.array_equal(np.diff(data.features[:, 0]), np.ones(49))
+    row = RankingData(values[7:8, None], qid=[1])
+    assert Schema.of(data).rows(row)[0, 0] == data.features[7, 0]
 
 
 @pytest.mark.parametrize("least", [2**62, 2**63 - 1000, 2**63 + 7, 2**64 - 3000, -(2**63), -(2**62) - 999])

@@ -18,6 +18,7 @@ Config = Annotated[
 ]
 
 NETS = ("ranknet", "lambdarank")
+LARGEST_CONFIG = 1 << 20  # bytes
 LINES = 50  # trees or epochs from one line to the next, where no bar can be shown
 
 
@@ -185,7 +186,11 @@ def _from_config(path: Path | None) -> dict[str, Any]:
     from podium.errors import FileFormatError
 
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(LARGEST_CONFIG + 1)
+        if len(content) > LARGEST_CONFIG:  # perhaps a stream without an end
+            raise FileFormatError(path, f"is no TOML file: it has over {LARGEST_CONFIG >> 20} MB")
+        return tomllib.loads(content.decode())
     except OSError as error:
         raise FileFormatError(path, f"cannot be opened: {error.strerror}") from error
     except RecursionError as error:

@@ -215,9 +215,10 @@ class Precision(NamedTuple):
 
 def precision(values: NDArray[Any], short: NDArray[np.float32], shift: float = 0) -> Precision:
     """Compare a column with its float32 form, after a shift."""
-    if np.array_equal(short, values, equal_nan=values.dtype.kind == "f"):
-        return Precision()
     size = np.abs(short)
+    is_held = np.array_equal(short, values, equal_nan=values.dtype.kind == "f")
+    if is_held and (values.dtype.kind == "f" or (size < 2**53).all()):  # NumPy compares whole numbers as float64
+        return Precision()
     crowded, large = is_crowded(values), bool(((size >= LARGE) & (size < np.inf)).any())
     step = max(1, len(values) // MERGE_SAMPLE)
     distinct = np.unique(values[::step])
