@@ -5,6 +5,7 @@ import inspect
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sklearn.base import clone
 
@@ -146,6 +147,30 @@ def test_xgboost(params, expected):
     assert translated(LambdaMART.from_xgboost, params) == expected
 
 
+def test_the_parameters_of_their_own_estimators():
+    """What `get_params()` gives has None where nothing was set."""
+    lightgbm = pytest.importorskip("lightgbm")
+    with pytest.warns(PodiumWarning, match=r"^not translated from LightGBM: min_child_weight \([^;]*\)$"):
+        assert LambdaMART.from_lightgbm(lightgbm.LGBMRanker(num_leaves=7).get_params()).n_leaves == 7
+    unset = dict.fromkeys(("n_estimators", "max_depth", "eval_metric", "base_score", "tree_method", "subsample"))
+    assert translated(LambdaMART.from_xgboost, unset | {"objective": "rank:ndcg"}) == {}
+    assert translated(LambdaMART.from_lightgbm, {"metric": None, "objective": None}) == {}
+
+
+def test_arrays_as_values():
+    with pytest.warns(PodiumWarning, match="boosting"):
+        LambdaMART.from_lightgbm({"boosting": np.array(["dart", "gbdt"])})
+    both = {"mc": np.array([1, 0]), "monotone_constraints": np.array([1, 0])}
+    assert LambdaMART.from_lightgbm(both).monotone == [1, 0]
+
+
+def test_pairs_that_are_sampled_are_listed():
+    with pytest.warns(PodiumWarning, match="lambdarank_pair_method"):
+        LambdaMART.from_xgboost({"lambdarank_pair_method": "mean"})
+    with pytest.warns(PodiumWarning, match=r"lambdarank_num_pair_per_sample \(Podium's pairwise objective"):
+        LambdaMART.from_xgboost({"objective": "rank:pairwise", "lambdarank_num_pair_per_sample": 8})
+
+
 def test_what_has_no_translation_is_listed_with_reasons():
     params = {"num_leaves": 7, "min_child_weight": 1e-3, "subsample": 0.5, "lambda_l1": 1, "max_bin": 1023, "x": 1,
               "boosting": "dart", "metric": "auc"}  # fmt: skip
@@ -176,6 +201,7 @@ def test_what_has_no_translation_is_listed_with_reasons():
         ({"label_gain": ["a"]}, "label_gain must be a list of numbers"),
         ({"subsample": 1.5, "subsample_freq": 1}, "subsample must be at most 1"),
         ({"eval_at": ["x"]}, "eval_at must be a list of whole numbers"),
+        ({"objective": "lambdarnk"}, "does not rank .did you mean 'lambdarank'"),
         ({"objective": "multiclass"}, "LightGBM's objective 'multiclass' does not rank"),
     ],
 )

@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from podium.errors import DataError, PodiumWarning, did_you_mean, require_number, require_whole
 from podium.estimators.foreign import TOOLS, canonical
 from podium.measures import Gain
@@ -35,7 +37,8 @@ REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
         "first_metric_only": ((True,), "Podium stops by measure alone"),
         "device_type device": (("cpu",), "Podium runs on CPUs"),
         "deterministic force_col_wise force_row_wise histogram_pool_size importance_type silent verbosity verbose "
-        "tree_learner two_round bin_construct_sample_cnt is_enable_sparse enable_bundle use_missing task":
+        "tree_learner two_round bin_construct_sample_cnt subsample_for_bin is_enable_sparse enable_bundle "
+        "use_missing task":
             (HARMLESS, ""),
     },
     "xgboost": {
@@ -49,8 +52,8 @@ REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
         "lambdarank_bias_norm": ((), "give positions and objective='debiased(lambda(ndcg))'"),
         "lambdarank_score_normalization": ((True,), "normalize=True divides by the gap of the scores"),
         "tree_method": (("hist", "auto"), "Podium grows trees from histograms"),
-        "base_score": ((0, 0.5, None), "Podium starts from the objective's own F_0; use submodel for another"),
-        "device": (("cpu", None), "Podium runs on CPUs"),
+        "base_score": ((0, 0.5), "Podium starts from the objective's own F_0; use submodel for another"),
+        "device": (("cpu",), "Podium runs on CPUs"),
         "verbosity silent validate_parameters disable_default_eval_metric importance_type missing enable_categorical "
         "max_cat_to_onehot max_cat_threshold": (HARMLESS, ""),
     },
@@ -84,9 +87,11 @@ class Translation:
         rest = {name: reason for names, reason in REST[tool].items() for name in names.split()}
         known = {name: row.names(tool)[0] for name, row in self.rows.items()} | SEPARATE[tool]
         for name, value in given.items():
+            if value is None:  # get_params() of the tools' own estimators: not set
+                continue
             if name in rest:
                 harmless, reason = rest[name]
-                if harmless is not HARMLESS and value not in harmless:
+                if harmless is not HARMLESS and not any(is_equal(value, one) for one in harmless):
                     self.left[name] = reason
             elif name in known:
                 self._note(known[name], name, value)
@@ -96,7 +101,7 @@ class Translation:
 
     def _note(self, main: str, name: str, value: Any) -> None:
         earlier = self.values.get(main)
-        if earlier is not None and earlier[1] != value:
+        if earlier is not None and not is_equal(earlier[1], value):
             raise DataError(
                 f"{earlier[0]}={earlier[1]!r} and {name}={value!r} mean the same parameter of {self.tool}: give one"
             )
@@ -121,6 +126,11 @@ class Translation:
             reasons = "; ".join(f"{name} ({reason})" for name, reason in self.left.items())
             warnings.warn(f"not translated from {self.tool}: {reasons}", PodiumWarning, stacklevel=4)
         return cls(**{**self.settings, **overrides})
+
+
+def is_equal(a: Any, b: Any) -> bool:
+    """Whether two values are the same; arrays and lists by their content."""
+    return bool(np.array_equal(a, b)) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else bool(a == b)
 
 
 # Names that are translated together with others, to their main names.
@@ -213,13 +223,11 @@ def _shared(found: Translation) -> None:
         found.put(main, "feature_fraction", share)
     for main in ("early_stopping_round", "early_stopping_rounds"):
         found.put(main, "patience", whole(1, none_below=True))
-    if found.values.get("seed", ("", 0))[1] is None:
-        found.take("seed")
     found.put("seed", "random_state", whole(0))
     for main in ("num_threads", "nthread"):
         found.put(main, "n_threads", whole(1, none_below=True))
     found.put("monotone_constraints", "monotone", monotone)
-    if "max_delta_step" in found.values and found.values["max_delta_step"][1] in (0, None):
+    if "max_delta_step" in found.values and found.values["max_delta_step"][1] == 0:
         found.take("max_delta_step")
     found.put("max_delta_step", "max_delta_step", positive)
     found.put("max_bin", "max_bins", whole(2))
@@ -264,7 +272,7 @@ def from_xgboost(cls: type, given: Mapping[str, Any], overrides: Mapping[str, An
     kinds = found.take("feature_types")
     if kinds is not None:
         found.settings["categorical"] = [k for k, kind in enumerate(several("feature_types", kinds)) if kind == "c"]
-    if found.take("lambdarank_pair_method", "topk") != "topk" and "lambdarank_num_pair_per_sample" in found.values:
+    if found.take("lambdarank_pair_method", "topk") != "topk":
         found.take("lambdarank_num_pair_per_sample")
         found.left["lambdarank_pair_method"] = "Podium takes all pairs, or those at the top (truncation)"
     gain = "" if flag("ndcg_exp_gain", found.take("ndcg_exp_gain", True)) else "linear"
@@ -331,13 +339,16 @@ def _objective(found: Translation, name: str, wanted: list[tuple[str, int | None
         measure = f"ndcg(gain={gain})" if gain and trained == "ndcg" else trained
         found.settings["objective"] = describe(Lambda(measure, **{"normalize": True, **own}))
     elif name == "rank:pairwise":
+        if "truncation" in own:
+            found.left["lambdarank_num_pair_per_sample"] = "Podium's pairwise objective takes all pairs"
         found.settings["objective"] = f"pairwise(cross_entropy({own.get('sigma', 1.0)}), normalize={scaled})"
     elif name in XENDCG:
         found.settings["objective"] = "xendcg()"
     elif name in REGRESSION:
         found.settings["objective"] = "regression()"
     else:
-        raise DataError(f"{found.tool}'s objective {name!r} does not rank; see MART, MARTClassifier and McRank")
+        near = did_you_mean(name, ("lambdarank", "rank:ndcg", "rank:map", "rank:pairwise", *XENDCG, *REGRESSION))
+        raise DataError(f"{found.tool}'s objective {name!r} does not rank{near}; see MART, MARTClassifier and McRank")
 
 
 def _measure(found: Translation, name: str, cutoff: int | None, gain: str) -> str:
