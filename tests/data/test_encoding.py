@@ -112,6 +112,25 @@ def test_a_model_keeps_the_categories(shop, tmp_path):
         loaded.predict(RankingData(shop.assign(brand=1.0)))
 
 
+@pytest.mark.parametrize("brand", ["codes", "upper", "float text"])
+def test_categories_of_which_none_is_known_are_reported(shop, brand):
+    """All of them would count as missing without a word."""
+    model = LambdaMART(2, n_leaves=4).fit(shop.astype({"brand": "category"}))
+    codes = shop["brand"].astype("category").cat.codes
+    other = {"codes": codes, "upper": shop["brand"].str.upper(), "float text": codes.astype(float).astype(str)}[brand]
+    frame = shop.assign(brand=other)
+    for data in (frame, frame[["x", "brand"]].to_numpy(object), RankingData(frame, categorical=["brand"])):
+        with pytest.warns(podium.PodiumWarning, match="training has seen none of the 8 categories of feature"):
+            model.predict(data)
+    model.predict(shop.assign(brand="new"))  # one strange category is nothing to speak of
+    model.predict(shop.assign(brand=np.where(shop["x"] > 0.99, shop["brand"], other)))
+
+
+def test_time_stamps_in_a_frame_say_what_to_do(shop):
+    with pytest.raises(DataError, match=r"'when' holds Datetime.*give it as a number"):
+        RankingData(shop[["qid", "label", "x"]].assign(when=pd.Timestamp("2024-01-01")))
+
+
 def test_validation_data_is_encoded_as_the_training_data(shop):
     frame = shop.astype({"brand": "category"})
     valid = shop[shop["brand"].isin(["d", "h", "a"])].astype({"brand": "category"})

@@ -167,7 +167,7 @@ def _with_categories(array: NDArray[Any], categorical: set[int], encoding: Encod
     builder = FeatureBuilder(np.empty(array.shape, np.float32), encoding)
     for column in range(array.shape[1]):
         if column in categorical:
-            builder.put_categories(column, array[:, column].tolist())
+            builder.put_categories(column, column, array[:, column].tolist())
             continue
         numbers = array[:, [column]]
         if array.dtype.kind in "OU":

@@ -120,6 +120,25 @@ def recoded(codes: NDArray[np.float32], names: Sequence[str], wanted: Sequence[s
     return table[numbers]
 
 
+def warn_of_strangers(feature: Any, present: Sequence[str], known: Sequence[str]) -> None:
+    """Warn where data has several categories, and training has seen none of them: they may be written differently.
+
+    One strange category alone, as in the rows of a single query, is nothing to speak of.
+    """
+    if len(present) < 2 or set(present) & set(known):
+        return
+    warnings.warn(
+        f"training has seen none of the {len(present)} categories of feature {feature}, so all count as missing: they "
+        f"are {_first_few(present)}, and those of training {_first_few(known)}. Write them as in training",
+        PodiumWarning,
+        stacklevel=6,
+    )
+
+
+def _first_few(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:3])) + (", …" if len(names) > 3 else "")
+
+
 @dataclass(frozen=True)
 class Converted:
     """Features as float32.
@@ -152,11 +171,14 @@ class FeatureBuilder:
         self.wide: dict[int, NDArray[Any]] = {}
         self.losses = Losses()
 
-    def put_categories(self, column: int, values: Sequence[Any]) -> None:
-        """A column of categories, of any type that has a text."""
+    def put_categories(self, column: int, name: Any, values: Sequence[Any]) -> None:
+        """A column of categories, of any type that has a text; `name` is what messages call it."""
         known = None if self.encoding is None else self.encoding.categories.get(column)
         names = names_of_categories(values) if known is None else known
-        self.matrix[:, column] = codes_of_categories(values, names)
+        codes = codes_of_categories(values, names)
+        if known is not None and np.isnan(codes).all():
+            warn_of_strangers(name, names_of_categories(values), known)
+        self.matrix[:, column] = codes
         self.categories[column] = names
 
     def put_numbers(self, column: int, name: Any, values: NDArray[Any]) -> None:

@@ -124,15 +124,21 @@ def _to_matrix(
         else:
             holds_categories = k in encoding.categories
         if holds_categories:
-            builder.put_categories(k, series.to_list())
+            builder.put_categories(k, repr(name), series.to_list())
         elif _holds_numbers(series):
             builder.put_numbers(k, repr(name), _column(series))
         else:
-            raise DataError(
-                f"column {name!r} holds {series.dtype}, not numbers: name it in categorical=… if it holds categories, "
-                "or else drop it, encode it, or leave it out of feature_names"
-            )
+            raise DataError(f"column {name!r} holds {series.dtype}, not numbers: {_remedy(series)}")
     return builder.result()
+
+
+def _remedy(series: Any) -> str:
+    """What to do with a column that is no feature as it is."""
+    if series.dtype.is_temporal():
+        return "give it as a number, such as seconds (a large one is shifted before it becomes float32), or drop it"
+    return (
+        "name it in categorical=… if it holds categories, or else drop it, encode it, or leave it out of feature_names"
+    )
 
 
 def columns_of_text(native: Any, columns: Sequence[Any]) -> list[Any]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from podium.data import frames
 from podium.data.columns import Features, is_sparse, to_features
-from podium.data.encoding import Encoding, recoded, shifted
+from podium.data.encoding import Encoding, recoded, shifted, warn_of_strangers
 from podium.data.ranking_data import RankingData
 from podium.errors import DataError, PodiumWarning
 
@@ -158,7 +158,11 @@ class Schema:
                     f"the data's feature {self._shown(feature)} holds categories, the model's holds numbers"
                 )
             if wanted is not None and names is not None and wanted != names:
-                changed[feature] = recoded(np.asarray(data.features[:, source]), names, wanted)
+                codes = np.asarray(data.features[:, source])
+                changed[feature] = recoded(codes, names, wanted)
+                if np.isnan(changed[feature]).all():
+                    present = [names[int(code)] for code in np.unique(codes[~np.isnan(codes)])]
+                    warn_of_strangers(self._shown(feature), present, wanted)
             shift = self.encoding.shifts.get(feature, 0)
             if shift != data.encoding.shifts.get(source, 0):
                 if is_sparse(features):
