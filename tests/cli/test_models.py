@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import podium
+from podium import RankingData
 
 pytestmark = pytest.mark.slow  # every call starts a process
 
@@ -82,11 +83,16 @@ def test_how_training_data_was_read_is_kept_in_the_model(text, tmp_path, flags, 
 def test_models_are_compared_each_with_its_own_reading(text, tmp_path):
     first = train(tmp_path / "a", text, "--first-index", 0)
     second = train(tmp_path / "b", text, "--first-index", 0, "--normalize", "zscore")
-    shown = succeed("compare", text, f"a={first}", f"b={second}", "-m", "ndcg(ties=expected)@5", "--first-index", 0)
+    shown = succeed("compare", text, f"a={first}", f"b={second}", "-m", "ndcg(ties=expected)@5")
+    assert "mean  95%" in succeed("evaluate", text, second)
     for path, normalize in ((first, None), (second, "zscore")):
         data = podium.read(text, first_index=0, normalize=normalize)
         mean = podium.evaluate(data, podium.load(path), "ndcg(ties=expected)@5").means["ndcg(ties=expected)@5"]
         assert f"{mean:.4f}" in shown
+    for commands in (("combine", first, second, text), ("adapt", first, text, "--other", second)):
+        done = run(*commands)
+        assert done.returncode == 1
+        assert "need data that is read differently (normalize None and zscore)" in done.stderr
 
 
 def test_features_are_called_as_the_text_numbers_them(text, tmp_path):
@@ -127,6 +133,10 @@ def test_columns_and_categories_are_found_again(tmp_path):
     np.testing.assert_array_equal(scores(model, tmp_path / "data.csv"), expected)
     frame[frame["brand"] == "d"][["x", "grade", "brand", "query"]].to_csv(tmp_path / "part.csv", index=False)
     np.testing.assert_array_equal(scores(model, tmp_path / "part.csv"), expected[frame["brand"] == "d"])
+    shown = succeed("evaluate", tmp_path / "data.csv", model, "-m", "ndcg(ties=expected)@5")
+    data = RankingData(frame, "grade", qid="query", categorical=["brand"])
+    assert f"{podium.evaluate(data, loaded, 'ndcg(ties=expected)@5').means['ndcg(ties=expected)@5']:.4f}" in shown
+    assert "feature" not in succeed("compare", tmp_path / "data.csv", f"a={model}", "b=feature:x")
     assert "brand in ['b', 'd']" in succeed("inspect", model, "--trees")
 
 

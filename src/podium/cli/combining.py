@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from podium.cli.reading import Reader, for_model, reads_data
+from podium.cli.reading import Reader, for_model, reads_data, require_alike
 
 
 @reads_data
@@ -27,6 +27,7 @@ def combine(
     from podium.models import load, save
 
     first, second = load(a), load(b)
+    require_alike(first, second, (str(a), str(b)))
     documents = for_model(for_model(reader, first, str(a)), second, str(b))(data)
     found = best(first, second, documents, measure, bounds=(lower, upper), ties=ties)
     typer.echo(found)
@@ -53,13 +54,15 @@ def adapt(
     from podium.estimators import adapt as adapted_to
     from podium.models import load
 
-    model = load(background)
+    model, others = load(background), {str(path): load(path) for path in other or []}
+    for name, scorer in others.items():
+        require_alike(model, scorer, (str(background), name))
 
     def read(files: list[str] | None) -> Any:
         return for_model(reader, model, str(background))(files) if files else None
 
     found = adapted_to(
-        model, read(data), valid=read(valid), test=read(test), others={str(path): load(path) for path in other or []},
+        model, read(data), valid=read(valid), test=read(test), others=others,
         measure=measure, n_trees=n_trees, n_leaves=n_leaves, random_state=random_state,
     )  # fmt: skip
     typer.echo(found)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from podium.cli.reading import Reader, for_model, reads_data
+from podium.cli.reading import Reader, for_model, reads_data, with_columns
 
 if TYPE_CHECKING:
     from podium.evaluation.tables import Table
@@ -62,6 +63,24 @@ def _measures(names: list[str] | None, preset: Preset | None) -> list[Any]:
     return letor(chosen, 3 if preset is Preset.letor3 else 4) if preset else list(chosen)
 
 
+def _models(systems: Iterable[str]) -> dict[str, Any]:
+    """Those of the systems that are model files, loaded."""
+    from podium.models import load
+    from podium.models.archive import is_archive
+
+    return {where: load(where) for where in systems if not where.startswith("feature:") and is_archive(where)}
+
+
+def _reader(reader: Reader, models: dict[str, Any], n_systems: int) -> Reader:
+    """How to read the labelled data: as for the models, or else with what these know of its columns."""
+    readers = [for_model(reader, model, where) for where, model in models.items()]
+    if len(models) == n_systems and all(one.keywords == readers[0].keywords for one in readers):
+        return readers[0]
+    for where, model in models.items():
+        reader = with_columns(reader, model, where)
+    return reader
+
+
 def _data(source: str, is_qrels: bool, reader: Reader) -> Any:
     if is_qrels:
         from podium.evaluation import read_qrels
@@ -70,12 +89,12 @@ def _data(source: str, is_qrels: bool, reader: Reader) -> Any:
     return reader([source])
 
 
-def _scores(where: str, data: Any, files: list[str], reader: Reader) -> Any:
+def _scores(
+    where: str, data: Any, files: list[str], reader: Reader, data_reader: Reader, models: dict[str, Any]
+) -> Any:
     """Scores from a file or by a model file, or `feature:NAME`, a feature as the file names it."""
     from podium.errors import DataError
     from podium.evaluation.scores import read_scores
-    from podium.models import load
-    from podium.models.archive import is_archive
 
     kind, colon, name = where.partition(":")
     if kind == "feature" and colon:
@@ -84,12 +103,14 @@ def _scores(where: str, data: Any, files: list[str], reader: Reader) -> Any:
         if data.feature_names is None:
             raise DataError(f"{where!r}: the features of this data have no names")
         return data.feature(name)
-    if not is_archive(where):
+    if where not in models:
         return read_scores(where)
     if not hasattr(data, "feature_names"):
         raise DataError(f"{where}: TREC judgements have no features for a model to score; give a run")
-    model = load(where)
-    return _Scored(model.predict(for_model(reader, model, where)(files)), model.info)
+    model = models[where]
+    wanted = for_model(reader, model, where)
+    documents = data if wanted.keywords == data_reader.keywords else wanted(files)
+    return _Scored(model.predict(documents), model.info)
 
 
 def _show(table: Table, shape: Shape) -> None:
@@ -119,10 +140,12 @@ def evaluate(
     """Measure a ranking: means with 95% intervals, or a value for each query."""
     import podium.evaluation
 
-    documents = _data(data, qrels, reader)
+    models = _models([scores])
+    data_reader = _reader(reader, models, 1)
+    documents = _data(data, qrels, data_reader)
     found = podium.evaluation.evaluate(
         documents,
-        _scores(scores, documents, [data], reader),
+        _scores(scores, documents, [data], reader, data_reader, models),
         _measures(measure, preset),
         drop_uniform=drop_uniform,
     )
@@ -152,10 +175,12 @@ def compare(
         if not (name and equals and where) or name in named:
             raise typer.BadParameter(f"systems are given as NAME=SCORES with different names, not {entry!r}")
         named[name] = where
-    documents = _data(data, qrels, reader)
+    models = _models(named.values())
+    data_reader = _reader(reader, models, len(set(named.values())))
+    documents = _data(data, qrels, data_reader)
     found = podium.evaluation.compare(
         documents,
-        {name: _scores(where, documents, [data], reader) for name, where in named.items()},
+        {name: _scores(where, documents, [data], reader, data_reader, models) for name, where in named.items()},
         _measures(measure, preset), baseline=baseline, margin=margin, drop_uniform=drop_uniform,
     )  # fmt: skip
     tables = {"means": found.means_table(), "pairs": found.table()}

@@ -127,12 +127,37 @@ def for_model(reader: Reader, model: Scorer, name: str) -> Reader:
         value = options[option].value if isinstance(options[option], StrEnum) else options[option]
         is_known = option in stored or (option == "normalize" and "reading" in model.info)
         if value is not None and is_known and value != stored.get(option):
+            flag = f"--{option.replace('_', '-')}"
+            trained = f"with {flag} {stored[option]}" if stored.get(option) is not None else f"without {flag}"
             raise DataError(
-                f"--{option.replace('_', '-')} {value} contradicts the model {name}, whose training data was read with "
-                f"{stored.get(option)}: leave the option out"
+                f"{flag} {value} contradicts the model {name}, whose training data was read {trained}: leave the "
+                "option out"
             )
         options[option] = stored.get(option, value)
     options["absent"] = Absent(options["absent"]) if options["absent"] is not None else None
+    return with_columns(partial(_read, **options), model, name)
+
+
+def require_alike(first: Scorer, second: Scorer, names: tuple[str, str]) -> None:
+    """Refuse two models for which one and the same file would have to be read in two ways."""
+    from podium.errors import DataError
+
+    if "reading" not in first.info or "reading" not in second.info:
+        return
+    for option in ("absent", "first_index", "normalize"):
+        ways = first.reading.get(option), second.reading.get(option)
+        if ways[0] != ways[1] and (option == "normalize" or None not in ways):
+            raise DataError(
+                f"{names[0]} and {names[1]} need data that is read differently ({option.replace('_', '-')} {ways[0]} "
+                f"and {ways[1]}): train them on data that is read alike"
+            )
+
+
+def with_columns(reader: Reader, model: Scorer, name: str) -> Reader:
+    """The reader with a model's names of columns, categories and first index, where the command line gives none."""
+    options = dict(reader.keywords)
+    if options["first_index"] is None:
+        options["first_index"] = _checked(model.reading, _OPTIONS, name).get("first_index")
     for option, value in _checked(model.reading.get("columns", {}), _COLUMNS, name).items():
         if options[option] is None:
             options[option] = value
