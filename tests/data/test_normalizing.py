@@ -100,3 +100,11 @@ def test_scikit_learns_checks():
     )
     failed = [(r["check_name"], r["exception"]) for r in results if r["status"] == "failed"]
     assert not failed, failed
+
+
+@pytest.mark.parametrize("method", ["sum", "zscore", "minmax"])
+def test_normalizing_again_changes_no_bit(method, tmp_path):
+    data = podium.artificial(5, features=3).normalized(method)
+    assert np.array_equal(data.normalized(method).features, data.features)
+    data.write(tmp_path / "data.parquet")
+    assert np.array_equal(podium.read(tmp_path / "data.parquet", normalize=method).features, data.features)

@@ -1,5 +1,7 @@
 """Every model predicts the same for the same documents, whatever they come as."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -141,8 +143,30 @@ def test_data_on_another_scale_is_refused(train):
         model.predict(train)
     with pytest.raises(DataError, match="these are normalized by 'minmax'"):
         model.predict(train.normalized("minmax"))
-    with pytest.raises(DataError, match="normalized by None within queries"):
+    with pytest.raises(DataError, match="trained on features not normalized"):
         LambdaMART(3, n_leaves=4).fit(train).predict(scaled)
+    both = podium.combine(model, podium.LinearRanker().fit(scaled), scaled).scorer
+    for combination in (both, Combined((both, model.model_), (1.0, 1.0))):
+        with pytest.raises(DataError, match="trained on features normalized by 'zscore'"):
+            combination.predict(train)
+    for ranker in (LambdaMART(3, n_leaves=4), podium.LinearRanker(), podium.Committee(n_trees=2)):
+        with pytest.raises(DataError, match=r"evaluation set 'valid' does not fit.*not normalized.*'zscore'"):
+            ranker.fit(train, valid=scaled)
+
+
+def test_sparse_text_that_was_read_differently_is_refused(tmp_path):
+    podium.artificial(20, documents=10, features=4).write(tmp_path / "dense.txt")
+    text = (tmp_path / "dense.txt").read_text()
+    (tmp_path / "sparse.txt").write_text(re.sub(r" 2:-\S+", "", text))
+    zero, missing = (podium.read(tmp_path / "sparse.txt", absent=way) for way in ("zero", "missing"))
+    model = LambdaMART(3, n_leaves=4).fit(missing)
+    model.save(tmp_path / "m.podium")
+    for predictor in (model, podium.load(tmp_path / "m.podium")):
+        with pytest.raises(DataError, match=r"trained on sparse text read with absent='missing'.*absent='zero'"):
+            predictor.predict(zero)
+    with pytest.raises(DataError, match="the evaluation set 'valid' does not fit"):
+        model.fit(missing, valid=zero)
+    model.predict(podium.read(tmp_path / "dense.txt"))  # nothing is absent there
 
 
 def test_models_of_other_libraries_get_features(train, frame, tmp_path):

@@ -339,11 +339,13 @@ class RankingData:
         return [(self.select(fold != k), self.select(fold == k)) for k in range(n_splits)]
 
     def normalized(self, method: str) -> RankingData:
-        """Features brought to a common scale within each query: "sum", "zscore" or "minmax"."""
+        """Features brought to a common scale within each query, "sum", "zscore" or "minmax", if they are not yet."""
         from podium.data.normalizing import normalize_queries
 
         if self.reading.get("normalize", method) != method:
             raise DataError(f"these features are normalized by {self.reading['normalize']!r} already")
+        if "normalize" in self.reading:  # a second time would change the last bits
+            return self
         features, encoding = normalize_queries(self, method), Encoding(self.encoding.categories)
         reading = {**self.reading, "normalize": method}
         normalized = self._with_features(features, self.feature_names, encoding, reading)

@@ -18,6 +18,7 @@ from podium.errors import DataError
 from podium.estimators.parameters import NamedParameters
 from podium.measures import Graded, Measure, Ranking, as_selection, selection_for
 from podium.models import save
+from podium.models.scorer import reading_of
 from podium.objectives import Lambda, Objective, describe, parse
 
 
@@ -107,7 +108,7 @@ class RankerMixin(NamedParameters):
 
     def _information(self, train: RankingData) -> dict[str, Any]:
         """What the model file says beside the model: its parameters, and how the training data was read."""
-        return {"parameters": self._described(), "reading": dict(train.reading)}
+        return {"parameters": self._described(), "reading": reading_of(train)}
 
     def _described(self) -> dict[str, Any]:
         """The parameters as JSON has them."""

@@ -112,6 +112,11 @@ class Combined(Scorer):
         predicted = (part.predict(X, n_threads=n_threads, **options) for part in self.parts)
         return self._summed(predicted)
 
+    def _require_same_reading(self, data: RankingData) -> None:
+        """Each scorer asks for data that was read as its own."""
+        for part in self.parts:
+            part._require_same_reading(data)
+
     def _predict_rows(
         self, features: Features, offsets: NDArray[np.int64] | None = None, *, n_threads: int | None = None
     ) -> Floats:

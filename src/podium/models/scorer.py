@@ -69,7 +69,8 @@ class Scorer(ABC):
             **options: of the kind of model, such as `n_trees` where there are trees.
 
         """
-        self._require_same_scale(X)
+        if isinstance(X, RankingData):
+            self._require_same_reading(X)
         rows = self.schema.rows(X, extra)
         if not self.sees_lists:
             return self._predict_rows(rows, n_threads=n_threads, **options)
@@ -79,17 +80,10 @@ class Scorer(ABC):
         scores[order] = self._predict_rows(rows[order], X.offsets, n_threads=n_threads, **options)
         return scores
 
-    def _require_same_scale(self, X: Any) -> None:
-        """Refuse data that was normalized within queries in another way than the training data."""
-        if not isinstance(X, RankingData) or "reading" not in self.info:
-            return
-        trained, came = self.reading.get("normalize"), X.reading.get("normalize")
-        if trained != came:
-            remedy = f"data.normalized({trained!r})" if came is None else "give the features as they were read"
-            raise DataError(
-                f"the model was trained on features normalized by {trained!r} within queries, and these are normalized "
-                f"by {came!r}: {remedy}"
-            )
+    def _require_same_reading(self, data: RankingData) -> None:
+        """Refuse data whose values were made in another way than those of the training data."""
+        if "reading" in self.info:
+            require_same_reading(self.reading, data)
 
     @abstractmethod
     def _predict_rows(
@@ -178,6 +172,30 @@ def require_numbers(train: RankingData, model: str) -> None:
         )
 
 
+def reading_of(train: RankingData) -> dict[str, Any]:
+    """How training data was read, for the model's file, and whether its text was sparse."""
+    return dict(train.reading) | ({"sparse": True} if train.absent_value is not None else {})
+
+
+def require_same_reading(trained: Mapping[str, Any], data: RankingData) -> None:
+    """Refuse data whose values were made in another way than those of the training data."""
+    scale, other = trained.get("normalize"), data.reading.get("normalize")
+    if scale != other:
+        remedy = f"data.normalized({scale!r})" if other is None else "give the features as they were read"
+        trained_on, these = _as_normalized(scale), _as_normalized(other)
+        raise DataError(f"the model was trained on features {trained_on}, and these are {these}: {remedy}")
+    absent, other = trained.get("absent"), data.reading.get("absent")
+    if trained.get("sparse") and data.absent_value is not None and absent != other:
+        raise DataError(
+            f"the model was trained on sparse text read with absent={absent!r}, and this one was read with "
+            f"absent={other!r}: read(…, absent={absent!r})"
+        )
+
+
+def _as_normalized(way: str | None) -> str:
+    return "not normalized" if way is None else f"normalized by {way!r} within queries"
+
+
 def checked_sets(train: RankingData, valid: Mapping[str, RankingData] | None) -> dict[str, RankingData]:
     """Evaluation sets with their features in the order of the training data's; what cannot be trained on is refused."""
     if train.n_documents == 0:
@@ -190,6 +208,7 @@ def checked_sets(train: RankingData, valid: Mapping[str, RankingData] | None) ->
         if data.n_documents == 0:
             raise DataError(f"the evaluation set {name!r} has no documents")
         try:
+            require_same_reading(reading_of(train), data)
             sets[name] = schema.matched(data)
         except DataError as error:
             raise DataError(f"the evaluation set {name!r} does not fit the training data: {error}") from None
