@@ -7,6 +7,7 @@ import pytest
 import podium
 from podium import FileFormatError
 from podium.cli import reading, training
+from podium.cli.runs import RunFolder
 
 LEFT_OUT = dict.fromkeys([
     "input_format", "absent", "first_index", "qid", "label", "labels", "features", "categorical", "unlabelled",
@@ -44,3 +45,9 @@ def test_no_more_of_a_config_is_read_than_a_config_has(tmp_path):
     path.write_bytes(b"#" * (2 << 20))
     with pytest.raises(FileFormatError, match="has over 1 MB"):
         training._from_config(path)
+
+
+def test_a_folder_with_links_in_a_circle_holds_no_run(tmp_path):
+    (tmp_path / "model.podium").symlink_to("model.podium")
+    with pytest.raises(FileFormatError, match="cannot hold a run"):
+        RunFolder(tmp_path).begin(overwrite=False)

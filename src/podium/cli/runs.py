@@ -40,8 +40,9 @@ class RunFolder:
                 remove_leftovers(file)
                 if overwrite:
                     file.unlink(missing_ok=True)
-        except OSError as error:
-            raise FileFormatError(self.folder, f"cannot hold a run: {error.strerror}") from error
+        except (OSError, RuntimeError) as error:  # a RuntimeError: links that go in a circle
+            reason = getattr(error, "strerror", None) or error
+            raise FileFormatError(self.folder, f"cannot hold a run: {reason}") from error
         if self.checkpoint.exists():
             typer.echo(f"going on from {self.checkpoint}", err=True)
 
