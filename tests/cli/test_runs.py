@@ -1,5 +1,6 @@
 """Training runs that are stopped, killed, resumed and repeated, as a shell does it."""
 
+import os
 import random
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import podium
+from podium.boosting import Checkpoint
 
 pytestmark = pytest.mark.slow  # every call starts a process
 
@@ -131,3 +133,31 @@ def test_what_has_no_checkpoint_says_so(sample, tmp_path):
     assert ended == 143
     assert "nothing to keep, the same command begins anew" in err
     assert names(tmp_path / "run") == {"config.toml"}
+
+
+def test_a_refused_run_leaves_the_config_of_the_one_that_can_go_on(sample, tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    checkpoint = Checkpoint(folder / "checkpoint.podium", every=1)
+    podium.LambdaMART(4, n_leaves=3).fit(podium.read(sample), checkpoint=checkpoint)
+    (folder / "config.toml").write_text("n_trees = 4\n")
+    refused = run("train", sample, "--n-trees", 9, "--n-leaves", 7, "-o", folder)
+    assert refused.returncode == 1
+    assert "a checkpoint of other data or other settings" in refused.stderr
+    assert (folder / "config.toml").read_text() == "n_trees = 4\n"
+
+
+def test_two_runs_do_not_share_a_folder(sample, tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    folder, link = tmp_path / "run", tmp_path / "link"
+    folder.mkdir()
+    held = os.open(folder, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    refused = run("train", sample, "--n-trees", 2, "-o", folder)
+    assert refused.returncode == 1
+    assert "another run is at work there" in refused.stderr
+    os.close(held)
+    assert run("train", sample, "--n-trees", 2, "-o", folder).returncode == 0
+    link.mkdir()
+    (link / "model.podium").symlink_to(tmp_path / "nowhere" / "model.podium")
+    assert "the run is finished" in run("train", sample, "--n-trees", 2, "-o", link).stderr

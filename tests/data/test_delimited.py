@@ -55,7 +55,7 @@ def test_several_files_are_read_as_one_if_their_headers_agree(tmp_path):
     [
         ("qid,f\n1,2\n1,2,3\n", 3, 4, "expected 2 fields as in the header, but this line has 3"),
         ("qid,f\n1,2\n1\n", 3, 2, "expected 2 fields as in the header, but this line has 1"),
-        ("qid,f\n1,abc\n", 2, 3, "expected a number, but found 'abc'"),
+        ("qid,f\n1,abc\n", 2, 3, "found 'abc' in 'f'; a column of categories is named in categorical"),
         ("qid,f\n1,1 2\n", 2, 3, "expected a number, but found '1 2'"),
         ("qid,f\n,1\n", 2, 1, "query id is empty"),
         ('qid,f\n1,"1\n2,1\n', 2, 3, "not closed on the same line"),

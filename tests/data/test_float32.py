@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from scipy.sparse import csr_array
@@ -141,3 +142,18 @@ def test_odd_types_are_refused_or_read(model):
     for n_trees in ("2", 1.0, True, -1, 4):
         with pytest.raises(DataError, match="n_trees must be"):
             model.predict(np.zeros((1, 2)), n_trees=n_trees)
+
+
+def test_missing_values_beside_whole_numbers_that_float64_merges_are_reported():
+    numbers = pd.array([2**60, 2**60 + 1, None, 2**60 + 3], "Int64")
+    with pytest.warns(podium.PodiumWarning, match=r"column 'id' holds missing values beside whole numbers up to"):
+        RankingData(pd.DataFrame({"id": numbers, "qid": 1}))
+
+
+def test_columns_without_any_value_are_missing():
+    for frame in (
+        pl.DataFrame({"a": [None, None], "b": [1.0, 2.0]}),
+        pd.DataFrame({"a": [None, None], "b": [1.0, 2.0]}),
+    ):
+        data = RankingData(frame, qid=[1, 1])
+        assert np.isnan(data.features[:, 0]).all()

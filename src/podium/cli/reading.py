@@ -78,8 +78,8 @@ def _read(
     data = read(
         files, kind, absent=absent.value if absent else "zero", first_index=1 if first_index is None else first_index,
         qid=qid, relevance=label, labels=named, feature_names=features.split(",") if features else None,
-        categorical=categorical.split(",") if categorical else (), unlabelled=unlabelled, normalize=normalize,
-        max_bytes=max_bytes,
+        categorical=categorical.split(",") if isinstance(categorical, str) else categorical or (),
+        unlabelled=unlabelled, normalize=normalize, max_bytes=max_bytes,
     )  # fmt: skip
     columns = {"qid": qid, "label": label, "labels": labels, "features": features, "unlabelled": unlabelled}
     return data.with_reading(columns={name: value for name, value in columns.items() if value is not None})
@@ -163,7 +163,7 @@ def with_columns(reader: Reader, model: Scorer, name: str) -> Reader:
             options[option] = value
     names = model.feature_names
     if options["categorical"] is None and names is not None and model.encoding.categories:
-        options["categorical"] = ",".join(names[feature] for feature in model.encoding.categories)
+        options["categorical"] = [names[feature] for feature in model.encoding.categories]
     return partial(_read, **options)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import typer
@@ -22,7 +25,7 @@ class RunFolder:
         """Refuse a folder whose run is finished."""
         from podium.errors import DataError
 
-        if self.model.exists() and not overwrite:
+        if (self.model.exists() or self.model.is_symlink()) and not overwrite:
             raise DataError(
                 f"{self.model} is there: the run is finished. Name another folder with --output, or replace it with "
                 "--overwrite"
@@ -36,6 +39,7 @@ class RunFolder:
         files = (self.model, self.history, self.config, self.checkpoint)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock()
             for file in files:
                 remove_leftovers(file)
                 if overwrite:
@@ -46,11 +50,44 @@ class RunFolder:
         if self.checkpoint.exists():
             typer.echo(f"going on from {self.checkpoint}", err=True)
 
+    def _lock(self) -> None:
+        """Keep other runs out of the folder until this process ends; where the system has no such locks, do without."""
+        from podium.errors import DataError
+
+        try:
+            import fcntl
+        except ImportError:
+            return
+        self.locked = os.open(self.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(self.locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DataError(f"{self.folder}: another run is at work there; name another folder with --output") from None
+
+    @contextmanager
+    def at_work(self, config: str) -> Iterator[None]:
+        """Write the config of a run, and say what becomes of one that was told to stop."""
+        from podium.data.atomic import write_text
+        from podium.errors import DataError
+        from podium.interrupts import Stopped
+
+        before = self.config.read_text(encoding="utf-8") if self.config.is_file() else None
+        write_text(self.config, config)
+        try:
+            yield
+        except Stopped:
+            self._say_stopped()
+            raise
+        except DataError:  # such as other settings than the checkpoint's, which must still be found
+            if before is not None:
+                write_text(self.config, before)
+            raise
+
     def finish(self) -> None:
         """The model is there; the checkpoint has done its work."""
         self.checkpoint.unlink(missing_ok=True)
 
-    def say_stopped(self) -> None:
+    def _say_stopped(self) -> None:
         """What becomes of a run that was told to stop."""
         if self.checkpoint.exists():
             typer.echo(f"podium: stopped; the same command goes on from {self.checkpoint}", err=True)

@@ -100,7 +100,6 @@ def train(
     from podium.boosting import Checkpoint
     from podium.data.atomic import write_text
     from podium.errors import DataError
-    from podium.interrupts import Stopped
 
     chosen = _from_config(config) | {name: value for name, value in flags.items() if value is not None}
     reader = configured(reader, _reading(chosen.pop("reading", {})))
@@ -126,12 +125,8 @@ def train(
     run.begin(overwrite)
     reading = chosen_options(reader)
     effective = _toml({"data": files, "valid": valid_files, "model": name, **shown})
-    write_text(run.config, effective + ("\n[reading]\n" + _toml(reading) if reading else ""))
-    try:
+    with run.at_work(effective + ("\n[reading]\n" + _toml(reading) if reading else "")):
         ranker.fit(documents, **options)
-    except Stopped:
-        run.say_stopped()
-        raise
     write_text(run.history, json.dumps(ranker.history_, indent=1) + "\n")
     ranker.save(run.model)
     run.finish()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data.encoding import Converted, Encoding, FeatureBuilder
-from podium.errors import DataError
+from podium.errors import DataError, PodiumWarning
 
 # The role that a column takes by its name, where the caller gives nothing for that role.
 ROLES = {
@@ -22,6 +23,7 @@ ROLES = {
     "document_ids": ("document_id",),
 }
 LABEL_PREFIX = "label."
+LARGEST_EXACT = 2**53  # float64 holds all whole numbers up to here
 
 
 def is_frame(value: Any) -> bool:
@@ -125,6 +127,8 @@ def _to_matrix(
             holds_categories = k in encoding.categories
         if holds_categories:
             builder.put_categories(k, repr(name), series.to_list())
+        elif series.null_count() == len(series):  # of no type, where a library knows none
+            builder.put_numbers(k, repr(name), np.full(len(series), np.nan, np.float32))
         elif _holds_numbers(series):
             builder.put_numbers(k, repr(name), _column(series))
         else:
@@ -215,6 +219,15 @@ def _column(series: Any) -> NDArray[Any]:
     """A column as an array, with NaN where a number is null."""
     import narwhals.stable.v2 as nw
 
+    if series.dtype.is_integer() and 0 < series.null_count() < len(series):
+        largest = max(abs(int(series.min())), abs(int(series.max())))
+        if largest > LARGEST_EXACT:
+            warnings.warn(
+                f"column {series.name!r} holds missing values beside whole numbers up to {largest}: from 2^53 on "
+                "neighbours become equal; subtract an offset",
+                PodiumWarning,
+                stacklevel=2,
+            )
     if _holds_numbers(series) and (
         series.null_count() or series.dtype in (nw.Decimal, nw.Boolean, nw.Int128, nw.UInt128)
     ):

@@ -342,9 +342,10 @@ class RankingData:
         """Features brought to a common scale within each query, "sum", "zscore" or "minmax", if they are not yet."""
         from podium.data.normalizing import normalize_queries
 
-        if self.reading.get("normalize", method) != method:
-            raise DataError(f"these features are normalized by {self.reading['normalize']!r} already")
-        if "normalize" in self.reading:  # a second time would change the last bits
+        before = self.reading.get("normalize")
+        if before is not None:  # a second time would change the last bits
+            if before != method:
+                raise DataError(f"these features are normalized by {before!r} already")
             return self
         features, encoding = normalize_queries(self, method), Encoding(self.encoding.categories)
         reading = {**self.reading, "normalize": method}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -175,6 +176,10 @@ def _ranking(data: RankingData, system: Any) -> Ranking:
     """The ranking by a TREC run, by a model or function, or by scores."""
     if isinstance(system, Run):
         return matched(data, system)
+    if isinstance(system, str | os.PathLike):
+        raise DataError(
+            f"{system!r} is a name, not scores: podium.load(path) gives a model, data.feature(name) a column"
+        )
     if callable(system) or hasattr(system, "predict"):
         system = scores_of(system, data)
     return Ranking(data, system)

@@ -223,7 +223,14 @@ def _parse(
     if outcome[kernels.ERROR]:
         stops = layout.delimiter.encode() + b"\r\n"
         fields = _count_fields(block, int(outcome[kernels.AT]), layout.delimiter)
-        raise_problem(block, outcome, stops=stops, columns=len(layout.names), fields=fields)
+        try:
+            raise_problem(block, outcome, stops=stops, columns=len(layout.names), fields=fields)
+        except FileFormatError as error:
+            if outcome[kernels.ERROR] != kernels.VALUE:
+                raise
+            name = _column_at(block, int(outcome[kernels.AT]), layout)
+            problem = f"{error.problem} in {name!r}; a column of categories is named in categorical=…"
+            raise FileFormatError(error.path, problem, line=error.line, column=error.column) from None
     merges.look(larges[: outcome[kernels.LARGE]])
     for row, slot, start, end in hard.tolist():
         target, column = (my_features, slot) if slot < len(layout.features) else (
@@ -238,6 +245,13 @@ def _parse(
     columns = [[text_of(*bounds) for bounds in texts[:, k].tolist()] for k in range(texts.shape[1])]
     columns = [[same.setdefault(text, text) for text in column] for column in columns]
     return _Part(runs_of(item, runs[: outcome[kernels.RUNS]], text_of), columns, int(outcome[kernels.OVERFLOWS]))
+
+
+def _column_at(block: Block, at: int, layout: _Layout) -> str:
+    """The name of the column that a byte stands in."""
+    text = block.text.tobytes()
+    line = text[text.rfind(b"\n", 0, at) + 1 : at].decode("utf-8", errors="replace")
+    return layout.names[min(len(_fields(line + "x", layout.delimiter)), len(layout.names)) - 1]
 
 
 def _count_fields(block: Block, at: int, delimiter: str) -> int:
