@@ -60,7 +60,7 @@ def test_a_run_is_stopped_killed_and_resumed_to_the_same_model(sample, tmp_path)
     command = ["train", sample, "--valid", sample, *TREES, "-o", folder]
     trees = 0
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGINT, 130)):
-        ended, err = broken_off(number, random.randint(1, 30), *command)
+        ended, err = broken_off(number, random.randint(3, 30), *command)  # the first line says where it goes on from
         assert ended == code, err
         assert err.splitlines()[-1] == f"podium: stopped; the same command goes on from {folder / 'checkpoint.podium'}"
         assert "Traceback" not in err
@@ -70,7 +70,7 @@ def test_a_run_is_stopped_killed_and_resumed_to_the_same_model(sample, tmp_path)
         assert kept > trees
         trees = kept
     (folder / ".checkpoint.podium.abcd1234").write_text("of a killed process")
-    ended, err = broken_off(signal.SIGKILL, random.randint(2, 30), *command, "--checkpoint-every", 1)
+    ended, err = broken_off(signal.SIGKILL, random.randint(3, 30), *command, "--checkpoint-every", 1)
     assert ended == -signal.SIGKILL
     assert f"going on from {folder / 'checkpoint.podium'}" in err
     assert podium.load(folder / "checkpoint.podium").n_trees > trees
