@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import podium
@@ -58,6 +58,8 @@ def exact_best(sweep, first, second, bounds):
     return max(means), max(held, default=0.0)
 
 
+@example(852584, 30, 89, 74, "ap", (0.5, 3.0))  # the ends of the interval round to one number
+@example(157, 30, -109, 200, "ndcg@3", (0.0, 1.0))  # α is below all normal numbers
 @settings(max_examples=150, deadline=None)
 @given(
     st.integers(0, 100_000),

@@ -107,7 +107,9 @@ def best_mixture(sweep: Sweep, first: Floats, second: Floats, low: float, high: 
         reached = value_at(_pair_of(end))
         if reached > value + CLOSE:
             pair, value, interval = _pair_of(end), reached, (end, end)
-    return Mixture(float(pair[1]), weights_of(pair), value, interval, path)
+    alpha = float(pair[1])
+    interval = min(interval[0], alpha), max(interval[1], alpha)  # its ends are rounded as α is, in another way
+    return Mixture(alpha, weights_of(pair), value, interval, path)
 
 
 def _exponent(scores: Floats) -> int:
@@ -173,7 +175,8 @@ def _alphas(arc: _Arc, exponents: tuple[int, int], low: float, high: float) -> F
     with np.errstate(all="ignore"):  # a ratio beyond all numbers is infinite: α is 0 or 1
         ratios = np.ldexp(np.where(a_leads, arc.places, -arc.places), np.where(a_leads, turn, -turn))
         small = np.where(np.abs(ratios) <= 1, ratios / (1 + ratios), 1 / (1 + 1 / ratios))  # w_b / (w_a + w_b)
-        alphas = np.where(a_leads, small, 1 / (1 + ratios))
+        tiny = np.ldexp(-1 / arc.places, turn)  # α where w_a / w_b is beyond all numbers, and α is not yet 0
+        alphas = np.where(a_leads, small, np.where(np.abs(ratios) < 1e300, 1 / (1 + ratios), tiny))
     alphas[0], alphas[-1] = low, high
     return np.maximum.accumulate(np.clip(alphas, low, high))
 
