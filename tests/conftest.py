@@ -9,8 +9,12 @@ if "NUMBA_CACHE_DIR" not in os.environ:
     sources = b"".join(path.read_bytes() for path in sorted((ROOT / "src").rglob("*.py")))
     os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / hashlib.sha256(sources).hexdigest()[:16])
 
-if "PYTEST_XDIST_WORKER" in os.environ:  # processes that share the cores must not burn them while they wait
-    os.environ |= {"OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1"}
+# One core for each process of the tests and its children: two processes with two threads each, on two cores, spend
+# their time waiting for each other. What needs several threads asks for them.
+if "PYTEST_XDIST_WORKER" in os.environ and hasattr(os, "sched_setaffinity"):
+    cores = sorted(os.sched_getaffinity(0))
+    worker = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
+    os.sched_setaffinity(0, {cores[worker % len(cores)]})
 
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402

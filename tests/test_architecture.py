@@ -123,7 +123,7 @@ def test_it_works_where_nothing_is_writable(temporary, tmp_path):
 # Names of tests that compiled code has no part in, or that are about time and memory.
 WITHOUT_KERNELS = (
     "frames or parquet or agrees or checks or memory or zeros or tensors or version_0_1 or boundary or damage or "
-    "encoding or float32 or predict or safety or folds or significance"
+    "encoding or float32 or predict or safety or folds or significance or mixing or origin"
 )
 
 
