@@ -68,10 +68,10 @@ def in_query_order(data: Data, seed: int) -> tuple[Any, Any, Any, Any]:
     return features[rows], data.relevance[rows], data.query_sizes, rows
 
 
-Scorer = Callable[[Data], Any]
+Model = Callable[[Data], Any]
 
 
-def podium_model(train: Data, vali: Data, seed: int, p: dict[str, Any] | None) -> tuple[Scorer, int]:
+def podium_model(train: Data, vali: Data, seed: int, p: dict[str, Any] | None) -> tuple[Model, int]:
     """LambdaMART."""
     settings: dict[str, Any] = {"n_trees": DEFAULT_TREES, "patience": DEFAULT_PATIENCE}
     if p:
@@ -84,7 +84,7 @@ def podium_model(train: Data, vali: Data, seed: int, p: dict[str, Any] | None) -
     return model.predict, model.n_trees_
 
 
-def lightgbm_model(train: Data, vali: Data, seed: int, p: dict[str, Any] | None) -> tuple[Scorer, int]:
+def lightgbm_model(train: Data, vali: Data, seed: int, p: dict[str, Any] | None) -> tuple[Model, int]:
     """LightGBM's lambdarank."""
     import lightgbm
 
@@ -109,7 +109,7 @@ def lightgbm_model(train: Data, vali: Data, seed: int, p: dict[str, Any] | None)
     return lambda data: model.predict(dense(data)), model.best_iteration
 
 
-def xgboost_model(train: Data, vali: Data, seed: int, p: dict[str, Any] | None) -> tuple[Scorer, int]:
+def xgboost_model(train: Data, vali: Data, seed: int, p: dict[str, Any] | None) -> tuple[Model, int]:
     """XGBoost's rank:ndcg."""
     import xgboost
 
@@ -137,7 +137,7 @@ def xgboost_model(train: Data, vali: Data, seed: int, p: dict[str, Any] | None) 
     return lambda data: model.predict(xgboost.DMatrix(dense(data)), iteration_range=(0, last)), last
 
 
-def catboost_model(loss: str, train: Data, vali: Data, seed: int, p: dict[str, Any] | None) -> tuple[Scorer, int]:
+def catboost_model(loss: str, train: Data, vali: Data, seed: int, p: dict[str, Any] | None) -> tuple[Model, int]:
     """CatBoost with one of its losses."""
     import catboost
 
@@ -168,7 +168,7 @@ def dense(data: Data) -> Any:
     return data.features.toarray() if hasattr(data.features, "toarray") else data.features
 
 
-def trained(tool: str, *arguments: Any) -> tuple[Scorer, int]:
+def trained(tool: str, *arguments: Any) -> tuple[Model, int]:
     """The model of a tool."""
     if tool.startswith("catboost"):
         return catboost_model({"yetirank": "YetiRank", "queryrmse": "QueryRMSE"}[tool.split("-")[1]], *arguments)

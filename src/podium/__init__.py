@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from podium.data import RankingData as RankingData
     from podium.data import read as read
     from podium.data import write as write
-    from podium.data.folds import Fold as Fold
-    from podium.data.folds import folds as folds
-    from podium.data.making.artificial import artificial as artificial
-    from podium.data.making.artificial import artificial_web as artificial_web
-    from podium.data.making.clicks import simulate_clicks as simulate_clicks
+    from podium.data.datasets.artificial import artificial as artificial
+    from podium.data.datasets.artificial import artificial_web as artificial_web
+    from podium.data.datasets.clicks import simulate_clicks as simulate_clicks
+    from podium.data.datasets.folds import Fold as Fold
+    from podium.data.datasets.folds import folds as folds
+    from podium.diagnostics import Optimality as Optimality
+    from podium.diagnostics import local_optimality as local_optimality
     from podium.errors import DataError as DataError
     from podium.errors import FileFormatError as FileFormatError
     from podium.errors import MissingExtraError as MissingExtraError
@@ -38,15 +40,13 @@ if TYPE_CHECKING:
     from podium.estimators import adapt as adapt
     from podium.evaluation import Comparison as Comparison
     from podium.evaluation import Evaluation as Evaluation
-    from podium.evaluation import Optimality as Optimality
     from podium.evaluation import compare as compare
     from podium.evaluation import evaluate as evaluate
-    from podium.evaluation import local_optimality as local_optimality
-    from podium.evaluation import permutation_importance as permutation_importance
     from podium.evaluation import read_qrels as read_qrels
     from podium.evaluation import read_run as read_run
     from podium.evaluation import write_qrels as write_qrels
     from podium.evaluation import write_run as write_run
+    from podium.explain import permutation_importance as permutation_importance
     from podium.measures import AP as AP
     from podium.measures import CNDCG as CNDCG
     from podium.measures import DCG as DCG
@@ -65,9 +65,9 @@ if TYPE_CHECKING:
     from podium.models import Combination as Combination
     from podium.models import Combined as Combined
     from podium.models import Ensemble as Ensemble
-    from podium.models import LinearScorer as LinearScorer
-    from podium.models import Scorer as Scorer
-    from podium.models import Started as Started
+    from podium.models import LinearModel as LinearModel
+    from podium.models import Model as Model
+    from podium.models import TreesOnBaseScores as TreesOnBaseScores
     from podium.models import combine as combine
     from podium.models import combine_all as combine_all
     from podium.models import load as load
@@ -80,12 +80,12 @@ _HOMES = {
     "RankingData": "podium.data",  # documents with features and labels, grouped into queries
     "read": "podium.data",  # LETOR text, CSV, TSV, Parquet
     "write": "podium.data",  # LETOR text, Parquet
-    "folds": "podium.data.folds",  # folders of benchmark data, as folds
-    "Fold": "podium.data.folds",  # one of them
+    "folds": "podium.data.datasets.folds",  # folders of benchmark data, as folds
+    "Fold": "podium.data.datasets.folds",  # one of them
     # data made here
-    "artificial": "podium.data.making.artificial",  # the papers' random cubic polynomials
-    "artificial_web": "podium.data.making.artificial",  # in the shape of MSLR-WEB
-    "simulate_clicks": "podium.data.making.clicks",  # click labels from simulated users
+    "artificial": "podium.data.datasets.artificial",  # the papers' random cubic polynomials
+    "artificial_web": "podium.data.datasets.artificial",  # in the shape of MSLR-WEB
+    "simulate_clicks": "podium.data.datasets.clicks",  # click labels from simulated users
     # measures
     "Measure": "podium.measures",  # the base of all; subclass it for one of your own
     "NDCG": "podium.measures",  # normalised discounted cumulative gain
@@ -103,11 +103,11 @@ _HOMES = {
     # evaluation
     "evaluate": "podium.evaluation",  # one ranking, measured
     "compare": "podium.evaluation",  # several rankings, with significance
-    "permutation_importance": "podium.evaluation",  # what a measure loses without a feature
+    "permutation_importance": "podium.explain",  # what a measure loses without a feature
     "Evaluation": "podium.evaluation",  # what evaluate returns
     "Comparison": "podium.evaluation",  # what compare returns
-    "local_optimality": "podium.evaluation",  # does a net sit at an optimum of its measure?
-    "Optimality": "podium.evaluation",  # … what was seen
+    "local_optimality": "podium.diagnostics",  # does a net sit at an optimum of its measure?
+    "Optimality": "podium.diagnostics",  # … what was seen
     "read_run": "podium.evaluation",  # TREC runs …
     "write_run": "podium.evaluation",
     "read_qrels": "podium.evaluation",  # … and judgements
@@ -124,16 +124,16 @@ _HOMES = {
     "RankNet": "podium.estimators",  # a net trained on pairs
     "LambdaRank": "podium.estimators",  # a net trained on λ of a measure
     "LinearRanker": "podium.estimators",  # a weighted sum of features, trained on λ
-    "Scorer": "podium.models",  # what all models are
+    "Model": "podium.models",  # what all models are
     "Ensemble": "podium.models",  # trees
     "ClassEnsemble": "podium.models",  # trees for each class of relevance
-    "LinearScorer": "podium.models",  # a weight for each feature
+    "LinearModel": "podium.models",  # a weight for each feature
     "Combined": "podium.models",  # a weighted sum of models
     "combine": "podium.models",  # the exact best weight of two rankers
     "Combination": "podium.models",  # … what it found
     "combine_all": "podium.models",  # weights of several rankers, in turn
     "Blend": "podium.models",  # … what it found
-    "Started": "podium.models",  # trees on top of scores that are not in the model
+    "TreesOnBaseScores": "podium.models",  # trees on top of scores that are not in the model
     "refit_weights": "podium.models",  # the exact best weights of an ensemble's trees, in turn
     "load": "podium.models",  # a model from its file
     # scikit-learn

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import podium
-from podium.data.atomic import write_text
-from podium.data.making.artificial import PARTS
+from podium.core.files import write_text
+from podium.data.datasets.artificial import PARTS
 
 MEASURES = ["ndcg@10", "err@10", "ap"]
 

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-import math
-import numbers
-import operator
-import os
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 
 class PodiumError(Exception):
@@ -57,62 +50,6 @@ class MissingExtraError(PodiumError, ImportError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return MissingExtraError, (self.package, self.extra, self.purpose)
-
-
-LARGEST_WHOLE = 2**31 - 1  # what compiled code counts with
-
-
-def require_whole(name: str, value: object, least: int, *, optional: bool = False, most: int = LARGEST_WHOLE) -> None:
-    """Refuse a parameter that is no whole number, or too small or too large a one."""
-    if value is None and optional:
-        return
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = least - 1
-    if isinstance(value, bool) or number < least:
-        raise DataError(f"{name} must be a whole number from {least}{' or None' if optional else ''}, but is {value!r}")
-    if number > most:
-        raise DataError(f"{name} must be {most:_} at most, but is {value!r}")
-
-
-def require_number(name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf) -> None:
-    """Refuse a parameter that is no finite number, or too small a one."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise DataError(f"{name} must be a number, but is {value!r}")
-    if not (math.isfinite(value) and float(value) > above and float(value) >= least):
-        wanted = "positive" if above == 0 else "not negative" if least == 0 else "finite"
-        raise DataError(f"{name} must be {wanted}, but is {value}")
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The nearest of the known names as the rest of a message, or nothing where none is near."""
-    near = difflib.get_close_matches(word[:100].lower(), list(known), 1, 0.6)
-    return f" (did you mean {near[0]!r}?)" if near else ""
-
-
-def numbers_of(name: str, values: Sequence[float]) -> tuple[float, ...]:
-    """A list of numbers as floats, or an error."""
-    try:
-        return tuple(float(value) for value in values)
-    except (TypeError, ValueError, OverflowError):
-        raise DataError(f"{name} must be a list of numbers, not {values!r}") from None
-
-
-def to_path(path: Any) -> Path:
-    """A path that a system can be asked for, or an error."""
-    try:
-        text = os.fspath(path)
-        os.fsencode(text)
-    except TypeError:
-        raise DataError(f"expected a path, but came {type(path).__name__} {path!r:.40}") from None
-    except UnicodeEncodeError:
-        raise DataError(f"the path {path!a} cannot be written in the file system's encoding") from None
-    if isinstance(text, bytes):
-        raise DataError(f"expected a path as text, but came {text!r:.40}; os.fsdecode makes it text")
-    if "\0" in text:
-        raise DataError(f"the path {text!r} holds a NUL character, which no file's name may")
-    return Path(text)
 
 
 class PodiumWarning(UserWarning):

@@ -10,7 +10,7 @@ import pytest
 import podium
 from podium import Committee, LambdaMART, LinearRanker, McRank, PodiumWarning
 from podium.boosting import Checkpoint
-from podium.interrupts import Stopped, between_steps
+from podium.core.interrupts import Stopped, between_steps
 
 SETTINGS = {"n_leaves": 4, "verbose": 0}
 
@@ -65,10 +65,10 @@ def test_ctrl_c_keeps_the_trees_so_far_and_the_run_goes_on(data, made, tmp_path)
 
 def test_a_round_that_is_broken_off_is_forgotten(data, tmp_path, monkeypatch):
     """Even an impatient second signal, in the middle of a round, leaves whole rounds only."""
-    from podium.boosting import loop
+    from podium.boosting import training
 
     checkpoint, calls = Checkpoint(tmp_path / "c"), []
-    measured = loop._Run._measured
+    measured = training._Run._measured
 
     def breaking(run, *arguments):
         calls.append(1)
@@ -76,7 +76,7 @@ def test_a_round_that_is_broken_off_is_forgotten(data, tmp_path, monkeypatch):
             raise Stopped(signal.SIGTERM)
         return measured(run, *arguments)
 
-    monkeypatch.setattr(loop._Run, "_measured", breaking)
+    monkeypatch.setattr(training._Run, "_measured", breaking)
     sets = {"a": data, "b": data}
     with pytest.raises(Stopped):
         LambdaMART(8, **SETTINGS).fit(data, valid=sets, checkpoint=checkpoint)
@@ -88,9 +88,9 @@ def test_a_round_that_is_broken_off_is_forgotten(data, tmp_path, monkeypatch):
 
 
 def test_a_committee_is_made_of_the_members_so_far(data, monkeypatch):
-    from podium.boosting import loop
+    from podium.boosting import training
 
-    grown, add = [], loop._Run.add_round
+    grown, add = [], training._Run.add_round
 
     def adding(run):
         grown.append(1)
@@ -98,7 +98,7 @@ def test_a_committee_is_made_of_the_members_so_far(data, monkeypatch):
             os.kill(os.getpid(), signal.SIGINT)
         return add(run)
 
-    monkeypatch.setattr(loop._Run, "add_round", adding)
+    monkeypatch.setattr(training._Run, "add_round", adding)
     members = [("lambda(ndcg, normalize=true)", 1), ("listnet", 1), ("pairwise", 1)]
     with pytest.warns(PodiumWarning, match="interrupted"):
         model = Committee(n_trees=5, members=members, verbose=0).fit(data)

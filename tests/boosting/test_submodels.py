@@ -14,10 +14,10 @@ import podium
 from podium import DataError, LambdaMART, LinearRanker, PodiumWarning, RankingData
 from podium.boosting import Checkpoint
 from podium.boosting.starting import ENOUGH, SMALLEST, fitted_scale
+from podium.core.threads import Team
 from podium.measures import Graded
-from podium.models import Combined, Started
+from podium.models import Combined, TreesOnBaseScores
 from podium.objectives import Debiased, Lambda, Preferences, Regression
-from podium.threads import Team
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +158,7 @@ class TestModel:
         model = LambdaMART(4, submodel=lambda data: 50 * linear.predict(data)).fit(train)
         model.save(tmp_path / "m.podium")
         loaded = podium.load(tmp_path / "m.podium")
-        assert isinstance(loaded, Started)
+        assert isinstance(loaded, TreesOnBaseScores)
         assert loaded.scale == model.submodel_scale_
         start = 50 * linear.predict(valid)
         assert np.array_equal(loaded.predict(valid.features, start=start), model.predict(valid))

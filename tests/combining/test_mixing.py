@@ -13,7 +13,7 @@ import podium
 from podium import Combined, DataError, RankingData, combine, combine_all, refit_weights
 from podium.combining import Sweep, deviation
 from podium.combining.mixing import best_mixture
-from podium.models import Ensemble, LinearScorer
+from podium.models import Ensemble, LinearModel
 from podium.models.combined import scores_of
 
 BOUNDS = [(0.0, 1.0), (0.0, 1e-6), (0.25, 0.75), (-1.0, 2.0), (0.5, 3.0), (-40.0, -0.1)]
@@ -162,7 +162,7 @@ def test_one_document_far_away_does_not_hide_the_others(data, columns):
 
 def test_the_scorer_gives_the_value(data, columns):
     named = data.replace(features=np.column_stack(columns).astype(np.float32), feature_names=None)
-    models = [LinearScorer(weights, np.zeros(2)) for weights in (np.array([1.0, 0.0]), np.array([0.0, 1e25]))]
+    models = [LinearModel(weights, np.zeros(2)) for weights in (np.array([1.0, 0.0]), np.array([0.0, 1e25]))]
     found = combine(*models, named)
     assert isinstance(found.scorer, Combined)
     assert found.scorer.weights == found.weights

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import podium
 from podium import DataError, RankingData
-from podium.data.making import artificial as making
-from podium.data.making import kernels
+from podium.data.datasets import artificial as making
+from podium.data.datasets import kernels
 
 
 def digest(data):
@@ -52,9 +52,9 @@ def test_shapes_and_ranges():
 
 def test_labels_come_from_the_cubic_polynomial():
     data = podium.artificial(200, features=10, seed=3)
-    u = making._normal(10, making.stream_key("cubic", 10, 3, "u"))
-    q = making._permutation(10, making.stream_key("cubic", 10, 3, "Q"))
-    r = making._permutation(10, making.stream_key("cubic", 10, 3, "R"))
+    u = making._normal(10, making.seed_of("cubic", 10, 3, "u"))
+    q = making._permutation(10, making.seed_of("cubic", 10, 3, "Q"))
+    r = making._permutation(10, making.seed_of("cubic", 10, 3, "R"))
     assert sorted(q) == sorted(r) == list(range(10))
     x = data.features.astype(np.float64)
     terms = [x @ u, (x * x[:, q]).sum(1), (x * x[:, q] * x[:, r]).sum(1)]
@@ -77,7 +77,7 @@ def test_a_shift_moves_the_labels_gradually():
     def agreement(shift):
         near = making._standardised_cubic(50, 0, 0.0)
         far = making._standardised_cubic(50, 0, shift)
-        x = making._uniform(20_000, 50, making.stream_key("x"))
+        x = making._uniform(20_000, 50, making.seed_of("x"))
         return np.corrcoef(near(x), far(x))[0, 1]
 
     values = [agreement(shift) for shift in (0.0, 0.1, 0.3, 1.0)]

@@ -14,7 +14,7 @@ import pytest
 import podium
 from podium import DataError, FileFormatError, RankingData
 from podium.cli import reading
-from podium.data import atomic
+from podium.core import files
 from podium.evaluation.scores import read_scores
 from podium.evaluation.trec import read_qrels, read_run, write_qrels, write_run
 
@@ -140,7 +140,7 @@ def test_files_are_on_the_disk_before_their_names_are(tmp_path, monkeypatch):
     flushed = []
     sync, replace = os.fsync, type(tmp_path).replace
     monkeypatch.setattr(
-        atomic.os, "fsync", lambda handle: (flushed.append(stat.S_ISDIR(os.fstat(handle).st_mode)), sync(handle))
+        files.os, "fsync", lambda handle: (flushed.append(stat.S_ISDIR(os.fstat(handle).st_mode)), sync(handle))
     )
     monkeypatch.setattr(type(tmp_path), "replace", lambda a, b: (flushed.append("named"), replace(a, b))[1])
     for write in (

@@ -12,7 +12,7 @@ import pytest
 
 import podium
 from podium import FileFormatError
-from podium.data.text import decompression
+from podium.data.io.text import decompression
 
 from .same import assert_same
 

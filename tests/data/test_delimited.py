@@ -8,7 +8,7 @@ import pytest
 
 import podium
 from podium import DataError, FileFormatError, PodiumWarning
-from podium.data.text import blocks
+from podium.data.io.text import blocks
 
 TEXT = 'qid,label,f1,document_id,f2\n1,2,0.5,a,\n1,0,-1e3,"b, ""c""",7\n\n2,1,nan,é, 8 \n'
 

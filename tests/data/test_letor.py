@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 import podium
 from podium import DataError, FileFormatError, PodiumWarning, RankingData
-from podium.data.text import blocks
+from podium.data.io.text import blocks
 
 TEXT = b"2 qid:10 1:0.5 3:-1e2 # first doc\n0 qid:10 2:3\n\n# a comment line\n1 qid:11 1:nan 2:+.5\n"
 
@@ -326,7 +326,7 @@ def test_writing_compressed_gives_the_same_bytes_each_time(suffix, tmp_path):
 
 
 def test_a_large_file_is_written_in_pieces(tmp_path, monkeypatch):
-    from podium.data.text import writing
+    from podium.data.io.text import writing
 
     monkeypatch.setattr(writing, "CHUNK_BYTES", 4000)
     data = podium.artificial(20, documents=20, features=5)

@@ -11,7 +11,7 @@ import pytest
 
 import podium
 from podium import DataError, FileFormatError, PodiumWarning, RankingData
-from podium.data.text import blocks
+from podium.data.io.text import blocks
 
 from .same import assert_same
 

@@ -324,12 +324,12 @@ def test_writing_from_many_threads_leaves_the_umask_alone(tmp_path):
     import os
     from concurrent.futures import ThreadPoolExecutor
 
-    from podium.data import atomic
+    from podium.core import files
 
     before = os.umask(0o077)
     try:
         with ThreadPoolExecutor(8) as pool:
-            assert set(pool.map(lambda _: atomic._umask(), range(2000))) == {0o077}
+            assert set(pool.map(lambda _: files._umask(), range(2000))) == {0o077}
         assert os.umask(0o077) == 0o077
     finally:
         os.umask(before)

@@ -12,7 +12,7 @@ import podium
 from podium import MART, DataError, LambdaMART, LinearRanker, MARTClassifier, McRank, RankingData, RankNetTrees
 from podium.boosting import Checkpoint, Gradient
 from podium.measures import Ranking
-from podium.models import ClassEnsemble, Ensemble, LinearScorer
+from podium.models import ClassEnsemble, Ensemble, LinearModel
 from podium.objectives import (
     Anneal,
     BoundObjective,
@@ -371,7 +371,7 @@ class TestLinear:
         y = X @ [1.0, -0.2, 3.0, 0.0] + 0.1 * rng.normal(size=300)
         model = LinearRanker(objective="regression()", n_iterations=60, l2=0.0).fit(X, y, qid=np.arange(300) // 10)
         assert np.allclose(model.coef_, LinearRegression().fit(X, y).coef_, atol=1e-6)
-        assert isinstance(model.model_, LinearScorer)
+        assert isinstance(model.model_, LinearModel)
 
     def test_finds_the_order_of_a_linear_truth(self):
         rng = np.random.default_rng(1)

@@ -19,7 +19,7 @@ from podium import (
     adapt,
 )
 from podium.data.canonical import queries_by_content, query_keys
-from podium.data.chances import Chances
+from podium.data.content_random import ContentRandom
 from podium.data.splitting import split_by_content
 
 SAMPLED = {"n_trees": 4, "n_leaves": 5, "document_fraction": 0.7, "query_fraction": 0.7, "feature_fraction": 0.6}
@@ -82,7 +82,7 @@ def test_names_and_the_order_of_rows_play_no_part(name):
 def test_chances_follow_the_content(first, second):
     data, other = made(first), renamed(made(first), second)
     for purpose in ("0/1/documents", "7/queries"):
-        a, b = Chances(data), Chances(other)
+        a, b = ContentRandom(data), ContentRandom(other)
         assert sorted(a.of_documents(purpose)) == sorted(b.of_documents(purpose))
         assert sorted(a.of_queries(purpose)) == sorted(b.of_queries(purpose))
     sums = [
@@ -97,7 +97,7 @@ def test_equal_queries_and_documents_are_told_apart():
     features = np.tile(np.arange(6, dtype=np.float32).reshape(3, 2), (50, 1))
     data = RankingData(features, np.tile([0, 1, 2], 50), qid=np.repeat(np.arange(50), 3))
     assert len(set(query_keys(data).tolist())) == 50
-    chances = Chances(data)
+    chances = ContentRandom(data)
     assert len(set(chances.of_documents("x").tolist())) == 150
     assert 0.3 < chances.of_queries("x").mean() < 0.7
 

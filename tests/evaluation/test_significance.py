@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from podium import DataError
+from podium.core.sums import mean
 from podium.evaluation.significance import (
     bootstrap_interval,
     equivalence,
@@ -18,7 +19,6 @@ from podium.evaluation.significance import (
     randomisation,
     t_interval,
 )  # fmt: skip
-from podium.exact import mean
 
 RNG = np.random.default_rng(0)
 VALUES = RNG.beta(2, 3, 300)

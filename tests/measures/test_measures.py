@@ -327,7 +327,7 @@ def test_a_measure_of_ones_own_trains_at_once():
     try:
         check_measure(TopLabel(empty="zero"))
     finally:
-        from podium.measures.measure import _REGISTRY
+        from podium.measures.base import _REGISTRY
 
         del _REGISTRY["toplabel"]
 

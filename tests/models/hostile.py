@@ -152,7 +152,7 @@ def use(model, again):
         return
     features = rng.choice(np.array([0, 1, -1, 3, 1e30, np.nan, np.inf], np.float32), (9, model.n_features))
     data = podium.RankingData(features, qid=[1, 1, 1, 1, 2, 2, 2, 3, 3])
-    options = {"start": np.zeros(9)} if isinstance(model, podium.Started) else {}
+    options = {"start": np.zeros(9)} if isinstance(model, podium.TreesOnBaseScores) else {}
     with np.errstate(all="ignore"), unless_refused():
         assert model.predict(data, n_threads=1, **options).shape == (9,)
     for part in (model, *getattr(model, "parts", ())):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from podium import DataError, FileFormatError
-from podium.models import Combined, Ensemble, LinearScorer, archive, load, save
+from podium.models import Combined, Ensemble, LinearModel, archive, load, save
 from tests.models import hostile
 
 HUGE = 2**62
@@ -157,7 +157,7 @@ def test_trees_picked_from_the_arrays_are_those_taken_apart(name):
 
 
 def zeros_of_linear(n):
-    return LinearScorer(np.zeros(n), np.zeros(n))
+    return LinearModel(np.zeros(n), np.zeros(n))
 
 
 def one_leaf_trees(n):
@@ -272,7 +272,7 @@ def test_a_model_that_could_not_be_read_again_is_not_written(tmp_path):
     with pytest.raises(DataError, match="64 deep, at most"):
         save(deep, tmp_path / "m")
     with pytest.raises(DataError, match="features at most"):
-        save(LinearScorer(*np.zeros((2, (1 << 24) + 1))), tmp_path / "m")
+        save(LinearModel(*np.zeros((2, (1 << 24) + 1))), tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
     save(deep.parts[0].parts[0].parts[0].parts[0].parts[0].parts[0], tmp_path / "m")
     assert load(tmp_path / "m").n_features == 6

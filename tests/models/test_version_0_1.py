@@ -55,7 +55,7 @@ def test_the_kinds_are_there():
     assert (loaded("categorical").arrays["category"] >= 0).any()
     assert loaded("categorical").arrays["missing_left"].any()
     assert isinstance(loaded("mcrank"), podium.ClassEnsemble)
-    assert isinstance(loaded("started"), podium.Started)
+    assert isinstance(loaded("started"), podium.TreesOnBaseScores)
     assert isinstance(loaded("nested").parts[0], podium.Combined)
     assert loaded("net_on_lists").sees_lists
     assert loaded("no_trees").n_trees == 0

@@ -8,7 +8,7 @@ import torch
 
 import podium
 from podium import DataError, LambdaMART, LambdaRank, LinearRanker, RankNet, local_optimality
-from podium.evaluation import directions_needed
+from podium.diagnostics import directions_needed
 
 STEPS = (0.2, 0.4)
 

@@ -17,7 +17,7 @@ from podium import DataError, LambdaMART, LambdaRank, RankingData, RankNet
 from podium.boosting import Checkpoint
 from podium.measures import Ranking
 from podium.neural import Layers, ListTransformer, NetTraining, padded
-from podium.neural.nets import ByHand
+from podium.neural.modules import ByHand
 from podium.neural.optimizers import OPTIMIZERS, Weights
 from podium.objectives import (
     Anneal,

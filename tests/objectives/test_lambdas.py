@@ -11,7 +11,7 @@ from podium.measures import parse, registered
 from podium.objectives import Lambda
 from podium.testing.lambdas import slow_lambdas
 
-# Pairs are summed in single precision: an error of a few 2^-24 of what is summed.
+# PairFilter are summed in single precision: an error of a few 2^-24 of what is summed.
 SINGLE = {"rtol": 2e-6, "atol": 1e-6}
 NAMES = [name for name in sorted(registered()) if registered()[name].has_swaps]
 

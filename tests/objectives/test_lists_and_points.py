@@ -67,9 +67,9 @@ def cost_of(loss, data, scores):
     total = 0.0
     chances = None
     if isinstance(loss, XENDCG):
-        from podium.data.chances import Chances
+        from podium.data.content_random import ContentRandom
 
-        chances = Chances(data).of_documents("3/7/gamma")
+        chances = ContentRandom(data).of_documents("3/7/gamma")
     for q in range(data.n_queries):
         rows = data.rows(q)
         rows = rows[~np.isnan(data.relevance[rows])]

@@ -30,7 +30,7 @@ from podium.objectives import (
     Tiers,
     describe,
 )  # fmt: skip
-from podium.objectives.pairs import Pairs
+from podium.objectives.pairs import PairFilter
 from podium.testing.lambdas import slow_pairs
 
 SINGLE = {"rtol": 3e-6, "atol": 2e-6}
@@ -97,7 +97,7 @@ def test_groups_and_trusts(term):
     rng = np.random.default_rng(0)
     groups = rng.integers(0, 2, len(data)).astype(np.float32)
     groups[::5] = np.nan
-    among = Pairs(groups, nonzero=True, trusts=(rng.random(len(data)) + 0.5).astype(np.float32))
+    among = PairFilter(groups, nonzero=True, trusts=(rng.random(len(data)) + 0.5).astype(np.float32))
     found, expected = term.bind_among(data, among).gradients(scores), slow_pairs(data, scores, term, among)
     assert np.abs(expected[0]).sum() > 0
     assert np.allclose(found[0], expected[0], **SINGLE)
@@ -121,7 +121,7 @@ def test_long_lists(term, n):
 
 
 def slow_tiers(data, scores, tiers, nonzero, weights):
-    """Pairs by definition, tier after tier."""
+    """PairFilter by definition, tier after tier."""
     place = np.empty(len(data), np.int64)
     place[data.canonical_order] = np.arange(len(data))
     lambdas = np.zeros(len(data))
@@ -134,7 +134,7 @@ def slow_tiers(data, scores, tiers, nonzero, weights):
                     continue
                 groups = np.full(len(data), np.nan, np.float32)
                 groups[place[[i, j]]] = 1
-                lambdas += weights[k] * slow_pairs(data, scores, tier, Pairs(groups, nonzero[k]))[0]
+                lambdas += weights[k] * slow_pairs(data, scores, tier, PairFilter(groups, nonzero[k]))[0]
     return lambdas
 
 
@@ -240,7 +240,7 @@ class TestDebiased:
         chances = (1.0, 0.5, 0.25)
         found = Debiased(Lambda("ndcg"), chances).bind(data).gradients(scores)
         trusts = 1 / np.array([1.0, 0.5, 0.25, 0.25, 0.25], np.float32)[data.positions[data.canonical_order] - 1]
-        expected = slow_pairs(data, scores, Lambda("ndcg"), Pairs(trusts=trusts))
+        expected = slow_pairs(data, scores, Lambda("ndcg"), PairFilter(trusts=trusts))
         assert np.allclose(found[0], expected[0], **SINGLE)
 
     def test_biases_take_newton_steps(self):

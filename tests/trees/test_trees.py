@@ -10,10 +10,10 @@ from scipy import sparse
 
 import podium
 from podium import DataError
-from podium.data import chances
+from podium.core.threads import Team
+from podium.data import content_random
 from podium.models import Ensemble
 from podium.testing.trees import grow_slowly
-from podium.threads import Team
 from podium.trees import Grower, GrowthParameters, bin_features, find_bins, kernels
 from podium.trees.binning import cut_points
 from podium.trees.quantising import Thinning, always_seen_from, quantised
@@ -187,9 +187,9 @@ def test_chance_is_that_of_the_data():
     g, n = np.ones(70_000), 70_000
     for n_threads in (1, 3):
         with Team(n_threads) as team:
-            found = Thinning(0.25, keys, "newton", team).quantised(g, g, chances.seed_of("a purpose"))
+            found = Thinning(0.25, keys, "newton", team).quantised(g, g, content_random.seed_of("a purpose"))
         # √2, the importance of all, is known by its leading bits only
-        near = chances.uniform(keys, "a purpose")
+        near = content_random.uniform(keys, "a purpose")
         assert len(found.seen) == pytest.approx(0.25 * n, rel=0.05)
         assert near[found.seen].max() < near[found.unseen].min()
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from podium.core.files import remove_leftovers
+from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
-from podium.data.atomic import remove_leftovers
 from podium.data.canonical import content_hashes, query_keys
-from podium.errors import DataError, require_number, require_whole
+from podium.errors import DataError
 from podium.models import Ensemble, load, save
 
 

@@ -9,16 +9,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.boosting.loop import Boosting, Prepared
 from podium.boosting.sampling import Sampling
 from podium.boosting.steps import Gradient, Newton
+from podium.boosting.training import Boosting, Prepared
 from podium.combining import Sweep, ascend, deviation, weighted
+from podium.core.progress import progress
+from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
-from podium.errors import DataError, require_number, require_whole
+from podium.errors import DataError
 from podium.measures import Graded, Measure, as_selection
 from podium.models import Ensemble
 from podium.objectives import XENDCG, Lambda, Objective, Pairwise, QueryRegression, describe
-from podium.progress import progress
 from podium.trees import GrowthParameters
 
 Floats = NDArray[np.float64]
@@ -32,7 +33,7 @@ TRUSTED = 1000  # validation queries whose best weights count as much as equal o
 
 
 @dataclass(frozen=True)
-class Elected:
+class CommitteeResult:
     """The result of a committee.
 
     Attributes:
@@ -91,7 +92,7 @@ class CommitteeTraining:
         if self.time_budget is not None:
             require_number("time_budget", self.time_budget, above=0)
 
-    def fit(self, train: RankingData, valid: RankingData) -> Elected:
+    def fit(self, train: RankingData, valid: RankingData) -> CommitteeResult:
         """Train the members one after the other on the same bins, then weigh them on the validation queries."""
         turns = self._turns()
         prepared = Prepared.of(train, {"valid": valid}, replace(self.boosting, selection=self.measure))
@@ -122,7 +123,7 @@ class CommitteeTraining:
         rounds = [(kind, k) for k in range(most) for kind, (_, count) in enumerate(self.members) if k < count]
         return [(kind, 1000 * kind + k) for kind, k in rounds]
 
-    def _elected(self, found: list[tuple[int, Ensemble]], train: RankingData, valid: RankingData) -> Elected:
+    def _elected(self, found: list[tuple[int, Ensemble]], train: RankingData, valid: RankingData) -> CommitteeResult:
         threads = self.boosting.n_threads
         valid = valid._take(valid.canonical_order)  # in which ties stand, whatever the order of the rows
         sizes = [deviation(train, e.predict(train, n_threads=threads)) for _, e in found]
@@ -149,7 +150,7 @@ class CommitteeTraining:
             },
         )  # fmt: skip
         members = tuple((name, ensemble.n_trees) for name, (_, ensemble) in zip(names, found, strict=True))
-        return Elected(whole, members, own, values)
+        return CommitteeResult(whole, members, own, values)
 
     def _weighed(self, sweep: Sweep, parts: list[Floats], share: float) -> list[float]:
         """A weight for each objective: the exact best in turn, from equal ones, and part of the way back."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.random import seed_of, uniform
 from podium.data import RankingData
-from podium.data.canonical import seed_of
-from podium.data.chances import Chances, uniform
+from podium.data.content_random import ContentRandom
 from podium.errors import DataError
 
 
@@ -49,7 +49,7 @@ class BoundSampling:
     """Sampling on some data."""
 
     def __init__(self, sampling: Sampling, data: RankingData) -> None:
-        self.sampling, self.data, self.chances = sampling, data, Chances(data)
+        self.sampling, self.data, self.chances = sampling, data, ContentRandom(data)
 
     @property
     def split_fraction(self) -> float:

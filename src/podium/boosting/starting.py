@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.combining import deviation
+from podium.core.threads import Team
+from podium.core.validation import require_number
 from podium.data import RankingData
-from podium.errors import DataError, PodiumWarning, require_number
+from podium.errors import DataError, PodiumWarning
 from podium.objectives import BoundObjective, CrossEntropy, Objective, Pairwise, Preferences
-from podium.objectives.objective import label_source
-from podium.threads import Team
+from podium.objectives.base import label_source
 
 Floats = NDArray[np.float64]
 ENOUGH = 1e-4  # c rises no further where e times as much would lower the cost by less than this part of it

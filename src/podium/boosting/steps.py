@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.combining import Sweep
+from podium.core.threads import Team
+from podium.core.validation import did_you_mean, numbers_of, require_number
 from podium.data import RankingData
-from podium.errors import DataError, did_you_mean, numbers_of, require_number
+from podium.errors import DataError
 from podium.measures import Measure, as_measure
 from podium.objectives import Objective
-from podium.objectives.objective import query_weights_of
-from podium.threads import Team
+from podium.objectives.base import query_weights_of
 from podium.trees.growing import GrownTree
 from podium.trees.quantising import sum_bounds
 

@@ -18,8 +18,8 @@ from typer.core import TyperCommand
 
 from podium import __version__
 from podium.cli import combining, data, evaluation, training, warming
+from podium.core.interrupts import Stopped
 from podium.errors import DataError, PodiumError, PodiumWarning
-from podium.interrupts import Stopped
 
 
 class Command(TyperCommand):

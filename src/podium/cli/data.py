@@ -43,7 +43,7 @@ def generate(
     web: Annotated[bool, typer.Option("--web", help="Web-like data in the shape of MSLR-WEB.")] = False,
 ) -> None:
     """Make artificial ranking data: the same seed gives the same data everywhere."""
-    from podium.data.making.artificial import artificial, artificial_web
+    from podium.data.datasets.artificial import artificial, artificial_web
     from podium.errors import DataError
 
     chosen: dict[str, Any] = {"queries": queries, "features": features}

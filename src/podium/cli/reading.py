@@ -13,7 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from podium.data import RankingData
-    from podium.models import Scorer
+    from podium.models import Model
 
 Reader: TypeAlias = Any  # a partial `_read`: takes the files; its keywords are the options chosen
 Sources = Annotated[list[str], typer.Argument(help="Files to read as one; - is standard input.")]
@@ -118,7 +118,7 @@ def _checked(stored: Any, checks: dict[str, Callable[[Any], bool]], name: str) -
     return known
 
 
-def for_model(reader: Reader, model: Scorer, name: str) -> Reader:
+def for_model(reader: Reader, model: Model, name: str) -> Reader:
     """The reader with the options with which the model's training data was read; other ones are refused."""
     from podium.errors import DataError
 
@@ -138,7 +138,7 @@ def for_model(reader: Reader, model: Scorer, name: str) -> Reader:
     return with_columns(partial(_read, **options), model, name)
 
 
-def require_alike(first: Scorer, second: Scorer, names: tuple[str, str]) -> None:
+def require_alike(first: Model, second: Model, names: tuple[str, str]) -> None:
     """Refuse two models for which one and the same file would have to be read in two ways."""
     from podium.errors import DataError
 
@@ -153,7 +153,7 @@ def require_alike(first: Scorer, second: Scorer, names: tuple[str, str]) -> None
             )
 
 
-def with_columns(reader: Reader, model: Scorer, name: str) -> Reader:
+def with_columns(reader: Reader, model: Model, name: str) -> Reader:
     """The reader with a model's names of columns, categories and first index, where the command line gives none."""
     options = dict(reader.keywords)
     if options["first_index"] is None:

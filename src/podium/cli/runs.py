@@ -33,7 +33,7 @@ class RunFolder:
 
     def begin(self, overwrite: bool) -> None:
         """Make the folder; what an earlier run left goes, but for the checkpoint that this one goes on from."""
-        from podium.data.atomic import remove_leftovers
+        from podium.core.files import remove_leftovers
         from podium.errors import FileFormatError
 
         files = (self.model, self.history, self.config, self.checkpoint)
@@ -67,9 +67,9 @@ class RunFolder:
     @contextmanager
     def at_work(self, config: str) -> Iterator[None]:
         """Write the config of a run, and say what becomes of one that was told to stop."""
-        from podium.data.atomic import write_text
+        from podium.core.files import write_text
+        from podium.core.interrupts import Stopped
         from podium.errors import DataError
-        from podium.interrupts import Stopped
 
         before = self.config.read_text(encoding="utf-8") if self.config.is_file() else None
         write_text(self.config, config)

@@ -98,7 +98,7 @@ def train(
         "batch_queries": batch_queries, "metrics": metrics or None, "verbose": verbose,
     }  # fmt: skip
     from podium.boosting import Checkpoint
-    from podium.data.atomic import write_text
+    from podium.core.files import write_text
     from podium.errors import DataError
 
     chosen = _from_config(config) | {name: value for name, value in flags.items() if value is not None}
@@ -148,7 +148,8 @@ def _scale(text: str | None) -> float | str | None:
 
 def _ranker(name: str, chosen: dict[str, Any]) -> Any:
     """The estimator of a name, with its parameters."""
-    from podium.errors import DataError, did_you_mean
+    from podium.core.validation import did_you_mean
+    from podium.errors import DataError
     from podium.estimators import (
         MART,
         Committee,
@@ -248,7 +249,7 @@ def score(
     n_trees: Annotated[int | None, typer.Option(help="Only the first trees.")] = None,
 ) -> None:
     """Score documents: one number per line in the order of the rows, or a TREC run."""
-    from podium.data.atomic import replacing
+    from podium.core.files import replacing
     from podium.errors import DataError
     from podium.models import ClassEnsemble, Ensemble, load
 

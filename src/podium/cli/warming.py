@@ -12,7 +12,7 @@ import typer
 
 def warmup() -> None:
     """Compile all kernels into the cache: for container images, or once after installation."""
-    from podium.kernels import cache_folder
+    from podium.core.compiling import cache_folder
 
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():

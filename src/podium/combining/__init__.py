@@ -2,6 +2,6 @@
 
 from podium.combining.ascent import ascend, deviation, weighted
 from podium.combining.mixing import Mixture, best_mixture
-from podium.combining.sweep import Path, Sweep, Swept
+from podium.combining.sweep import Path, Sweep, SweepResult
 
-__all__ = ["Mixture", "Path", "Sweep", "Swept", "ascend", "best_mixture", "deviation", "weighted"]
+__all__ = ["Mixture", "Path", "Sweep", "SweepResult", "ascend", "best_mixture", "deviation", "weighted"]

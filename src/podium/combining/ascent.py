@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.combining.sweep import CLOSE, Sweep
+from podium.core.sums import mean
 from podium.data import RankingData
-from podium.exact import mean
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.kernels import borrowed, helper, kernel, not_inlined
+from podium.core.compiling import helper, kernel
+from podium.core.intrinsics import borrowed, not_inlined
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

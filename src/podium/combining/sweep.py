@@ -11,14 +11,14 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.sums import mean
+from podium.core.threads import map_threads
 from podium.data import RankingData
-from podium.data.chances import Chances
+from podium.data.content_random import ContentRandom
 from podium.errors import DataError
-from podium.exact import mean
 from podium.measures import Measure, Ranking, as_measure
 from podium.measures.discounted import Discounted
 from podium.objectives.pairs import tables
-from podium.threads import map_threads
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -52,7 +52,7 @@ class Path:
 
 
 @dataclass(frozen=True)
-class Swept:
+class SweepResult:
     """What a sweep found.
 
     Attributes:
@@ -122,7 +122,7 @@ class Sweep:
         values = self._measured(scores)
         return mean(values[self.counts])
 
-    def best(self, scores: Floats, slopes: Floats, low: float, high: float, near: float = 1.0) -> Swept:
+    def best(self, scores: Floats, slopes: Floats, low: float, high: float, near: float = 1.0) -> SweepResult:
         """The best α of [low, high] for scores + α slopes.
 
         The measure is compared on every open interval between crossings and at the two ends; of equal intervals the
@@ -154,7 +154,7 @@ class Sweep:
             reached = value_at(end)
             if reached > value + CLOSE:
                 alpha, value, interval = end, reached, (end, end)
-        return Swept(alpha, value, interval, path)
+        return SweepResult(alpha, value, interval, path)
 
     def unit(self, scores: Floats) -> float:
         """What 1 is worth in sums of integers: 2^-42 of the largest value, so that sums of 2^20 queries fit."""
@@ -331,6 +331,6 @@ def _tie_order(data: RankingData, ties: str | int) -> Ints:
     if ties == "stable":
         return data.order
     rows = data.canonical_order
-    key = -Chances(data).of_documents("ties")[rows] if ties == "jitter" else data.feature(ties)[rows]
+    key = -ContentRandom(data).of_documents("ties")[rows] if ties == "jitter" else data.feature(ties)[rows]
     query = np.repeat(np.arange(data.n_queries), data.query_sizes)
     return rows[np.lexsort((-np.nan_to_num(key.astype(np.float64), nan=-np.inf), query))]

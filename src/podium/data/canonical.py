@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.random import mix, seed_of
+from podium.core.threads import map_threads, ranges
 from podium.data.columns import Features, is_sparse
-from podium.threads import map_threads, ranges
 
 if TYPE_CHECKING:
     from podium.data.ranking_data import RankingData
@@ -105,7 +105,7 @@ def content_hashes(data: RankingData) -> NDArray[np.uint64]:
     for name, column in columns.items():
         if column is not None:
             bits = column if column.dtype == np.uint64 else column.view(np.uint32).astype(np.uint64)
-            keys = mixed(keys ^ seed_of(name)) + bits
+            keys = mix(keys ^ seed_of(name)) + bits
     return keys
 
 
@@ -122,7 +122,8 @@ def query_keys(data: RankingData) -> NDArray[np.uint64]:
     place = np.arange(len(order))
     times = np.empty(len(order), np.uint64)
     times[order] = place - np.maximum.accumulate(np.where(starts, place, 0))
-    return mixed(keys ^ mixed(times))
+    mixed: NDArray[np.uint64] = mix(keys ^ mix(times))
+    return mixed
 
 
 def queries_by_content(data: RankingData) -> NDArray[np.int64]:
@@ -142,17 +143,5 @@ def _query_sums(data: RankingData, hashes: NDArray[np.uint64]) -> NDArray[np.uin
     has_rows = data.query_sizes > 0
     sums = np.zeros(data.n_queries, np.uint64)
     if has_rows.any():
-        sums[has_rows] = np.add.reduceat(mixed(hashes)[data.order], data.offsets[:-1][has_rows])
+        sums[has_rows] = np.add.reduceat(mix(hashes)[data.order], data.offsets[:-1][has_rows])
     return sums
-
-
-def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The words, each bit of which depends on all bits of the one before (splitmix64's end)."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
-
-
-def seed_of(text: str) -> np.uint64:
-    """A number that follows from a text."""
-    return np.uint64(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from podium.core.threads import map_threads
 from podium.data.encoding import (
     Converted,
     Encoding,
@@ -22,7 +23,6 @@ from podium.data.encoding import (
 )
 from podium.data.sparse import checked_rows, float32_rows
 from podium.errors import DataError
-from podium.threads import map_threads
 
 Features: TypeAlias = Any  # an (n, f) float32 array, or a scipy csr_array of float32 where zeros are implied
 COLUMNS_AT_ONCE = 8  # of an array that are copied to be looked at

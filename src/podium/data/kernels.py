@@ -5,15 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.kernels import helper, kernel
-
-
-@helper
-def mix(word: np.uint64) -> np.uint64:
-    """Scramble 64 bits so that every bit of the result depends on every bit given (splitmix64)."""
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))
+from podium.core.compiling import helper, kernel
+from podium.core.random import GOLDEN, mix
 
 
 @helper
@@ -23,7 +16,8 @@ def _cell_hash(bits: np.uint32, column: int) -> np.uint64:
         return np.uint64(0)
     if bits & np.uint32(0x7FFFFFFF) > np.uint32(0x7F800000):
         bits = np.uint32(0x7FC00000)
-    return mix((np.uint64(column + 1) << np.uint64(32) | np.uint64(bits)) * np.uint64(0x9E3779B97F4A7C15))
+    mixed: np.uint64 = mix((np.uint64(column + 1) << np.uint64(32) | np.uint64(bits)) * GOLDEN)
+    return mixed
 
 
 @kernel

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from podium.errors import FileFormatError, require_whole
+from podium.core.validation import require_whole
+from podium.errors import FileFormatError
 
 SHARE = 0.75  # of the memory that is free, for one reading
 _UNKNOWN = 1 << 34  # where the system does not tell

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from podium.core.threads import map_threads, ranges
 from podium.data.columns import Features, is_sparse
 from podium.errors import DataError
-from podium.threads import map_threads, ranges
 
 if TYPE_CHECKING:
     from podium.data.ranking_data import RankingData

@@ -367,7 +367,7 @@ class RankingData:
 
     def write(self, path: str | os.PathLike[str], **options: Any) -> None:
         """Write to a file: LETOR text or Parquet, by suffix; see `podium.write`."""
-        from podium.data.files import write
+        from podium.data.io.files import write
 
         write(self, path, **options)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.data.chances import Chances
+from podium.core.random import seed_of
+from podium.data.content_random import ContentRandom
 from podium.errors import DataError
 
 if TYPE_CHECKING:
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 def shuffled_queries(query_ids: NDArray[Any], seed: int) -> NDArray[np.int64]:
     """The numbers of the queries in a random order that depends on ids and seed alone."""
-    keys = [
-        (hashlib.blake2b(f"{seed}/{query}".encode(), digest_size=8).digest(), str(query))
-        for query in query_ids.tolist()
-    ]
+    keys = [(seed_of(seed, query).byteswap(), str(query)) for query in query_ids.tolist()]
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
 
 
@@ -32,7 +29,7 @@ def split_queries(query_ids: NDArray[Any], fractions: tuple[float, ...], seed: i
 
 def split_by_content(data: RankingData, *fractions: float, seed: int = 0) -> list[RankingData]:
     """As `RankingData.split`, by the queries' documents instead of their ids: for splits that a model depends on."""
-    order = np.argsort(Chances(data).of_queries(f"{seed}/split"), kind="stable")
+    order = np.argsort(ContentRandom(data).of_queries(f"{seed}/split"), kind="stable")
     return [data.select(part) for part in _parts(order, fractions)]
 
 

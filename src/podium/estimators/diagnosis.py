@@ -11,7 +11,7 @@ from podium.data import RankingData
 from podium.data.columns import is_sparse
 from podium.errors import PodiumWarning
 from podium.objectives import Objective
-from podium.objectives.objective import label_source
+from podium.objectives.base import label_source
 
 NO_FORCE = 1e-9  # of the largest label: λ this small are roundings of 0
 ROWS = 1 << 14  # looked at together

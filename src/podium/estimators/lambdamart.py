@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from podium.boosting import Boosted, Boosting, Step, as_step
+from podium.boosting import Boosting, Step, TrainingResult, as_step
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.estimators import translating
 from podium.estimators.ranker import lambda_objective, to_rows
 from podium.estimators.trees import TreeRanker, TreeSettings
 from podium.measures import Graded, Measure, as_selection, has_preferences_alone
-from podium.models import Combined, Ensemble, Scorer, Started
+from podium.models import Combined, Ensemble, Model, TreesOnBaseScores
 from podium.models.combined import as_submodel, scores_of
-from podium.models.started import checksum
+from podium.models.trees_on_base_scores import checksum
 from podium.objectives import CrossEntropy, Multiclass, Objective, Pairwise, Preferences
-from podium.objectives.positions import BoundBiases
+from podium.objectives.debiasing import BoundBiases
 
 # Where pairs weigh documents so unequally, a part of them finds the splits of all (docs/lambdamart.md).
 WEIGHED: TreeSettings = {"split_fraction": None}
@@ -32,7 +32,7 @@ class EnsembleRanker(TreeRanker):
 
     trees_: Ensemble
 
-    def _model(self, found: Boosted) -> Any:
+    def _model(self, found: TrainingResult) -> Any:
         if found.objective.n_outputs != 1:
             raise DataError(f"{type(self).__name__} has one score for each document; this objective has several")
         return found.ensemble
@@ -67,7 +67,7 @@ class EnsembleRanker(TreeRanker):
 
 
 class LambdaMART(EnsembleRanker):
-    """Boosted regression trees on LambdaRank's gradients, for any measure ([B] §7, [W] §3).
+    """TrainingResult regression trees on LambdaRank's gradients, for any measure ([B] §7, [W] §3).
 
     Args:
         n_trees: at most so many.
@@ -199,22 +199,22 @@ class LambdaMART(EnsembleRanker):
         submodel = as_submodel(self.submodel, train)
         return replace(settings, submodel=lambda data: scores_of(submodel, data, self.n_threads))
 
-    def _model(self, found: Boosted) -> Any:
+    def _model(self, found: TrainingResult) -> Any:
         trees = super()._model(found)
         if found.start is None:
             return trees
         given = as_submodel(self.submodel, trees)
         scale = found.start.scale
-        if isinstance(given, Scorer):
+        if isinstance(given, Model):
             return Combined((given, trees), (scale, 1.0)).with_info(submodel_scale=scale)
         name = getattr(given, "__name__", type(given).__name__)
         if isinstance(given, np.ndarray):
             name = "a column of scores"
-        return Started(trees, name, checksum(found.start.scores), scale)
+        return TreesOnBaseScores(trees, name, checksum(found.start.scores), scale)
 
     def _start(self, X: Any) -> dict[str, Any]:
         """The scores of a submodel that is code."""
-        if not isinstance(self.model_, Started):
+        if not isinstance(self.model_, TreesOnBaseScores):
             return {}
         submodel = as_submodel(self.submodel, self.trees_)
         if isinstance(X, RankingData):
@@ -224,7 +224,7 @@ class LambdaMART(EnsembleRanker):
         data = RankingData(X, qid=np.zeros(len(to_rows(X)), np.int64))
         return {"start": scores_of(submodel, data, self.n_threads)}
 
-    def _keep(self, found: Boosted) -> None:
+    def _keep(self, found: TrainingResult) -> None:
         for name in ("position_bias_", "submodel_scale_", "submodel_means_"):  # of an earlier fit
             if hasattr(self, name):
                 delattr(self, name)
@@ -235,7 +235,7 @@ class LambdaMART(EnsembleRanker):
 
 
 class RankNetTrees(EnsembleRanker):
-    """Boosted trees on RankNet's cost: every pair with different labels weighs 1 ([B] §2).
+    """TrainingResult trees on RankNet's cost: every pair with different labels weighs 1 ([B] §2).
 
     On data with preferences and no labels, the pairs are those preferences (`podium.objectives.Preferences`),
     `normalize` plays no part, and the share of pairs in the right order (`preferences`) takes the place of the measure.

@@ -13,9 +13,9 @@ from podium.data import RankingData
 from podium.errors import DataError
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.ranker import RankerMixin, lambda_objective
-from podium.linear import Ascent, Descended, Descent
+from podium.linear import Ascent, Descent, DescentResult
 from podium.measures import Graded, Measure, as_selection, as_watched, selection_for
-from podium.models import LinearScorer
+from podium.models import LinearModel
 from podium.objectives import Lambda, Objective
 
 
@@ -37,7 +37,7 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         verbose: None for a progress bar on terminals, 0 for silence, n for a line on standard error every n steps.
 
     Attributes:
-        model_: the `LinearScorer`.
+        model_: the `LinearModel`.
         coef_: a weight for each feature as it comes.
         history_, best_iteration_: see `LambdaMART`.
 
@@ -107,8 +107,8 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         warn_if_constant(train, objective, not found.model.weights.any())
         return self._fitted(found, train)
 
-    def _fitted(self, found: Descended, train: RankingData) -> LinearRanker:
-        self.model_: LinearScorer = found.model.with_info(**self._information(train))
+    def _fitted(self, found: DescentResult, train: RankingData) -> LinearRanker:
+        self.model_: LinearModel = found.model.with_info(**self._information(train))
         self.coef_ = self.model_.weights
         self.history_ = found.history
         self.best_iteration_ = found.best_iteration

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from podium.boosting import Boosted, Boosting
+from podium.boosting import Boosting, TrainingResult
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.estimators.lambdamart import EnsembleRanker
@@ -238,7 +238,7 @@ class McRank(TreeRanker):
     def _objective(self) -> Objective:
         return Multiclass(self.expects)
 
-    def _model(self, found: Boosted) -> ClassEnsemble:
+    def _model(self, found: TrainingResult) -> ClassEnsemble:
         assert isinstance(found.objective, BoundMulticlass)
         self.classes_ = found.objective.classes
         return ClassEnsemble(found.ensemble, found.objective.classes, found.objective.worth)

@@ -18,7 +18,7 @@ from podium.errors import DataError
 from podium.estimators.parameters import NamedParameters
 from podium.measures import Graded, Measure, Ranking, as_selection, selection_for
 from podium.models import save
-from podium.models.scorer import reading_of
+from podium.models.base import reading_of
 from podium.objectives import Lambda, Objective, describe, parse
 
 

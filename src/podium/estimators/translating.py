@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from podium.errors import DataError, PodiumWarning, did_you_mean, require_number, require_whole
+from podium.core.validation import did_you_mean, require_number, require_whole
+from podium.errors import DataError, PodiumWarning
 from podium.estimators.foreign import TOOLS, canonical
 from podium.measures import Gain
 from podium.objectives import Lambda, describe

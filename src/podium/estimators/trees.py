@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from podium.boosting import Boosted, Boosting, Checkpoint, Newton, Round, Sampling, Step
+from podium.boosting import Boosting, Checkpoint, Newton, Round, Sampling, Step, TrainingResult
 from podium.data import RankingData
 from podium.data.columns import listed_features
 from podium.errors import DataError
@@ -45,7 +45,7 @@ class TreeSettings(TypedDict, total=False):
 
 
 class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
-    """Boosted trees on an objective.
+    """TrainingResult trees on an objective.
 
     Args:
         n_trees: at most so many.
@@ -181,11 +181,11 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         """What is trained on these documents."""
         return self._objective()
 
-    def _model(self, found: Boosted) -> Any:
+    def _model(self, found: TrainingResult) -> Any:
         """The model from what training found."""
         return found.ensemble
 
-    def _keep(self, found: Boosted) -> None:
+    def _keep(self, found: TrainingResult) -> None:
         """Set attributes of the estimator's own after training."""
 
     def _step(self) -> Step:

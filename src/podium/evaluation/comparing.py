@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.sums import mean
 from podium.errors import DataError
 from podium.evaluation.evaluating import Evaluation, Measures, as_measures, evaluated, measures_of, rankings_of
 from podium.evaluation.significance import (
@@ -20,7 +21,6 @@ from podium.evaluation.significance import (
     t_interval,
 )
 from podium.evaluation.tables import Table
-from podium.exact import mean
 from podium.measures import as_measure, warn_of_powers
 
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.sums import mean
 from podium.data import RankingData
 from podium.data.schema import as_data
 from podium.errors import DataError, PodiumWarning
 from podium.evaluation.significance import bootstrap_interval, t_interval
 from podium.evaluation.tables import Table
 from podium.evaluation.trec import Qrels, Run, matched, pooled
-from podium.exact import mean
 from podium.measures import Graded, Measure, Ranking, as_measure, warn_of_powers
 from podium.models.combined import scores_of
 

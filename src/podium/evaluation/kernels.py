@@ -7,20 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.kernels import helper, kernel
+from podium.core.compiling import kernel
+from podium.core.random import random_bits
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 Int = Any  # an integer, compiled as int64
-
-
-@helper
-def _mixed(key: np.uint64, place: np.uint64) -> np.uint64:
-    """64 random bits for a place of a stream (splitmix64)."""
-    word = key + (place + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))
 
 
 @kernel
@@ -34,7 +26,7 @@ def sign_flips(differences: Ints, keys: Words, first_word: Int, sums: NDArray[np
         for k in range(64):
             sums[word, k] = 0
         for q in range(len(differences)):
-            bits = _mixed(keys[q], np.uint64(first_word + word))
+            bits = random_bits(keys[q], np.uint64(first_word + word))
             d = differences[q]
             for k in range(64):
                 flip = np.int64((bits >> np.uint64(k)) & np.uint64(1))
@@ -48,6 +40,6 @@ def bootstrap_means(values: NDArray[np.float64], key: np.uint64, first: Int, mea
     for b in range(len(means)):
         total = 0.0
         for k in range(n):
-            bits = _mixed(key, np.uint64((first + b) * n + k))
+            bits = random_bits(key, np.uint64((first + b) * n + k))
             total += values[np.int64((bits >> np.uint64(32)) * np.uint64(n) >> np.uint64(32))]
         means[b] = total / n

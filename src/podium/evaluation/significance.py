@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -10,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.random import seed_of
+from podium.core.sums import mean
+from podium.core.threads import map_threads, ranges
 from podium.errors import DataError
-from podium.exact import mean
-from podium.threads import map_threads, ranges
 
 Floats = NDArray[np.float64]
 FIXED_POINT = 2.0**40  # per-query differences as integers; 2^22 queries of differences up to 1 fit
@@ -47,7 +47,7 @@ def bootstrap_interval(
     if len(values) < 2:
         return math.nan, math.nan
     ordered = np.sort(values)  # the order of queries does not matter
-    key = np.uint64(int.from_bytes(hashlib.blake2b(f"bootstrap/{seed}".encode(), digest_size=8).digest(), "little"))
+    key = seed_of("bootstrap", seed)
     means = np.empty(resamples)
     for _ in map_threads(
         lambda b: kernels.bootstrap_means(ordered, key, b[0], means[slice(*b)]),
@@ -102,13 +102,7 @@ def randomisation(differences: Floats, query_ids: Sequence[Any], resamples: int 
         return math.nan
     scale = FIXED_POINT / max(1.0, float(np.abs(differences).max()))
     fixed = np.rint(differences * scale).astype(np.int64)
-    keys = np.array(
-        [
-            int.from_bytes(hashlib.blake2b(f"{seed}/{query}".encode(), digest_size=8).digest(), "little")
-            for query in query_ids
-        ],
-        np.uint64,
-    )
+    keys = np.array([seed_of(seed, query) for query in query_ids], np.uint64)
     words = -(-resamples // 64)
     observed = abs(int(fixed.sum()))
 

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.files import write_text
+from podium.core.validation import to_path
 from podium.data import RankingData
-from podium.data.atomic import write_text
+from podium.data.io.text.blocks import read_blocks
 from podium.data.schema import as_data
-from podium.data.text.blocks import read_blocks
-from podium.errors import DataError, FileFormatError, PodiumWarning, to_path
+from podium.errors import DataError, FileFormatError, PodiumWarning
 from podium.measures import Ranking
 from podium.measures.ranking import checked_scores
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from podium.combining import Sweep
 from podium.combining.sweep import CLOSE
+from podium.core.progress import progress
+from podium.core.validation import require_whole
 from podium.data import RankingData
-from podium.errors import require_whole
-from podium.linear.descent import Descended, Design
+from podium.linear.descent import DescentResult, Design
 from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
-from podium.progress import progress
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Ascent:
         require_whole("verbose", self.verbose, 0, optional=True)
         require_whole("cycles", self.cycles, 1)
 
-    def fit(self, train: RankingData) -> Descended:
+    def fit(self, train: RankingData) -> DescentResult:
         """Train; the history has the mean of the measure after each cycle."""
         measure = as_selection(self.measure).measures[0]
         warn_of_powers([measure], train)
@@ -78,4 +78,4 @@ class Ascent:
                 if value <= before:
                     break
         fixed = [str(m) for m in (measure.fixed(train), *others.values())]
-        return Descended(design.model(weights, 0.0).with_info(measures=fixed), history, None)
+        return DescentResult(design.model(weights, 0.0).with_info(measures=fixed), history, None)

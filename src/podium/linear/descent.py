@@ -13,18 +13,19 @@ from numpy.typing import NDArray
 from scipy import linalg
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from podium.core.interrupts import between_steps
+from podium.core.progress import progress
+from podium.core.threads import Team, map_threads
+from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
 from podium.data.canonical import queries_by_content
 from podium.data.columns import is_sparse
-from podium.errors import DataError, require_number, require_whole
-from podium.interrupts import between_steps
+from podium.errors import DataError
 from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
-from podium.models import LinearScorer
-from podium.models.scorer import checked_sets, require_numbers
+from podium.models import LinearModel
+from podium.models.base import checked_sets, require_numbers
 from podium.objectives import BoundObjective, Lambda, Objective
-from podium.objectives.objective import require_one_output
-from podium.progress import progress
-from podium.threads import Team, map_threads
+from podium.objectives.base import require_one_output
 
 Floats = NDArray[np.float64]
 CHUNK = 8192  # rows that are summed together; sums of chunks are added in their order, whatever the threads
@@ -32,10 +33,10 @@ log = logging.getLogger("podium")
 
 
 @dataclass(frozen=True)
-class Descended:
+class DescentResult:
     """The result: the model, what was measured after each step, and the best of them."""
 
-    model: LinearScorer
+    model: LinearModel
     history: dict[str, list[float]]
     best_iteration: int | None
 
@@ -80,7 +81,7 @@ class Descent:
         if not self.objective.curved:
             raise DataError(f"a linear ranker takes Newton steps, but {self.objective.flat_because}")
 
-    def fit(self, train: RankingData, valid: Mapping[str, RankingData] | None = None) -> Descended:
+    def fit(self, train: RankingData, valid: Mapping[str, RankingData] | None = None) -> DescentResult:
         """Train; the first validation set decides when to stop and which weights are kept."""
         sets = checked_sets(train, valid)
         judging = as_selection(self.selection).measures if sets else ()
@@ -91,7 +92,7 @@ class Descent:
             bound.team = team
             return self._descend(design, bound, sets)
 
-    def _descend(self, design: Design, bound: BoundObjective, sets: dict[str, RankingData]) -> Descended:
+    def _descend(self, design: Design, bound: BoundObjective, sets: dict[str, RankingData]) -> DescentResult:
         selection = as_selection(self.selection)
         shown_measures = dict.fromkeys((*selection.measures, *self.watched))
         measures = {str(m): m.fixed(design.data, *sets.values()) for m in shown_measures}
@@ -127,7 +128,7 @@ class Descent:
                     if self.patience is not None and iteration - best >= self.patience:
                         break
         model = design.model(kept[-1 if best is None else best], bound.start)
-        return Descended(model.with_info(measures=[str(fixed) for fixed in measures.values()]), history, best)
+        return DescentResult(model.with_info(measures=[str(fixed) for fixed in measures.values()]), history, best)
 
 
 class Design:
@@ -200,8 +201,8 @@ class Design:
         matrix[np.diag_indices_from(matrix)] += l2 * len(self.order) + 1e-8 * np.trace(matrix) / len(matrix) + 1e-12
         return np.asarray(linalg.inv(matrix))
 
-    def model(self, weights: Floats, start: float) -> LinearScorer:
+    def model(self, weights: Floats, start: float) -> LinearModel:
         """The weights for features as they come."""
-        return LinearScorer(
+        return LinearModel(
             weights * self.scales, self.means, start, self.data.feature_names, encoding=self.data.encoding
         )

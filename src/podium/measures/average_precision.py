@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.measures.base import register
 from podium.measures.discounted import Binary
-from podium.measures.measure import register
 from podium.measures.ranking import Ranking, for_queries
 
 Floats = NDArray[np.float64]

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import DataError
+from podium.measures.base import Measure, as_measure, highest_label, register
 from podium.measures.discounted import Binary
 from podium.measures.gains import LARGEST_POWER, Gain
-from podium.measures.measure import Measure, as_measure, highest_label, register
 from podium.measures.ranking import Ranking, for_queries
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import DataError
+from podium.measures.base import Measure, highest_label, register, to_gain
 from podium.measures.gains import Gain
-from podium.measures.measure import Measure, highest_label, register, to_gain
 from podium.measures.ranking import Ranking, for_queries
 
 if TYPE_CHECKING:

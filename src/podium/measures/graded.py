@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import DataError
+from podium.measures.base import Measure, as_measure, best_of, parse
 from podium.measures.gains import shown
-from podium.measures.measure import Measure, as_measure, best_of, parse
 from podium.measures.pairwise import PreferenceAccuracy
 
 if TYPE_CHECKING:

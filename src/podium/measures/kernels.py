@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.kernels import helper, kernel
+from podium.core.compiling import helper, kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import DataError
-from podium.measures.measure import Measure
+from podium.measures.base import Measure
 from podium.measures.ranking import Ranking
 
 Floats = NDArray[np.float64]

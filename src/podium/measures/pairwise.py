@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import DataError
-from podium.measures.measure import Empty, Measure, register
+from podium.measures.base import Empty, Measure, register
 from podium.measures.ranking import Ranking, for_queries
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Literal
 
 from podium.errors import DataError
+from podium.measures.base import Measure, as_measure
 from podium.measures.discounted import DCG, NDCG
-from podium.measures.measure import Measure, as_measure
 
 Preset = Literal["letor3", "letor4"]
 DEFAULT = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "precision@1", "precision@5", "precision@10", "ap")

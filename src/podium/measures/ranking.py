@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.threads import map_threads, ranges
 from podium.data import RankingData
 from podium.data.columns import unmasked
 from podium.errors import DataError
-from podium.threads import map_threads, ranges
 
 
 class Ranking:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.data.atomic import replacing
+from podium.core.files import replacing
 from podium.errors import DataError, FileFormatError, PodiumError
 
 HEADER = "header.json"

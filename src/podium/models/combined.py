@@ -14,21 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.combining import Path, Sweep, ascend, best_mixture, deviation, weighted
+from podium.core.validation import numbers_of, require_number
 from podium.data import RankingData, frames
 from podium.data.columns import Features, is_sparse
 from podium.data.encoding import Encoding
 from podium.data.schema import Schema, as_data
-from podium.errors import DataError, numbers_of, require_number
+from podium.errors import DataError
 from podium.measures import Measure, as_measure, warn_of_powers
-from podium.models.linear import LinearScorer
-from podium.models.scorer import Scorer
-from podium.models.started import Started
+from podium.models.base import Model
+from podium.models.linear import LinearModel
+from podium.models.trees_on_base_scores import TreesOnBaseScores
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Combined(Scorer):
+class Combined(Model):
     """Σ_k weights_k · score_k of several scorers on the same features.
 
     Attributes:
@@ -38,12 +39,12 @@ class Combined(Scorer):
 
     """
 
-    parts: tuple[Scorer, ...]
+    parts: tuple[Model, ...]
     weights: tuple[float, ...]
     info: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.parts or not all(isinstance(part, Scorer) for part in self.parts):
+        if not self.parts or not all(isinstance(part, Model) for part in self.parts):
             raise DataError("Combined takes one or more scorers, such as the models that podium.load gives")
         object.__setattr__(self, "weights", numbers_of("weights", self.weights))
         if len(self.weights) != len(self.parts) or not np.isfinite(self.weights).all():
@@ -99,7 +100,7 @@ class Combined(Scorer):
     def predict(
         self, X: Any, *, extra: str = "ignore", n_threads: int | None = None, **options: Any
     ) -> NDArray[np.float64]:
-        """The score of each row, see `Scorer.predict`; each scorer finds its own columns."""
+        """The score of each row, see `Model.predict`; each scorer finds its own columns."""
         if self._alike:
             return super().predict(X, extra=extra, n_threads=n_threads, **options)
         if not isinstance(X, RankingData) and not frames.is_frame(X):
@@ -244,7 +245,7 @@ def combine(
     sweep = Sweep(data, measure, ties, n_threads)
     best = best_mixture(sweep, first, second, *bounds)
     parts = [getattr(ranker, "model_", ranker) for ranker in (a, b)]
-    scorer = Combined(tuple(parts), best.weights) if all(isinstance(part, Scorer) for part in parts) else None
+    scorer = Combined(tuple(parts), best.weights) if all(isinstance(part, Model) for part in parts) else None
     values = sweep.value(first), sweep.value(second)
     return Combination(
         best.alpha, best.weights, best.value, values, best.interval, best.path, str(sweep.measure), scorer
@@ -310,7 +311,7 @@ def combine_all(
     reached = [sweep.value(weighted(scores, blend)) for blend in blends]
     value, raw = max(zip(reached, blends, strict=True), key=lambda end: end[0])
     parts = [getattr(ranker, "model_", ranker) for ranker in rankers]
-    scorer = Combined(tuple(parts), raw) if all(isinstance(part, Scorer) for part in parts) else None
+    scorer = Combined(tuple(parts), raw) if all(isinstance(part, Model) for part in parts) else None
     return Blend(raw, value, tuple(map(sweep.value, scores)), scorer)
 
 
@@ -321,10 +322,10 @@ def scores_of(ranker: Any, data: RankingData, n_threads: int | None = None) -> F
     if they were fitted on one. Functions get the data.
     """
     model = getattr(ranker, "model_", ranker)
-    if isinstance(model, Scorer) and (model is ranker or not isinstance(model, Started)):
+    if isinstance(model, Model) and (model is ranker or not isinstance(model, TreesOnBaseScores)):
         return model.predict(data, n_threads=n_threads)
     if hasattr(ranker, "predict"):
-        scores = ranker.predict(data if isinstance(model, Scorer) else _foreign_features(ranker, data))
+        scores = ranker.predict(data if isinstance(model, Model) else _foreign_features(ranker, data))
     else:
         scores = ranker(data) if callable(ranker) else ranker
     scores = np.asarray(scores, np.float64)
@@ -367,4 +368,4 @@ def as_submodel(given: Any, like: Any) -> Any:
             raise DataError(f"submodel: there is no feature {feature}; they are numbered 0 to {like.n_features - 1}")
         require_number(f"the submodel's weight of feature {feature}", weight)
         weights[feature] = weight
-    return LinearScorer(weights, np.zeros(like.n_features), feature_names=like.feature_names)
+    return LinearModel(weights, np.zeros(like.n_features), feature_names=like.feature_names)

@@ -11,12 +11,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.threads import map_threads, ranges
+from podium.core.validation import require_whole
 from podium.data.columns import Features, is_sparse
 from podium.data.encoding import Encoding
-from podium.errors import DataError, require_whole
-from podium.models.scorer import Scorer
+from podium.errors import DataError
+from podium.models.base import Model
 from podium.models.structure import ARRAYS, check_trees, picked_trees
-from podium.threads import map_threads, ranges
 from podium.trees import Tree
 
 ROWS_AT_ONCE = 4096  # of sparse features made dense
@@ -26,7 +27,7 @@ _OF_NODES = ("feature", "threshold", "missing_left", "category", "left", "right"
 
 
 @dataclass(frozen=True)
-class Ensemble(Scorer):
+class Ensemble(Model):
     """Trees one after the other; a score is the sum of a leaf of each, in their order.
 
     Attributes:
@@ -128,11 +129,11 @@ class Ensemble(Scorer):
     def _add(
         self, features: Features, first: int, last: int, scores: NDArray[np.float64], n_threads: int | None
     ) -> None:
-        from podium.models import kernels
+        from podium.models import traversal
 
         names = ("node_offsets", "leaf_offsets", *_OF_NODES, "category_offsets", "category_values", "leaf_value")
         arrays: Any = [self.arrays[name] for name in names]
-        add: Any = kernels.add_scores
+        add: Any = traversal.add_scores
 
         def work(bounds: tuple[int, int]) -> None:
             rows = slice(*bounds)
@@ -143,11 +144,11 @@ class Ensemble(Scorer):
 
     def leaves(self, X: Any, n_threads: int | None = None) -> NDArray[np.int32]:
         """The leaf of each tree (column) that each row falls into."""
-        from podium.models import kernels
+        from podium.models import traversal
 
         features = self.schema.rows(X)
         found = np.empty((self._checked_rows(features), self.n_trees), np.int32)
-        find: Any = kernels.find_leaves
+        find: Any = traversal.find_leaves
         arrays: Any = [self.arrays[n] for n in ("node_offsets", *_OF_NODES, "category_offsets", "category_values")]
 
         def work(bounds: tuple[int, int]) -> None:

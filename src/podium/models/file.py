@@ -18,13 +18,13 @@ import numpy as np
 from podium.data.encoding import Encoding
 from podium.errors import DataError, FileFormatError
 from podium.models.archive import Arrays, open_archive, write_archive
-from podium.models.classes import ClassEnsemble
+from podium.models.base import Model
+from podium.models.class_ensemble import ClassEnsemble
 from podium.models.combined import Combined
 from podium.models.ensemble import Ensemble
-from podium.models.linear import LinearScorer
-from podium.models.scorer import Scorer
-from podium.models.started import Started
+from podium.models.linear import LinearModel
 from podium.models.structure import ARRAYS, Columns
+from podium.models.trees_on_base_scores import TreesOnBaseScores
 
 VERSION = 1
 ENSEMBLE, CLASSES, LINEAR = "podium ensemble", "podium classes", "podium linear"
@@ -34,12 +34,12 @@ MOST_PARTS, DEEPEST = 1024, 64  # of combined models, and of those within each o
 MOST_FEATURES = 1 << 24
 
 
-def save(model: Scorer, path: str | os.PathLike[str]) -> None:
+def save(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a model; what was there under that name is replaced only once all is written."""
     write_archive(path, *_described_parts(model, 0))
 
 
-def _described_parts(model: Scorer, depth: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def _described_parts(model: Model, depth: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """The header of a model and its arrays; those of combined models stand under the number of the part."""
     header: dict[str, Any] = {"version": VERSION, "info": model.info}
     if isinstance(model, Combined):
@@ -49,7 +49,7 @@ def _described_parts(model: Scorer, depth: int) -> tuple[dict[str, Any], dict[st
         arrays = {f"{k}/{name}": array for k, (_, mine) in enumerate(parts) for name, array in mine.items()}
         header |= {"format": COMBINED, "parts": [one for one, _ in parts], "weights": list(model.weights)}
         return header, arrays
-    if isinstance(model, Started):
+    if isinstance(model, TreesOnBaseScores):
         header, arrays = _described_parts(model.trees, depth)
         submodel = {"name": model.name, "checksum": model.checksum, "scale": model.scale}
         return header | {"format": STARTED, "submodel": submodel}, arrays
@@ -65,7 +65,7 @@ def _described_parts(model: Scorer, depth: int) -> tuple[dict[str, Any], dict[st
     return header | {"format": kind}, arrays
 
 
-def _parts(model: Scorer) -> tuple[str, dict[str, Any]]:
+def _parts(model: Model) -> tuple[str, dict[str, Any]]:
     """The name of the model's format, and its arrays."""
     if isinstance(model, Ensemble):
         lengths = np.array([len(cuts) for cuts in model.cuts], np.int64)
@@ -73,12 +73,12 @@ def _parts(model: Scorer) -> tuple[str, dict[str, Any]]:
         return ENSEMBLE, model.arrays | {"cut_counts": lengths, "cuts": cuts}
     if isinstance(model, ClassEnsemble):
         return CLASSES, _parts(model.trees)[1] | {"classes": model.classes, "worth": model.worth}
-    if isinstance(model, LinearScorer):
+    if isinstance(model, LinearModel):
         return LINEAR, {"weights": model.weights, "means": model.means, "intercept": np.array([model.intercept])}
     raise DataError(f"a {type(model).__name__} cannot be kept in a model file")
 
 
-def load(path: str | os.PathLike[str], *, module: Any = None) -> Scorer:
+def load(path: str | os.PathLike[str], *, module: Any = None) -> Model:
     """Read a model; a damaged, hostile or newer file is refused with the reason.
 
     A net of your own is code, of which the file has the weights alone: give it a `module` to put them in.
@@ -89,7 +89,7 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Scorer:
         return _model(array, header, name, "", 0, module)
 
 
-def _model(array: Arrays, header: dict[str, Any], name: str, prefix: str, depth: int, module: Any) -> Scorer:
+def _model(array: Arrays, header: dict[str, Any], name: str, prefix: str, depth: int, module: Any) -> Model:
     """A model from its header and the arrays whose names begin with a prefix."""
     kind = header.get("format")
     if kind == COMBINED:
@@ -112,7 +112,7 @@ def _model(array: Arrays, header: dict[str, Any], name: str, prefix: str, depth:
         return _linear(own, header, name)
     if kind == NET:
         net = import_module(NETS).read(own, header, *_described(header, name), name, module)
-        encoded: Scorer = replace(net, encoding=_encoding(header, net.n_features, name))
+        encoded: Model = replace(net, encoding=_encoding(header, net.n_features, name))
         return encoded
     if kind not in (ENSEMBLE, CLASSES, STARTED):
         raise FileFormatError(name, "is no model of Podium's, or of a newer Podium")
@@ -122,7 +122,7 @@ def _model(array: Arrays, header: dict[str, Any], name: str, prefix: str, depth:
     return ensemble if kind == ENSEMBLE else _classes(own, ensemble, name)
 
 
-def _started(ensemble: Ensemble, header: dict[str, Any], name: str) -> Started:
+def _started(ensemble: Ensemble, header: dict[str, Any], name: str) -> TreesOnBaseScores:
     """Trees on top of a submodel that is named in the header."""
     entries = header.get("submodel")
     entries = entries if isinstance(entries, dict) else {}
@@ -131,7 +131,7 @@ def _started(ensemble: Ensemble, header: dict[str, Any], name: str) -> Started:
         raise FileFormatError(name, "its submodel is not named")
     if not isinstance(scale, float) or not 0 < scale < math.inf:
         raise FileFormatError(name, "the scale of its submodel is no number above 0")
-    return Started(ensemble, str(words[0]), str(words[1]), scale)
+    return TreesOnBaseScores(ensemble, str(words[0]), str(words[1]), scale)
 
 
 def _encoding(header: dict[str, Any], n_features: int, name: str) -> Encoding:
@@ -182,13 +182,13 @@ def _classes(array: Arrays, trees: Ensemble, name: str) -> ClassEnsemble:
     return ClassEnsemble(trees, classes, worth)
 
 
-def _linear(array: Arrays, header: dict[str, Any], name: str) -> LinearScorer:
+def _linear(array: Arrays, header: dict[str, Any], name: str) -> LinearModel:
     n_features, names, info = _described(header, name)
     weights, means, intercept = (array(key, np.float64) for key in ("weights", "means", "intercept"))
     fits = len(weights) == len(means) == n_features and len(intercept) == 1
     if not fits or not np.isfinite(np.concatenate([weights, means, intercept])).all():
         raise FileFormatError(name, "its weights are not valid")
-    return LinearScorer(weights, means, float(intercept[0]), names, info, _encoding(header, n_features, name))
+    return LinearModel(weights, means, float(intercept[0]), names, info, _encoding(header, n_features, name))
 
 
 def _check_version(header: dict[str, Any], name: str) -> None:

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from podium.data import RankingData
 from podium.data.columns import Features, is_sparse
 from podium.data.encoding import Encoding
-from podium.models.scorer import Scorer
+from podium.models.base import Model
 
 Floats = NDArray[np.float64]
 ROWS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
-class LinearScorer(Scorer):
+class LinearModel(Model):
     """intercept + Σ_k weights_k (x_k − means_k), a missing or infinite value counting as its mean.
 
     Attributes:
@@ -45,7 +45,7 @@ class LinearScorer(Scorer):
         return len(self.weights)
 
     def __repr__(self) -> str:
-        return f"LinearScorer({np.count_nonzero(self.weights)} of {self.n_features} features)"
+        return f"LinearModel({np.count_nonzero(self.weights)} of {self.n_features} features)"
 
     def _predict_rows(
         self, features: Features, offsets: NDArray[np.int64] | None = None, *, n_threads: int | None = None
@@ -83,6 +83,6 @@ class LinearScorer(Scorer):
         """A hash of all that decides scores."""
         return hashlib.sha256(np.concatenate([self.weights, self.means, [self.intercept]]).tobytes()).hexdigest()
 
-    def with_info(self, **info: Any) -> LinearScorer:
+    def with_info(self, **info: Any) -> LinearModel:
         """The same weights with other information."""
         return replace(self, info=self.info | info)

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from podium.combining import Sweep
 from podium.combining.sweep import CLOSE
+from podium.core.progress import progress
+from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.data.schema import as_data
-from podium.errors import DataError, require_whole
+from podium.errors import DataError
 from podium.measures import Measure, as_measure, warn_of_powers
 from podium.models.ensemble import Ensemble
-from podium.progress import progress
 from podium.trees import Tree
 
 CANCELLED = 2.0**-10  # where less than this is left of a difference, its rounding would count

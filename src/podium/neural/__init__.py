@@ -11,8 +11,8 @@ except ImportError:
     raise MissingExtraError("torch", "neural", "a net") from None
 
 from podium.neural.inputs import Inputs
-from podium.neural.net import Net
-from podium.neural.nets import Layers, ListTransformer, padded
-from podium.neural.training import NetTraining, Trained
+from podium.neural.model import Net
+from podium.neural.modules import Layers, ListTransformer, padded
+from podium.neural.training import NetTraining, NetTrainingResult
 
-__all__ = ["Inputs", "Layers", "ListTransformer", "Net", "NetTraining", "Trained", "padded"]
+__all__ = ["Inputs", "Layers", "ListTransformer", "Net", "NetTraining", "NetTrainingResult", "padded"]

@@ -13,7 +13,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from podium.boosting.checkpoints import Checkpoint
-from podium.data.atomic import remove_leftovers, replacing
+from podium.core.files import remove_leftovers, replacing
 from podium.errors import FileFormatError, PodiumError
 from podium.neural.optimizers import Optimizer
 

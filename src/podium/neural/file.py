@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from podium.errors import DataError, FileFormatError
 from podium.neural.inputs import KINDS, LEVELS, Inputs
-from podium.neural.net import Net
-from podium.neural.nets import NETS, made
+from podium.neural.model import Net
+from podium.neural.modules import NETS, made
 
 MOST_UNITS, MOST_LAYERS = 1 << 16, 64  # that a description may ask for
 LARGEST_HEADER = 1 << 20  # bytes that the names and shapes of weights may take: some ten thousand tensors

@@ -17,21 +17,22 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Tensor, nn
 
 from podium.boosting.checkpoints import Checkpoint, fingerprint
+from podium.core.interrupts import Stopped, between_steps
+from podium.core.progress import progress
+from podium.core.threads import Team, thread_count
+from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
 from podium.data.canonical import queries_by_content
-from podium.errors import DataError, PodiumWarning, require_number, require_whole
-from podium.interrupts import Stopped, between_steps
+from podium.errors import DataError, PodiumWarning
 from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
-from podium.models.scorer import checked_sets, require_numbers
+from podium.models.base import checked_sets, require_numbers
 from podium.neural.checkpoints import Captured, State, read_state, write_state
 from podium.neural.inputs import Inputs
-from podium.neural.net import Net, scores_in_runs, torch_threads
-from podium.neural.nets import ByHand, Layers, scores_of, sees_lists
+from podium.neural.model import Net, scores_in_runs, torch_threads
+from podium.neural.modules import ByHand, Layers, scores_of, sees_lists
 from podium.neural.optimizers import OPTIMIZERS, Weights
 from podium.objectives import BoundObjective, Lambda, Objective
-from podium.objectives.objective import require_one_output
-from podium.progress import progress
-from podium.threads import Team, thread_count
+from podium.objectives.base import require_one_output
 
 Floats = NDArray[np.float64]
 log = logging.getLogger("podium")
@@ -57,7 +58,7 @@ class Epoch:
 
 
 @dataclass(frozen=True)
-class Trained:
+class NetTrainingResult:
     """The result of a training run.
 
     Attributes:
@@ -140,7 +141,7 @@ class NetTraining:
         valid: Mapping[str, RankingData] | None = None,
         observers: Sequence[Callable[[Epoch], None]] = (),
         checkpoint: Checkpoint | None = None,
-    ) -> Trained:
+    ) -> NetTrainingResult:
         """Train a copy of a module from the weights it has; the papers' net by default.
 
         A function that makes a module of the number of features will do. With a checkpoint, the run goes on where an
@@ -174,7 +175,7 @@ class NetTraining:
 
     def _descend(
         self, run: _Run, observers: Sequence[Callable[[Epoch], None]], checkpoint: Checkpoint | None
-    ) -> Trained:
+    ) -> NetTrainingResult:
         mark = ""
         if checkpoint:
             mark = fingerprint(
@@ -212,7 +213,7 @@ class NetTraining:
         run.weights.release()
         run.module.eval()
         net = run.net.with_info(measures=[str(fixed) for fixed in run.measures.values()])
-        return Trained(net, run.state.history, run.state.best)
+        return NetTrainingResult(net, run.state.history, run.state.best)
 
 
 @dataclass(frozen=True)

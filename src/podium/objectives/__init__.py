@@ -1,13 +1,13 @@
 """What models are trained on: scores in, λ and curvature out."""
 
-from podium.objectives.grammar import describe, parse
+from podium.objectives.base import BoundObjective, Objective
+from podium.objectives.debiasing import Debiased
 from podium.objectives.links import CrossEntropy, Fidelity, Hinge, Link, LocalSigmoid, SquaredHinge
 from podium.objectives.lists import XENDCG, ListMLE, ListNet, QueryRegression, RankCosine
 from podium.objectives.mixtures import Anneal, Tiers
-from podium.objectives.objective import BoundObjective, Objective
 from podium.objectives.pairs import Lambda, LambdaLoss, Local, PairTerm, Pairwise
+from podium.objectives.parsing import describe, parse
 from podium.objectives.points import Logistic, Multiclass, Regression
-from podium.objectives.positions import Debiased
 from podium.objectives.preferences import Preferences
 from podium.objectives.schedules import Constant, ExponentialGrowth, ExponentialShare, LinearGrowth, Schedule
 

@@ -18,19 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.kernels import (
-    LANES,
-    all_lanes,
-    borrowed,
-    choose_lanes,
-    helper,
-    kernel,
-    load_lanes,
-    not_inlined,
-    roots_of,
-    store_lanes,
-    sum_lanes,
-)
+from podium.core.compiling import helper, kernel
+from podium.core.intrinsics import borrowed, not_inlined
+from podium.core.simd import LANES, all_lanes, choose_lanes, load_lanes, roots_of, store_lanes, sum_lanes
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]

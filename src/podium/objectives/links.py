@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.errors import require_number
+from podium.core.validation import require_number
 
 Floats = NDArray[np.float64]
 

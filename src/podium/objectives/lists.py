@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data import RankingData
-from podium.data.chances import Chances
+from podium.data.content_random import ContentRandom
 from podium.errors import DataError
-from podium.objectives.objective import (
+from podium.objectives.base import (
     BoundObjective,
     Objective,
     document_weights_of,
@@ -67,7 +67,7 @@ class Lists:
         self.data, self.rows, self.labels = data, data.canonical_order[known], labels[known]
         self.weights = document_weights_of(data)[known]
         self.queries, self.offsets, self.list_of = np.unique(query, return_index=True, return_inverse=True)
-        self.chances = Chances(data)
+        self.chances = ContentRandom(data)
 
     def sums(self, values: Floats) -> Floats:
         """Σ over each list, for each of its documents."""

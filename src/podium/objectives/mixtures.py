@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.validation import numbers_of
 from podium.data import RankingData
-from podium.errors import DataError, numbers_of
-from podium.objectives.objective import BoundObjective, Objective, labels_of, require_one_output
-from podium.objectives.pairs import Pairs, PairTerm
+from podium.errors import DataError
+from podium.objectives.base import BoundObjective, Objective, labels_of, require_one_output
+from podium.objectives.pairs import PairFilter, PairTerm
 from podium.objectives.schedules import LinearGrowth, Schedule, weight_at
 
 Floats = NDArray[np.float64]
@@ -73,7 +74,7 @@ class Tiers(Objective):
         """On these documents."""
         bound, groups = [], None
         for tier, nonzero in zip(self.tiers, self.nonzero, strict=True):
-            bound.append(tier.bind_among(data, Pairs(groups, nonzero)))
+            bound.append(tier.bind_among(data, PairFilter(groups, nonzero)))
             groups = _refined(groups, labels_of(data, tier.labels, tier))
         return _BoundSum(bound, lambda _: self.weights, changes=False)
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.threads import Team
+from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
-from podium.errors import DataError, require_number, require_whole
+from podium.errors import DataError
 from podium.measures import AP, NDCG, Measure, Ranking, as_measure
 from podium.measures.cascade import Cascade
 from podium.measures.discounted import Discounted
-from podium.objectives.links import CrossEntropy, Link, LocalSigmoid
-from podium.objectives.objective import (
+from podium.objectives.base import (
     BoundObjective,
     Objective,
     labels_of,
@@ -23,7 +24,7 @@ from podium.objectives.objective import (
     require_labels,
     require_source,
 )
-from podium.threads import Team
+from podium.objectives.links import CrossEntropy, Link, LocalSigmoid
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -32,7 +33,7 @@ BLOCK_CELLS = 1 << 22  # of |ΔZ| held at once for a measure without a kernel
 
 
 @dataclass(frozen=True)
-class Pairs:
+class PairFilter:
     """Which pairs of documents count, beyond that their labels differ.
 
     Attributes:
@@ -72,9 +73,9 @@ class PairTerm(Objective):
     def bind(self, data: RankingData) -> BoundObjective:
         """On these documents."""
         require_labels(labels_of(data, self.labels, self), self.labels, self)
-        return self.bind_among(data, Pairs())
+        return self.bind_among(data, PairFilter())
 
-    def bind_among(self, data: RankingData, among: Pairs) -> BoundObjective:
+    def bind_among(self, data: RankingData, among: PairFilter) -> BoundObjective:
         """On some of the pairs of these documents."""
         return _BoundPairs(self, data, among)
 
@@ -168,7 +169,7 @@ class Lambda(MeasuredTerm):
 class Local(MeasuredTerm):
     """λ^(S) of [S] §5: |ΔZ| e^x / (1 + e^x)², x = s_i − s_j + τ.
 
-    Pairs far apart in score push little, be they right ("don't fix what isn't broken") or wrong ("give up on lost
+    PairFilter far apart in score push little, be they right ("don't fix what isn't broken") or wrong ("give up on lost
     causes"). The curvature changes its sign: use the gradient step.
 
     Args:
@@ -250,7 +251,7 @@ class LambdaLoss(MeasuredTerm):
 class _BoundPairs(BoundObjective):
     changes = False
 
-    def __init__(self, term: PairTerm, data: RankingData, among: Pairs) -> None:
+    def __init__(self, term: PairTerm, data: RankingData, among: PairFilter) -> None:
         from podium.objectives import kernels
 
         self.term, self.data, self.link = term, data, term.link
@@ -279,7 +280,7 @@ class _BoundPairs(BoundObjective):
         # The places of each query's documents by rank, kept from round to round: sorting is then nearly free.
         self.ranked = (np.arange(len(data)) - np.repeat(data.offsets[:-1], data.query_sizes)).astype(np.int32)
 
-    def _extras(self, among: Pairs) -> Singles | None:
+    def _extras(self, among: PairFilter) -> Singles | None:
         """Groups and trusts; None where the kernel can do without all that is not RankNet's or NDCG's."""
         from podium.objectives import kernels
 
@@ -340,7 +341,7 @@ class _BoundPairs(BoundObjective):
         )  # fmt: skip
 
     def _by_brute_force(self, scores: Floats, lambdas: Floats, curvatures: Floats) -> None:
-        """Pairs of a measure that has no kernel: its deltas a few rows at a time."""
+        """PairFilter of a measure that has no kernel: its deltas a few rows at a time."""
         assert self.measure is not None
         ranking = Ranking(self.data, scores, base=self.data.canonical_order)
         labels, offsets = ranking.labels(self.measure.labels).astype(np.float64), self.data.offsets

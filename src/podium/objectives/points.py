@@ -9,9 +9,10 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.validation import require_number
 from podium.data import RankingData
-from podium.errors import DataError, require_number
-from podium.objectives.objective import (
+from podium.errors import DataError
+from podium.objectives.base import (
     BoundObjective,
     Objective,
     document_weights_of,

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from podium.data import RankingData
 from podium.errors import DataError
+from podium.objectives.base import BoundObjective, Objective, document_weights_of, query_weights_of
 from podium.objectives.links import CrossEntropy, Link
-from podium.objectives.objective import BoundObjective, Objective, document_weights_of, query_weights_of
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from podium.data import RankingData
 from podium.measures import Measure
 from podium.objectives import Lambda, LambdaLoss, PairTerm
-from podium.objectives.pairs import Pairs
+from podium.objectives.pairs import PairFilter
 
 Floats = NDArray[np.float64]
 
@@ -23,14 +23,14 @@ def slow_lambdas(
 
 
 def slow_pairs(
-    data: RankingData, scores: Floats, term: PairTerm, among: Pairs | None = None
+    data: RankingData, scores: Floats, term: PairTerm, among: PairFilter | None = None
 ) -> tuple[Floats, Floats, float]:
     """λ, w and the cost of any pair term: Σ |ΔZ_ij| C(s_i − s_j).
 
     With `normalize` each pair is divided by 0.01 + |s_i − s_j|, then each query scaled by log2(1 + Λ)/Λ, Λ = Σ 2|λ_ij|.
     """
     lambdas, curvatures, cost = np.zeros(len(data)), np.zeros(len(data)), 0.0
-    among = among or Pairs()
+    among = among or PairFilter()
     labels = data.labels[term.labels].astype(np.float64)
     place = np.empty(len(data), np.int64)
     place[data.canonical_order] = np.arange(len(data))

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.threads import map_threads, ranges
+from podium.core.validation import require_whole
 from podium.data.columns import Features, is_sparse
-from podium.errors import DataError, require_whole
-from podium.threads import map_threads, ranges
+from podium.errors import DataError
 
 MOST_BINS = 255  # bins of values; bin 0 is for missing ones, and a bin is a byte
 COPIED = 1 << 24  # values that are copied at once to be sorted, on each thread

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.errors import DataError, require_number, require_whole
-from podium.threads import WORTH_SHARING, Team
+from podium.core.threads import WORTH_SHARING, Team
+from podium.core.validation import require_number, require_whole
+from podium.errors import DataError
 from podium.trees.binning import BinnedFeatures, Bins
 from podium.trees.quantising import TINY, Quantised, SplitMode, quantised
 from podium.trees.tree import Tree
@@ -135,7 +136,7 @@ class Grower:
     """Grows trees on one set of binned documents, with a team of threads."""
 
     def __init__(self, binned: BinnedFeatures, parameters: GrowthParameters, team: Team | None = None) -> None:
-        from podium.kernels import compile_beside
+        from podium.core.compiling import compile_beside
         from podium.trees import kernels
 
         self._compiled = compile_beside(kernels.grow, __name__, grow_a_little.__name__)

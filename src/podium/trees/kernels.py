@@ -26,7 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.kernels import borrowed, copy_16_bytes, helper, kernel, meet, not_inlined, prefetch
+from podium.core.compiling import helper, kernel
+from podium.core.intrinsics import borrowed, copy_16_bytes, meet, not_inlined, prefetch
+from podium.core.random import keyed_bits, to_unit
 
 BLOCK = 16  # features in a block
 CELLS = 256  # cells of a feature's histogram
@@ -230,16 +232,6 @@ def importances(
 
 
 @helper
-def _chance(key: Any, seed: Any) -> Any:
-    """A number of [0, 1), as `podium.data.chances.uniform` has it."""
-    word = (key ^ seed) * np.uint64(0x9E3779B97F4A7C15) + seed
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    word ^= word >> np.uint64(31)
-    return np.float64(np.int64(word >> np.uint64(11))) * 2.0**-53
-
-
-@helper
 def _worth(importance: Any, heavy: float) -> Any:
     """1/p for a document that is seen with the chance p = min(1, importance / heavy)."""
     return max(heavy / np.float64(importance), 1.0)
@@ -262,7 +254,7 @@ def thin(
         begin, m = U(start), U(min(CHUNK, last - start))
         for k in range(m):
             share = np.float64(importance[begin + k]) / heavy
-            is_seen = _chance(keys[begin + k], seed) < share
+            is_seen = to_unit(keyed_bits(keys[begin + k], seed)) < share
             worth[k] = _worth(importance[begin + k], heavy) if is_seen else 0.0
         for k in range(m):
             is_seen = np.int64(worth[k] > 0.0)

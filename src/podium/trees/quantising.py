@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.threads import Team
 from podium.errors import DataError
-from podium.threads import Team
 
 Floats = NDArray[np.float64]
 SplitMode = Literal["newton", "least-squares"]
@@ -142,7 +142,7 @@ class Thinning:
 
     Args:
         fraction: the share of the documents that is seen.
-        keys: what chance knows of each document (`podium.data.chances.Chances`).
+        keys: what chance knows of each document (`podium.data.content_random.ContentRandom`).
         split: which weights splits are scored by.
         team: threads.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 import podium
 from podium.boosting import Checkpoint
-from podium.models import Combined, LinearScorer, save
+from podium.models import Combined, LinearModel, save
 from podium.neural import ListTransformer
 
 FOLDER = Path(__file__).parent
@@ -38,7 +38,7 @@ def start(rows: podium.RankingData) -> np.ndarray:
     return np.asarray(rows.features[:, 0], np.float64)
 
 
-def models(train: podium.RankingData, bare: podium.RankingData) -> dict[str, podium.Scorer]:
+def models(train: podium.RankingData, bare: podium.RankingData) -> dict[str, podium.Model]:
     """A model of every kind."""
     trees = {"n_trees": 5, "n_leaves": 6, "min_documents_in_leaf": 5}
     nets = {"epochs": 3, "n_threads": 1}
@@ -66,7 +66,7 @@ def models(train: podium.RankingData, bare: podium.RankingData) -> dict[str, pod
         "mcrank_gain": podium.McRank(**trees, expects="gain").fit(bare).model_,
         "linear": linear,
         "linear_without_names": podium.LinearRanker(n_iterations=5).fit(bare).model_,
-        "linear_zero": LinearScorer(np.zeros(6), np.zeros(6), 1.5),
+        "linear_zero": LinearModel(np.zeros(6), np.zeros(6), 1.5),
         "on_submodel": podium.LambdaMART(**trees, submodel={"bm25": 0.5}).fit(train).model_,
         "combined": podium.combine(some, linear, train).scorer,
         "started": podium.LambdaMART(**trees, submodel=start).fit(train).model_,

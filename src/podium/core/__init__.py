@@ -1,0 +1,1 @@
+"""What every package uses: compiled code, threads, exact sums, files, progress."""

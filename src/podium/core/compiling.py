@@ -1,0 +1,191 @@
+"""How kernels are compiled: lazily, without the interpreter lock, cached on disk.
+
+A kernel stands beside what it serves. Its decorator costs nothing until the kernel is first called: only then is Numba
+imported. Importing Podium, and `podium --help`, stay light.
+
+Numba's cache notices an edit of the file of a kernel, but not of the files of its helpers: in development
+`NUMBA_CACHE_DIR` is keyed by all sources (see the Makefile).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache, cached_property, update_wrapper
+from pathlib import Path
+from typing import Any, TypeVar
+
+from podium.core.threads import thread_count
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_new_helpers: list[Callable[..., Any]] = []  # those that Numba has not been told of
+
+
+def kernel(function: Function) -> Function:
+    """Compile on the first call, without the interpreter lock, cached on disk where any place is writable.
+
+    `error_model="numpy"` makes x/0 an infinity instead of a branch that stops vectorisation. Neither fastmath nor
+    contraction is allowed: the same bits everywhere.
+    """
+    compiled: Any = Kernel(function)
+    return compiled  # type: ignore[no-any-return]
+
+
+def helper(function: Function) -> Function:
+    """Compile as a part of the kernels that call it; called from Python it is a Python function.
+
+    It is compiled without entry points of its own, which would take as long again as the function.
+    """
+    _new_helpers.append(function)
+    return function
+
+
+class Kernel:
+    """A function that is compiled when it is first called.
+
+    Attributes:
+        py_func: the function as it stands in the source.
+
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the compiled function."""
+        return self.dispatcher(*arguments)
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """Numba's function, with the helpers that it may call."""
+        start_numba()
+        _register_helpers()
+        from numba import njit
+
+        options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+        try:
+            return njit(cache=True, **options)(self.py_func)
+        except RuntimeError:  # no writable place: package folder, home and cache are read-only
+            return _cached_in_temporary_folder(self.py_func, options)
+
+
+def _register_helpers() -> None:
+    """Tell Numba of the helpers that were declared since the last time."""
+    from numba.extending import register_jitable
+
+    while _new_helpers:
+        register_jitable(error_model="numpy", no_cfunc_wrapper=True)(_new_helpers.pop())
+
+
+@cache
+def start_numba() -> None:
+    """Prepare Numba, once: the notice of a first run, and the operations that are written in LLVM's language."""
+    from numba.core import event
+
+    class Notice(event.Listener):
+        """Says once, on terminals, why the first run takes seconds longer than all others."""
+
+        said = False
+
+        def on_start(self, event: Any) -> None:
+            if not self.said and str(event.data["dispatcher"].py_func.__module__).startswith("podium."):
+                self.said = True
+                logging.getLogger("podium").info("compiling, first run only")
+                if sys.stderr.isatty():
+                    print("podium: compiling, first run only …", file=sys.stderr, flush=True)
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    event.register("numba:compile", Notice())  # type: ignore[no-untyped-call]
+    from podium.core import intrinsics, simd
+
+    if USES_LLVM:
+        import podium.core.llvm  # noqa: F401  it tells Numba of the operations of `intrinsics` and `simd`
+    else:
+        _new_helpers.extend((*intrinsics.OPERATIONS, *simd.OPERATIONS))
+
+
+# Whether `intrinsics` and `simd` are compiled from LLVM code, which stands on parts of Numba that are not documented.
+# With PODIUM_PLAIN_KERNELS=1 they are compiled from their Python bodies instead: the same bits, on one thread, slowly.
+USES_LLVM = os.environ.get("PODIUM_PLAIN_KERNELS", "") in ("", "0")
+
+
+def _config() -> Any:
+    """Numba's settings; its attributes come from the environment, where no type checker sees them."""
+    from numba.core import config
+
+    return config
+
+
+def cache_folder() -> str:
+    """Where compiled kernels are kept."""
+    return str(_config().CACHE_DIR or Path(__file__).parent / "__pycache__")
+
+
+_COMPILES = "PODIUM_COMPILES"  # set in a process that compiles for another, and starts no third
+
+
+def compile_beside(kernel: Callable[..., Any], module: str, function: str) -> Callable[[], Any]:
+    """Have another process compile a kernel into the cache, by calling a function; the result waits for it.
+
+    Numba compiles one function at a time in a process, for seconds where they are large. Nothing is done where the
+    kernel is in the cache, where there is no second core, or where no process can be started: whoever calls the
+    kernel first then compiles it, as ever.
+    """
+    assert isinstance(kernel, Kernel)
+    compiled = kernel.dispatcher
+    folder = compiled.stats.cache_path
+    name = f"{kernel.__module__.rsplit('.', 1)[-1]}.{kernel.py_func.__name__}-*.nbi"
+    known = bool(compiled.signatures) or folder is None or any(Path(folder).glob(name))
+    if known or _COMPILES in os.environ or thread_count() < 2 or not sys.executable or hasattr(sys, "frozen"):
+        return lambda: None
+    command = [sys.executable, "-c", f"from {module} import {function}; {function}()"]
+    try:
+        return subprocess.Popen(
+            command, env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), _COMPILES: "1",
+                                       "PYTHONSAFEPATH": "1"},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        ).wait  # fmt: skip
+    except OSError:
+        return lambda: None
+
+
+def _cached_in_temporary_folder(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    from numba import njit
+
+    folder = _private_temporary_folder()
+    if folder is None:
+        return njit(**options)(function)
+    config = _config()
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(folder)  # read while the function is decorated; other libraries keep theirs
+    try:
+        return njit(cache=True, **options)(function)
+    except RuntimeError:
+        return njit(**options)(function)
+    finally:
+        config.CACHE_DIR = before
+
+
+def _private_temporary_folder() -> Path | None:
+    """A cache folder that nobody else can write to: numba unpickles what it finds there."""
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    try:
+        folder = Path(tempfile.gettempdir()) / f"podium-kernels-{user}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError:
+        return None
+    if not stat.S_ISDIR(status.st_mode):
+        return None
+    if hasattr(os, "getuid") and (status.st_uid != user or status.st_mode & 0o077):
+        return None
+    return folder

@@ -1,0 +1,103 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import bz2
+import glob
+import gzip
+import lzma
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from podium.core.validation import to_path
+from podium.errors import DataError, FileFormatError
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary path beside `path`, which takes its place when all went well and vanishes otherwise.
+
+    What was written reaches the disk before the name does: after a power failure there is the old file or the new.
+    """
+    path = to_path(path)
+    try:
+        path = path.resolve()  # a link keeps pointing to what is replaced
+        if path.exists() and not (path.is_file() or path.is_dir()):  # a device would become a file
+            raise FileFormatError(path, "cannot be written: it is no regular file")
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except (OSError, RuntimeError) as error:  # a RuntimeError: links that go in a circle
+        raise FileFormatError(path, f"cannot be written: {getattr(error, 'strerror', None) or error}") from error
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        _flush(temporary)
+        temporary.replace(path)
+        with suppress(OSError):  # some systems cannot open folders
+            _flush(path.parent)
+    except OSError as error:
+        raise FileFormatError(path, f"cannot be written: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a small text file, in UTF-8, whole or not at all."""
+    try:
+        content = text.encode()
+    except UnicodeEncodeError as error:
+        odd = ascii(text[error.start : error.end])
+        raise DataError(f"{os.fspath(path)}: the text holds {odd}, which UTF-8 cannot hold") from None
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove the temporary files that killed processes left beside `path`."""
+    path = path.resolve()
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.????????"):  # as `mkstemp` names them
+        with suppress(OSError):
+            leftover.unlink()
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def _umask() -> int:
+    """The permissions that new files lack; it can only be read by setting it."""
+    with _ONE_AT_A_TIME:  # two threads at once could leave the other's value behind
+        current = os.umask(0o077)
+        os.umask(current)
+    return current
+
+
+@contextmanager
+def compressed(path: Path, suffix: str) -> Iterator[IO[bytes]]:
+    """A stream into a file that compresses as the suffix says; the same bytes for the same content."""
+    with path.open("wb") as raw:
+        if suffix == ".gz":
+            with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0, compresslevel=6) as stream:
+                yield stream  # type: ignore[misc]
+        elif suffix == ".bz2":
+            with bz2.BZ2File(raw, "wb") as stream:
+                yield stream
+        elif suffix == ".xz":
+            with lzma.LZMAFile(raw, "wb") as stream:
+                yield stream
+        else:
+            yield raw

@@ -1,0 +1,57 @@
+"""SIMD: vectors of 16 single-precision numbers, written down where the compiler would not find them.
+
+Sums of rows of a matrix need an accumulator for each lane, added up at the end. A compiler that may not reorder
+additions makes none. Written with lanes, the order of additions is the same on every machine, and so are the bits;
+where the machine's vectors are shorter, LLVM cuts these into those.
+
+In a kernel, lanes have `+ - * /`, `< > ==` and `abs`. They are values: write `a = a + b`, never `a += b`.
+`podium.core.llvm` has the type; the bodies here say what each operation means. They are what is compiled, with arrays
+for lanes, where the LLVM code is switched off (`podium.core.compiling.USES_LLVM`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+LANES = 16  # numbers in a vector
+
+
+def all_lanes(number: Any) -> Any:
+    """The same number in every lane."""
+    return np.full(LANES, number, np.float32)
+
+
+def load_lanes(array: Any, index: Any) -> Any:
+    """array[index : index + LANES]; nobody checks that it reaches so far."""
+    return array[index : index + LANES].copy()
+
+
+def store_lanes(array: Any, index: Any, values: Any) -> None:
+    """array[index : index + LANES] = values."""
+    array[index : index + LANES] = values
+
+
+def choose_lanes(which: Any, yes: Any, no: Any) -> Any:
+    """In each lane one of two numbers."""
+    return np.where(which, yes, no)
+
+
+def roots_of(values: Any) -> Any:
+    """The square root of each lane."""
+    return np.sqrt(values)
+
+
+def sum_lanes(values: Any) -> Any:
+    """The sum of all lanes: the upper half is added to the lower one until one number is left."""
+    halves = values.copy()
+    n = LANES
+    while n > 1:
+        n //= 2
+        for k in range(n):
+            halves[k] += halves[k + n]
+    return halves[0]
+
+
+OPERATIONS = (all_lanes, load_lanes, store_lanes, choose_lanes, roots_of, sum_lanes)

@@ -1,0 +1,145 @@
+"""Compiled kernels release the interpreter lock; this is how they are spread over threads."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sized
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any, TypeVar
+
+from podium.core.validation import require_whole
+from podium.errors import DataError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+MOST_THREADS = 4096  # more is a mistake, and hardly a system can start them
+WORTH_SHARING = 1 << 16  # rows of a simple pass: fewer take less time than to wake a thread
+
+
+def thread_count(n_threads: int | None = None) -> int:
+    """The number of threads to use: what was asked for, or the cores this process may run on."""
+    if n_threads is None:
+        try:
+            return len(os.sched_getaffinity(0))
+        except AttributeError:  # not on macOS and Windows
+            return os.cpu_count() or 1
+    require_whole("n_threads", n_threads, 1, optional=True)
+    if n_threads > MOST_THREADS:
+        raise DataError(f"n_threads must be {MOST_THREADS} at most, but is {n_threads}")
+    return int(n_threads)
+
+
+def map_threads(
+    function: Callable[[Item], Result], items: Iterable[Item], n_threads: int | None = None
+) -> Iterator[Result]:
+    """Yield `function(item)` for every item in order, computed on threads.
+
+    Items are drawn only a little ahead of the results, so a lazy iterable of large items stays lazy.
+    The first exception, in the order of the items, is raised; later items are then not started. The
+    pool lives for this one call: nothing is left behind for a forked child to trip over.
+    """
+    n_threads = thread_count(n_threads)
+    if n_threads == 1 or (isinstance(items, Sized) and len(items) < 2):
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(n_threads, thread_name_prefix="podium") as pool:
+        queue: list[Future[Result]] = []
+        try:
+            for item in items:
+                queue.append(pool.submit(function, item))
+                while len(queue) > 2 * n_threads:
+                    yield queue.pop(0).result()
+            while queue:
+                yield queue.pop(0).result()
+        finally:
+            for future in queue:
+                future.cancel()
+
+
+class _Worker(threading.Thread):
+    """A thread that waits for work. Two locks hand it over and back, several times as fast as a queue of futures."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(name=f"podium-{number}", daemon=True)
+        self.number = number
+        self.work: Callable[[int], Any] | None = None
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self._go, self._done = threading.Lock(), threading.Lock()
+        self._go.acquire()
+        self._done.acquire()
+        self.start()
+
+    def begin(self, work: Callable[[int], Any] | None) -> None:
+        self.work = work
+        self._go.release()
+
+    def wait(self) -> None:
+        self._done.acquire()
+
+    def run(self) -> None:
+        while True:
+            self._go.acquire()
+            if self.work is None:
+                return
+            try:
+                self.result, self.error = self.work(self.number), None
+            except BaseException as error:  # raised again by the one who gave the work
+                self.error = error
+            self._done.release()
+
+
+class Team:
+    """Threads that stay, for work that comes in many short pieces and for kernels whose threads wait for each other.
+
+    The caller is one of them. A team must be closed; `with Team(n) as team` does it. It serves one caller at a time.
+    """
+
+    def __init__(self, n_threads: int | None = None) -> None:
+        self.n_threads = thread_count(n_threads)
+        self._workers = [_Worker(k) for k in range(1, self.n_threads)]
+
+    def run(self, work: Callable[[int], Result]) -> list[Result]:
+        """`work(thread)` for thread 0 … n_threads − 1, all at the same time; the results."""
+        for worker in self._workers:
+            worker.begin(work)
+        try:
+            mine = work(0)
+        finally:
+            for worker in self._workers:
+                worker.wait()
+        for worker in self._workers:
+            if worker.error is not None:
+                raise worker.error
+        return [mine, *(worker.result for worker in self._workers)]
+
+    def shares(self, n: int, work: Callable[[int, int], Result]) -> list[Result]:
+        """`work(first, last)` for contiguous shares of 0 … n − 1, one a thread; few are not worth sharing."""
+        pieces = 1 if n < WORTH_SHARING else self.n_threads
+        return self.each(pieces, lambda k: work(n * k // pieces, n * (k + 1) // pieces))
+
+    def each(self, n: int, work: Callable[[int], Result]) -> list[Result]:
+        """`work(k)` for 0 … n − 1, no more than there are threads; one alone wakes nobody."""
+        return [work(0)] if n == 1 else self.run(work)
+
+    def close(self) -> None:
+        """Let the threads end."""
+        for worker in self._workers:
+            worker.begin(None)
+            worker.join()
+        self._workers = []
+
+    def __enter__(self) -> Team:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def ranges(n: int, n_threads: int | None = None, smallest: int = 1024) -> list[tuple[int, int]]:
+    """Cut 0 … n into contiguous ranges, a few for each thread and none smaller than `smallest`."""
+    pieces = max(1, min(4 * thread_count(n_threads), n // smallest))
+    bounds = [n * k // pieces for k in range(pieces + 1)]
+    return list(pairwise(bounds))

@@ -1,0 +1,60 @@
+"""Chance by content: numbers for documents and queries that follow from what they are, never from where they stand."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.random import Words, uniform
+from podium.data.canonical import query_keys
+from podium.data.ranking_data import RankingData
+
+
+class ContentRandom:
+    """Uniform numbers of [0, 1) for the documents and queries of some data, for any number of purposes."""
+
+    def __init__(self, data: RankingData) -> None:
+        self.data = data
+
+    def of_documents(self, purpose: str) -> NDArray[np.float64]:
+        """One for each row; rows of a query with the same features are told apart by the canonical order."""
+        return uniform(self.document_keys, purpose)
+
+    def of_queries(self, purpose: str) -> NDArray[np.float64]:
+        """One for each query."""
+        return uniform(self._query_keys, purpose)
+
+    @cached_property
+    def query_of_row(self) -> NDArray[np.int64]:
+        """The number of each row's query."""
+        found = np.empty(len(self.data), np.int64)
+        found[self.data.order] = np.repeat(np.arange(self.data.n_queries), self.data.query_sizes)
+        return found
+
+    @cached_property
+    def _query_keys(self) -> Words:
+        return query_keys(self.data)
+
+    @cached_property
+    def document_keys(self) -> Words:
+        """What chance knows of each row."""
+        hashes = self.data.row_hashes
+        times = _occurrences(self.data, hashes).astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
+        keys: Words = hashes ^ times
+        keys[self.data.order] ^= np.repeat(self._query_keys, self.data.query_sizes)
+        return keys
+
+
+def _occurrences(data: RankingData, hashes: Words) -> NDArray[np.int64]:
+    """For each row how many rows of its query with the same features stand before it in the canonical order."""
+    order = data.canonical_order
+    hashes = hashes[order]
+    starts = np.ones(len(order), bool)
+    starts[1:] = hashes[1:] != hashes[:-1]
+    starts[data.offsets[:-1][data.query_sizes > 0]] = True
+    place = np.arange(len(order))
+    found = np.empty(len(order), np.int64)
+    found[order] = place - np.maximum.accumulate(np.where(starts, place, 0))
+    return found

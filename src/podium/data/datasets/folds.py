@@ -1,0 +1,188 @@
+"""Folders of benchmark data as folds: the layouts of LETOR, MSLR-WEB, Istella and Yahoo."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from podium.core.validation import to_path
+from podium.data.columns import is_sparse
+from podium.data.io.files import COMPRESSED, SUFFIXES, read
+from podium.data.io.text.writing import numbers_of
+from podium.data.ranking_data import RankingData
+from podium.errors import DataError, FileFormatError
+
+Parts = Literal["letor", "ohsumed"]
+
+_ROLE_OF_WORD = {
+    "train": "train", "training": "train", "trainingset": "train",
+    "vali": "valid", "valid": "valid", "validation": "valid", "validationset": "valid",
+    "test": "test", "testset": "test",
+}  # fmt: skip
+_ROLES = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Training, validation and test data that belong together, read when first asked for.
+
+    All parts get the number of features of the widest. `valid` and `test` are None where there are none.
+    """
+
+    name: str
+    files: dict[str, list[Path]]
+    options: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def _parts(self) -> dict[str, RankingData]:
+        parts = {role: read(list(files), **self.options) for role, files in self.files.items()}
+        widest = max(parts.values(), key=lambda part: part.n_features)
+        fill = np.nan if self.options.get("absent") == "missing" else 0.0
+        return {role: _widened(part, widest, fill) for role, part in parts.items()}
+
+    @property
+    def train(self) -> RankingData:
+        """The training data."""
+        return self._parts["train"]
+
+    @property
+    def valid(self) -> RankingData | None:
+        """The validation data."""
+        return self._parts.get("valid")
+
+    @property
+    def test(self) -> RankingData | None:
+        """The test data."""
+        return self._parts.get("test")
+
+    def __iter__(self) -> Iterator[RankingData | None]:
+        """Unpack as `train, valid, test = fold`."""
+        return iter((self.train, self.valid, self.test))
+
+
+def folds(folder: str | os.PathLike[str], *, parts: Parts = "letor", **options: Any) -> list[Fold]:
+    """Find the folds in a folder of ranking data.
+
+    - `Fold1/train.txt`, `vali.txt`, `test.txt`, `Fold2/…`: LETOR and MSLR-WEB, also with LETOR 2's names
+      `trainingset.txt`, `validationset.txt`, `testset.txt`;
+    - `S1.txt` … `S5.txt`: LETOR's parts, from which the folds are put together;
+    - `train.txt`, `vali.txt`, `test.txt`: Istella, one fold;
+    - `set1.train.txt`, `set1.valid.txt`, `set1.test.txt`, `set2.…`: Yahoo LTRC, a fold for each set.
+
+    Any suffix that `podium.read` knows will do, compressed or not.
+
+    Args:
+        folder: where the data lies.
+        parts: how folds are made of parts. `"letor"`: fold k trains on the three parts from k on, validates
+            on the next and tests on the last, in a circle. `"ohsumed"`: fold k tests on part k, validates
+            on the part before and trains on the rest (as LETOR 2 has OHSUMED).
+        options: handed on to `podium.read`.
+
+    """
+    root = to_path(folder)
+    if not root.is_dir():
+        raise FileFormatError(root, "is not a folder")
+    if parts not in ("letor", "ohsumed"):
+        raise DataError(f"parts must be 'letor' or 'ohsumed', not {parts!r}")
+    found = _from_subfolders(root) or _from_parts(root, parts) or _from_named_files(root)
+    if not found:
+        raise FileFormatError(
+            root, "holds no folds: expected Fold1/train.txt …, S1.txt …, train.txt, or set1.train.txt …"
+        )
+    return [Fold(name, files, options) for name, files in found.items()]
+
+
+def _data_files(folder: Path) -> dict[str, Path]:
+    """Files that `read` knows, by their names without suffixes, in lower case."""
+    found: dict[str, Path] = {}
+    for path in sorted(folder.iterdir()):
+        name = path.name.lower()
+        for suffix in COMPRESSED:
+            name = name.removesuffix(suffix)
+        stem, dot, last = name.rpartition(".")
+        role_or_part = (
+            stem in _ROLE_OF_WORD or re.fullmatch(r"s[1-5]", stem) or stem.rpartition(".")[2] in _ROLE_OF_WORD
+        )
+        if path.is_file() and dot + last in SUFFIXES and role_or_part:
+            if stem in found:
+                raise FileFormatError(path, f"and {found[stem].name} are both there; keep one of them")
+            found[stem] = path
+    return found
+
+
+def _by_role(files: dict[str, Path]) -> dict[str, list[Path]]:
+    roles: dict[str, list[Path]] = {}
+    for stem, path in files.items():
+        if stem in _ROLE_OF_WORD and roles.setdefault(_ROLE_OF_WORD[stem], [path]) != [path]:
+            other = roles[_ROLE_OF_WORD[stem]][0].name
+            raise FileFormatError(path, f"and {other} are both there; keep one of them")
+    return {role: roles[role] for role in _ROLES if role in roles} if "train" in roles else {}
+
+
+def _from_subfolders(root: Path) -> dict[str, dict[str, list[Path]]]:
+    numbered = [(re.fullmatch(r"fold[ _-]?(\d+)", p.name.lower()), p) for p in root.iterdir() if p.is_dir()]
+    named = sorted((int(match[1]), path) for match, path in numbered if match)
+    folds_found = {}
+    for _, path in named:
+        roles = _by_role(_data_files(path))
+        if not roles:
+            raise FileFormatError(path, "holds no training data: expected train.txt or the like")
+        folds_found[path.name] = roles
+    return folds_found
+
+
+def _from_parts(root: Path, parts: Parts) -> dict[str, dict[str, list[Path]]]:
+    files = _data_files(root)
+    pieces = [files[f"s{k}"] for k in range(1, 6) if f"s{k}" in files]
+    if len(pieces) != 5:
+        return {}
+    found = {}
+    for k in range(5):
+        if parts == "letor":
+            train, valid, test = [k, k + 1, k + 2], k + 3, k + 4
+        else:
+            train, valid, test = [k + 1, k + 2, k + 3], k + 4, k
+        found[f"Fold{k + 1}"] = {
+            "train": [pieces[t % 5] for t in train],
+            "valid": [pieces[valid % 5]],
+            "test": [pieces[test % 5]],
+        }
+    return found
+
+
+def _from_named_files(root: Path) -> dict[str, dict[str, list[Path]]]:
+    files = _data_files(root)
+    plain = _by_role(files)
+    if plain:
+        return {root.name: plain}
+    sets: dict[str, dict[str, Path]] = {}
+    for stem, path in files.items():
+        group, _, word = stem.rpartition(".")
+        if group and word in _ROLE_OF_WORD:
+            sets.setdefault(group, {})[word] = path
+    return {name: roles for name, members in sets.items() if (roles := _by_role(members))}
+
+
+def _widened(data: RankingData, widest: RankingData, fill: float) -> RankingData:
+    """The data with columns appended: features that no document of it has."""
+    width, names = widest.n_features, widest.feature_names
+    if width == data.n_features:
+        return data
+    if names is None or numbers_of(names) is None or names[: data.n_features] != data.feature_names:
+        raise DataError(f"the parts of a fold have different columns: {data.n_features} and {width} features")
+    if is_sparse(data.features):
+        wider = data.features.copy()
+        wider.resize(data.n_documents, width)
+    else:
+        extra = np.full((data.n_documents, width - data.n_features), fill, np.float32)
+        wider = np.hstack([data.features, extra])
+    widened = data.replace(features=wider, feature_names=names)
+    widened._set(absent_value=data.absent_value, reading=data.reading)
+    return widened

@@ -1,0 +1,1 @@
+"""Files in and out: LETOR and delimited text, Parquet, by suffix."""

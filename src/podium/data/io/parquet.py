@@ -1,0 +1,237 @@
+"""Parquet files (extra `parquet`)."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from podium.core.files import replacing
+from podium.data.encoding import Encoding
+from podium.data.frames import LABEL_PREFIX, ROLES, features_by_name, has_role
+from podium.data.io.text.blocks import Source, opened, source_name
+from podium.data.memory import Budget
+from podium.data.ranking_data import RankingData
+from podium.errors import DataError, FileFormatError, MissingExtraError
+
+_DESCRIPTION = b"podium"  # what columns cannot say, as JSON in the file's own metadata
+_PREFERENCES = b"podium.preferences"  # an .npy array of (i, j, probability)
+
+# The SHA-256 of the whole file, taken with zeros in its own place, is put there when all else is written: the
+# checksums of pages cover neither their headers nor the footer. Thrift writes a text of 64 bytes as \x18\x40 and these.
+_DIGEST = b"podium.sha256"
+_DIGEST_BYTES = 64
+_NO_DIGEST = b"0" * _DIGEST_BYTES
+_DIGEST_PLACE = re.compile(re.escape(_DIGEST) + rb"\x18\x40([0-9a-f]{64})")
+_CHECKED = b'"checked": true'  # in the description of a file that has the digest
+_PIECE_BYTES = 1 << 22
+_ABSENT_VALUES = {"0.0": 0.0, "nan": np.nan}
+_DAMAGED = (ArithmeticError, EOFError, LookupError, OSError, RecursionError, TypeError, ValueError)
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtraError("pyarrow", "parquet", "Parquet") from None
+    return pyarrow
+
+
+def read_parquet(
+    sources: Sequence[Source],
+    roles: dict[str, Any],
+    feature_names: Sequence[str] | None,
+    categorical: Sequence[str],
+    budget: Budget,
+) -> RankingData:
+    """Read Parquet files with the same columns as one."""
+    pyarrow = _pyarrow()
+    tables: list[Any] = []
+    for source in sources:
+        name = source_name(source)
+        tables.append(_read_table(source, budget, pyarrow))
+        if tables[-1].schema.names != tables[0].schema.names:
+            raise FileFormatError(name, f"has other columns than {source_name(sources[0])}")
+        if tables[-1].num_rows == 0:
+            raise FileFormatError(name, "holds no documents")
+    try:
+        table = pyarrow.concat_tables([t.replace_schema_metadata(None) for t in tables], promote_options="permissive")
+        data = RankingData(
+            table, **roles, feature_names=feature_names, categorical=categorical,
+            preferences=_preferences([t.schema.metadata or {} for t in tables], [len(t) for t in tables]),
+        )  # fmt: skip
+        data = _as_described(data, table, [_description(t) for t in tables], feature_names is None)
+    except (*_DAMAGED, pyarrow.ArrowException) as error:
+        raise FileFormatError(source_name(sources[0]), str(error)) from None
+    if categorical:
+        data._set(reading=MappingProxyType(dict(data.reading) | {"categorical": list(categorical)}))
+    return data
+
+
+def _description(table: Any) -> dict[str, Any]:
+    """What a file of Podium's says of its features; nothing, for the file of somebody else."""
+    description = json.loads((table.schema.metadata or {}).get(_DESCRIPTION, b"{}"))
+    return description if isinstance(description, dict) else {}
+
+
+def _as_described(data: RankingData, table: Any, descriptions: list[dict[str, Any]], all_features: bool) -> RankingData:
+    """Data with the encoding, the origin and without the names that it was written with, where all files agree."""
+    said = {name: value for name, value in descriptions[0].items() if all(d.get(name) == value for d in descriptions)}
+    encoding = Encoding.from_json(said.get("encoding"), data.n_features) if all_features else None
+    if encoding and encoding != data.encoding:
+        wide = data.wide
+        data = data.replace(features=features_by_name(table, data.feature_names, encoding), encoding=encoding)
+        data._set(wide=wide)
+    if said.get("features_are_named") is False:
+        data = data.replace(feature_names=None)
+    reading = said.get("reading")
+    data._set(
+        absent_value=_ABSENT_VALUES.get(str(said.get("absent_value"))),
+        reading=MappingProxyType(reading if isinstance(reading, dict) else {}),
+    )
+    return data
+
+
+def _read_table(source: Source, budget: Budget, pyarrow: Any) -> Any:
+    """One file as a table; what checksums it has must be right."""
+    name = source_name(source)
+    with opened(source) as stream:
+        try:
+            file = stream if stream.seekable() else _in_memory(stream, budget, name)
+            place = _place_of_digest(file)
+            if place is not None and _digest(file, place) != _bytes_at(file, place, _DIGEST_BYTES):
+                raise FileFormatError(name, "is damaged: its checksum is wrong")
+            parquet = pyarrow.parquet.ParquetFile(file, page_checksum_verification=True)
+            budget.hold("data", _unpacked_bytes(parquet.metadata), name)
+            table = parquet.read()
+        except FileFormatError:
+            raise
+        except (*_DAMAGED, pyarrow.ArrowException) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise FileFormatError(name, f"cannot be read as Parquet: {reason}") from error
+    if place is None and _CHECKED in (table.schema.metadata or {}).get(_DESCRIPTION, b""):
+        raise FileFormatError(name, "is damaged: its checksum is not where it should be")
+    return table
+
+
+def _in_memory(stream: Any, budget: Budget, name: str) -> io.BytesIO:
+    """The rest of a stream that cannot go back, as Parquet's readers must."""
+    content = io.BytesIO()
+    while piece := stream.read(_PIECE_BYTES):
+        budget.hold("text", len(piece), name)
+        content.write(piece)
+    return content
+
+
+def _unpacked_bytes(metadata: Any) -> int:
+    """What a file takes as a table and as float32: as much as it says, and at least 12 bytes a number."""
+    stated = sum(max(0, metadata.row_group(k).total_byte_size) for k in range(metadata.num_row_groups))
+    return int(max(stated, 12 * max(0, metadata.num_rows) * metadata.num_columns))
+
+
+def _place_of_digest(file: Any) -> int | None:
+    """Where the digest of the whole file stands, in the footer; None if it has none."""
+    end = max(0, file.seek(0, io.SEEK_END) - 8)  # the length of the footer, and "PAR1"
+    start = max(0, end - int.from_bytes(_bytes_at(file, end, 4), "little"))
+    places = [match.start(1) for match in _DIGEST_PLACE.finditer(_bytes_at(file, start, end - start))]
+    return start + places[-1] if places else None
+
+
+def _digest(file: Any, place: int) -> bytes:
+    """The digest of a file whose own digest stands, or will stand, at `place`."""
+    digest = hashlib.sha256()
+    at, end = 0, file.seek(0, io.SEEK_END)
+    while at < end:
+        size = min(_PIECE_BYTES, place - at if at < place else end - at)
+        piece = _bytes_at(file, at, size)
+        if len(piece) != size:
+            raise EOFError("the file became shorter while it was read")
+        digest.update(piece)
+        at += size
+        if at == place:
+            digest.update(_NO_DIGEST)
+            at += _DIGEST_BYTES
+    return digest.hexdigest().encode()
+
+
+def _bytes_at(file: Any, place: int, size: int) -> bytes:
+    file.seek(place)
+    return bytes(file.read(size))
+
+
+def _preferences(metadata: list[dict[bytes, bytes]], sizes: list[int]) -> Any:
+    """The preferences that each file holds, its rows counted on from the files before."""
+    pairs, first_row = [], 0
+    for entries, size in zip(metadata, sizes, strict=True):
+        if _PREFERENCES in entries:
+            found = np.load(io.BytesIO(entries[_PREFERENCES]), allow_pickle=False)
+            pairs.append(found + np.array([first_row, first_row, 0.0]))
+        first_row += size
+    return np.concatenate(pairs) if pairs else None
+
+
+def write_parquet(data: RankingData, path: Path) -> None:
+    """Write all of the data; it reads back the same to the bit."""
+    pyarrow = _pyarrow()
+    try:
+        table = _table(data, pyarrow)
+    except UnicodeEncodeError as error:
+        raise DataError(f"{path}: the text {error.object!a} cannot be written: UTF-8 cannot hold it") from None
+    with replacing(path) as temporary:
+        pyarrow.parquet.write_table(table, temporary, write_page_checksum=True)
+        with temporary.open("r+b") as file:
+            place = _place_of_digest(file)
+            assert place is not None
+            digest = _digest(file, place)
+            file.seek(place)
+            file.write(digest)
+
+
+def _column(data: RankingData, feature: int, pyarrow: Any) -> Any:
+    """A feature as other tools would want it: categories by name, and numbers before any shift."""
+    values = data.original_column(feature) if feature in data.wide else data.feature(feature)
+    names = data.encoding.categories.get(feature)
+    if names is None:
+        return values
+    missing = np.isnan(values)
+    codes = pyarrow.array(np.where(missing, 0, values).astype(np.int32), mask=missing)
+    return pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array(list(names), pyarrow.string()))
+
+
+def _table(data: RankingData, pyarrow: Any) -> Any:
+    """Data as a table of arrow's, what columns cannot say in its metadata."""
+    columns: dict[str, Any] = {"qid": pyarrow.array(data.qid)}
+    for source, values in data.labels.items():
+        columns["label" if source == "relevance" else LABEL_PREFIX + source] = values
+    for role in ("document_weights", "positions", "document_ids"):
+        if getattr(data, role) is not None:
+            columns[ROLES[role][0]] = pyarrow.array(getattr(data, role))
+    if data.query_weights is not None:
+        columns[ROLES["query_weights"][0]] = data._query_weight_of_rows()
+    for k in range(data.n_features):
+        name = data.feature_names[k] if data.feature_names is not None else f"f{k + 1}"
+        if has_role(name):
+            raise DataError(f"a feature named {name!r} would be taken for something else; rename it")
+        columns[name] = _column(data, k, pyarrow)
+    description = {
+        "features_are_named": data.feature_names is not None,
+        "encoding": data.encoding.to_json() if data.encoding else None,
+        "absent_value": None if data.absent_value is None else str(data.absent_value),
+        "reading": dict(data.reading),
+        "checked": True,
+    }
+    metadata = {_DESCRIPTION: json.dumps(description).encode(), _DIGEST: _NO_DIGEST}
+    if data.preferences is not None:
+        buffer = io.BytesIO()
+        pairs = data.preferences
+        np.save(buffer, np.column_stack([pairs.i, pairs.j, pairs.probability.astype(np.float64)]))
+        metadata[_PREFERENCES] = buffer.getvalue()
+    return pyarrow.table(columns).replace_schema_metadata(metadata)

@@ -1,0 +1,272 @@
+"""CSV and TSV with a header line; the names of the columns say what they are."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.threads import map_threads
+from podium.data.encoding import Encoding, codes_of_categories, names_of_categories
+from podium.data.frames import assign_roles
+from podium.data.io.text import kernels
+from podium.data.io.text.blocks import Block, Source, read_blocks, source_name
+from podium.data.io.text.options import TextOptions
+from podium.data.io.text.parsing import (
+    OBJECT_BYTES,
+    ROW_BYTES,
+    Counted,
+    Merges,
+    Run,
+    decoded,
+    drain,
+    load_blocks,
+    number_at,
+    query_ids,
+    raise_problem,
+    room_for_larges,
+    runs_of,
+    warn_of_overflows,
+    with_room_for_hard_numbers,
+)
+from podium.data.memory import Budget
+from podium.errors import FileFormatError
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where each column of the file goes."""
+
+    delimiter: str
+    names: list[str]
+    features: list[str]
+    extras: list[tuple[str, str]]  # (argument of RankingData, or label source after "labels.", column)
+    document_ids: str | None
+    categorical: list[str]
+    codes: NDArray[np.int64]
+
+    @property
+    def texts(self) -> list[str]:
+        """The columns that are kept as text."""
+        return ([] if self.document_ids is None else [self.document_ids]) + self.categorical
+
+
+@dataclass
+class _Part:
+    """What one block holds, apart from its numbers."""
+
+    runs: list[Run]
+    texts: list[list[str]]  # of each text column
+    overflows: int
+
+
+def read_delimited(
+    sources: Sequence[Source],
+    delimiter: str,
+    given: dict[str, Any],
+    feature_names: Sequence[str] | None,
+    categorical: Sequence[str],
+    options: TextOptions,
+    advance: Callable[[float], None],
+    budget: Budget,
+) -> dict[str, Any]:
+    """Read files with one and the same header as one; the arguments of `RankingData`."""
+    headers: list[list[str]] = []
+
+    def without_header(source: Source, advance: Callable[[float], None], budget: Budget) -> Iterator[Block]:
+        blocks = read_blocks(source, advance, budget)
+        names, rest = _split_header(source, blocks, delimiter)
+        headers.append(names)
+        if names != headers[0]:
+            raise FileFormatError(source_name(source), f"has another header than {source_name(sources[0])}", line=1)
+        return rest
+
+    def scan(block: Block) -> tuple[int, int, int]:
+        return (*kernels.scan_lines(block.text), 0)
+
+    items = load_blocks(sources, scan, advance, options.n_threads, budget, without_header)
+    layout = _layout(source_name(sources[0]), delimiter, headers[0], given, feature_names, categorical)
+    n_rows = sum(item.rows for item in items)
+    names = ", ".join(map(source_name, sources))
+    budget.hold("data", n_rows * (ROW_BYTES + 4 * (len(layout.features) + len(layout.extras))), names)
+    features = np.empty((n_rows, len(layout.features)), np.float32)
+    extras = np.empty((n_rows, len(layout.extras)), np.float32)
+    merges = Merges()
+
+    def parse(item: Counted) -> _Part:
+        part = _parse(item, features, extras, layout, merges)
+        objects = len(part.runs) + (item.rows if layout.document_ids is not None else 0)
+        budget.hold("data", OBJECT_BYTES * objects + 8 * item.rows * len(layout.categorical), item.block.file)
+        return part
+
+    parts = list(map_threads(parse, drain(items), options.n_threads))
+    warn_of_overflows(sum(part.overflows for part in parts), names)
+    merges.warn(names, layout.features)
+    arguments: dict[str, Any] = {
+        "features": features,
+        "feature_names": layout.features,
+        "qid": query_ids(chain.from_iterable(part.runs for part in parts), n_rows, options.returning_qid),
+        "labels": {},
+    }
+    texts = {name: [text for part in parts for text in part.texts[k]] for k, name in enumerate(layout.texts)}
+    if layout.document_ids is not None:
+        arguments["document_ids"] = np.array(texts[layout.document_ids], object)
+    if layout.categorical:
+        arguments["encoding"] = _encode(features, layout, texts)
+    for k, (argument, _) in enumerate(layout.extras):
+        role, _, label_source = argument.partition(".")
+        if label_source:
+            arguments["labels"][label_source] = extras[:, k]
+        else:
+            arguments[role] = extras[:, k]
+    return arguments
+
+
+def _encode(features: NDArray[np.float32], layout: _Layout, texts: dict[str, list[str]]) -> Encoding:
+    """Put the numbers of categories into the features; an empty field is a missing value."""
+    categories = {}
+    for name in layout.categorical:
+        column, values = layout.features.index(name), [text or None for text in texts[name]]
+        categories[column] = names_of_categories(values)
+        features[:, column] = codes_of_categories(values, categories[column])
+    return Encoding(categories)
+
+
+def _split_header(source: Source, blocks: Iterator[Block], delimiter: str) -> tuple[list[str], Iterator[Block]]:
+    """The names in the first line, and the blocks from the second line on."""
+    first = next(blocks, None)
+    if first is None:
+        raise FileFormatError(source_name(source), "is empty; expected a header line with column names")
+    end = first.text.tobytes().index(b"\n") + 1
+    line = decoded(first, 0, end, "header").rstrip("\r\n")
+    names = [name.strip() for name in _fields(line, delimiter)]
+    if not any(names):
+        raise FileFormatError(source_name(source), "expected a header line with column names", line=1)
+    if all(_is_number(name) for name in names):
+        raise FileFormatError(
+            source_name(source), f"expected a header line with column names, but found {line[:40]!r}", line=1
+        )
+
+    def rest() -> Iterator[Block]:
+        for block in chain([Block(first.file, first.text[end:])], blocks):
+            block.first_line = 2
+            yield block
+
+    return names, rest()
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return name.lower() not in ("nan", "inf", "infinity")
+
+
+def _layout(
+    file: str,
+    delimiter: str,
+    names: list[str],
+    given: dict[str, Any],
+    feature_names: Sequence[str] | None,
+    categorical: Sequence[str],
+) -> _Layout:
+    try:
+        roles, features = assign_roles(names, given, feature_names)
+    except ValueError as error:
+        raise FileFormatError(file, str(error), line=1) from None
+    numeric = ("relevance", "document_weights", "query_weights", "positions")
+    extras = [(role, roles[role]) for role in numeric if roles[role] is not None]
+    extras += [(f"labels.{source}", column) for source, column in roles["labels"].items()]
+    used = [*features, *(column for _, column in extras), roles["qid"], roles["document_ids"]]
+    twice = next((name for k, name in enumerate(used) if name is not None and name in used[:k]), None)
+    if twice is not None:
+        raise FileFormatError(file, f"the column {twice!r} is asked to serve for two things", line=1)
+    codes = np.full(len(names), kernels.SKIPPED, np.int64)
+    for k, name in enumerate(features):
+        codes[names.index(name)] = k
+    for k, (_, name) in enumerate(extras):
+        codes[names.index(name)] = kernels.FIRST_EXTRA - k
+    codes[names.index(roles["qid"])] = kernels.QID
+    unknown = next((name for name in categorical if name not in features), None)
+    if unknown is not None:
+        raise FileFormatError(file, f"categorical: there is no feature {unknown!r}", line=1)
+    layout = _Layout(delimiter, names, features, extras, roles["document_ids"], list(dict.fromkeys(categorical)), codes)
+    for k, name in enumerate(layout.texts):
+        codes[names.index(name)] = kernels.FIRST_TEXT - k
+    return layout
+
+
+def _parse(
+    item: Counted, features: NDArray[np.float32], extras: NDArray[np.float32], layout: _Layout, merges: Merges
+) -> _Part:
+    block, rows = item.block, slice(item.first_row, item.first_row + item.rows)
+    my_features, my_extras = features[rows], extras[rows]
+    runs = np.empty((item.rows, 4), np.int64)
+    texts = np.zeros((item.rows, len(layout.texts), 2), np.int64)
+    larges = room_for_larges(block)
+
+    def parse(hard: NDArray[np.int64]) -> NDArray[np.int64]:
+        outcome = np.zeros(kernels.N_OUTCOMES, np.int64)
+        kernels.parse_delimited(
+            block.text, ord(layout.delimiter), layout.codes, my_features, my_extras,
+            runs, texts, hard, larges, outcome,
+        )  # fmt: skip
+        return outcome
+
+    outcome, hard = with_room_for_hard_numbers(parse)
+    if outcome[kernels.ERROR]:
+        stops = layout.delimiter.encode() + b"\r\n"
+        fields = _count_fields(block, int(outcome[kernels.AT]), layout.delimiter)
+        try:
+            raise_problem(block, outcome, stops=stops, columns=len(layout.names), fields=fields)
+        except FileFormatError as error:
+            if outcome[kernels.ERROR] != kernels.VALUE:
+                raise
+            name = _column_at(block, int(outcome[kernels.AT]), layout)
+            problem = f"{error.problem} in {name!r}; a column of categories is named in categorical=…"
+            raise FileFormatError(error.path, problem, line=error.line, column=error.column) from None
+    merges.look(larges[: outcome[kernels.LARGE]])
+    for row, slot, start, end in hard.tolist():
+        target, column = (my_features, slot) if slot < len(layout.features) else (
+            my_extras, slot - len(layout.features),
+        )  # fmt: skip
+        target[row, column] = number_at(block, start, end)
+
+    def text_of(start: int, end: int) -> str:
+        return _unquoted(decoded(block, start, end, "text"))
+
+    same: dict[str, str] = {}  # one object for each category
+    columns = [[text_of(*bounds) for bounds in texts[:, k].tolist()] for k in range(texts.shape[1])]
+    columns = [[same.setdefault(text, text) for text in column] for column in columns]
+    return _Part(runs_of(item, runs[: outcome[kernels.RUNS]], text_of), columns, int(outcome[kernels.OVERFLOWS]))
+
+
+def _column_at(block: Block, at: int, layout: _Layout) -> str:
+    """The name of the column that a byte stands in."""
+    text = block.text.tobytes()
+    line = text[text.rfind(b"\n", 0, at) + 1 : at].decode("utf-8", errors="replace")
+    return layout.names[min(len(_fields(line + "x", layout.delimiter)), len(layout.names)) - 1]
+
+
+def _count_fields(block: Block, at: int, delimiter: str) -> int:
+    """The number of fields on the line of a byte."""
+    text = block.text.tobytes()
+    line = text[text.rfind(b"\n", 0, at) + 1 : text.index(b"\n", at)].decode("utf-8", errors="replace")
+    return len(_fields(line.rstrip("\r"), delimiter))
+
+
+def _fields(line: str, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:  # carriage returns inside the line, or a field of over 128 KiB
+        return line.split(delimiter)
+
+
+def _unquoted(field: str) -> str:
+    return field[1:-1].replace('""', '"') if field.startswith('"') else field

@@ -1,0 +1,197 @@
+"""Does a trained model sit at an optimum of its measure? ([B] §4.2)"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from podium.core.progress import progress
+from podium.core.threads import map_threads
+from podium.core.validation import numbers_of, require_number, require_whole
+from podium.data import RankingData
+from podium.data.schema import as_data
+from podium.errors import DataError
+from podium.evaluation.tables import Table
+from podium.measures import Measure, Ranking, as_measure
+
+Floats = NDArray[np.float64]
+STEPS = (0.003, 0.01, 0.03, 0.1, 0.3)
+
+
+def directions_needed(p0: float = 0.01, delta: float = 0.01) -> int:
+    """N ≥ log δ / log(1 − p0): so many directions without a rise leave a share above p0 the chance δ ([B] eq. 9)."""
+    for name, value in (("p0", p0), ("delta", delta)):
+        require_number(name, value, above=0)
+        if value >= 1:
+            raise DataError(f"{name} must be below 1, but is {value}")
+    return math.ceil(math.log(delta) / math.log1p(-p0))
+
+
+@dataclass(frozen=True)
+class Optimality:
+    """The result of `local_optimality`.
+
+    Attributes:
+        measure: its name.
+        value: its mean at the model's weights.
+        steps: how far the weights were moved, as shares of their length.
+        changes: of the mean, a row for each step and a column for each direction.
+        weights: numbers of the weights that were moved alone.
+        moves: how far, as shares of the length of all weights.
+        curves: the mean, a row for each of these weights and a column for each move.
+
+    """
+
+    measure: str
+    value: float
+    steps: tuple[float, ...]
+    changes: Floats
+    weights: NDArray[np.int64]
+    moves: Floats
+    curves: Floats
+
+    @property
+    def rising_share(self) -> Floats:
+        """The share of directions in which the mean rises, by step."""
+        return np.asarray((self.changes > 0).mean(axis=1))
+
+    def bound(self, delta: float = 0.01) -> Floats:
+        """With confidence 1 − δ no larger share of all directions rises, by step (Clopper and Pearson's bound)."""
+        rising, n = (self.changes > 0).sum(axis=1), self.changes.shape[1]
+        return np.where(rising < n, stats.beta.ppf(1 - delta, rising + 1, np.maximum(n - rising, 1)), 1.0)
+
+    def passes(self, p0: float = 0.01, delta: float = 0.01) -> NDArray[np.bool_]:
+        """Whether at most a share p0 of all directions rises, with confidence 1 − δ, by step.
+
+        With 459 directions and p0 = δ = .01 that is: not one of them did.
+        """
+        return self.bound(delta) <= p0
+
+    def table(self) -> Table:
+        """A row for each step."""
+        rows = [
+            [step, float(share), float(most), float(mine.mean()), float(mine.max())]
+            for step, share, most, mine in zip(self.steps, self.rising_share, self.bound(), self.changes, strict=True)
+        ]
+        return Table(["step", "share rising", "at most, 99%", f"mean change of {self.measure}", "highest"], rows)
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the changes by step, and the curves of single weights; returns the two axes."""
+        if axes is None:
+            try:
+                plt = import_module("matplotlib.pyplot")  # not among the dependencies
+            except ImportError:
+                raise ImportError("directions are drawn with matplotlib: pip install matplotlib") from None
+            axes = plt.subplots(1, 2, figsize=(10, 3.5), layout="constrained")[1]
+        for step, mine in zip(self.steps, self.changes, strict=True):
+            axes[0].plot(np.full(len(mine), step), mine, ".", alpha=0.3, color="C0")
+        axes[0].axhline(0.0, color="black", linewidth=0.8)
+        axes[0].set_xscale("log")
+        axes[0].set(xlabel="step, as a share of |w|", ylabel=f"change of {self.measure}, a point for each direction")
+        for curve in self.curves:
+            axes[1].plot(self.moves, curve, linewidth=0.8)
+        axes[1].axvline(0.0, color="black", linewidth=0.8)
+        axes[1].set(xlabel="move of one weight, as a share of |w|", ylabel=self.measure)
+        return axes
+
+
+@contextmanager
+def _one_thread_each(scorer: Any) -> Iterator[None]:
+    """Directions share the cores; what each computes does not depend on their number."""
+    with threadpool_limits(1), ExitStack() as stack:
+        if scorer.file_format is not None:
+            from podium.neural.model import torch_threads
+
+            stack.enter_context(torch_threads(1))
+        yield
+
+
+def local_optimality(
+    model: Any,
+    data: RankingData,
+    measure: Measure | str = "ndcg@10",
+    *,
+    directions: int = 459,
+    steps: Sequence[float] = STEPS,
+    curves: int | None = 8,
+    points: int = 21,
+    random_state: int = 0,
+    n_threads: int | None = None,
+) -> Optimality:
+    """Move the weights of a model at random and see how often the mean of a measure rises ([B] §4.2).
+
+    Directions are drawn from a spherical Gaussian. Where none of 459 rises, no more than 1% of all do, with a
+    confidence of 99%. Too small a step shows the stairs of the measure, which stands still between crossings.
+
+    Args:
+        model: a net or a linear model, as an estimator or a scorer; trees have no weights to move.
+        data: the *training* queries: that is where training has looked for an optimum.
+        measure: any measure.
+        directions: how many.
+        steps: how far, as shares of the length of all weights.
+        curves: for so many single weights, evenly picked, the measure is followed around their values; None for all.
+        points: of each curve.
+        random_state: the seed of the directions.
+        n_threads: all cores by default; the result is the same.
+
+    """
+    require_whole("directions", directions, 1)
+    require_whole("points", points, 3)
+    require_whole("curves", curves, 0, optional=True)
+    ladder = numbers_of("steps", steps)
+    if not ladder or not all(0 < step < math.inf for step in ladder):
+        raise DataError(f"steps must be positive numbers, not {steps!r}")
+    scorer = getattr(model, "model_", model)
+    if not hasattr(scorer, "as_function"):
+        raise DataError(f"a {type(scorer).__name__} has no weights to move: nets and linear models have")
+    data = as_data(data)
+    weights, scores = cast(tuple[Floats, Callable[[Floats], Floats]], scorer.as_function(data))
+    length = float(np.linalg.norm(weights)) or 1.0
+    fixed = as_measure(measure).fixed(data)
+
+    def value(moved: Floats) -> float:
+        return fixed.mean(Ranking(data, scores(moved), base=data.canonical_order))
+
+    def drawn(number: int) -> Floats:
+        way = np.random.default_rng([random_state, number]).normal(size=len(weights))
+        return np.asarray(way * (length / np.linalg.norm(way)))
+
+    chosen = np.arange(len(weights))
+    if curves is not None:
+        chosen = np.unique(np.linspace(0, len(weights) - 1, min(curves, len(weights))).round().astype(np.int64))
+    moves = np.linspace(-max(ladder), max(ladder), points)
+
+    def place(number: int) -> Floats:
+        if number < len(ladder) * directions:
+            return weights + ladder[number // directions] * drawn(number % directions)
+        weight, point = divmod(number - len(ladder) * directions, points)
+        found = weights.copy()
+        found[chosen[weight]] += moves[point] * length
+        return found
+
+    total, found = len(ladder) * directions + len(chosen) * points, []
+    with _one_thread_each(scorer), progress("moving weights", total) as advance:
+        here = value(weights)
+        if not here > 0:
+            raise DataError(f"{fixed} is {here} for every order: there are no relevant documents")
+        for one in map_threads(lambda number: value(place(number)), range(total), n_threads):
+            found.append(one)
+            advance(1)
+    cut = len(ladder) * directions
+    changes = np.array(found[:cut]).reshape(len(ladder), directions) - here
+    return Optimality(
+        str(as_measure(measure)), here, ladder, changes, chosen, moves,
+        np.array(found[cut:]).reshape(len(chosen), points),
+    )  # fmt: skip

@@ -1,0 +1,61 @@
+"""How much a measure falls when a feature is spoilt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from podium.core.progress import progress
+from podium.core.random import seed_of
+from podium.data import RankingData
+from podium.data.columns import is_sparse
+from podium.data.schema import as_data
+from podium.errors import DataError
+from podium.evaluation.tables import Table
+from podium.measures import Measure, Ranking, as_measure
+from podium.models.combined import scores_of
+
+
+def permutation_importance(
+    model: Any, data: RankingData, measure: Measure | str = "ndcg@10", *, repeats: int = 5, seed: int = 0
+) -> Table:
+    """The mean loss of a measure when the values of one feature are shuffled among all documents.
+
+    Args:
+        model: anything with `predict`, or a function from the data to scores.
+        data: better not the training data.
+        measure: what is lost; ties stand in the canonical order.
+        repeats: shuffles of each feature.
+        seed: of the shuffles.
+
+    Returns:
+        A table of features, their mean loss and its standard deviation over the shuffles, the largest loss first.
+
+    """
+    data = as_data(data)
+    if is_sparse(data.features):
+        raise DataError("permutation importance needs dense features")
+    if repeats < 1:
+        raise DataError(f"repeats must be at least 1, but is {repeats}")
+    chosen = as_measure(measure).fixed(data)
+
+    def value(features: Any) -> float:
+        shuffled = data._with_features(features, data.feature_names, data.encoding, data.reading)
+        return chosen.mean(Ranking(data, scores_of(model, shuffled), base=data.canonical_order))
+
+    whole = value(data.features)
+    names: Sequence[Any] = data.feature_names or range(data.n_features)
+    rows: list[list[Any]] = []
+    with progress("shuffling features", data.n_features) as advance:
+        for k, name in enumerate(names):
+            losses = []
+            for repeat in range(repeats):
+                spoilt = data.features.copy()
+                np.random.default_rng(int(seed_of(seed, k, repeat))).shuffle(spoilt[:, k])
+                losses.append(whole - value(spoilt))
+            rows.append([name, float(np.mean(losses)), float(np.std(losses))])
+            advance(1)
+    rows.sort(key=lambda row: -row[1])
+    return Table(["feature", f"loss of {chosen}", "deviation"], rows)

@@ -1,0 +1,215 @@
+"""What all scorers have."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data import RankingData
+from podium.data.columns import Features
+from podium.data.encoding import Encoding
+from podium.data.schema import Schema
+from podium.errors import DataError
+
+
+class Model(ABC):
+    """A model that scores documents: data, never code.
+
+    Attributes:
+        n_features: the number of features.
+        feature_names: names of the features, or None.
+        encoding: how the features of the training data were encoded: names of categories, shifts.
+        info: parameters, history and the like, as JSON has it.
+        sees_lists: whether a document's score depends on the others of its query.
+        file_format: the name of its format in model files, where that is of another layer.
+
+    """
+
+    n_features: int
+    feature_names: tuple[str, ...] | None
+    encoding: Encoding
+    info: dict[str, Any]
+    sees_lists: bool = False
+    file_format: ClassVar[str | None] = None
+
+    @property
+    def schema(self) -> Schema:
+        """What the model expects of its input."""
+        return Schema(self.n_features, self.feature_names, self.encoding)
+
+    def label_of_feature(self, feature: int) -> str:
+        """What to call a feature before people: its name, a number of LETOR text, or a column counted from 0."""
+        if self.feature_names is None:
+            return f"column {feature}"
+        name = self.feature_names[feature]
+        return f"feature {name}" if name.isdecimal() else name
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The options with which the training data was read, as far as they are known."""
+        reading = self.info.get("reading")
+        return reading if isinstance(reading, dict) else {}
+
+    def predict(
+        self, X: Any, *, extra: str = "ignore", n_threads: int | None = None, **options: Any
+    ) -> NDArray[np.float64]:
+        """The score of each row, higher is better.
+
+        Args:
+            X: an array, a sparse matrix, a frame (pandas, polars, pyarrow) or `RankingData`. Columns are matched by
+                name where both the model and X have names.
+            extra: `"ignore"` columns that the model does not know, or `"refuse"` them.
+            n_threads: all cores by default; the scores are the same.
+            **options: of the kind of model, such as `n_trees` where there are trees.
+
+        """
+        if isinstance(X, RankingData):
+            self._require_same_reading(X)
+        rows = self.schema.rows(X, extra)
+        if not self.sees_lists:
+            return self._predict_rows(rows, n_threads=n_threads, **options)
+        if not isinstance(X, RankingData):
+            return self._predict_rows(rows, None, n_threads=n_threads, **options)
+        order, scores = X.canonical_order, np.empty(len(X))
+        scores[order] = self._predict_rows(rows[order], X.offsets, n_threads=n_threads, **options)
+        return scores
+
+    def _require_same_reading(self, data: RankingData) -> None:
+        """Refuse data whose values were made in another way than those of the training data."""
+        if "reading" in self.info:
+            require_same_reading(self.reading, data)
+
+    @abstractmethod
+    def _predict_rows(
+        self, features: Features, offsets: NDArray[np.int64] | None = None, *, n_threads: int | None = None
+    ) -> NDArray[np.float64]:
+        """The score of each row of float32 features in the model's own order and encoding.
+
+        `offsets` are for models that look at whole lists: query q has the rows offsets[q] to offsets[q + 1].
+        """
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file; `podium.load` reads it."""
+        from podium.models.file import save
+
+        save(self, path)
+
+    @abstractmethod
+    def importance(self, kind: Any = "gain") -> NDArray[np.float64]:
+        """How much each feature counts in the model."""
+
+    @abstractmethod
+    def digest(self) -> str:
+        """A hash of all that decides scores: two models with the same digest score alike, to the bit."""
+
+    @abstractmethod
+    def with_info(self, **info: Any) -> Model:
+        """The same model with other information."""
+
+    def _checked_rows(self, features: Features) -> int:
+        if features.ndim != 2 or features.shape[1] != self.n_features:
+            raise DataError(f"the model has {self.n_features} features, but the data has shape {features.shape}")
+        return int(features.shape[0])
+
+
+class OverTrees(Model):
+    """A scorer that makes something of an ensemble's trees, and has all else from it.
+
+    Attributes:
+        trees: the ensemble.
+
+    """
+
+    trees: Any
+
+    @property
+    def n_features(self) -> int:  # type: ignore[override]
+        """The number of features."""
+        return int(self.trees.n_features)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        """Names of the features, or None."""
+        names: tuple[str, ...] | None = self.trees.feature_names
+        return names
+
+    @property
+    def encoding(self) -> Encoding:  # type: ignore[override]
+        """How the features of the training data were encoded."""
+        encoding: Encoding = self.trees.encoding
+        return encoding
+
+    @property
+    def info(self) -> dict[str, Any]:  # type: ignore[override]
+        """Parameters, history and the like."""
+        info: dict[str, Any] = self.trees.info
+        return info
+
+    def importance(self, kind: Any = "gain") -> NDArray[np.float64]:
+        """For each feature the sum of the gains of its splits, or their number."""
+        found: NDArray[np.float64] = self.trees.importance(kind)
+        return found
+
+    def with_info(self, **info: Any) -> Self:
+        """The same trees with other information."""
+        return replace(self, trees=self.trees.with_info(**info))  # type: ignore[type-var]
+
+
+def require_numbers(train: RankingData, model: str) -> None:
+    """Refuse categories for a model that weighs features."""
+    if train.encoding.categories:
+        feature = min(train.encoding.categories)
+        shown = repr(train.feature_names[feature]) if train.feature_names is not None else str(feature)
+        raise DataError(
+            f"feature {shown} holds categories, which {model} cannot weigh: leave it out, or give a column of 0 and 1 "
+            "for each category"
+        )
+
+
+def reading_of(train: RankingData) -> dict[str, Any]:
+    """How training data was read, for the model's file, and whether its text was sparse."""
+    return dict(train.reading) | ({"sparse": True} if train.absent_value is not None else {})
+
+
+def require_same_reading(trained: Mapping[str, Any], data: RankingData) -> None:
+    """Refuse data whose values were made in another way than those of the training data."""
+    scale, other = trained.get("normalize"), data.reading.get("normalize")
+    if scale != other:
+        remedy = f"data.normalized({scale!r})" if other is None else "give the features as they were read"
+        trained_on, these = _as_normalized(scale), _as_normalized(other)
+        raise DataError(f"the model was trained on features {trained_on}, and these are {these}: {remedy}")
+    absent, other = trained.get("absent"), data.reading.get("absent")
+    if trained.get("sparse") and data.absent_value is not None and absent != other:
+        raise DataError(
+            f"the model was trained on sparse text read with absent={absent!r}, and this one was read with "
+            f"absent={other!r}: read(…, absent={absent!r})"
+        )
+
+
+def _as_normalized(way: str | None) -> str:
+    return "not normalized" if way is None else f"normalized by {way!r} within queries"
+
+
+def checked_sets(train: RankingData, valid: Mapping[str, RankingData] | None) -> dict[str, RankingData]:
+    """Evaluation sets with their features in the order of the training data's; what cannot be trained on is refused."""
+    if train.n_documents == 0:
+        raise DataError("there are no documents to train on")
+    if train.n_features == 0:
+        shape = train.features.shape
+        raise DataError(f"there is nothing to train on: 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+    schema, sets = Schema.of(train), {}
+    for name, data in (valid or {}).items():
+        if data.n_documents == 0:
+            raise DataError(f"the evaluation set {name!r} has no documents")
+        try:
+            require_same_reading(reading_of(train), data)
+            sets[name] = schema.matched(data)
+        except DataError as error:
+            raise DataError(f"the evaluation set {name!r} does not fit the training data: {error}") from None
+    return sets

@@ -1,0 +1,76 @@
+"""Trees that tell classes of relevance apart."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data.columns import Features
+from podium.models.base import OverTrees
+from podium.models.ensemble import Ensemble
+from podium.objectives.points import expected, softmax
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ClassEnsemble(OverTrees):
+    """An ensemble for each class of relevance; a score is what the classes are worth, by their probabilities (McRank).
+
+    Attributes:
+        trees: of all classes in turn, round by round.
+        classes: the labels that they stand for.
+        worth: what each class counts in a score.
+
+    """
+
+    trees: Ensemble
+    classes: Floats
+    worth: Floats
+
+    @property
+    def n_trees(self) -> int:
+        """Rounds: trees of each class."""
+        return self.trees.n_trees // len(self.classes)
+
+    def __repr__(self) -> str:
+        return f"ClassEnsemble({self.n_trees} trees for each of {len(self.classes)} classes)"
+
+    @cached_property
+    def _parts(self) -> tuple[Ensemble, ...]:
+        return self.trees.outputs(len(self.classes))
+
+    def probabilities(self, X: Any, *, n_trees: int | None = None, n_threads: int | None = None) -> Floats:
+        """The probability of each class (column) for each row, by the first rounds or all."""
+        features = self.schema.rows(X)
+        found = [part._predict_rows(features, n_trees=n_trees, n_threads=n_threads) for part in self._parts]
+        return softmax(np.array(found)).T
+
+    def _predict_rows(
+        self,
+        features: Features,
+        offsets: NDArray[np.int64] | None = None,
+        *,
+        n_trees: int | None = None,
+        n_threads: int | None = None,
+    ) -> Floats:
+        """The expected worth of each row, by the first `n_trees` rounds or all."""
+        found = [part._predict_rows(features, n_trees=n_trees, n_threads=n_threads) for part in self._parts]
+        return expected(np.array(found), self.worth)
+
+    def truncate(self, n_trees: int) -> ClassEnsemble:
+        """The first rounds alone."""
+        return replace(self, trees=self.trees.truncate(n_trees * len(self.classes)))
+
+    def dump(self, kind: Any = "text") -> str:
+        """All trees, for people or for programs; the classes in turn."""
+        return self.trees.dump(kind)
+
+    def digest(self) -> str:
+        """A hash of all that decides scores."""
+        return hashlib.sha256(self.trees.digest().encode() + self.worth.tobytes()).hexdigest()

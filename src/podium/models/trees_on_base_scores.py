@@ -1,0 +1,78 @@
+"""Trees that go on from scores which are not in the model."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data.columns import Features
+from podium.errors import DataError
+from podium.models.base import OverTrees
+from podium.models.ensemble import Ensemble
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TreesOnBaseScores(OverTrees):
+    """Trees on top of a submodel that is code, not data: a function, another library's model, a column of scores.
+
+    Its scores must be given with the features, `predict(X, start=scores)`: the file cannot hold them.
+
+    Attributes:
+        trees: that were trained on top.
+        name: what the submodel was called.
+        checksum: of its scores of the training data, in the order of their values.
+        scale: what its scores are multiplied by.
+
+    """
+
+    trees: Ensemble
+    name: str
+    checksum: str
+    scale: float = 1.0
+
+    @property
+    def n_trees(self) -> int:
+        """The number of trees on top."""
+        return self.trees.n_trees
+
+    def __repr__(self) -> str:
+        return f"TreesOnBaseScores({self.n_trees} trees on top of {self.name})"
+
+    def _predict_rows(
+        self,
+        features: Features,
+        offsets: NDArray[np.int64] | None = None,
+        *,
+        start: Floats | None = None,
+        n_trees: int | None = None,
+        n_threads: int | None = None,
+    ) -> Floats:
+        """The score of each row: the submodel's, which must be given as `start`, and the trees'."""
+        if start is None:
+            raise DataError(
+                f"this model goes on from the scores of {self.name} (checksum {self.checksum[:12]}), which is not in "
+                "the file: give its scores of these rows, predict(X, start=scores)"
+            )
+        start = np.asarray(start, np.float64)
+        if start.shape != (self._checked_rows(features),):
+            raise DataError(f"start must be a number for each of the {features.shape[0]} rows, not {start.shape}")
+        return self.scale * start + self.trees._predict_rows(features, n_trees=n_trees, n_threads=n_threads)
+
+    def truncate(self, n_trees: int) -> TreesOnBaseScores:
+        """The first trees alone."""
+        return replace(self, trees=self.trees.truncate(n_trees))
+
+    def digest(self) -> str:
+        """A hash of all that decides scores."""
+        scale = "" if self.scale == 1 else repr(self.scale)  # version 0.1 had none
+        return hashlib.sha256(f"{self.trees.digest()}{self.checksum}{scale}".encode()).hexdigest()
+
+
+def checksum(scores: Floats) -> str:
+    """A hash of scores that does not depend on the order of rows."""
+    return hashlib.sha256(np.sort(scores).tobytes()).hexdigest()

@@ -1,0 +1,149 @@
+"""A net as a scorer."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from podium.core.threads import thread_count
+from podium.data import RankingData
+from podium.data.columns import Features
+from podium.data.encoding import Encoding
+from podium.errors import DataError
+from podium.models import Model
+from podium.neural.inputs import Inputs
+from podium.neural.modules import NETS, scores_of, sees_lists
+
+Floats = NDArray[np.float64]
+DOCUMENTS_AT_ONCE = 1 << 15
+PAIRS_AT_ONCE = 1 << 24
+
+
+@dataclass(frozen=True)
+class Net(Model):
+    """A torch module with the scales of its inputs.
+
+    Attributes:
+        module: from documents, and the queries' offsets where its `forward` takes them, to scores.
+        inputs: how features are brought to one scale.
+        feature_names: names of the features, or None.
+        info: parameters, history and the like, as JSON has it.
+        encoding: how the features of the training data were encoded.
+
+    """
+
+    module: nn.Module
+    inputs: Inputs
+    feature_names: tuple[str, ...] | None = None
+    info: dict[str, Any] = field(default_factory=dict)
+    encoding: Encoding = field(default_factory=Encoding)
+    file_format: ClassVar[str] = "podium net"
+
+    @property
+    def n_features(self) -> int:  # type: ignore[override]
+        """The number of features."""
+        return self.inputs.n_features
+
+    @property
+    def sees_lists(self) -> bool:  # type: ignore[override]
+        """Whether the module takes whole lists."""
+        return sees_lists(self.module)
+
+    def __repr__(self) -> str:
+        weights = sum(tensor.numel() for tensor in self.module.parameters())
+        return f"Net({type(self.module).__name__}, {weights} weights)"
+
+    def _predict_rows(
+        self, features: Features, offsets: NDArray[np.int64] | None = None, *, n_threads: int | None = None
+    ) -> Floats:
+        """The score of each row; `offsets` of the queries for a net that sees lists."""
+        rows = self._checked_rows(features)
+        if offsets is None and self.sees_lists:
+            raise DataError("this net sees whole lists, which features alone do not tell: predict RankingData")
+        cuts = np.array([0, rows]) if offsets is None else np.asarray(offsets, np.int64)
+        if cuts[0] != 0 or cuts[-1] != rows or (np.diff(cuts) < 0).any():
+            raise DataError(f"offsets must rise from 0 to the number of rows, {rows}")
+        if offsets is None:
+            cuts = np.arange(0, rows + DOCUMENTS_AT_ONCE, DOCUMENTS_AT_ONCE).clip(max=rows)
+        with torch_threads(n_threads):
+            return scores_in_runs(
+                self.module, lambda first, last: torch.from_numpy(self.inputs(features[first:last])), cuts
+            )
+
+    def importance(self, kind: Any = "gain") -> Floats:
+        """How much scores move with each feature: the mean |slope| at inputs by chance, on the scale of the inputs."""
+        draws = torch.randn(256, self.n_features, generator=torch.Generator().manual_seed(0)).requires_grad_()
+        with torch.enable_grad():
+            scores = scores_of(self.module, draws, torch.tensor([0, len(draws)]), self.sees_lists)
+            (found,) = torch.autograd.grad(scores.sum(), draws)
+        slopes: Floats = found.abs().mean(dim=0).double().numpy()
+        return np.where(self.inputs.scales > 0, slopes, 0.0)
+
+    def digest(self) -> str:
+        """A hash of all that decides scores, but for a module's own code."""
+        shape = self.module.description if type(self.module) in NETS.values() else repr(self.module)
+        found = hashlib.sha256(repr((shape, self.inputs.kind)).encode())
+        for array in (self.inputs.grid, self.inputs.means, self.inputs.scales):
+            found.update(array.tobytes())
+        for name, tensor in self.module.state_dict().items():
+            found.update(name.encode() + tensor.numpy().tobytes())
+        return found.hexdigest()
+
+    def with_info(self, **info: Any) -> Net:
+        """The same net with other information."""
+        return replace(self, info=self.info | info)
+
+    def as_function(self, data: RankingData) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """The weights in a row, and the scores of some data's rows as a function of them."""
+        order = data.canonical_order
+        documents = torch.from_numpy(self.inputs(self.schema.rows(data)[order]))
+        module = copy.deepcopy(self.module).requires_grad_(False)
+
+        def scores(weights: Floats) -> Floats:
+            moved, found = copy.deepcopy(module), np.empty(len(data))  # threads call this at the same time
+            nn.utils.vector_to_parameters(torch.from_numpy(weights.astype(np.float32)), moved.parameters())
+            found[order] = scores_in_runs(moved, lambda first, last: documents[first:last], data.offsets)
+            return found
+
+        return nn.utils.parameters_to_vector(module.parameters()).double().numpy(), scores
+
+
+def scores_in_runs(module: nn.Module, documents: Callable[[int, int], torch.Tensor], cuts: NDArray[np.int64]) -> Floats:
+    """Scores without gradients, some thousand documents at once; no query is split.
+
+    `documents(first, last)` gives rows, query q having the rows cuts[q] to cuts[q + 1]. Where lists are seen, each is
+    as long as the longest beside it, and pairs of their documents count.
+    """
+    scores, first, listed = np.empty(cuts[-1]), 0, sees_lists(module)
+    with torch.inference_mode():
+        while first < len(cuts) - 1:
+            last = int(np.searchsorted(cuts, cuts[first] + DOCUMENTS_AT_ONCE, "right")) - 1
+            if listed:
+                longest = np.maximum.accumulate(np.diff(cuts[first : last + 1]))
+                last = first + int((longest**2 * np.arange(1, len(longest) + 1) <= PAIRS_AT_ONCE).sum())
+            last = min(max(last, first + 1), len(cuts) - 1)
+            lists = torch.from_numpy(cuts[first : last + 1] - cuts[first])
+            own = int(cuts[first]), int(cuts[last])
+            scores[slice(*own)] = scores_of(module, documents(*own), lists, listed).numpy()
+            first = last
+    return scores
+
+
+@contextmanager
+def torch_threads(n_threads: int | None) -> Iterator[None]:
+    """Let torch use so many threads for a while."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(thread_count(n_threads))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,185 @@
+"""The nets that Podium brings: modules from documents to scores, which a description makes anew."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.special import expit
+from torch import Tensor, nn
+
+from podium.core.validation import require_whole
+from podium.errors import DataError
+
+Singles = NDArray[np.float32]
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "sigmoid": nn.Sigmoid}
+
+
+class Layers(nn.Module):
+    """Layers of units, and one that gives the score: with one hidden layer the papers' two-layer net ([B], [W]).
+
+    Args:
+        n_features: the number of inputs.
+        hidden: units of the hidden layer, or of each of several; none for a linear model.
+        activation: `"tanh"`, `"relu"` or `"sigmoid"`.
+
+    """
+
+    def __init__(self, n_features: int, hidden: int | Sequence[int] = 10, activation: str = "tanh") -> None:
+        super().__init__()
+        units = [hidden] if isinstance(hidden, int | np.integer) else list(hidden)
+        for number in units:
+            require_whole("hidden", number, 1)
+        if activation not in ACTIVATIONS:
+            raise DataError(f"activation must be one of {', '.join(map(repr, ACTIVATIONS))}, not {activation!r}")
+        self.description: dict[str, Any] = {
+            "net": "layers", "n_features": int(n_features), "hidden": [int(u) for u in units], "activation": activation
+        }  # fmt: skip
+        parts: list[nn.Module] = []
+        before = int(n_features)
+        for number in units:
+            parts += [nn.Linear(before, int(number)), ACTIVATIONS[activation]()]
+            before = int(number)
+        self.layers = nn.Sequential(*parts, nn.Linear(before, 1))
+
+    def forward(self, documents: Tensor) -> Tensor:
+        """The score of each row."""
+        scores: Tensor = self.layers(documents).squeeze(-1)
+        return scores
+
+
+class ByHand:
+    """`Layers` in NumPy, there and back: for nets as small as the papers', autograd takes three times as long.
+
+    Args:
+        net: whose weights are read where they lie.
+        gradients: of each tensor of weights, where they are to be written.
+
+    """
+
+    def __init__(self, net: Layers, gradients: Sequence[Tensor]) -> None:
+        self.weights = [tensor.detach().numpy() for tensor in net.layers.parameters()]
+        self.gradients = [tensor.numpy() for tensor in gradients]
+        self.activation: str = net.description["activation"]
+        self.given: list[Singles] = []
+
+    def scores(self, documents: Singles) -> Singles:
+        """The score of each document; what each layer was given is kept for the way back."""
+        x, self.given = documents, [documents]
+        with np.errstate(all="ignore"):  # training itself looks for what is not finite
+            for matrix, bias in zip(self.weights[:-2:2], self.weights[1:-2:2], strict=True):
+                x = x @ matrix.T
+                x += bias
+                _activate(x, self.activation)
+                self.given.append(x)
+            found: Singles = x @ self.weights[-2][0]
+            found += self.weights[-1]
+        return found
+
+    def push(self, downhill: Singles) -> None:
+        """Write the gradients of all weights, from ∂C/∂s of each document that was scored last."""
+        np.matmul(downhill[None, :], self.given[-1], out=self.gradients[-2])
+        self.gradients[-1][0] = downhill.sum()
+        back = downhill[:, None]
+        for k in range(len(self.weights) // 2 - 2, -1, -1):
+            slopes = self.given[k + 1]
+            _turn_to_slopes(slopes, self.activation)
+            slopes *= back @ self.weights[2 * k + 2]
+            back = slopes
+            np.matmul(back.T, self.given[k], out=self.gradients[2 * k])
+            np.sum(back, axis=0, out=self.gradients[2 * k + 1])
+
+
+def _activate(x: Singles, activation: str) -> None:
+    """Put an activation in the place of its argument."""
+    if activation == "tanh":
+        np.tanh(x, out=x)
+    elif activation == "relu":
+        np.maximum(x, 0, out=x)
+    else:
+        expit(x, out=x)
+
+
+def _turn_to_slopes(y: Singles, activation: str) -> None:
+    """Put the derivative of an activation in the place of what it gave."""
+    if activation == "tanh":
+        y *= y
+        np.subtract(1, y, out=y)
+    elif activation == "relu":
+        np.sign(y, out=y)
+    else:
+        y *= 1 - y
+
+
+class ListTransformer(nn.Module):
+    """A small transformer over the documents of a query: each score depends on the whole list.
+
+    There is no place in the list among the inputs: the order of the rows does not matter.
+
+    Args:
+        n_features: the number of inputs.
+        width: of a document's vector, a multiple of `heads`.
+        heads: of attention.
+        depth: layers.
+
+    """
+
+    def __init__(self, n_features: int, width: int = 32, heads: int = 2, depth: int = 1) -> None:
+        super().__init__()
+        for name, value in (("width", width), ("heads", heads), ("depth", depth)):
+            require_whole(name, value, 1)
+        if width % heads:
+            raise DataError(f"width must be a multiple of heads, but {width} is none of {heads}")
+        self.description: dict[str, Any] = {
+            "net": "list transformer", "n_features": int(n_features), "width": width, "heads": heads, "depth": depth
+        }  # fmt: skip
+        self.first = nn.Linear(n_features, width)
+        layer = nn.TransformerEncoderLayer(width, heads, 2 * width, dropout=0.0, batch_first=True, norm_first=True)
+        self.encoder = nn.TransformerEncoder(layer, depth, enable_nested_tensor=False)
+        self.last = nn.Linear(width, 1)
+
+    def forward(self, documents: Tensor, offsets: Tensor) -> Tensor:
+        """The score of each row, query q having the rows offsets[q] to offsets[q + 1]."""
+        lists, present = padded(self.first(documents), offsets)
+        scores: Tensor = self.last(self.encoder(lists, src_key_padding_mask=~present)).squeeze(-1)
+        return scores[present]
+
+
+def padded(documents: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+    """The documents of each query as a list of the longest one's length, and which places hold one.
+
+    `lists[present]` are the documents again. A query without documents has no list.
+    """
+    sizes = offsets.diff()
+    sizes = sizes[sizes > 0]
+    present = torch.arange(int(sizes.max()) if len(sizes) else 0)[None, :] < sizes[:, None]
+    lists = documents.new_zeros(*present.shape, documents.shape[-1])
+    lists[present] = documents
+    return lists, present
+
+
+NETS: dict[str, type[nn.Module]] = {"layers": Layers, "list transformer": ListTransformer}
+
+
+def made(description: dict[str, Any]) -> nn.Module:
+    """The net of a description, its weights by chance."""
+    settings = {name: value for name, value in description.items() if name != "net"}
+    return NETS[description["net"]](**settings)
+
+
+def sees_lists(module: nn.Module) -> bool:
+    """Whether a module's `forward` takes the queries' offsets beside the documents."""
+    return "offsets" in inspect.signature(module.forward).parameters
+
+
+def scores_of(module: nn.Module, documents: Tensor, offsets: Tensor, listed: bool) -> Tensor:
+    """The scores of documents by any module, `listed` if it sees lists, or an error that says what it gave."""
+    found = module(documents, offsets) if listed else module(documents)
+    if not isinstance(found, Tensor) or found.shape not in ((len(documents),), (len(documents), 1)):
+        shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+        raise DataError(f"a net must give a score for each of the {len(documents)} documents, not {shape}")
+    return found.reshape(len(documents))

@@ -1,0 +1,171 @@
+"""What an objective is."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.threads import Team
+from podium.errors import DataError
+from podium.measures import Measure
+
+if TYPE_CHECKING:
+    from podium.data import RankingData
+
+Floats = NDArray[np.float64]
+
+
+class BoundObjective(ABC):
+    """An objective on some data: what the boosting loop and the nets call.
+
+    Attributes:
+        team: the threads to use; the caller sets it, None is for all cores.
+        start: F_0, the score that every document begins with.
+        changes: whether λ at the same scores may differ from round to round; where it may not, a tree with one leaf
+            says that there is nothing left to learn.
+        n_outputs: scores that a document has; where there are several, scores, λ and w have a row for each.
+        document_weights: how often each document counts in splits of least squares, by row; None where it is once.
+
+    """
+
+    team: Team | None = None
+    start: float = 0.0
+    changes: bool = True
+    n_outputs: int = 1
+    document_weights: Floats | None = None
+
+    @abstractmethod
+    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
+        """λ and w for each row of the data, in its order; λ > 0 pushes a document up."""
+
+    def fill(self, scores: Floats, iteration: int, lambdas: Floats, curvatures: Floats) -> None:
+        """Write λ and w into arrays that are there: new ones cost a millisecond for every few hundred thousand rows."""
+        found = self.gradients(scores, iteration)
+        shapes = [np.shape(part) for part in found] if isinstance(found, tuple) else []
+        if shapes != [scores.shape] * 2:
+            raise DataError(
+                f"{type(self).__qualname__}.gradients must return λ and w of the shape {scores.shape}, not {shapes}"
+            )
+        lambdas[:], curvatures[:] = found
+
+    def ranked_by(self, scores: Floats) -> Floats:
+        """The one number for each document, of any data, that puts it in order."""
+        return scores
+
+    def state(self) -> dict[str, list[float]]:
+        """What the objective has learnt from earlier rounds, for a run that goes on later; mostly nothing."""
+        return {}
+
+    def restore(self, state: dict[str, list[float]]) -> None:  # noqa: B027
+        """Take over what `state` gave."""
+
+
+def require_one_output(bound: BoundObjective, who: object) -> None:
+    """Refuse an objective with several scores for each document."""
+    if bound.n_outputs != 1:
+        raise DataError(f"{type(who).__name__} takes objectives with one score for each document; this one has several")
+
+
+class Objective(ABC):
+    """What to train on; immutable, and bound to data when training begins.
+
+    Attributes:
+        curved: whether w > 0 wherever λ ≠ 0, as Newton's step needs; `flat_because` says why not.
+        score_unit: the difference of two scores that counts as one: 1/σ of a sigmoid, beyond which λ and w vanish;
+            infinite where w does not depend on scores, as that of least squares.
+        pointwise: whether each document counts on its own, and one of weight 0 not at all.
+        checked: whether all data was looked at before (`fixed`): a part of it may then have no labels.
+
+    """
+
+    curved: bool = True
+    score_unit: float = 1.0
+    pointwise: bool = False
+    checked: bool = False
+    flat_because: str = "its curvature may be zero or negative"
+
+    @abstractmethod
+    def bind(self, data: RankingData) -> BoundObjective:
+        """The objective on these documents."""
+
+    def measuring(self, *data: RankingData) -> Self:
+        """With whatever its measures take from data fixed: on training and validation data they are the same."""
+        return self._with_parts(lambda part: part.fixed(*data) if isinstance(part, Measure) else part.measuring(*data))
+
+    def fixed(self, data: RankingData) -> Self:
+        """Likewise, with whatever else it takes from the data, so that a part of the data is trained on alike."""
+        found = self._with_parts(lambda part: part.fixed(data))
+        object.__setattr__(found, "checked", True)
+        return found
+
+    def all_measures(self) -> list[Measure]:
+        """All measures that λ comes from, those of its parts included."""
+        found: list[Measure] = []
+        for part in self._parts():
+            found += [part] if isinstance(part, Measure) else part.all_measures()
+        return found
+
+    def _parts(self) -> list[Measure | Objective]:
+        values = [value if isinstance(value, tuple) else (value,) for value in vars(self).values()]
+        return [part for parts in values for part in parts if isinstance(part, Measure | Objective)]
+
+    def _with_parts(self, change: Callable[[Any], Any]) -> Self:
+        """A copy whose measures and objectives are changed ones."""
+        found = copy.copy(self)
+        for name, value in vars(self).items():
+            parts = value if isinstance(value, tuple) else (value,)
+            held = tuple(change(part) if isinstance(part, Measure | Objective) else part for part in parts)
+            object.__setattr__(found, name, held if isinstance(value, tuple) else held[0])
+        return found
+
+
+def labels_of(data: RankingData, source: str, who: object) -> NDArray[np.float32]:
+    """The labels of a source in the canonical order, or an error that says who needs them."""
+    require_source(source)
+    if source not in data.labels:
+        known = ", ".join(map(repr, data.labels)) or "none"
+        pairs = "; for its preferences use RankNet, RankNetTrees or objective=Preferences()"
+        advice = pairs if data.preferences is not None else ""
+        raise DataError(f"{type(who).__name__} needs the labels {source!r}; the data has {known}{advice}")
+    return data.labels[source][data.canonical_order]
+
+
+def label_source(objective: Objective) -> str | None:
+    """The labels that an objective is about, the first of several; None where it does not say."""
+    labels = getattr(objective, "labels", None)
+    if isinstance(labels, str):
+        return labels
+    for value in vars(objective).values():
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Objective):
+                return label_source(part)
+    return None
+
+
+def require_source(labels: object) -> None:
+    """Refuse what is no name of a label source."""
+    if not isinstance(labels, str):
+        raise DataError(f"labels must name a label source, not {labels!r}")
+
+
+def require_labels(labels: NDArray[Any], source: str, who: Objective) -> None:
+    """Refuse a source without a single label, unless the data is part of what was checked before."""
+    if len(labels) and np.isnan(labels).all() and not who.checked:
+        raise DataError(f"{type(who).__name__} needs labels: the source {source!r} has none")
+
+
+def document_weights_of(data: RankingData) -> Floats:
+    """d_i in the canonical order, 1 where there are none."""
+    if data.document_weights is None:
+        return np.ones(len(data))
+    return data.document_weights[data.canonical_order].astype(np.float64)
+
+
+def query_weights_of(data: RankingData) -> Floats:
+    """u_q, 1 where there are none."""
+    return np.ones(data.n_queries) if data.query_weights is None else data.query_weights.astype(np.float64)

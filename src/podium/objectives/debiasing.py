@@ -1,0 +1,147 @@
+"""Clicks without the bias of the positions at which documents were shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.sums import GroupSums
+from podium.core.validation import numbers_of, require_number
+from podium.data import RankingData
+from podium.errors import DataError
+from podium.objectives.base import BoundObjective, Objective, require_one_output
+from podium.objectives.pairs import PairFilter, PairTerm
+
+Floats = NDArray[np.float64]
+
+
+def _positions(data: RankingData) -> NDArray[np.int32]:
+    if data.positions is None:
+        raise DataError(
+            "Debiased needs the position at which each document was shown: RankingData(…, positions=…), or a column "
+            "'position' of a CSV or Parquet file"
+        )
+    return data.positions
+
+
+@dataclass(frozen=True, init=False)
+class Debiased(Objective):
+    """λ for click logs, whose labels say what users clicked at the positions they were shown.
+
+    With **propensities** given, the chance that position p is looked at, each pair is divided by that of its better
+    document, the clicked one: clicks at the bottom are rare, and count more (inverse propensity scoring; Joachims,
+    Swaminathan and Schnabel, WSDM 2017).
+
+    Without, the bias is **estimated** with the model, as LightGBM does: a number b_p for each position is added to the
+    scores while training, s + b_p, and after each round b_p takes a Newton step,
+    b_p += v (Σλ − c l2 b_p) / (Σw + c l2), the sums over the c documents shown at p. The model keeps s alone.
+    Documents that were not shown have b = 0.
+
+    Args:
+        objective: a pair term for given propensities; any objective with curvature otherwise.
+        propensities: for position 1, 2, …; above 0, at most 1. Positions beyond have the last one.
+        rate: v, the learning rate of the biases.
+        l2: holds the biases back.
+
+    """
+
+    objective: Objective
+    propensities: tuple[float, ...] | None
+    rate: float
+    l2: float
+
+    def __init__(
+        self, objective: Objective, propensities: Sequence[float] | None = None, rate: float = 0.1, l2: float = 0.0
+    ) -> None:
+        if not isinstance(objective, Objective):
+            raise DataError(f"Debiased takes an objective such as Lambda('ndcg'), not {objective!r}")
+        given = None if propensities is None else numbers_of("propensities", propensities)
+        if given is not None:
+            if not isinstance(objective, PairTerm):
+                raise DataError("propensities weight pairs: give them with Lambda, Local, Pairwise or LambdaLoss")
+            if not given or not all(0 < value <= 1 for value in given):
+                raise DataError(f"propensities must be above 0 and at most 1; these are {given}")
+        elif not objective.curved:
+            raise DataError(f"positions are estimated by Newton steps, but {objective.flat_because}")
+        require_number("rate", rate, above=0)
+        require_number("l2", l2, least=0)
+        object.__setattr__(self, "objective", objective)
+        object.__setattr__(self, "propensities", given)
+        object.__setattr__(self, "rate", rate)
+        object.__setattr__(self, "l2", l2)
+
+    @property
+    def curved(self) -> bool:  # type: ignore[override]
+        """Whether the objective is."""
+        return self.objective.curved
+
+    @property
+    def score_unit(self) -> float:  # type: ignore[override]
+        """That of the objective."""
+        return self.objective.score_unit
+
+    @property
+    def flat_because(self) -> str:  # type: ignore[override]
+        """Why not."""
+        return self.objective.flat_because
+
+    def bind(self, data: RankingData) -> BoundObjective:
+        """On these documents."""
+        positions = _positions(data)
+        if self.propensities is None:
+            return BoundBiases(self, self.objective.bind(data), data)
+        assert isinstance(self.objective, PairTerm)
+        chances = np.array(self.propensities)
+        shown = positions[data.canonical_order]
+        trusts = 1.0 / chances[np.clip(shown, 1, len(chances)) - 1]
+        trusts[shown < 1] = 1.0
+        return self.objective.bind_among(data, PairFilter(trusts=trusts.astype(np.float32)))
+
+
+class BoundBiases(BoundObjective):
+    """The estimate of position bias beside a model in training.
+
+    Attributes:
+        biases: of positions 1, 2, …, in units of the score; `biases[0]` is for documents that were not shown.
+
+    """
+
+    def __init__(self, settings: Debiased, inner: BoundObjective, data: RankingData) -> None:
+        self.settings, self.inner = settings, inner
+        shown = np.maximum(_positions(data), 0)
+        self.shown, self.counts = shown, np.bincount(shown).astype(np.float64)
+        self.biases = np.zeros(len(self.counts))
+        self.sums = GroupSums(shown, len(self.biases))
+        self.start = inner.start
+        require_one_output(inner, settings)
+
+    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
+        """λ and w at s + b; then the biases move on."""
+        lambdas, curvatures = np.empty(len(scores)), np.empty(len(scores))
+        self.fill(scores, iteration, lambdas, curvatures)
+        return lambdas, curvatures
+
+    def fill(self, scores: Floats, iteration: int, lambdas: Floats, curvatures: Floats) -> None:
+        """The same into arrays that are there."""
+        self.inner.team = self.team
+        self.inner.fill(scores + self.biases[self.shown], iteration, lambdas, curvatures)
+        pushes, bends = self.sums(lambdas), self.sums(curvatures)
+        held = self.settings.l2 * self.counts
+        divisor = bends + held
+        steps = (pushes - held * self.biases) / np.where(divisor > 0, divisor, 1.0)
+        self.biases += self.settings.rate * np.where(divisor > 0, steps, 0.0)
+        self.biases[0] = 0.0
+
+    def state(self) -> dict[str, list[float]]:
+        """The biases, and what the inner objective keeps."""
+        return {"biases": self.biases.tolist()} | {f"in/{name}": kept for name, kept in self.inner.state().items()}
+
+    def restore(self, state: dict[str, list[float]]) -> None:
+        """Go on with them."""
+        if len(state["biases"]) != len(self.biases):
+            raise DataError(f"there are biases of {len(state['biases']) - 1} positions, not of {len(self.biases) - 1}")
+        self.biases = np.array(state["biases"])
+        self.inner.restore({name[3:]: kept for name, kept in state.items() if name.startswith("in/")})

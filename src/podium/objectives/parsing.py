@@ -1,0 +1,250 @@
+"""Objectives as text: `anneal(lambda(ndcg), local(ndcg@3), linear_growth(0.1, 0.01))`.
+
+A value is a number, `true`, `false` or `none`, a list `[a, b]` or `(a, b)`, a word or quoted text such as a measure's
+name, or a name with arguments in brackets, by place or by `key=value`. Names are those of the classes in
+`podium.objectives`, of measures and of gains, whatever their case, with or without underscores. So what Python prints
+for an objective is read as well.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import numbers
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from podium.core.validation import did_you_mean
+from podium.errors import DataError
+from podium.measures import Gain, Measure, as_measure, registered
+from podium.objectives import debiasing, links, lists, mixtures, pairs, points, preferences, schedules
+from podium.objectives.base import Objective
+
+_NAMED: dict[str, Callable[..., Any]] = {
+    made.__name__.lower(): made
+    for made in (
+        pairs.Lambda, pairs.Local, pairs.Pairwise, pairs.LambdaLoss, mixtures.Tiers, mixtures.Anneal,
+        preferences.Preferences, lists.ListNet, lists.ListMLE, lists.RankCosine, lists.XENDCG, lists.QueryRegression,
+        points.Regression, points.Logistic, points.Multiclass, debiasing.Debiased,
+        links.CrossEntropy, links.LocalSigmoid, links.Hinge, links.SquaredHinge, links.Fidelity,
+        schedules.Constant, schedules.LinearGrowth, schedules.ExponentialGrowth, schedules.ExponentialShare,
+    )
+}  # fmt: skip
+_WORDS = {
+    "true": True, "false": False, "none": None, "inf": np.inf, "nan": np.nan, "np.true_": True, "np.false_": False,
+    "np.inf": np.inf, "np.nan": np.nan,
+}  # fmt: skip
+_NUMBERS = re.compile(r"np\.(u?int|float|bool)\d*_?")  # how NumPy 2 shows its numbers: np.float32(0.5)
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<number>[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w@])|(?:inf|nan)(?![\w@.\-])))"""
+    r"""|(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
+    r"""|(?P<word>[A-Za-z_][\w@.\-]*)|(?P<cutoff>@\d+)|(?P<sign>[()\[\],=]))"""
+)
+DEEPEST = 64  # brackets within brackets
+
+
+def parse(text: str) -> Objective:
+    """The objective that a text names."""
+    reader = _Reader(text)
+    found = reader.value()
+    reader.expect_end()
+    if isinstance(found, type):
+        found = reader.called(found, [], {}, 0)
+    if not isinstance(found, Objective):
+        is_measure = isinstance(found, Measure) or str(found).partition("@")[0] in registered()
+        hint = f" but a measure: use lambda({text})" if is_measure else did_you_mean(text, _objectives())
+        raise DataError(f"{_short(text)} is no objective{hint}; there are {', '.join(_objectives())}")
+    return found
+
+
+def _objectives() -> list[str]:
+    return sorted(name for name, made in _NAMED.items() if isinstance(made, type) and issubclass(made, Objective))
+
+
+def _measures() -> dict[str, Callable[..., Any]]:
+    """Measures by their names and by the names of their classes, and gains."""
+    found: dict[str, Callable[..., Any]] = {"gain": Gain}
+    for name, made in registered().items():
+        found |= {_plain(name): made, _plain(made.__name__): made}
+    return found
+
+
+def _short(text: str) -> str:
+    """A text for messages, cut where it is long."""
+    return repr(text if len(text) <= 200 else f"{text[:200]}…")
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = list(self._tokens())
+        self.place = self.depth = 0
+
+    def _tokens(self) -> Iterator[tuple[str, str, int]]:
+        at, end = 0, len(self.text.rstrip())
+        while at < end:
+            found = _TOKEN.match(self.text, at)
+            if found is None:
+                raise self.error("cannot be read (names of measures with settings stand in quotes)", at)
+            yield str(found.lastgroup), found.group().strip(), found.start(str(found.lastgroup))
+            at = found.end()
+        yield "end", "", end
+
+    def error(self, message: str, at: int) -> DataError:
+        return DataError(f"objective {_short(self.text)}, column {at + 1}: {message}")
+
+    def take(self, wanted: str) -> bool:
+        """Whether the next token is this sign; then it is used up."""
+        kind, text, _ = self.tokens[self.place]
+        if kind == "sign" and text == wanted:
+            self.place += 1
+            return True
+        return False
+
+    def expect(self, wanted: str) -> None:
+        if not self.take(wanted):
+            raise self.error(f"{wanted!r} is expected here", self.tokens[self.place][2])
+
+    def expect_end(self) -> None:
+        kind, text, at = self.tokens[self.place]
+        if kind != "end":
+            raise self.error(f"{text!r} is not expected here", at)
+
+    def value(self) -> Any:
+        kind, text, at = self.tokens[self.place]
+        if self.take("["):
+            return self.several("]")[0]
+        if self.take("("):
+            values = self.several(")", keys=False)[0]
+            is_grouped = len(values) == 1 and self.tokens[self.place - 2][1] != ","
+            return values[0] if is_grouped else values
+        if kind in ("end", "sign", "cutoff"):
+            raise self.error("a value is expected here", at)
+        self.place += 1
+        if kind == "number":
+            return self.number(text, at)
+        if kind == "text":
+            return self.quoted(text, at)
+        if self.take("("):
+            return self.made(text, at)
+        known = _NAMED.get(_plain(text))
+        return known if known is not None else _WORDS.get(text.lower(), text)
+
+    def number(self, text: str, at: int) -> int | float:
+        try:
+            return float(text) if any(c in text for c in ".eEn") else int(text)
+        except ValueError:  # Python refuses to read thousands of digits
+            raise self.error("this number has too many digits", at) from None
+
+    def quoted(self, text: str, at: int) -> str:
+        try:
+            return str(ast.literal_eval(text))
+        except (ValueError, SyntaxError):
+            raise self.error("this text in quotes cannot be read", at) from None
+
+    def made(self, name: str, at: int) -> Any:
+        """What a name with arguments stands for."""
+        plain = _plain(name)
+        values, named = self.several(")")
+        if plain in _NAMED:
+            return self.called(_NAMED[plain], values, named, at)
+        if plain in (others := _measures()):
+            found = self.called(others[plain], values, named, at)
+            kind, text, _ = self.tokens[self.place]
+            if kind == "cutoff" and isinstance(found, Measure):
+                self.place += 1
+                return found.replace(cutoff=self.number(text[1:], at))
+            return found
+        if _NUMBERS.fullmatch(name.lower()) and len(values) == 1 and not named:
+            return values[0]
+        known = ", ".join(_objectives())
+        raise self.error(f"there is no {name!r}{did_you_mean(plain, [*_NAMED, *others])}; objectives are {known}", at)
+
+    def called(self, made: Callable[..., Any], values: list[Any], named: dict[str, Any], at: int) -> Any:
+        """Call a class; arguments that are names of classes are those with their usual settings."""
+        values = [self.called(value, [], {}, at) if isinstance(value, type) else value for value in values]
+        named = {k: self.called(value, [], {}, at) if isinstance(value, type) else value for k, value in named.items()}
+        if made is mixtures.Tiers and not values:  # as Python prints it
+            tiers = named.pop("tiers", ())
+            values = tiers if isinstance(tiers, list) else [tiers]
+        if made is Gain and isinstance(named.get("table"), list):
+            named["table"] = tuple(named["table"])
+        known = inspect.signature(made).parameters
+        if unknown := [key for key in named if key not in known]:
+            raise self.error(f"{made.__name__} has no {unknown[0]!r}{did_you_mean(unknown[0], known)}: "
+                             f"it takes {', '.join(known)}", at)  # fmt: skip
+        try:
+            return made(*values, **named)
+        except TypeError as error:
+            raise self.error(f"{made.__name__} does not take these arguments ({error})", at) from None
+
+    def several(self, closing: str, keys: bool = True) -> tuple[list[Any], dict[str, Any]]:
+        """Values up to a closing bracket, those with a key apart where the brackets are a call's."""
+        values: list[Any] = []
+        named: dict[str, Any] = {}
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise self.error(f"there are more than {DEEPEST} brackets within brackets", self.tokens[self.place][2])
+        while not self.take(closing):
+            kind, text, at = self.tokens[self.place]
+            following = self.tokens[min(self.place + 1, len(self.tokens) - 1)]
+            if kind == "word" and following[:2] == ("sign", "="):
+                if closing == "]" or not keys or text.lower() in named:
+                    raise self.error(f"{text!r} is not expected here", at)
+                self.place += 2
+                named[text.lower()] = self.value()
+            elif named:
+                raise self.error("values without a key stand before those with one", at)
+            else:
+                values.append(self.value())
+            if not self.take(","):
+                self.expect(closing)
+                break
+        self.depth -= 1
+        return values, named
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def describe(value: Any) -> str:
+    """The text that `parse` reads back; an objective of one's own has none."""
+    if isinstance(value, Measure):
+        return _described_measure(value)
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, bool | np.bool_) or value is None:
+        return str(value).lower()
+    if isinstance(value, numbers.Real):
+        return repr(int(value) if isinstance(value, numbers.Integral) else float(value))
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(describe, value))}]"
+    if type(value) not in _NAMED.values() or not is_dataclass(value):
+        raise DataError(f"{value!r} cannot be written as text")
+    parts = [describe(tier) for tier in value.tiers] if isinstance(value, mixtures.Tiers) else []
+    for field in fields(value):
+        own = getattr(value, field.name)
+        usual = field.default if field.default_factory is MISSING else field.default_factory()
+        if field.name != "tiers" and own != usual:
+            parts.append(f"{field.name}={describe(own)}")
+    return f"{type(value).__name__}({', '.join(parts)})"
+
+
+def _described_measure(measure: Measure) -> str:
+    """A measure's name; what Python prints where a name could not be read back, as of labels with a comma."""
+    with suppress(DataError):
+        if as_measure(str(measure)) == measure:
+            return _quoted(str(measure))
+    if type(measure) not in _measures().values():
+        raise DataError(f"{measure!r} cannot be written as text")
+    return repr(measure)
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if text.isprintable() and not set(text) & set('"\\') else repr(text)

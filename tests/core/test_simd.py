@@ -1,0 +1,66 @@
+"""The operations that stand on Numba's inner parts, each alone: a new version of Numba shows here what it broke.
+
+Each is compiled from its LLVM code (`podium.core.llvm`) and compared with the Python body that says what it means. If
+a test fails after an upgrade of Numba or llvmlite, mend that one operation in `podium.core.llvm`; until then
+PODIUM_PLAIN_KERNELS=1 gives the same models without it.
+"""
+
+import numpy as np
+import pytest
+
+from podium.core import intrinsics, simd
+from podium.core.compiling import start_numba
+from podium.core.simd import LANES
+
+A, B = (np.random.default_rng(k).normal(size=2 * LANES).astype(np.float32) for k in (1, 2))
+A[3], B[5], A[7] = np.nan, np.inf, 0.0
+
+
+def compiled(source):
+    """A function from source, compiled and as it is: Numba reads what a function calls from its globals."""
+    names = {f.__name__: f for f in (*simd.OPERATIONS, *intrinsics.OPERATIONS)} | {"np": np}
+    exec(source, names)
+    start_numba()
+    from numba import njit
+
+    return njit(error_model="numpy")(names["work"]), names["work"]
+
+
+OPERATIONS = {
+    "all_lanes": "store_lanes(out, 0, all_lanes(a[3 + 1]))",
+    "load_lanes": "store_lanes(out, 0, load_lanes(a, 5))",
+    "choose_lanes": "store_lanes(out, 0, choose_lanes(load_lanes(a, 0) > load_lanes(b, 0), load_lanes(a, 0), "
+    "load_lanes(b, 9)))",
+    "roots_of": "store_lanes(out, 0, roots_of(abs(load_lanes(a, 0))))",
+    "sum_lanes": "out[0] = sum_lanes(load_lanes(a, 10))",
+    "copy_16_bytes": "copy_16_bytes(out.view(np.uint8), 4, a.view(np.uint8), 8)",
+    "borrowed": "c = borrowed(a)\n    out[:4] = c[4:8]",
+    "prefetch": "prefetch(a, 3)\n    out[0] = a[3]",
+    "not_inlined": "not_inlined()\n    out[0] = 1.0",
+    "add_atomically": "out.view(np.int64)[1] = add_atomically(out.view(np.int64), 0, 5)",
+    "read_atomically": "out.view(np.int64)[1] = read_atomically(out.view(np.int64), 0)",
+    "yield_thread": "yield_thread()\n    out[0] = 1.0",
+    **{f"operator {sign}": f"store_lanes(out, 0, load_lanes(a, 0) {sign} load_lanes(b, 0))" for sign in "+-*/"},
+    **{
+        f"operator {sign}": f"store_lanes(out, 0, choose_lanes(load_lanes(a, 0) {sign} load_lanes(b, 0), "
+        "load_lanes(a, 0), load_lanes(b, 0)))"
+        for sign in ("<", ">", "==")
+    },
+    "abs": "store_lanes(out, 0, abs(load_lanes(a, 0)))",
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.filterwarnings("ignore:.*encountered in")
+def test_an_operation_does_what_its_body_says(name):
+    fast, slow = compiled(f"def work(a, b, out):\n    {OPERATIONS[name]}\n")
+    outs = []
+    for function in (fast, slow):
+        outs.append(np.arange(4 * LANES, dtype=np.float32))
+        function(A.copy(), B.copy(), outs[-1])
+    assert np.array_equal(outs[0].view(np.uint32), outs[1].view(np.uint32))
+    assert not np.array_equal(outs[0], np.arange(4 * LANES)) or name == "prefetch"
+
+
+def test_every_operation_is_tried():
+    assert {f.__name__ for f in (*simd.OPERATIONS, *intrinsics.OPERATIONS)} <= {*OPERATIONS, "store_lanes"}
