@@ -133,7 +133,7 @@ def _mend_streams() -> None:
         except OSError:  # or else the next file that is opened would take this place
             os.open(os.devnull, os.O_RDWR)
     if sys.stderr is None:
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115, it stays open
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")
     if sys.stdin is None:
         sys.stdin = _ClosedInput()
     if sys.stdout is None:

@@ -86,7 +86,7 @@ def read_state(checkpoint: Checkpoint, fingerprint: str, module: nn.Module, opti
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no mapping
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
         if metadata["sha256"] != _checksum(metadata["podium"], tensors):
             raise ValueError("its checksum differs")
         described = json.loads(metadata["podium"])
