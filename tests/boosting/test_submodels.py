@@ -13,7 +13,7 @@ from scipy.optimize import minimize_scalar
 import podium
 from podium import DataError, LambdaMART, LinearRanker, PodiumWarning, RankingData
 from podium.boosting import Checkpoint
-from podium.boosting.starting import ENOUGH, SMALLEST, fitted_scale
+from podium.boosting.base_scores import ENOUGH, SMALLEST, fitted_scale
 from podium.core.threads import Team
 from podium.measures import Graded
 from podium.models import Combined, TreesOnBaseScores

@@ -144,7 +144,7 @@ def test_leaf_values_are_newton_steps(train):
     for k, found in enumerate(seen):
         for leaf in range(found.tree.n_leaves):
             rows = leaves[:, k] == leaf
-            expected = 0.5 * found.lambdas[rows].sum() / (found.curvatures[rows].sum() + 0.3)
+            expected = 0.5 * found.gradients[rows].sum() / (found.hessians[rows].sum() + 0.3)
             assert found.tree.leaf_value[leaf] == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 

@@ -1,12 +1,17 @@
 """The boosting loop and its parts: steps, sampling, stopping."""
 
+from podium.boosting.base_scores import BaseScores
+from podium.boosting.binned_data import BinnedData
 from podium.boosting.checkpoints import Checkpoint
 from podium.boosting.committee import CommitteeResult, CommitteeTraining
 from podium.boosting.sampling import Sampling
+from podium.boosting.settings import Boosting
 from podium.boosting.steps import Gradient, LeafLineSearch, LineSearch, Newton, Step, as_step
-from podium.boosting.training import Boosting, Prepared, Round, Start, TrainingResult
+from podium.boosting.training import Round, TrainingResult
 
 __all__ = [
+    "BaseScores",
+    "BinnedData",
     "Boosting",
     "Checkpoint",
     "CommitteeResult",
@@ -15,10 +20,8 @@ __all__ = [
     "LeafLineSearch",
     "LineSearch",
     "Newton",
-    "Prepared",
     "Round",
     "Sampling",
-    "Start",
     "Step",
     "TrainingResult",
     "as_step",

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.boosting.binned_data import BinnedData
 from podium.boosting.sampling import Sampling
+from podium.boosting.settings import Boosting
 from podium.boosting.steps import Gradient, Newton
-from podium.boosting.training import Boosting, Prepared
 from podium.combining import Sweep, ascend, deviation, weighted
 from podium.core.progress import progress
 from podium.core.validation import require_number, require_whole
@@ -95,7 +96,7 @@ class CommitteeTraining:
     def fit(self, train: RankingData, valid: RankingData) -> CommitteeResult:
         """Train the members one after the other on the same bins, then weigh them on the validation queries."""
         turns = self._turns()
-        prepared = Prepared.of(train, {"valid": valid}, replace(self.boosting, selection=self.measure))
+        data = BinnedData.of(train, {"valid": valid}, replace(self.boosting, selection=self.measure))
         started = time.perf_counter()
         found: list[tuple[int, Ensemble]] = []
         with progress("training members", len(turns), verbose=self.boosting.verbose, unit="members") as advance:
@@ -110,12 +111,12 @@ class CommitteeTraining:
                     step=Newton(self.boosting.growth.l2) if objective.curved else Gradient(),
                     sampling=replace(self.boosting.sampling, seed=self.boosting.sampling.seed + seed),
                 )  # fmt: skip
-                member = settings.fit(train, {"valid": valid}, prepared=prepared)
+                member = settings.fit(train, {"valid": valid}, data=data)
                 found.append((kind, member.ensemble))
                 if member.interrupted:  # the committee of those so far
                     break
                 advance(1, describe_or_name(objective))
-        return self._elected(found, train, prepared.valid["valid"])
+        return self._elected(found, train, data.valid["valid"])
 
     def _turns(self) -> list[tuple[int, int]]:
         """Objectives in turn, each as often as it has members, and the number of each member."""

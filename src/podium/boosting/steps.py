@@ -32,11 +32,11 @@ class Step(ABC):
     """What a leaf adds to the scores of its documents.
 
     Attributes:
-        uses_curvature: whether w plays a part; where it does not, splits are those of least squares.
+        uses_hessians: whether w plays a part; where it does not, splits are those of least squares.
 
     """
 
-    uses_curvature: ClassVar[bool] = True
+    uses_hessians: ClassVar[bool] = True
 
     def check(self, objective: Objective) -> None:  # noqa: B027, most steps take all
         """Refuse an objective that this step cannot take."""
@@ -122,7 +122,7 @@ class Gradient(Step):
     """
 
     normalize: bool = True
-    uses_curvature: ClassVar[bool] = False
+    uses_hessians: ClassVar[bool] = False
 
     def prepare(self, data: RankingData, lambdas: Floats, curvatures: Floats) -> None:
         """λ normalised; every document counts 1."""
@@ -187,9 +187,9 @@ class LineSearch(Step):
         require_max_delta_step(self.max_delta_step)
 
     @property
-    def uses_curvature(self) -> bool:  # type: ignore[override]
+    def uses_hessians(self) -> bool:  # type: ignore[override]
         """Whether the step that gives the outputs does."""
-        return self.values.uses_curvature
+        return self.values.uses_hessians
 
     def check(self, objective: Objective) -> None:
         """Whatever the outputs need."""
@@ -208,7 +208,7 @@ class LineSearch(Step):
             values=self.values.bind(objective, train, valid, n_threads),
             max_delta_step=max_delta_step_for(objective, self.max_delta_step),
         )
-        in_newton_steps = objective.curved and not self.uses_curvature
+        in_newton_steps = objective.curved and not self.uses_hessians
         return _BoundLineSearch(settings, in_newton_steps, Sweep(data, measure, self.ties, n_threads))
 
     def leaf_values(self, grown: GrownTree, team: Team) -> Floats:

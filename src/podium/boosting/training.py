@@ -5,33 +5,33 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.boosting.base_scores import BaseScores, fitted_scale
+from podium.boosting.binned_data import BinnedData
 from podium.boosting.checkpoints import Checkpoint, fingerprint
-from podium.boosting.sampling import BoundSampling, Sampling
-from podium.boosting.starting import fitted_scale, require_scale
-from podium.boosting.steps import Newton, Step
+from podium.boosting.sampling import BoundSampling
 from podium.core.interrupts import Stopped, between_steps
 from podium.core.progress import progress
 from podium.core.threads import Team
-from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
 from podium.errors import DataError, PodiumWarning
-from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
+from podium.measures import Ranking, as_selection
 from podium.models import Ensemble
-from podium.models.base import checked_sets
 from podium.models.trees_on_base_scores import checksum
-from podium.objectives import BoundObjective, Lambda, Objective
+from podium.objectives import BoundObjective
 from podium.objectives.base import require_one_output
-from podium.trees import Grower, GrowthParameters, Tree, bin_features, find_bins
-from podium.trees.binning import BinnedFeatures, Bins
+from podium.trees import Grower, Tree
 from podium.trees.growing import GrownTree
 from podium.trees.quantising import Thinning, quantised
+
+if TYPE_CHECKING:
+    from podium.boosting.settings import Boosting
 
 Floats = NDArray[np.float64]
 log = logging.getLogger("podium")
@@ -45,7 +45,7 @@ class Round:
         iteration: from 0.
         trees: one for each output of the objective, with their final leaf values.
         scores: of the training documents, with these trees; a row for each output where there are several.
-        lambdas, curvatures: that the trees were grown on, likewise.
+        gradients, hessians: λ and w that the trees were grown on, likewise.
         weights: of the trees, as a line search found them, 1 else.
         means: of each measure on each evaluation set, by `set/measure`.
 
@@ -54,8 +54,8 @@ class Round:
     iteration: int
     trees: tuple[Tree, ...]
     scores: Floats
-    lambdas: Floats
-    curvatures: Floats
+    gradients: Floats
+    hessians: Floats
     weights: tuple[float, ...]
     means: dict[str, float]
 
@@ -74,7 +74,7 @@ class TrainingResult:
         history: what was measured after each round.
         best_iteration: the best of them, where there was validation data; −1 where the submodel alone is.
         objective: as training left it, with what it learnt itself.
-        start: where training began, if it began with a submodel.
+        base_scores: what training began with, if it began with a submodel.
         n_splits: of all trees that were grown and whose leaves differ; without any, all documents got the same.
         interrupted: whether Ctrl-C ended it.
 
@@ -84,173 +84,69 @@ class TrainingResult:
     history: dict[str, list[float]]
     best_iteration: int | None
     objective: BoundObjective
-    start: Start | None
+    base_scores: BaseScores | None
     n_splits: int
     interrupted: bool = False
 
 
-@dataclass(frozen=True)
-class Start:
-    """Where training with a submodel begins: F_0 = scale · scores.
-
-    Attributes:
-        scores: of the training documents, as the submodel gave them.
-        scale: c, as given or fitted.
-        means: of each measure on each evaluation set, by `set/measure`, before the first tree.
-
-    """
-
-    scores: Floats
-    scale: float
-    means: dict[str, float]
+def train_trees(
+    settings: Boosting, data: BinnedData, observers: Sequence[Callable[[Round], None]], checkpoint: Checkpoint | None
+) -> TrainingResult:
+    """Train as the settings say (`Boosting.fit`)."""
+    with Team(settings.n_threads) as team:
+        return _grow_trees(settings, _Run(settings, data, team), observers, checkpoint)
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """Data as the trees need it: checked, matched by name and binned. Several runs may share it.
-
-    Attributes:
-        train, valid: the data.
-        bins: how features are cut.
-        binned, binned_valid: the documents' bins.
-
-    """
-
-    train: RankingData
-    valid: dict[str, RankingData]
-    bins: Bins
-    binned: BinnedFeatures
-    binned_valid: dict[str, BinnedFeatures]
-
-    @classmethod
-    def of(cls, train: RankingData, valid: Mapping[str, RankingData], settings: Boosting) -> Prepared:
-        """Bin the data as the settings say."""
-        matched = checked_sets(train, valid)
-        judging = (*as_selection(settings.selection).measures, *settings.watched) if matched else ()
-        warn_of_powers([*settings.objective.all_measures(), *judging], train, *matched.values())
-        started, threads = time.perf_counter(), settings.n_threads
-        bins = find_bins(train.features, settings.max_bins, settings.categorical, threads)
-        binned = bin_features(train.features, bins, threads)
-        others = {name: bin_features(data.features, bins, threads) for name, data in matched.items()}
-        log.info("binned %d × %d values: %.3f s", *train.features.shape, time.perf_counter() - started)
-        return cls(train, matched, bins, binned, others)
-
-
-@dataclass(frozen=True)
-class Boosting:
-    """The settings of a training run.
-
-    Args:
-        objective: gives λ and w.
-        step: gives leaf values.
-        growth: how each tree is grown.
-        sampling: what each tree sees.
-        n_trees: at most so many.
-        learning_rate: leaf values are multiplied by it.
-        max_bins: of each feature.
-        categorical: numbers of the categorical features.
-        selection: the measure, or graded measures, that picks the number of trees where there is validation data.
-        patience: stop after so many trees without a better one; None grows all.
-        n_threads: all cores by default; the model is the same for any number.
-        submodel: gives the scores that training starts from, for any data ([W] §3: LambdaSMART); 0 or F_0 without.
-        submodel_scale: what its scores are multiplied by; `"fit"` for `podium.boosting.starting.fitted_scale`.
-        watched: measures that stand in the history beside those of the selection.
-        verbose: None for a progress bar on terminals, 0 for silence, n for a line every n trees.
-
-    """
-
-    objective: Objective = field(default_factory=Lambda)
-    step: Step = field(default_factory=Newton)
-    growth: GrowthParameters = field(default_factory=GrowthParameters)
-    sampling: Sampling = field(default_factory=Sampling)
-    n_trees: int = 100
-    learning_rate: float = 0.1
-    max_bins: int = 255
-    categorical: tuple[int, ...] = ()
-    selection: Measure | Graded | str = "ndcg@10"
-    patience: int | None = None
-    n_threads: int | None = None
-    submodel: Callable[[RankingData], Floats] | None = None
-    submodel_scale: float | str = "fit"
-    watched: tuple[Measure, ...] = ()
-    verbose: int | None = None
-
-    def __post_init__(self) -> None:
-        require_whole("verbose", self.verbose, 0, optional=True)
-        require_whole("n_trees", self.n_trees, 1)
-        require_number("learning_rate", self.learning_rate, above=0)
-        require_whole("patience", self.patience, 1, optional=True)
-        require_scale(self.submodel_scale)
-        self.step.check(self.objective)
-
-    def fit(
-        self,
-        train: RankingData,
-        valid: Mapping[str, RankingData] | None = None,
-        observers: Sequence[Callable[[Round], None]] = (),
-        checkpoint: Checkpoint | None = None,
-        prepared: Prepared | None = None,
-    ) -> TrainingResult:
-        """Train. The first validation set decides when to stop and which tree is the last.
-
-        Observers hear of each tree. With a checkpoint, the run goes on where an earlier one was stopped. Runs on the
-        same data may share its bins (`prepared`).
-        """
-        if prepared is None:
-            prepared = Prepared.of(train.with_weight() if self.objective.pointwise else train, valid or {}, self)
-        with Team(self.n_threads) as team:
-            return self._grow_trees(_Run(self, prepared, team), observers, checkpoint)
-
-    def _grow_trees(
-        self, run: _Run, observers: Sequence[Callable[[Round], None]], checkpoint: Checkpoint | None
-    ) -> TrainingResult:
-        mark = ""
-        if checkpoint:
-            start = "" if run.begin is None else checksum(run.begin.scores)
-            mark = fingerprint(self, ("n_trees", "n_threads", "submodel", "verbose"), start, run.train, run.valid)
-            run.resume(checkpoint.read(mark))
-        pace = checkpoint.pace() if checkpoint else None
-        interrupted = False
-        try:
-            with (
-                progress("growing trees", self.n_trees, verbose=self.verbose, unit="trees") as advance,
-                between_steps() as check_signals,
-            ):
-                advance(run.rounds)
-                while not run.is_done():
-                    check_signals()
-                    found = run.add_round()
-                    if observers:  # the run writes the next tree's over these
-                        arrays = ("scores", "lambdas", "curvatures")
-                        found = replace(found, **{name: getattr(found, name).copy() for name in arrays})
-                    for observer in observers:
-                        observer(found)
-                    if checkpoint and pace and pace.is_due(run.rounds):
-                        with pace.writing():
-                            checkpoint.write(run.all_trees().with_info(states=run.states), mark)
-                    advance(1, ", ".join(f"{name} {value:.4f}" for name, value in found.means.items()))
-        except (KeyboardInterrupt, Stopped) as stop:
-            run.forget_unfinished()
-            if checkpoint and run.trees:
-                checkpoint.write(run.all_trees().with_info(states=run.states), mark)
-            if not run.trees or isinstance(stop, Stopped):
-                raise
-            warnings.warn(f"interrupted: the {len(run.trees)} trees so far are kept", PodiumWarning, stacklevel=2)
-            interrupted = True
-        return replace(run.result(), interrupted=interrupted)
+def _grow_trees(
+    settings: Boosting, run: _Run, observers: Sequence[Callable[[Round], None]], checkpoint: Checkpoint | None
+) -> TrainingResult:
+    mark = ""
+    if checkpoint:
+        start = "" if run.begin is None else checksum(run.begin.scores)
+        mark = fingerprint(settings, ("n_trees", "n_threads", "submodel", "verbose"), start, run.train, run.valid)
+        run.resume(checkpoint.read(mark))
+    pace = checkpoint.pace() if checkpoint else None
+    interrupted = False
+    try:
+        with (
+            progress("growing trees", settings.n_trees, verbose=settings.verbose, unit="trees") as advance,
+            between_steps() as check_signals,
+        ):
+            advance(run.rounds)
+            while not run.is_done():
+                check_signals()
+                found = run.add_round()
+                if observers:  # the run writes the next tree's over these
+                    arrays = ("scores", "gradients", "hessians")
+                    found = replace(found, **{name: getattr(found, name).copy() for name in arrays})
+                for observer in observers:
+                    observer(found)
+                if checkpoint and pace and pace.is_due(run.rounds):
+                    with pace.writing():
+                        checkpoint.write(run.all_trees().with_info(states=run.states), mark)
+                advance(1, ", ".join(f"{name} {value:.4f}" for name, value in found.means.items()))
+    except (KeyboardInterrupt, Stopped) as stop:
+        run.forget_unfinished()
+        if checkpoint and run.trees:
+            checkpoint.write(run.all_trees().with_info(states=run.states), mark)
+        if not run.trees or isinstance(stop, Stopped):
+            raise
+        warnings.warn(f"interrupted: the {len(run.trees)} trees so far are kept", PodiumWarning, stacklevel=2)
+        interrupted = True
+    return replace(run.result(), interrupted=interrupted)
 
 
 class _Run:
     """A training run in progress."""
 
-    def __init__(self, settings: Boosting, prepared: Prepared, team: Team) -> None:
+    def __init__(self, settings: Boosting, prepared: BinnedData, team: Team) -> None:
         self.settings, self.team = settings, team
         self.train, self.valid, self.bins = prepared.train, prepared.valid, prepared.bins
         self.binned, self.binned_valid = prepared.binned, prepared.binned_valid
         self.selection = as_selection(settings.selection)
         train = self.train
         growth = settings.growth
-        if not settings.step.uses_curvature:
+        if not settings.step.uses_hessians:
             growth = replace(growth, split="least-squares", l2=0.0)
         self.sampling, self.thinning = BoundSampling(settings.sampling, train), None
         if self.sampling.split_fraction < 1:  # before the grower takes its memory: keys take some for a moment
@@ -281,7 +177,7 @@ class _Run:
         self.states: list[dict[str, list[float]]] = []  # of an objective that learns itself, by round
         self.finished = 0  # rounds of which all is noted
 
-    def _begin(self, submodel: Callable[[RankingData], Floats]) -> Start:
+    def _begin(self, submodel: Callable[[RankingData], Floats]) -> BaseScores:
         """Take over the scores of a submodel, on the scale that training needs."""
         require_one_output(self.objective, "a submodel")
         scores, scale = submodel(self.train), self.settings.submodel_scale
@@ -294,7 +190,7 @@ class _Run:
             self.valid_scores[name][:] = scale * submodel(data)
             means |= self._measured(name, data, self.valid_scores[name])
         log.info("submodel: scores times %.6g%s", scale, "".join(f", {key} {v:.4f}" for key, v in means.items()))
-        return Start(scores, scale, means)
+        return BaseScores(scores, scale, means)
 
     @property
     def rounds(self) -> int:

@@ -201,16 +201,16 @@ class LambdaMART(EnsembleRanker):
 
     def _model(self, found: TrainingResult) -> Any:
         trees = super()._model(found)
-        if found.start is None:
+        if found.base_scores is None:
             return trees
         given = as_submodel(self.submodel, trees)
-        scale = found.start.scale
+        scale = found.base_scores.scale
         if isinstance(given, Model):
             return Combined((given, trees), (scale, 1.0)).with_info(submodel_scale=scale)
         name = getattr(given, "__name__", type(given).__name__)
         if isinstance(given, np.ndarray):
             name = "a column of scores"
-        return TreesOnBaseScores(trees, name, checksum(found.start.scores), scale)
+        return TreesOnBaseScores(trees, name, checksum(found.base_scores.scores), scale)
 
     def _start(self, X: Any) -> dict[str, Any]:
         """The scores of a submodel that is code."""
@@ -228,8 +228,8 @@ class LambdaMART(EnsembleRanker):
         for name in ("position_bias_", "submodel_scale_", "submodel_means_"):  # of an earlier fit
             if hasattr(self, name):
                 delattr(self, name)
-        if found.start is not None:
-            self.submodel_scale_, self.submodel_means_ = found.start.scale, found.start.means
+        if found.base_scores is not None:
+            self.submodel_scale_, self.submodel_means_ = found.base_scores.scale, found.base_scores.means
         if isinstance(found.objective, BoundBiases):
             self.position_bias_ = found.objective.biases[1:].copy()
 

@@ -169,7 +169,7 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self._note_features(train)
         warn_if_constant(
             train, self._objective_for(train), found.n_splits == 0, min_documents_in_leaf=self.min_documents_in_leaf,
-            on_top=found.start is not None,
+            on_top=found.base_scores is not None,
         )  # fmt: skip
         return self
 

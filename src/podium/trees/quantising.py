@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.threads import Team
 from podium.errors import DataError
+from podium.trees.parameters import SplitMode
 
 Floats = NDArray[np.float64]
-SplitMode = Literal["newton", "least-squares"]
 NEGATIVE = "a curvature is negative: this objective needs another step than Newton's"
 MOST_REPEATED = 2**24  # whole weights in all: more would leave too few bits for gradients
 TINY = 1e-290  # a sum below this counts as none; its inverse would overflow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,22 @@ from podium.objectives.base import label_source
 Floats = NDArray[np.float64]
 ENOUGH = 1e-4  # c rises no further where e times as much would lower the cost by less than this part of it
 SMALLEST = 2.0**-20  # c times the widest spread of a query's scores, at the least
+
+
+@dataclass(frozen=True)
+class BaseScores:
+    """Where training with a submodel begins: F_0 = scale · scores.
+
+    Attributes:
+        scores: of the training documents, as the submodel gave them.
+        scale: c, as given or fitted.
+        means: of each measure on each evaluation set, by `set/measure`, before the first tree.
+
+    """
+
+    scores: Floats
+    scale: float
+    means: dict[str, float]
 
 
 def require_scale(scale: object) -> None:

@@ -1,0 +1,51 @@
+"""The data of a run as the trees need it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from podium.data import RankingData
+from podium.measures import as_selection, warn_of_powers
+from podium.models.base import checked_sets
+from podium.trees import bin_features, find_bins
+from podium.trees.binning import BinnedFeatures, Bins
+
+if TYPE_CHECKING:
+    from podium.boosting.settings import Boosting
+
+log = logging.getLogger("podium")
+
+
+@dataclass(frozen=True)
+class BinnedData:
+    """Data as the trees need it: checked, matched by name and binned. Several runs may share it.
+
+    Attributes:
+        train, valid: the data.
+        bins: how features are cut.
+        binned, binned_valid: the documents' bins.
+
+    """
+
+    train: RankingData
+    valid: dict[str, RankingData]
+    bins: Bins
+    binned: BinnedFeatures
+    binned_valid: dict[str, BinnedFeatures]
+
+    @classmethod
+    def of(cls, train: RankingData, valid: Mapping[str, RankingData], settings: Boosting) -> BinnedData:
+        """Bin the data as the settings say."""
+        matched = checked_sets(train, valid)
+        judging = (*as_selection(settings.selection).measures, *settings.watched) if matched else ()
+        warn_of_powers([*settings.objective.all_measures(), *judging], train, *matched.values())
+        started, threads = time.perf_counter(), settings.n_threads
+        bins = find_bins(train.features, settings.max_bins, settings.categorical, threads)
+        binned = bin_features(train.features, bins, threads)
+        others = {name: bin_features(data.features, bins, threads) for name, data in matched.items()}
+        log.info("binned %d × %d values: %.3f s", *train.features.shape, time.perf_counter() - started)
+        return cls(train, matched, bins, binned, others)
