@@ -11,7 +11,7 @@ import numpy as np
 
 import podium
 from podium.core.files import write_text
-from podium.data.datasets.artificial import PARTS
+from podium.data.datasets.shape import PARTS
 
 MEASURES = ["ndcg@10", "err@10", "ap"]
 

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 import podium
 from podium import DataError, RankingData
-from podium.data.datasets import artificial as making
-from podium.data.datasets import kernels
+from podium.core.random import seed_of
+from podium.data.datasets import random_values
+from podium.data.datasets.artificial import standardised_cubic
+from podium.data.datasets.shape import SHARES
+from podium.data.datasets.web import growth
 
 
 def digest(data):
@@ -31,7 +34,7 @@ def test_the_same_seed_gives_these_bits_on_every_machine():
 
 def test_neither_threads_nor_the_number_of_queries_change_a_query(monkeypatch):
     whole = podium.artificial(300, documents=(1, 9), features=7)
-    monkeypatch.setattr(making, "ranges", lambda n: [(k, min(k + 100, n)) for k in range(0, n, 100)])
+    monkeypatch.setattr(random_values, "ranges", lambda n: [(k, min(k + 100, n)) for k in range(0, n, 100)])
     assert digest(podium.artificial(300, documents=(1, 9), features=7)) == digest(whole)
     part = podium.artificial(100, documents=(1, 9), features=7)
     assert digest(part) == digest(whole.select(range(100)))
@@ -45,16 +48,16 @@ def test_shapes_and_ranges():
     assert abs(data.features.mean()) < 0.002
     assert abs(data.features.var() - 1 / 3) < 0.002
     shares = np.bincount(data.relevance.astype(int)) / len(data)
-    assert np.allclose(shares, making.SHARES, atol=0.01)
+    assert np.allclose(shares, SHARES, atol=0.01)
     sizes = podium.artificial(500, documents=(3, 6), features=2).query_sizes
     assert set(sizes.tolist()) == {3, 4, 5, 6}
 
 
 def test_labels_come_from_the_cubic_polynomial():
     data = podium.artificial(200, features=10, seed=3)
-    u = making._normal(10, making.seed_of("cubic", 10, 3, "u"))
-    q = making._permutation(10, making.seed_of("cubic", 10, 3, "Q"))
-    r = making._permutation(10, making.seed_of("cubic", 10, 3, "R"))
+    u = random_values.normal_values(10, seed_of("cubic", 10, 3, "u"))
+    q = random_values.random_permutation(10, seed_of("cubic", 10, 3, "Q"))
+    r = random_values.random_permutation(10, seed_of("cubic", 10, 3, "R"))
     assert sorted(q) == sorted(r) == list(range(10))
     x = data.features.astype(np.float64)
     terms = [x @ u, (x * x[:, q]).sum(1), (x * x[:, q] * x[:, r]).sum(1)]
@@ -75,9 +78,9 @@ def test_parts_share_the_polynomial_but_not_the_documents():
 
 def test_a_shift_moves_the_labels_gradually():
     def agreement(shift):
-        near = making._standardised_cubic(50, 0, 0.0)
-        far = making._standardised_cubic(50, 0, shift)
-        x = making._uniform(20_000, 50, making.seed_of("x"))
+        near = standardised_cubic(50, 0, 0.0)
+        far = standardised_cubic(50, 0, shift)
+        x = random_values.uniform_matrix(20_000, 50, seed_of("x"))
         return np.corrcoef(near(x), far(x))[0, 1]
 
     values = [agreement(shift) for shift in (0.0, 0.1, 0.3, 1.0)]
@@ -101,7 +104,7 @@ def test_noise_is_what_it_says():
 
 def test_random_numbers_have_the_right_moments():
     values = np.empty(400_000)
-    kernels.fill_normal(np.uint64(5), 0, values)
+    random_values.fill_normal(np.uint64(5), 0, values)
     for power, expected in ((1, 0), (2, 1), (3, 0), (4, 3 - 1.2 / 8)):  # Irwin-Hall of 8: kurtosis -1.2/8
         assert np.mean(values**power) == pytest.approx(expected, abs=0.03)
     assert abs(np.corrcoef(values[:-1], values[1:])[0, 1]) < 0.01
@@ -109,7 +112,7 @@ def test_random_numbers_have_the_right_moments():
 
 @given(st.floats(-20, 16))
 def test_growth_is_about_exponential(x):
-    assert math.log(kernels.growth(x)) == pytest.approx(x, abs=0.01 + x * x / 64)
+    assert math.log(growth(x)) == pytest.approx(x, abs=0.01 + x * x / 64)
 
 
 def test_web_like_data_looks_like_the_web():
@@ -118,7 +121,7 @@ def test_web_like_data_looks_like_the_web():
     assert data.query_sizes.min() >= 40
     assert data.query_sizes.max() <= 200
     shares = np.bincount(data.relevance.astype(int)) / len(data)
-    assert np.allclose(shares, making.SHARES, atol=0.02)
+    assert np.allclose(shares, SHARES, atol=0.02)
     counts, heavy, plain = (data.features[:, k::3] for k in range(3))
     assert (counts == np.floor(counts)).all()
     assert 0.4 < (counts == 0).mean() < 0.8
@@ -193,7 +196,7 @@ def test_similar_queries_reach_more_documents():
 def test_clicks_of_artificial_data_know_more_than_the_label():
     data = podium.artificial(600, clicks=True)
     label_two = (data.relevance == 2) & (data.positions > 0)
-    score = making._standardised_cubic(50, 0, 0.0)(data.features)
+    score = standardised_cubic(50, 0, 0.0)(data.features)
     assert np.corrcoef(score[label_two], data.labels["clicks"][label_two])[0, 1] > 0.1
 
 

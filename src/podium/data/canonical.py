@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.random import mix, seed_of
+from podium.core.compiling import helper, kernel
+from podium.core.random import GOLDEN, mix, seed_of
 from podium.core.threads import map_threads, ranges
 from podium.data.columns import Features, is_sparse
 
@@ -19,8 +20,6 @@ ROWS_AT_ONCE = 1 << 14  # of sparse features whose columns are copied as int64
 
 def hash_rows(features: Features) -> NDArray[np.uint64]:
     """A 64-bit hash of each feature row, the same for dense and sparse features."""
-    from podium.data import kernels
-
     hashes = np.empty(features.shape[0], np.uint64)
     if is_sparse(features):
         values = features.data.view(np.uint32)
@@ -30,16 +29,52 @@ def hash_rows(features: Features) -> NDArray[np.uint64]:
             starts = features.indptr[first : first + ROWS_AT_ONCE + 1].astype(np.int64)
             mine = slice(starts[0], starts[-1])
             columns = features.indices[mine].astype(np.int64)
-            kernels.hash_compressed_rows(starts - starts[0], columns, values[mine], hashes[rows])
+            hash_compressed_rows(starts - starts[0], columns, values[mine], hashes[rows])
 
         for _ in map_threads(work, range(0, len(hashes), ROWS_AT_ONCE)):
             pass
         return hashes
     bits = features.view(np.uint32)
     pieces = ranges(len(bits))
-    for _ in map_threads(lambda r: kernels.hash_dense_rows(bits[slice(*r)], hashes[slice(*r)]), pieces):
+    for _ in map_threads(lambda r: hash_dense_rows(bits[slice(*r)], hashes[slice(*r)]), pieces):
         pass
     return hashes
+
+
+@helper
+def _cell_hash(bits: np.uint32, column: int) -> np.uint64:
+    """The share of one cell in its row's hash: 0 for ±0, one value for every NaN."""
+    if bits & np.uint32(0x7FFFFFFF) == np.uint32(0):
+        return np.uint64(0)
+    if bits & np.uint32(0x7FFFFFFF) > np.uint32(0x7F800000):
+        bits = np.uint32(0x7FC00000)
+    mixed: np.uint64 = mix((np.uint64(column + 1) << np.uint64(32) | np.uint64(bits)) * GOLDEN)
+    return mixed
+
+
+@kernel
+def hash_dense_rows(bits: NDArray[np.uint32], hashes: NDArray[np.uint64]) -> None:
+    """A hash of each row of float32 bits; a sum over cells, so that zeros do not count."""
+    for row in range(bits.shape[0]):
+        total = np.uint64(0)
+        for column in range(bits.shape[1]):
+            total += _cell_hash(bits[row, column], column)
+        hashes[row] = total
+
+
+@kernel
+def hash_compressed_rows(
+    starts: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    bits: NDArray[np.uint32],
+    hashes: NDArray[np.uint64],
+) -> None:
+    """The same hash for compressed sparse rows."""
+    for row in range(len(starts) - 1):
+        total = np.uint64(0)
+        for k in range(starts[row], starts[row + 1]):
+            total += _cell_hash(bits[k], columns[k])
+        hashes[row] = total
 
 
 def canonical_order(data: RankingData) -> NDArray[np.int64]:
@@ -89,7 +124,7 @@ def preference_hashes(data: RankingData, hashes: NDArray[np.uint64]) -> NDArray[
     surely = pairs.probability.view(np.uint32).astype(np.uint64)
     for mine, other, side in ((pairs.i, pairs.j, 1), (pairs.j, pairs.i, 2)):
         words = (hashes[other] ^ (surely << np.uint64(2))) + np.uint64(side)
-        words *= np.uint64(0x9E3779B97F4A7C15)
+        words *= GOLDEN
         np.add.at(sums, mine, words ^ (words >> np.uint64(29)))
     return sums
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from podium.core.compiling import helper, kernel
 from podium.core.threads import map_threads, ranges
 from podium.data.columns import Features, is_sparse
 from podium.errors import DataError
@@ -13,7 +16,9 @@ from podium.errors import DataError
 if TYPE_CHECKING:
     from podium.data.ranking_data import RankingData
 
+Floats = NDArray[np.float64]
 METHODS = ("sum", "zscore", "minmax")
+SUM, ZSCORE, MINMAX = range(3)  # the same, as the kernel has them
 
 
 def normalize_queries(data: RankingData, method: str) -> Features:
@@ -37,17 +42,90 @@ def normalize_queries(data: RankingData, method: str) -> Features:
     if np.isinf(data.features).any():
         row, column = (int(k[0]) for k in np.nonzero(np.isinf(data.features)))
         raise DataError(f"infinite values have no scale: feature {column} of row {row} is infinite; clip it first")
-    from podium.data import kernels
-
     result = np.empty(data.features.shape, np.float32)
     code = METHODS.index(method)
 
     def work(bounds: tuple[int, int]) -> None:
         offsets = data.offsets[bounds[0] : bounds[1] + 1]
-        kernels.normalize(data.features, data.canonical_order, offsets, code, result)
+        _normalize(data.features, data.canonical_order, offsets, code, result)
 
     for _ in map_threads(work, ranges(data.n_queries, smallest=16)):
         pass
     categorical = list(data.encoding.categories)
     result[:, categorical] = data.features[:, categorical]  # the numbers of categories have no scale
     return result
+
+
+class _Scales(NamedTuple):
+    """For each feature of one query: what is subtracted, what divides, and what these are computed from."""
+
+    origin: Floats
+    scale: Floats
+    count: Floats
+    low: Floats
+    high: Floats
+
+
+@kernel
+def _normalize(
+    features: NDArray[np.float32],
+    order: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    method: int,
+    result: NDArray[np.float32],
+) -> None:
+    """(x − origin) / scale for each feature of each query; 0 where the scale is 0, NaN where x is NaN."""
+    width = features.shape[1]
+    scales = _Scales(np.empty(width), np.empty(width), np.empty(width), np.empty(width), np.empty(width))
+    for query in range(len(offsets) - 1):
+        rows = order[offsets[query] : offsets[query + 1]]
+        _sum_rows(features, rows, scales)
+        for k in range(width):
+            if method == SUM:
+                scales.origin[k] = 0.0
+            elif method == ZSCORE:
+                scales.origin[k] /= max(scales.count[k], 1.0)
+            else:
+                scales.origin[k], scales.scale[k] = scales.low[k], scales.high[k] - scales.low[k]
+        if method == ZSCORE:
+            _deviations(features, rows, scales)
+        for row in rows:
+            for k in range(width):
+                x = float(features[row, k])
+                if math.isnan(x):
+                    result[row, k] = np.nan
+                elif scales.scale[k] > 0.0:
+                    result[row, k] = (x - scales.origin[k]) / scales.scale[k]
+                else:
+                    result[row, k] = 0.0
+
+
+@helper
+def _sum_rows(features: NDArray[np.float32], rows: NDArray[np.int64], scales: _Scales) -> None:
+    """Sums (as origin), sums of absolute values (as scale), counts, and the lowest and highest values."""
+    origin, scale, count, low, high = scales
+    origin[:], scale[:], count[:], low[:], high[:] = 0.0, 0.0, 0.0, np.inf, -np.inf
+    for row in rows:
+        for k in range(features.shape[1]):
+            x = float(features[row, k])
+            if not math.isnan(x):
+                count[k] += 1.0
+                origin[k] += x
+                scale[k] += abs(x)
+                low[k], high[k] = min(low[k], x), max(high[k], x)
+
+
+@helper
+def _deviations(features: NDArray[np.float32], rows: NDArray[np.int64], scales: _Scales) -> None:
+    """The standard deviations with n − 1, as scale."""
+    origin, scale, count, low, high = scales
+    scale[:] = 0.0
+    for row in rows:
+        for k in range(features.shape[1]):
+            x = float(features[row, k]) - origin[k]
+            if not math.isnan(x):
+                scale[k] += x * x
+    for k in range(features.shape[1]):
+        # Rounding leaves a trace of variance in a constant feature; low == high does not.
+        constant = low[k] == high[k] or count[k] < 2.0
+        scale[k] = 0.0 if constant else np.sqrt(scale[k] / (count[k] - 1.0))

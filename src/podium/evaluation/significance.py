@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.random import seed_of
+from podium.core.compiling import kernel
+from podium.core.random import Words, random_bits, seed_of
 from podium.core.sums import mean
 from podium.core.threads import map_threads, ranges
 from podium.errors import DataError
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Int = Any  # an integer, compiled as int64
 FIXED_POINT = 2.0**40  # per-query differences as integers; 2^22 queries of differences up to 1 fit
 
 
@@ -38,8 +41,6 @@ def bootstrap_interval(
     values: Floats, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0
 ) -> tuple[float, float]:
     """The percentile interval of means of values drawn with replacement."""
-    from podium.evaluation import kernels
-
     if resamples < 1 or not 0 < confidence < 1:
         raise DataError(
             f"bootstrap takes at least 1 resample and a confidence between 0 and 1, not {resamples}, {confidence}"
@@ -50,12 +51,24 @@ def bootstrap_interval(
     key = seed_of("bootstrap", seed)
     means = np.empty(resamples)
     for _ in map_threads(
-        lambda b: kernels.bootstrap_means(ordered, key, b[0], means[slice(*b)]),
+        lambda b: bootstrap_means(ordered, key, b[0], means[slice(*b)]),
         ranges(resamples, smallest=16),
     ):
         pass
     low, high = np.quantile(means, [0.5 - confidence / 2, 0.5 + confidence / 2])
     return float(low), float(high)
+
+
+@kernel
+def bootstrap_means(values: NDArray[np.float64], key: np.uint64, first: Int, means: NDArray[np.float64]) -> None:
+    """Means of as many values drawn with replacement."""
+    n = len(values)
+    for b in range(len(means)):
+        total = 0.0
+        for k in range(n):
+            bits = random_bits(key, np.uint64((first + b) * n + k))
+            total += values[np.int64((bits >> np.uint64(32)) * np.uint64(n) >> np.uint64(32))]
+        means[b] = total / n
 
 
 def paired_t(differences: Floats) -> float:
@@ -94,8 +107,6 @@ def randomisation(differences: Floats, query_ids: Sequence[Any], resamples: int 
 
     The observed signs count as one of the resamples, so p is never 0.
     """
-    from podium.evaluation import kernels
-
     if resamples < 1:
         raise DataError(f"resamples must be at least 1, but is {resamples}")
     if len(differences) == 0:
@@ -108,17 +119,35 @@ def randomisation(differences: Floats, query_ids: Sequence[Any], resamples: int 
 
     def count(bounds: tuple[int, int]) -> int:
         sums = np.empty((bounds[1] - bounds[0], 64), np.int64)
-        kernels.sign_flips(fixed, keys, bounds[0], sums)
+        sign_flips(fixed, keys, bounds[0], sums)
         return int((np.abs(sums) >= observed).sum())
 
     extreme = sum(map_threads(count, ranges(words, smallest=8)))
     return (1 + extreme) / (1 + 64 * words)
 
 
+@kernel
+def sign_flips(differences: Ints, keys: Words, first_word: Int, sums: NDArray[np.int64]) -> None:
+    """Sums of the differences under random signs, 64 resamples a word.
+
+    Integers: the sums are exact, so that those equal to the observed one are found equal. The signs come
+    from the queries' keys: the order of the queries does not matter.
+    """
+    for word in range(sums.shape[0]):
+        for k in range(64):
+            sums[word, k] = 0
+        for q in range(len(differences)):
+            bits = random_bits(keys[q], np.uint64(first_word + word))
+            d = differences[q]
+            for k in range(64):
+                flip = np.int64((bits >> np.uint64(k)) & np.uint64(1))
+                sums[word, k] += d - 2 * d * flip
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected for their number (Holm 1979): compare each with the level wanted for all."""
+    """p-values corrected for their number (Holm 1979): compare each with the level for all of them."""
     order = sorted((k for k, p in enumerate(p_values) if not math.isnan(p)), key=lambda k: p_values[k])
-    corrected = [math.nan] * len(p_values)  # a test that could not be made counts for nothing
+    corrected = [math.nan] * len(p_values)  # a test that could not be computed does not count
     highest = 0.0
     for rank, k in enumerate(order):
         highest = max(highest, min(1.0, (len(order) - rank) * p_values[k]))

@@ -1,5 +1,6 @@
-"""Ranking data that Podium makes itself: the same seed gives the same bits everywhere.
+"""Ranking data that Podium generates itself, and folders of public benchmarks.
 
-Only additions, multiplications, divisions and comparisons of IEEE numbers are used, in a fixed order,
-and random numbers come from a hash of (seed, purpose, place): no library's generator, no libm.
+Generated data has the same bits for a seed everywhere. Only additions, multiplications, divisions and comparisons of
+IEEE numbers are used, in a fixed order. Random numbers come from a hash of (seed, purpose, index): no library's
+generator, no libm.
 """

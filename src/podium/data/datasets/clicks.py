@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.compiling import kernel
 from podium.core.progress import progress
 from podium.core.random import seed_of
+from podium.data.datasets.random_values import Floats, fill_normal, uniform
 from podium.data.ranking_data import RankingData
 from podium.data.schema import as_data
 from podium.errors import DataError
+
+SIMILAR_SPREAD = 0.15  # how much the attraction of a document differs between similar queries
+
+
+class Users(NamedTuple):
+    """How the simulated users of a query behave.
+
+    Attributes:
+        n_users: per query, and per similar query.
+        examination: the probability that a user looks at each rank.
+        noise: the share of clicks that a coin decides.
+        disorder: standard deviation of the noise on the scores that documents are shown by.
+
+    """
+
+    n_users: int
+    examination: Floats
+    noise: float
+    disorder: float
 
 
 def simulate_clicks(
     data: RankingData,
     *,
-    attraction: NDArray[np.float64] | None = None,
-    shown_by: NDArray[np.float64] | None = None,
+    attraction: Floats | None = None,
+    shown_by: Floats | None = None,
     users: int = 200,
     depth: int = 10,
     position_bias: float = 1.0,
@@ -33,54 +56,48 @@ def simulate_clicks(
     satisfied. What was never shown or never clicked has the label 0. The result does not depend on the order of rows.
 
     Args:
-        data: needs relevance labels, unless the attraction is given.
+        data: needs relevance labels, unless `attraction` is passed.
         attraction: of each document, between 0 and 1; by default as ERR has it, (2^l − 1) / 2^{l_max}.
-        shown_by: scores of the ranker that puts the documents in order; by attraction else.
+        shown_by: scores of the ranker that puts the documents in order; by default the attraction.
         users: per query, and per similar query.
-        depth: documents shown.
+        depth: the number of documents shown.
         position_bias: 0 for users who see every rank alike.
         noise: the share of clicks decided by a coin.
         disorder: standard deviation of the noise on what documents are shown by.
         similar_queries: also count users of that many similar queries, whose attraction differs somewhat.
         label: the name of the new label source.
-        seed: with the query ids, decides all chances.
+        seed: decides all random numbers, together with the query ids.
 
     Returns:
         The data with the label source added, and `positions`: the rank shown, −1 for none.
 
+    Example:
+        >>> import podium
+        >>> data = podium.simulate_clicks(podium.artificial(5, documents=12, features=4), depth=10)
+        >>> data
+        RankingData(60 documents in 5 queries, 4 features, labels: relevance, clicks, positions)
+        >>> int((data.positions > 0).sum())
+        50
+
     """
     data = as_data(data)
     attraction = _attraction_of_labels(data) if attraction is None else np.asarray(attraction, np.float64)
-    for name, value, least in (("users", users, 1), ("depth", depth, 1), ("similar_queries", similar_queries, 0)):
-        if value < least:
-            raise DataError(f"{name} must be at least {least}, but is {value}")
-    for name, amount in (("position_bias", position_bias), ("disorder", disorder)):
-        if not amount >= 0:
-            raise DataError(f"{name} must not be negative, but is {amount}")
-    if attraction.shape != (data.n_documents,) or not ((attraction >= 0) & (attraction <= 1)).all():
-        raise DataError("attraction must be a number between 0 and 1 for each document")
-    if shown_by is not None:
-        shown_by = np.asarray(shown_by, np.float64)
-        if shown_by.shape != (data.n_documents,) or not np.isfinite(shown_by).all():
-            raise DataError("shown_by must be a finite number for each document")
-    if not 0 <= noise <= 1:
-        raise DataError(f"noise must be between 0 and 1, but is {noise}")
+    shown_by = None if shown_by is None else np.asarray(shown_by, np.float64)
+    _check_counts(users=(users, 1), depth=(depth, 1), similar_queries=(similar_queries, 0))
+    _check_rates(position_bias, disorder, noise)
+    _check_columns(data, attraction, shown_by)
     if label in data.labels:
         raise DataError(f"the data has labels {label!r} already; name others with label=…")
-    # Rounded to 2^-32, so that another platform's power function gives the same chances.
-    ranks = np.arange(1, depth + 1, dtype=np.float64)
-    examination = np.rint(ranks**-position_bias * 2.0**32) / 2.0**32
+    behaviour = Users(users, _examination(depth, position_bias), noise, disorder)
     rates = np.zeros(data.n_documents, np.float32)
     positions = np.full(data.n_documents, -1, np.int32)
     with progress("simulating clicks", data.n_queries) as advance:
         for k, query in enumerate(data.query_ids.tolist()):
             rows = data.canonical_order[data.offsets[k] : data.offsets[k + 1]]
             for variant in range(similar_queries + 1):
-                purpose = f"{seed}/{query}/{variant}"
-                shown, last_clicks = _sessions(
-                    purpose, attraction[rows], None if shown_by is None else shown_by[rows], variant > 0, disorder,
-                    examination, noise, users,
-                )  # fmt: skip
+                key = seed_of(f"{seed}/{query}/{variant}")
+                ranker = None if shown_by is None else shown_by[rows]
+                shown, last_clicks = _sessions(key, attraction[rows], ranker, variant > 0, behaviour)
                 rates[rows[shown]] += last_clicks
                 if variant == 0:
                     positions[rows[shown]] = np.arange(1, len(shown) + 1)
@@ -89,34 +106,82 @@ def simulate_clicks(
     return data.replace(labels=dict(data.labels) | {label: rates}, positions=positions)
 
 
-def _attraction_of_labels(data: RankingData) -> NDArray[np.float64]:
+def _check_counts(**counts: tuple[int, int]) -> None:
+    """Each count, given with its least value."""
+    for name, (value, least) in counts.items():
+        if value < least:
+            raise DataError(f"{name} must be at least {least}, but is {value}")
+
+
+def _check_rates(position_bias: float, disorder: float, noise: float) -> None:
+    for name, amount in (("position_bias", position_bias), ("disorder", disorder)):
+        if not amount >= 0:
+            raise DataError(f"{name} must not be negative, but is {amount}")
+    if not 0 <= noise <= 1:
+        raise DataError(f"noise must be between 0 and 1, but is {noise}")
+
+
+def _check_columns(data: RankingData, attraction: Floats, shown_by: Floats | None) -> None:
+    if attraction.shape != (data.n_documents,) or not ((attraction >= 0) & (attraction <= 1)).all():
+        raise DataError("attraction must be a number between 0 and 1 for each document")
+    if shown_by is not None and (shown_by.shape != (data.n_documents,) or not np.isfinite(shown_by).all()):
+        raise DataError("shown_by must be a finite number for each document")
+
+
+def _attraction_of_labels(data: RankingData) -> Floats:
     relevance = np.nan_to_num(data.relevance.astype(np.float64))
     if len(relevance) and (relevance.min() < 0 or relevance.max() > 50):
         raise DataError("clicks are simulated from relevance labels between 0 and 50")
     return np.asarray((2.0**relevance - 1.0) / 2.0 ** max(relevance.max(initial=0.0), 1.0))
 
 
+def _examination(depth: int, position_bias: float) -> Floats:
+    """r^−bias, rounded to 2^-32 so that another platform's power function gives the same clicks."""
+    ranks = np.arange(1, depth + 1, dtype=np.float64)
+    return np.asarray(np.rint(ranks**-position_bias * 2.0**32) / 2.0**32)
+
+
 def _sessions(
-    purpose: str,
-    attraction: NDArray[np.float64],
-    shown_by: NDArray[np.float64] | None,
-    is_similar: bool,
-    disorder: float,
-    examination: NDArray[np.float64],
-    noise: float,
-    users: int,
+    key: np.uint64, attraction: Floats, shown_by: Floats | None, is_similar: bool, users: Users
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Which documents are shown, from the top, and how many users made their last click on each."""
-    from podium.data.datasets import kernels
-
-    key = seed_of(purpose)
-    chance = np.empty(2 * len(attraction))
-    kernels.fill_normal(key ^ np.uint64(0x5851F42D4C957F2D), 0, chance)
+    noise = np.empty(2 * len(attraction))
+    fill_normal(key ^ np.uint64(0x5851F42D4C957F2D), 0, noise)
     if is_similar:  # another query: somewhat different documents please
-        attraction = np.clip(attraction + 0.15 * chance[len(attraction) :], 0.0, 1.0)
+        attraction = np.clip(attraction + SIMILAR_SPREAD * noise[len(attraction) :], 0.0, 1.0)
     appeal = attraction if shown_by is None else shown_by
-    by_appeal = np.argsort(-(appeal + disorder * chance[: len(attraction)]), kind="stable")
-    shown = by_appeal[: len(examination)]
+    by_appeal = np.argsort(-(appeal + users.disorder * noise[: len(attraction)]), kind="stable")
+    shown = by_appeal[: len(users.examination)]
     last_clicks = np.zeros(len(shown), np.int64)
-    kernels.simulate_sessions(key, examination, attraction[shown], noise, users, last_clicks)
+    count_last_clicks(key, users.examination, attraction[shown], users.noise, users.n_users, last_clicks)
     return shown, last_clicks
+
+
+@kernel
+def count_last_clicks(
+    key: np.uint64,
+    examination: Floats,
+    attraction: Floats,
+    noise: float,
+    n_users: int,
+    last_clicks: NDArray[np.int64],
+) -> None:
+    """Count last clicks of users on documents in the order shown.
+
+    A user looks at rank r with probability `examination[r]`, clicks what attracts (or, with probability
+    `noise`, tosses a coin), and stops after a click that satisfies, which is as likely as attraction.
+    """
+    depth = min(len(examination), len(attraction))
+    for user in range(n_users):
+        last = -1
+        for rank in range(depth):
+            index = np.uint64((user * depth + rank) * 3)
+            if uniform(key, index) >= examination[rank]:
+                continue
+            appeal = (1.0 - noise) * attraction[rank] + 0.5 * noise
+            if uniform(key, index + np.uint64(1)) < appeal:
+                last = rank
+                if uniform(key, index + np.uint64(2)) < attraction[rank]:
+                    break
+        if last >= 0:
+            last_clicks[last] += 1

@@ -1,0 +1,89 @@
+"""Random features and noise for generated data: each value is a hash of a key and an index.
+
+The same key gives the same bits on any machine and with any number of threads. See the package's docstring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.compiling import helper, kernel
+from podium.core.random import random_bits
+from podium.core.threads import map_threads, ranges
+
+Floats = NDArray[np.float64]
+
+
+@helper
+def uniform(key: np.uint64, index: np.uint64) -> float:
+    """A number of [0, 1) on a grid of 2^-24, so that it is exact as float32."""
+    return float(np.int64(random_bits(key, index) >> np.uint64(40))) * 2.0**-24
+
+
+@helper
+def normal(key: np.uint64, index: np.uint64) -> float:
+    """Nearly a standard normal number: the sum of eight uniform numbers of 16 bits (Irwin and Hall)."""
+    total = 0.0
+    for half in range(2):
+        bits = random_bits(key, index * np.uint64(2) + np.uint64(half))
+        for k in range(4):
+            total += float(np.int64((bits >> np.uint64(16 * k)) & np.uint64(0xFFFF)))
+    return (total * 2.0**-16 - 4.0 + 2.0**-14) * 1.224744871391589  # the variance of the sum is 8/12
+
+
+@kernel
+def fill_uniform(key: np.uint64, first_row: int, features: NDArray[np.float32]) -> None:
+    """Features uniform in [−1, 1)."""
+    width = features.shape[1]
+    for row in range(features.shape[0]):
+        for column in range(width):
+            index = np.uint64((first_row + row) * width + column)
+            features[row, column] = 2.0 * uniform(key, index) - 1.0
+
+
+@kernel
+def fill_normal(key: np.uint64, first_index: int, values: Floats) -> None:
+    """Nearly standard normal numbers."""
+    for k in range(len(values)):
+        values[k] = normal(key, np.uint64(first_index + k))
+
+
+@kernel
+def add_normal(key: np.uint64, first_index: int, scale: float, values: NDArray[np.float32]) -> None:
+    """Add noise to a flat array of float32."""
+    for k in range(len(values)):
+        values[k] += np.float32(scale * normal(key, np.uint64(first_index + k)))
+
+
+def for_row_ranges(n_rows: int, work: Callable[[int, int], None]) -> None:
+    """`work(first, last)` for ranges of rows, on threads; the content of a row depends on its number alone."""
+    for _ in map_threads(lambda bounds: work(*bounds), ranges(n_rows)):
+        pass
+
+
+def uniform_matrix(n_rows: int, width: int, key: np.uint64) -> NDArray[np.float32]:
+    """Random numbers of [−1, 1)."""
+    X = np.empty((n_rows, width), np.float32)
+    for_row_ranges(n_rows, lambda first, last: fill_uniform(key, first, X[first:last]))
+    return X
+
+
+def normal_values(n: int, key: np.uint64) -> Floats:
+    """Nearly standard normal numbers."""
+    values = np.empty(n)
+    for_row_ranges(n, lambda first, last: fill_normal(key, first, values[first:last]))
+    return values
+
+
+def add_noise(X: NDArray[np.float32], scale: float, key: np.uint64) -> None:
+    """Add normal noise of a standard deviation to every value, in place."""
+    flat = X.reshape(-1)
+    for_row_ranges(len(flat), lambda first, last: add_normal(key, first, scale, flat[first:last]))
+
+
+def random_permutation(n: int, key: np.uint64) -> NDArray[np.int64]:
+    """The order of random numbers; of equal numbers the earlier comes first."""
+    return np.argsort(uniform_matrix(n, 1, key)[:, 0], kind="stable")
