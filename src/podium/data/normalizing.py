@@ -61,7 +61,7 @@ class _Scales(NamedTuple):
 
     origin: Floats
     scale: Floats
-    count: Floats
+    n_values: Floats
     low: Floats
     high: Floats
 
@@ -84,7 +84,7 @@ def _normalize(
             if method == SUM:
                 scales.origin[k] = 0.0
             elif method == ZSCORE:
-                scales.origin[k] /= max(scales.count[k], 1.0)
+                scales.origin[k] /= max(scales.n_values[k], 1.0)
             else:
                 scales.origin[k], scales.scale[k] = scales.low[k], scales.high[k] - scales.low[k]
         if method == ZSCORE:
@@ -103,13 +103,13 @@ def _normalize(
 @helper
 def _sum_rows(features: NDArray[np.float32], rows: NDArray[np.int64], scales: _Scales) -> None:
     """Sums (as origin), sums of absolute values (as scale), counts, and the lowest and highest values."""
-    origin, scale, count, low, high = scales
-    origin[:], scale[:], count[:], low[:], high[:] = 0.0, 0.0, 0.0, np.inf, -np.inf
+    origin, scale, n_values, low, high = scales
+    origin[:], scale[:], n_values[:], low[:], high[:] = 0.0, 0.0, 0.0, np.inf, -np.inf
     for row in rows:
         for k in range(features.shape[1]):
             x = float(features[row, k])
             if not math.isnan(x):
-                count[k] += 1.0
+                n_values[k] += 1.0
                 origin[k] += x
                 scale[k] += abs(x)
                 low[k], high[k] = min(low[k], x), max(high[k], x)
@@ -118,7 +118,7 @@ def _sum_rows(features: NDArray[np.float32], rows: NDArray[np.int64], scales: _S
 @helper
 def _deviations(features: NDArray[np.float32], rows: NDArray[np.int64], scales: _Scales) -> None:
     """The standard deviations with n − 1, as scale."""
-    origin, scale, count, low, high = scales
+    origin, scale, n_values, low, high = scales
     scale[:] = 0.0
     for row in rows:
         for k in range(features.shape[1]):
@@ -127,5 +127,5 @@ def _deviations(features: NDArray[np.float32], rows: NDArray[np.int64], scales: 
                 scale[k] += x * x
     for k in range(features.shape[1]):
         # Rounding leaves a trace of variance in a constant feature; low == high does not.
-        constant = low[k] == high[k] or count[k] < 2.0
-        scale[k] = 0.0 if constant else np.sqrt(scale[k] / (count[k] - 1.0))
+        constant = low[k] == high[k] or n_values[k] < 2.0
+        scale[k] = 0.0 if constant else np.sqrt(scale[k] / (n_values[k] - 1.0))
