@@ -65,18 +65,18 @@ def test_ctrl_c_keeps_the_trees_so_far_and_the_run_goes_on(data, made, tmp_path)
 
 def test_a_round_that_is_broken_off_is_forgotten(data, tmp_path, monkeypatch):
     """Even an impatient second signal, in the middle of a round, leaves whole rounds only."""
-    from podium.boosting import training
+    from podium.boosting.evaluation import Evaluator
 
     checkpoint, calls = Checkpoint(tmp_path / "c"), []
-    measured = training._Run._measured
+    measure = Evaluator._measure_set
 
-    def breaking(run, *arguments):
+    def breaking(evaluator, *arguments):
         calls.append(1)
         if len(calls) == 10:  # the second set of the fifth round: the tree is there, half of the history is not
             raise Stopped(signal.SIGTERM)
-        return measured(run, *arguments)
+        return measure(evaluator, *arguments)
 
-    monkeypatch.setattr(training._Run, "_measured", breaking)
+    monkeypatch.setattr(Evaluator, "_measure_set", breaking)
     sets = {"a": data, "b": data}
     with pytest.raises(Stopped):
         LambdaMART(8, **SETTINGS).fit(data, valid=sets, checkpoint=checkpoint)
@@ -88,17 +88,17 @@ def test_a_round_that_is_broken_off_is_forgotten(data, tmp_path, monkeypatch):
 
 
 def test_a_committee_is_made_of_the_members_so_far(data, monkeypatch):
-    from podium.boosting import training
+    from podium.boosting.training import Trainer
 
-    grown, add = [], training._Run.add_round
+    grown, add = [], Trainer.add_round
 
-    def adding(run):
+    def adding(trainer):
         grown.append(1)
         if len(grown) == 7:  # in the second of three members
             os.kill(os.getpid(), signal.SIGINT)
-        return add(run)
+        return add(trainer)
 
-    monkeypatch.setattr(training._Run, "add_round", adding)
+    monkeypatch.setattr(Trainer, "add_round", adding)
     members = [("lambda(ndcg, normalize=true)", 1), ("listnet", 1), ("pairwise", 1)]
     with pytest.warns(PodiumWarning, match="interrupted"):
         model = Committee(n_trees=5, members=members, verbose=0).fit(data)

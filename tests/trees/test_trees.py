@@ -10,17 +10,22 @@ from scipy import sparse
 
 import podium
 from podium import DataError
+from podium.core import random
 from podium.core.threads import Team
-from podium.data import content_random
 from podium.models import Ensemble
 from podium.testing.trees import grow_slowly
 from podium.trees import Grower, GrowthParameters, bin_features, find_bins, kernels
 from podium.trees.binning import cut_points
-from podium.trees.quantising import Thinning, always_seen_from, quantised
+from podium.trees.quantization import BoundedGradients, quantize
+from podium.trees.sampling import GradientSampler, sampling_threshold
 
 
 def leaves_of(tree, features):
     return Ensemble.of_trees([tree], features.shape[1]).leaves(features)[:, 0]
+
+
+def quantized(gradients, hessians, split="newton", team=None):
+    return quantize(BoundedGradients.of(gradients, hessians, team or Team(1)), split, team)
 
 
 # --- binning
@@ -88,56 +93,56 @@ def test_what_cannot_be_binned():
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50), st.floats(0, 1e3))
 def test_no_sum_leaves_its_field(gradients, scale):
     g = np.array(gradients)
-    found = quantised(g, np.abs(g) * scale)
+    found = quantized(g, np.abs(g) * scale)
     assert (found.words & 0xFFFFFFFF).min() >= 1
     assert (found.words & 0xFFFFFFFF).max() == found.largest_weight
-    gradient, curvature = found.words >> 32, found.words & 0xFFFFFFFF
+    gradient, hessian = found.words >> 32, found.words & 0xFFFFFFFF
     assert np.abs(gradient).sum() < 2**31
-    assert curvature.sum() < 2**32
+    assert hessian.sum() < 2**32
     total = int(found.words.sum())
-    assert (total >> 32, total & 0xFFFFFFFF) == (gradient.sum(), curvature.sum())
+    assert (total >> 32, total & 0xFFFFFFFF) == (gradient.sum(), hessian.sum())
     assert np.allclose(gradient * found.gradient_unit, g, atol=found.gradient_unit)
 
 
 def test_sums_at_the_bound():
     n = 100_000
     for g in (np.full(n, 1.0), np.full(n, -1.0), np.concatenate([np.full(n // 2, 1.0), np.full(n // 2, -1.0)])):
-        found = quantised(g, np.full(n, 0.25))
+        found = quantized(g, np.full(n, 0.25))
         gradient = found.words >> 32
         assert 2**31 - 2 * n < np.abs(gradient).sum() < 2**31
         assert int(found.words.sum()) >> 32 == gradient.sum()
-    one = quantised(np.array([3.0]), np.array([0.0]))
+    one = quantized(np.array([3.0]), np.array([0.0]))
     assert (one.words[0] >> 32) * one.gradient_unit == pytest.approx(3.0)
 
 
 def test_what_cannot_be_quantised():
     for g, h in ([np.nan, 1], [np.inf, 1], [1, np.nan], [1, -1]):
         with pytest.raises(DataError):
-            quantised(np.array([g, 0.0]), np.array([h, 0.0]))
+            quantized(np.array([g, 0.0]), np.array([h, 0.0]))
 
 
-# --- thinning
+# --- gradient-based sampling
 
 
-def thinned(g, h, fraction, seed=0, split="newton", n_threads=1):
+def sampled(g, h, fraction, seed=0, split="newton", n_threads=1):
     keys = np.random.default_rng(5).integers(0, 2**64, len(g), dtype=np.uint64)
     with Team(n_threads) as team:
-        return Thinning(fraction, keys, split, team).quantised(g, h, np.uint64(seed))
+        return GradientSampler(fraction, keys, split, team).quantize(BoundedGradients.of(g, h, team), np.uint64(seed))
 
 
 @given(st.lists(st.floats(2.0**-60, 2.0**60), min_size=1, max_size=60), st.floats(0.01, 0.99))
-def test_the_importance_from_which_all_are_seen(importances, fraction):
+def test_the_importance_from_which_all_are_sampled(importances, fraction):
     """Σ min(1, u/μ) is what was wanted, for numbers that are their own leading bits."""
     half = np.int32(1 << (30 - kernels.LEADING_BITS))
     bits = np.array(importances, np.float32).view(np.int32) // (2 * half) * (2 * half) + half
     u = bits.view(np.float32).astype(float)
     counts = np.bincount(bits // (2 * half), minlength=1 << kernels.LEADING_BITS)
-    heavy = always_seen_from(counts, fraction * len(u))
+    heavy = sampling_threshold(counts, fraction * len(u))
     assert np.minimum(1, u / heavy).sum() == pytest.approx(fraction * len(u), rel=1e-9)
 
 
 @pytest.mark.parametrize("split", ["newton", "least-squares"])
-def test_thinned_sums_are_right_in_the_mean(split):
+def test_sums_over_samples_are_unbiased(split):
     rng = np.random.default_rng(0)
     n, times = 4000, 300
     g, h = rng.normal(size=n) * rng.random(n) ** 4, rng.random(n) ** 6 + 1e-6
@@ -145,15 +150,15 @@ def test_thinned_sums_are_right_in_the_mean(split):
     weights = np.ones(n) if split == "least-squares" else h
     sums = []
     for seed in range(times):
-        found = thinned(g, h, 0.4, seed, split)
-        mine = found.seen[part[found.seen]]
+        found = sampled(g, h, 0.4, seed, split)
+        mine = found.sampled[part[found.sampled]]
         words = found.words[mine]
         sums.append([(words >> 32).sum() * found.gradient_unit, (words & 0xFFFFFFFF).sum() * found.weight_unit,
-                     len(found.seen) / n])  # fmt: skip
-        assert sorted([*found.seen, *found.unseen]) == list(range(n))
-        assert (np.diff(found.seen) > 0).all()
-        assert (np.diff(found.unseen) > 0).all()
-        assert found.bounds[0] == pytest.approx(np.abs(g).sum())  # leaf values are made of what was given
+                     len(found.sampled) / n])  # fmt: skip
+        assert sorted([*found.sampled, *found.unsampled]) == list(range(n))
+        assert (np.diff(found.sampled) > 0).all()
+        assert (np.diff(found.unsampled) > 0).all()
+        assert found.source.sum_bounds[0] == pytest.approx(np.abs(g).sum())  # leaf values are made of what was given
     mean, error = np.mean(sums, 0), np.std(sums, 0) / np.sqrt(times)
     assert abs(mean[0] - g[part].sum()) < 4 * error[0]
     assert abs(mean[1] - weights[part].sum()) < 4 * error[1]
@@ -162,43 +167,44 @@ def test_thinned_sums_are_right_in_the_mean(split):
     assert np.std(sums, 0)[0] < 0.5 * by_chance
 
 
-def test_heavy_documents_are_always_seen_and_as_they_are():
+def test_important_documents_are_always_sampled_as_they_are():
     g, h = np.concatenate([np.full(10, 100.0), np.full(990, 0.1)]), np.ones(1000)
     for seed in range(20):
-        found = thinned(g, h, 0.3, seed)
-        assert found.seen[:10].tolist() == list(range(10))
+        found = sampled(g, h, 0.3, seed)
+        assert found.sampled[:10].tolist() == list(range(10))
         assert ((found.words[:10] >> 32) * found.gradient_unit).tolist() == pytest.approx([100.0] * 10)
-        light = found.words[found.seen[10:]] & 0xFFFFFFFF
+        light = found.words[found.sampled[10:]] & 0xFFFFFFFF
         assert len(light) < 400
         assert light.min() == light.max()  # each stands for equally many
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50), st.floats(0, 1e3), st.floats(0.05, 0.95))
-def test_no_thinned_sum_leaves_its_field(gradients, scale, fraction):
+def test_no_sum_over_a_sample_leaves_its_field(gradients, scale, fraction):
     g = np.array(gradients)
-    found = thinned(g, np.abs(g) * scale, fraction)
-    words = found.words if found.seen is None else found.words[found.seen]
+    found = sampled(g, np.abs(g) * scale, fraction)
+    words = found.words if found.sampled is None else found.words[found.sampled]
     assert np.abs(words >> 32).sum() < 2**31
     assert (words & 0xFFFFFFFF).sum() < 2**32
 
 
-def test_chance_is_that_of_the_data():
+def test_random_numbers_are_those_of_the_data():
     keys = np.random.default_rng(0).integers(0, 2**64, 70_000, dtype=np.uint64)
     g, n = np.ones(70_000), 70_000
     for n_threads in (1, 3):
         with Team(n_threads) as team:
-            found = Thinning(0.25, keys, "newton", team).quantised(g, g, content_random.seed_of("a purpose"))
+            sampler = GradientSampler(0.25, keys, "newton", team)
+            found = sampler.quantize(BoundedGradients.of(g, g, team), random.seed_of("a purpose"))
         # √2, the importance of all, is known by its leading bits only
-        near = content_random.uniform(keys, "a purpose")
-        assert len(found.seen) == pytest.approx(0.25 * n, rel=0.05)
-        assert near[found.seen].max() < near[found.unseen].min()
+        near = random.uniform(keys, "a purpose")
+        assert len(found.sampled) == pytest.approx(0.25 * n, rel=0.05)
+        assert near[found.sampled].max() < near[found.unsampled].min()
 
 
-def test_what_cannot_be_thinned():
+def test_what_cannot_be_sampled():
     for g, h in ([np.nan, 1], [np.inf, 1], [1, np.nan], [1, -1]):
         with pytest.raises(DataError):
-            thinned(np.array([g, 0.0]), np.array([h, 0.0]), 0.5)
-    assert thinned(np.zeros(3), np.ones(3), 0.5).seen is None  # nothing to tell documents apart by
+            sampled(np.array([g, 0.0]), np.array([h, 0.0]), 0.5)
+    assert sampled(np.zeros(3), np.ones(3), 0.5).sampled is None  # nothing to tell documents apart by
     with pytest.raises(DataError, match="split_fraction"):
         podium.LambdaMART(split_fraction=0).fit(podium.artificial_web(2, features=3))
 
@@ -247,10 +253,10 @@ def test_trees_equal_the_slow_growers(split, data):
         min_documents_in_leaf=data.draw(st.integers(1, 5)),
     )  # fmt: skip
     g, h = rng.integers(-5, 6, n).astype(float), rng.integers(0, 4, n).astype(float)
-    found = quantised(g, h, split)
+    found = quantized(g, h, split)
     if not np.isnan(features).any() and data.draw(st.booleans()):
-        found = thinned(g, h, data.draw(st.sampled_from([0.2, 0.5, 0.8])), data.draw(st.integers(0, 99)), split)
-    seen = np.isin(np.arange(n), found.seen) if found.seen is not None else None
+        found = sampled(g, h, data.draw(st.sampled_from([0.2, 0.5, 0.8])), data.draw(st.integers(0, 99)), split)
+    seen = np.isin(np.arange(n), found.sampled) if found.sampled is not None else None
     binned = bin_features(features, find_bins(features, categorical=categorical))
     units = (found.gradient_unit, found.weight_unit)
     slow = grow_slowly(features, found.words >> 32, found.words & 0xFFFFFFFF, parameters, categorical, units, seen)
@@ -263,7 +269,7 @@ def problem():
     data = podium.artificial_web(20, features=40)
     rng = np.random.default_rng(0)
     gradients = data.relevance - 0.5 + rng.normal(0, 0.3, len(data))
-    return data.features, quantised(gradients, rng.random(len(data)) + 0.1)
+    return data.features, quantized(gradients, rng.random(len(data)) + 0.1)
 
 
 def test_threads_and_row_order_do_not_matter(problem):
@@ -291,49 +297,49 @@ def test_large_leaves_are_shared_out_by_rows():
         found = []
         for n_threads in (1, 2, 3):
             with Team(n_threads) as team:
-                packed = quantised(g, h, split, team)
+                packed = quantized(g, h, split, team)
                 grown = Grower(binned, GrowthParameters(n_leaves=12, split=split), team).grow(packed)
-                found.append((grown, grown.sums(team)))
+                found.append((grown, grown.sums(packed.source, team)))
         for grown, sums in found[1:]:
             assert np.array_equal(grown.tree.threshold, found[0][0].tree.threshold)
             assert np.array_equal(grown.tree.gain, found[0][0].tree.gain)
             assert np.array_equal(grown.rows, found[0][0].rows)
             assert np.array_equal(sums, found[0][1])
-        first, (pushes, bends) = found[0]
+        first, (gradient_sums, hessian_sums) = found[0]
         for k, rows in enumerate(first.leaf_rows):
-            assert pushes[k] == pytest.approx(g[rows].sum())
-            assert bends[k] == pytest.approx(h[rows].sum())
+            assert gradient_sums[k] == pytest.approx(g[rows].sum())
+            assert hessian_sums[k] == pytest.approx(h[rows].sum())
 
 
 @given(st.integers(0, 2**32), st.sampled_from([1, 2, 3]))
-def test_all_documents_of_thinned_trees_are_parted_and_counted(seed, n_threads):
+def test_documents_outside_the_sample_are_partitioned_and_counted(seed, n_threads):
     """Also those with missing values that nobody saw."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 60))
     x = rng.integers(0, 6, (n, 3)).astype(np.float32)
     x[rng.random((n, 3)) < 0.2] = np.nan
-    found = thinned(rng.normal(size=n), rng.random(n) ** 4, 0.3, seed % 99)
+    found = sampled(rng.normal(size=n), rng.random(n) ** 4, 0.3, seed % 99)
     fewest = int(rng.integers(1, 5))
     with Team(n_threads) as team:
         grower = Grower(bin_features(x, find_bins(x)), GrowthParameters(8, min_documents_in_leaf=fewest), team)
         grown = grower.grow(found)
         some = np.flatnonzero(rng.random(n) < 0.7).astype(np.int32)
-        sampled = grower.grow(found, some)
-        assert sorted(sampled.rows.tolist()) == some.tolist()
+        fewer = grower.grow(found, some)
+        assert sorted(fewer.rows.tolist()) == some.tolist()
         grown = grower.grow(found)
         assert sorted(grown.rows.tolist()) == list(range(n))
         assert grown.tree.n_leaves == 1 or grown.tree.leaf_count.min() >= fewest
         predicted = leaves_of(grown.tree, x)
         for k, rows in enumerate(grown.leaf_rows):
             assert (predicted[rows] == k).all()
-        pushes, _ = grown.sums(team)
-        assert pushes == pytest.approx([found.gradients[rows].sum() for rows in grown.leaf_rows])
+        gradient_sums, _ = grown.sums(found.source, team)
+        assert gradient_sums == pytest.approx([found.source.gradients[rows].sum() for rows in grown.leaf_rows])
 
 
 def test_parameters_have_their_effect(problem):
     features, gradients = problem
     binned = bin_features(features, find_bins(features))
-    plain = quantised((gradients.words >> 32).astype(float), np.ones(len(features)), "least-squares")
+    plain = quantized((gradients.words >> 32).astype(float), np.ones(len(features)), "least-squares")
 
     def grow(**p):
         return Grower(binned, GrowthParameters(**p)).grow(plain if "split" in p else gradients)
@@ -357,17 +363,17 @@ def test_monotone_constraints_hold(direction, split):
     rng = np.random.default_rng(3)
     x = rng.random((2000, 3)).astype(np.float32)
     y = np.sin(9 * x[:, 0]) + x[:, 1] + rng.normal(0, 0.1, 2000)
-    curvatures = rng.random(2000) + 0.1
+    hessians = rng.random(2000) + 0.1
     parameters = GrowthParameters(n_leaves=30, monotone=(direction, 0, 0), split=split)
-    grown = Grower(bin_features(x, find_bins(x)), parameters).grow(quantised(y, curvatures, split))
-    values = np.array([y[rows].sum() / curvatures[rows].sum() for rows in grown.leaf_rows])
-    tree = grown.with_values(values)
+    grown = Grower(bin_features(x, find_bins(x)), parameters).grow(quantized(y, hessians, split))
+    values = np.array([y[rows].sum() / hessians[rows].sum() for rows in grown.leaf_rows])
+    tree = grown.with_values(grown.within_bounds(values))
     assert 0 in tree.feature
     for _ in range(50):
         line = np.repeat(rng.random((1, 3)).astype(np.float32), 200, axis=0)
         line[:, 0] = np.linspace(0, 1, 200)
         assert (np.diff(tree.leaf_value[leaves_of(tree, line)]) * direction >= 0).all()
-    free = Grower(bin_features(x, find_bins(x)), GrowthParameters(n_leaves=30)).grow(quantised(y, np.ones(2000)))
+    free = Grower(bin_features(x, find_bins(x)), GrowthParameters(n_leaves=30)).grow(quantized(y, np.ones(2000)))
     line_values = free.with_values(np.array([y[r].mean() for r in free.leaf_rows])).leaf_value[
         leaves_of(free.tree, line)
     ]
@@ -381,11 +387,11 @@ def test_missing_values_learn_their_direction():
     x = np.array([[1], [2], [3], [4], [np.nan], [np.nan]], np.float32)
     for y in ([0, 0, 9, 9, 9, 9], [0, 0, 9, 9, 0, 0]):
         grown = Grower(bin_features(x, find_bins(x)), GrowthParameters(n_leaves=2)).grow(
-            quantised(np.array(y) - 4.5, np.ones(6))
+            quantized(np.array(y) - 4.5, np.ones(6))
         )
         assert grown.tree.missing_left[0] == (y[4] == 0)
     alone = Grower(bin_features(x, find_bins(x)), GrowthParameters(n_leaves=2)).grow(
-        quantised(np.array([-1, -1, -1, -1, 2.0, 2.0]), np.ones(6))
+        quantized(np.array([-1, -1, -1, -1, 2.0, 2.0]), np.ones(6))
     )
     assert alone.tree.threshold[0] == np.inf
     assert sorted(map(len, alone.leaf_rows)) == [2, 4]
@@ -395,7 +401,7 @@ def test_missing_values_learn_their_direction():
 def test_nothing_to_split(features):
     features = features.astype(np.float32)
     grown = Grower(bin_features(features, find_bins(features)), GrowthParameters()).grow(
-        quantised(np.arange(5.0), np.ones(5))
+        quantized(np.arange(5.0), np.ones(5))
     )
     assert grown.tree.n_leaves == 1
     assert leaves_of(grown.tree, features).tolist() == [0] * 5

@@ -4,10 +4,11 @@ from podium.boosting.base_scores import BaseScores
 from podium.boosting.binned_data import BinnedData
 from podium.boosting.checkpoints import Checkpoint
 from podium.boosting.committee import CommitteeResult, CommitteeTraining
+from podium.boosting.line_search import LeafLineSearch, LineSearch, as_step
+from podium.boosting.results import Round, TrainingResult
 from podium.boosting.sampling import Sampling
 from podium.boosting.settings import Boosting
-from podium.boosting.steps import Gradient, LeafLineSearch, LineSearch, Newton, Step, as_step
-from podium.boosting.training import Round, TrainingResult
+from podium.boosting.steps import Gradient, Newton, Step
 
 __all__ = [
     "BaseScores",

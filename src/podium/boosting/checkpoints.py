@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -33,6 +33,17 @@ class Checkpoint:
         seconds: between two writes, at least, where time decides; more where writing takes long, so that it takes
             about 1% of the time.
 
+    Examples:
+        >>> import podium, tempfile
+        >>> from podium.boosting import Checkpoint
+        >>> train = podium.artificial(20, features=4)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     checkpoint = Checkpoint(f"{folder}/run", every=1)
+        ...     stopped = podium.LambdaMART(3).fit(train, checkpoint=checkpoint)
+        ...     resumed = podium.LambdaMART(5).fit(train, checkpoint=checkpoint)
+        >>> resumed.digest() == podium.LambdaMART(5).fit(train).digest()
+        True
+
     """
 
     path: str | os.PathLike[str]
@@ -56,12 +67,12 @@ class Checkpoint:
         remove_leftovers(Path(self.path))
         if not Path(self.path).exists():
             return None
-        found = load(self.path)
-        if not isinstance(found, Ensemble) or found.info.get("fingerprint") != fingerprint:
-            raise self.of_others()
-        return found
+        trees = load(self.path)
+        if not isinstance(trees, Ensemble) or trees.info.get("fingerprint") != fingerprint:
+            raise self.mismatch()
+        return trees
 
-    def of_others(self) -> DataError:
+    def mismatch(self) -> DataError:
         """The error for a file of another run."""
         return DataError(
             f"{os.fspath(self.path)} is a checkpoint of other data or other settings: delete it, or name another; "
@@ -70,7 +81,7 @@ class Checkpoint:
         )
 
 
-WRITING = 0.01  # the share of the time that writing takes at most, but for the first write
+MAX_SHARE = 0.01  # of the time that writing may take, apart from the first write
 
 
 class Pace:
@@ -78,33 +89,71 @@ class Pace:
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.checkpoint = checkpoint
-        self.last, self.took = time.monotonic(), 0.0
+        self.last_write, self.seconds_of_write = time.monotonic(), 0.0
 
-    def is_due(self, steps: int) -> bool:
+    def is_due(self, n_steps: int) -> bool:
         """Whether to write after so many steps."""
         if self.checkpoint.every is not None:
-            return steps % self.checkpoint.every == 0
-        return time.monotonic() - self.last >= max(self.checkpoint.seconds, self.took / WRITING)
+            return n_steps % self.checkpoint.every == 0
+        interval = max(self.checkpoint.seconds, self.seconds_of_write / MAX_SHARE)
+        return time.monotonic() - self.last_write >= interval
 
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Time a write."""
         started = time.monotonic()
         yield
-        self.last = time.monotonic()
-        self.took = self.last - started
+        self.last_write = time.monotonic()
+        self.seconds_of_write = self.last_write - started
+
+
+class Checkpointer:
+    """Reads and writes the trees of one run; without a checkpoint it does nothing.
+
+    Args:
+        checkpoint: the file.
+        fingerprint: what the run depends on.
+
+    """
+
+    def __init__(self, checkpoint: Checkpoint | None, fingerprint: str) -> None:
+        self.checkpoint, self.fingerprint = checkpoint, fingerprint
+        self.pace = checkpoint.pace() if checkpoint else None
+
+    def read(self) -> Ensemble | None:
+        """The trees of an earlier run, if there are any."""
+        return self.checkpoint.read(self.fingerprint) if self.checkpoint else None
+
+    def write(self, ensemble: Callable[[], Ensemble]) -> None:
+        """Write the trees so far, which a function gives."""
+        if self.checkpoint and self.pace:
+            with self.pace.writing():
+                self.checkpoint.write(ensemble(), self.fingerprint)
+
+    def write_if_due(self, n_rounds: int, ensemble: Callable[[], Ensemble]) -> None:
+        """Write the trees so far if it is time to."""
+        if self.pace and self.pace.is_due(n_rounds):
+            self.write(ensemble)
 
 
 def fingerprint(
-    settings: Any, beside: tuple[str, ...], start: str, train: RankingData, valid: Mapping[str, RankingData]
+    settings: Any, ignored: tuple[str, ...], base_scores: str, train: RankingData, valid: Mapping[str, RankingData]
 ) -> str:
-    """What a run depends on, but for some settings; the order of rows does not matter. `start` is a hash as well."""
-    shown = {f.name: str(getattr(settings, f.name)) for f in fields(settings) if f.name not in beside}
-    shown["start"] = start
-    found = hashlib.sha256(repr(sorted(shown.items())).encode())
+    """A hash of what a run depends on; the order of rows does not matter.
+
+    Args:
+        settings: a dataclass.
+        ignored: the fields on which the result does not depend.
+        base_scores: a hash of the scores that the run begins with.
+        train, valid: the data.
+
+    """
+    values = {f.name: str(getattr(settings, f.name)) for f in fields(settings) if f.name not in ignored}
+    values["start"] = base_scores
+    digest = hashlib.sha256(repr(sorted(values.items())).encode())
     for name, data in {"training data": train, **valid}.items():
-        found.update(name.encode() + _digest(data))
-    return found.hexdigest()
+        digest.update(name.encode() + _digest(data))
+    return digest.hexdigest()
 
 
 def _digest(data: RankingData) -> bytes:

@@ -18,10 +18,10 @@ from podium.errors import DataError
 class Sampling:
     """Shares of documents, of whole queries and of features that each tree is grown on.
 
-    λ always comes from all documents; the tree and its leaf values from the sample. Adaptation to a new domain
-    found 70% of the documents crucial ([W] 5.5). Of the sample, splits are sought on the `split_fraction`: the
-    documents with much of λ or w, and some of the others in place of all (`podium.trees.quantising.Thinning`); None
-    stands for half, and for fewer where there are many.
+    Gradients always come from all documents; the tree and its leaf values from the sample. Adaptation to a new domain
+    found 70% of the documents crucial ([W] 5.5). Within the sample, splits are searched on the `split_fraction`:
+    documents with large gradients or hessians, and some that stand for the others
+    (`podium.trees.sampling.GradientSampler`); None stands for half, and for fewer where there are many.
     """
 
     document_fraction: float = 1.0
@@ -49,25 +49,25 @@ class BoundSampling:
     """Sampling on some data."""
 
     def __init__(self, sampling: Sampling, data: RankingData) -> None:
-        self.sampling, self.data, self.chances = sampling, data, ContentRandom(data)
+        self.sampling, self.data, self.random = sampling, data, ContentRandom(data)
 
     @property
     def split_fraction(self) -> float:
-        """The share on which splits are sought: 150,000 documents, but between 30% and half, where nobody says."""
-        asked = self.sampling.split_fraction
-        return min(max(150_000 / max(len(self.data), 1), 0.3), 0.5) if asked is None else asked
+        """The share on which splits are searched; by default 150,000 documents, but between 30% and half of them."""
+        fraction = self.sampling.split_fraction
+        return min(max(150_000 / max(len(self.data), 1), 0.3), 0.5) if fraction is None else fraction
 
     def rows(self, iteration: int) -> NDArray[np.int32] | None:
         """The rows of the sample, or None for all."""
-        s, chances = self.sampling, self.chances
+        s, random = self.sampling, self.random
         if s.takes_all_documents:
             return None
-        kept = chances.of_documents(f"{s.seed}/{iteration}/documents") < s.document_fraction
-        chosen = chances.of_queries(f"{s.seed}/{iteration}/queries") < s.query_fraction
-        return np.flatnonzero(kept & chosen[chances.query_of_row]).astype(np.int32)
+        has_document = random.of_documents(f"{s.seed}/{iteration}/documents") < s.document_fraction
+        has_query = random.of_queries(f"{s.seed}/{iteration}/queries") < s.query_fraction
+        return np.flatnonzero(has_document & has_query[random.query_of_row]).astype(np.int32)
 
     def split_seed(self, tree: int) -> np.uint64:
-        """What the thinning of a tree's documents depends on, beside the documents themselves."""
+        """The seed of the gradient-based sampling of a tree."""
         return seed_of(f"{self.sampling.seed}/{tree}/splits")
 
     def features(self, iteration: int) -> NDArray[np.int64] | None:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from podium.boosting.base_scores import require_scale
 from podium.boosting.binned_data import BinnedData
 from podium.boosting.checkpoints import Checkpoint
+from podium.boosting.results import Round, TrainingResult
 from podium.boosting.sampling import Sampling
 from podium.boosting.steps import Newton, Step
-from podium.boosting.training import Round, TrainingResult, train_trees
+from podium.boosting.training import train_trees
 from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
 from podium.measures import Graded, Measure

@@ -1,4 +1,9 @@
-"""Gradient boosting: an objective, a step, a sampler and observers, one tree after the other."""
+"""Gradient boosting, round by round.
+
+A round goes through parts that do not know of each other: the objective gives gradients, the `TreeBuilder` a tree with
+leaf values, a line search its weight, the `Evaluator` measures the validation data, the `Checkpointer` writes the trees
+so far. The `TrainingState` holds what comes of it; the loop here passes it from part to part.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import logging
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,79 +19,30 @@ from numpy.typing import NDArray
 
 from podium.boosting.base_scores import BaseScores, fitted_scale
 from podium.boosting.binned_data import BinnedData
-from podium.boosting.checkpoints import Checkpoint, fingerprint
-from podium.boosting.sampling import BoundSampling
+from podium.boosting.checkpoints import Checkpoint, Checkpointer, fingerprint
+from podium.boosting.evaluation import Evaluator
+from podium.boosting.results import Round, TrainingResult
+from podium.boosting.state import TrainingState, of_output
+from podium.boosting.tree_builder import Sample, TreeBuilder
 from podium.core.interrupts import Stopped, between_steps
 from podium.core.progress import progress
 from podium.core.threads import Team
 from podium.data import RankingData
 from podium.errors import DataError, PodiumWarning
-from podium.measures import Ranking, as_selection
 from podium.models import Ensemble
 from podium.models.trees_on_base_scores import checksum
 from podium.objectives import BoundObjective
 from podium.objectives.base import require_one_output
-from podium.trees import Grower, Tree
-from podium.trees.growing import GrownTree
-from podium.trees.quantising import Thinning, quantised
+from podium.trees import GrownTree
+from podium.trees.quantization import BoundedGradients
 
 if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
 
 Floats = NDArray[np.float64]
 log = logging.getLogger("podium")
-
-
-@dataclass(frozen=True)
-class Round:
-    """What observers see after each tree, or each tree of all outputs.
-
-    Attributes:
-        iteration: from 0.
-        trees: one for each output of the objective, with their final leaf values.
-        scores: of the training documents, with these trees; a row for each output where there are several.
-        gradients, hessians: λ and w that the trees were grown on, likewise.
-        weights: of the trees, as a line search found them, 1 else.
-        means: of each measure on each evaluation set, by `set/measure`.
-
-    """
-
-    iteration: int
-    trees: tuple[Tree, ...]
-    scores: Floats
-    gradients: Floats
-    hessians: Floats
-    weights: tuple[float, ...]
-    means: dict[str, float]
-
-    @property
-    def tree(self) -> Tree:
-        """The tree of the first output; mostly there is only one."""
-        return self.trees[0]
-
-
-@dataclass(frozen=True)
-class TrainingResult:
-    """The result of a training run.
-
-    Attributes:
-        ensemble: the trees, cut after the best round; of several outputs in turn.
-        history: what was measured after each round.
-        best_iteration: the best of them, where there was validation data; −1 where the submodel alone is.
-        objective: as training left it, with what it learnt itself.
-        base_scores: what training began with, if it began with a submodel.
-        n_splits: of all trees that were grown and whose leaves differ; without any, all documents got the same.
-        interrupted: whether Ctrl-C ended it.
-
-    """
-
-    ensemble: Ensemble
-    history: dict[str, list[float]]
-    best_iteration: int | None
-    objective: BoundObjective
-    base_scores: BaseScores | None
-    n_splits: int
-    interrupted: bool = False
+# Settings that leave trees as they are: a run may go on with others. The submodel counts by its scores.
+NOT_IN_FINGERPRINT = ("n_trees", "n_threads", "submodel", "verbose")
 
 
 def train_trees(
@@ -94,265 +50,236 @@ def train_trees(
 ) -> TrainingResult:
     """Train as the settings say (`Boosting.fit`)."""
     with Team(settings.n_threads) as team:
-        return _grow_trees(settings, _Run(settings, data, team), observers, checkpoint)
+        trainer = Trainer(settings, data, team)
+        checkpointer = trainer.checkpointer(checkpoint)
+        trainer.resume(checkpointer.read())
+        interrupted = False
+        try:
+            _run_rounds(trainer, checkpointer, observers)
+        except (KeyboardInterrupt, Stopped) as stop:
+            trainer.drop_unfinished()
+            n_trees = len(trainer.state.trees)
+            if n_trees:
+                checkpointer.write(trainer.ensemble)
+            if not n_trees or isinstance(stop, Stopped):
+                raise
+            warnings.warn(f"interrupted: the {n_trees} trees so far are kept", PodiumWarning, stacklevel=2)
+            interrupted = True
+        return replace(trainer.result(), interrupted=interrupted)
 
 
-def _grow_trees(
-    settings: Boosting, run: _Run, observers: Sequence[Callable[[Round], None]], checkpoint: Checkpoint | None
-) -> TrainingResult:
-    mark = ""
-    if checkpoint:
-        start = "" if run.begin is None else checksum(run.begin.scores)
-        mark = fingerprint(settings, ("n_trees", "n_threads", "submodel", "verbose"), start, run.train, run.valid)
-        run.resume(checkpoint.read(mark))
-    pace = checkpoint.pace() if checkpoint else None
-    interrupted = False
-    try:
-        with (
-            progress("growing trees", settings.n_trees, verbose=settings.verbose, unit="trees") as advance,
-            between_steps() as check_signals,
-        ):
-            advance(run.rounds)
-            while not run.is_done():
-                check_signals()
-                found = run.add_round()
-                if observers:  # the run writes the next tree's over these
-                    arrays = ("scores", "gradients", "hessians")
-                    found = replace(found, **{name: getattr(found, name).copy() for name in arrays})
-                for observer in observers:
-                    observer(found)
-                if checkpoint and pace and pace.is_due(run.rounds):
-                    with pace.writing():
-                        checkpoint.write(run.all_trees().with_info(states=run.states), mark)
-                advance(1, ", ".join(f"{name} {value:.4f}" for name, value in found.means.items()))
-    except (KeyboardInterrupt, Stopped) as stop:
-        run.forget_unfinished()
-        if checkpoint and run.trees:
-            checkpoint.write(run.all_trees().with_info(states=run.states), mark)
-        if not run.trees or isinstance(stop, Stopped):
-            raise
-        warnings.warn(f"interrupted: the {len(run.trees)} trees so far are kept", PodiumWarning, stacklevel=2)
-        interrupted = True
-    return replace(run.result(), interrupted=interrupted)
+def _run_rounds(trainer: Trainer, checkpointer: Checkpointer, observers: Sequence[Callable[[Round], None]]) -> None:
+    settings, state = trainer.settings, trainer.state
+    with (
+        progress("growing trees", settings.n_trees, verbose=settings.verbose, unit="trees") as advance,
+        between_steps() as check_signals,
+    ):
+        advance(state.n_rounds)
+        while not trainer.is_done():
+            check_signals()
+            round_ = trainer.add_round()
+            if observers:  # the next round writes over these arrays
+                arrays = ("scores", "gradients", "hessians")
+                round_ = replace(round_, **{name: getattr(round_, name).copy() for name in arrays})
+            for observer in observers:
+                observer(round_)
+            checkpointer.write_if_due(state.n_rounds, trainer.ensemble)
+            advance(1, ", ".join(f"{name} {value:.4f}" for name, value in round_.means.items()))
 
 
-class _Run:
-    """A training run in progress."""
+class Trainer:
+    """A run in progress: its parts, and the order in which a round goes through them.
 
-    def __init__(self, settings: Boosting, prepared: BinnedData, team: Team) -> None:
-        self.settings, self.team = settings, team
-        self.train, self.valid, self.bins = prepared.train, prepared.valid, prepared.bins
-        self.binned, self.binned_valid = prepared.binned, prepared.binned_valid
-        self.selection = as_selection(settings.selection)
-        train = self.train
-        growth = settings.growth
-        if not settings.step.uses_hessians:
-            growth = replace(growth, split="least-squares", l2=0.0)
-        self.sampling, self.thinning = BoundSampling(settings.sampling, train), None
-        if self.sampling.split_fraction < 1:  # before the grower takes its memory: keys take some for a moment
-            keys = self.sampling.chances.document_keys
-            self.thinning = Thinning(self.sampling.split_fraction, keys, growth.split, team)
-        self.grower = Grower(self.binned, growth, team)
-        self.objective = settings.objective.measuring(train, *self.valid.values()).bind(train)
-        if not isinstance(self.objective, BoundObjective):
-            raise DataError(f"{type(settings.objective).__name__}.bind must return a BoundObjective")
-        self.objective.team = team
-        self.outputs = self.objective.n_outputs
-        shown = dict.fromkeys((*self.selection.measures, *settings.watched))
-        self.measures = {str(m): m.fixed(train, *self.valid.values()) for m in shown}
-        shape = (train.n_documents,) if self.outputs == 1 else (self.outputs, train.n_documents)
-        self.scores = np.zeros(shape)
-        self.lambdas, self.curvatures = np.empty(shape), np.empty(shape)
-        self.words = np.empty(train.n_documents, np.int64)
-        self.valid_scores = {name: np.zeros((*shape[:-1], data.n_documents)) for name, data in self.valid.items()}
-        self.trees: list[Tree] = []
-        self.history: dict[str, list[float]] = {}
-        self.best: int | None = None
-        self.exhausted = False
-        self.start = self.objective.start
-        self.begin = None if settings.submodel is None else self._begin(settings.submodel)
-        self.step = settings.step.bind(settings.objective, train, self.valid, settings.n_threads)
-        self.weights: list[float] = []
-        self.first_state = self.objective.state()
-        self.states: list[dict[str, list[float]]] = []  # of an objective that learns itself, by round
-        self.finished = 0  # rounds of which all is noted
+    Attributes:
+        settings, data, team: what it was started with.
+        builder: gives trees.
+        search: the line search that follows each tree, if there is one.
+        state: what the run has so far.
+        evaluator: measures the validation data.
+        base_scores: of the submodel, if there is one.
 
-    def _begin(self, submodel: Callable[[RankingData], Floats]) -> BaseScores:
+    """
+
+    def __init__(self, settings: Boosting, data: BinnedData, team: Team) -> None:
+        self.settings, self.data, self.team = settings, data, team
+        self.builder = TreeBuilder(settings, data, team)
+        objective = _bind_objective(settings, data, team)
+        self.state = TrainingState.before_training(objective, data.train.n_documents)
+        self.evaluator = Evaluator(settings, data, objective, team)
+        self.base_scores = None if settings.submodel is None else self._start_from(settings.submodel)
+        self.search = settings.step.bind_search(settings.objective, data.train, data.valid, settings.n_threads)
+
+    def _start_from(self, submodel: Callable[[RankingData], Floats]) -> BaseScores:
         """Take over the scores of a submodel, on the scale that training needs."""
-        require_one_output(self.objective, "a submodel")
-        scores, scale = submodel(self.train), self.settings.submodel_scale
+        state, train = self.state, self.data.train
+        require_one_output(state.objective, "a submodel")
+        scores, scale = submodel(train), self.settings.submodel_scale
         if isinstance(scale, str):
-            scale = fitted_scale(self.train, scores, self.settings.objective, self.team)
+            scale = fitted_scale(train, scores, self.settings.objective, self.team)
         scale = float(scale)
-        self.scores[:], self.start = scale * scores, 0.0
-        means: dict[str, float] = {}
-        for name, data in self.valid.items():
-            self.valid_scores[name][:] = scale * submodel(data)
-            means |= self._measured(name, data, self.valid_scores[name])
-        log.info("submodel: scores times %.6g%s", scale, "".join(f", {key} {v:.4f}" for key, v in means.items()))
+        state.scores[:], state.initial_score = scale * scores, 0.0
+        means = self.evaluator.start_from(lambda valid: scale * submodel(valid))
+        log.info("submodel: scores times %.6g%s", scale, _shown(means))
         return BaseScores(scores, scale, means)
-
-    @property
-    def rounds(self) -> int:
-        """Rounds so far: trees of each output."""
-        return len(self.trees) // self.outputs
 
     def is_done(self) -> bool:
         """Whether there are enough trees, or no better one for too long, or nothing left to learn."""
-        patience, n = self.settings.patience, self.rounds
-        waited = patience is not None and self.best is not None and n - 1 - self.best >= patience
-        return n >= self.settings.n_trees or waited or self.exhausted
+        state = self.state
+        is_over = self.evaluator.is_patience_over(state.n_rounds, state.best_iteration)
+        return state.n_rounds >= self.settings.n_trees or is_over or state.is_exhausted
 
     def add_round(self) -> Round:
         """Grow a tree for each output, add them to all scores, and measure."""
-        iteration, started = self.rounds, time.perf_counter()
-        lambdas, curvatures, start = self.lambdas, self.curvatures, self.start
-        scores = self.scores if iteration or start == 0 else self.scores + start
-        self.objective.fill(scores, iteration, lambdas, curvatures)
-        self.step.prepare(self.train, lambdas, curvatures)
-        rows, features = self.sampling.rows(iteration), self.sampling.features(iteration)
-        for output in range(self.outputs):
-            own = slice(None) if self.outputs == 1 else output
-            self._add_tree(lambdas[own], curvatures[own], own, rows, features, start if iteration == 0 else 0.0)
-        trees = tuple(self.trees[-self.outputs :])
-        self.exhausted = all(self._nothing_left(tree) for tree in trees)
-        if not any(self.weights[-self.outputs :]):
+        state, iteration, started = self.state, self.state.n_rounds, time.perf_counter()
+        original = self._compute_gradients(iteration)
+        sample = self.builder.sample(iteration)
+        for output in range(state.objective.n_outputs):
+            self._add_tree(output, sample, original, state.initial_score if iteration == 0 else 0.0)
+        trees, weights = tuple(state.last_trees), tuple(state.last_weights)
+        state.is_exhausted = self._is_exhausted()
+        if not any(weights):
             warnings.warn(
                 f"tree {iteration} has the weight 0, and so would have all after it", PodiumWarning, stacklevel=2
             )
-            self.exhausted = True
-        if state := self.objective.state():
-            self.states.append(state)
-        means: dict[str, float] = {}
-        for name, data in self.valid.items():
-            means |= self._measured(name, data, self.valid_scores[name])
-        for key, value in means.items():
-            self.history.setdefault(key, []).append(value)
-        self._choose()
-        self.finished += 1
-        log.info(
-            "tree %d: %s leaves, %.3f s%s", iteration, "+".join(str(tree.n_leaves) for tree in trees),
-            time.perf_counter() - started, "".join(f", {key} {value:.4f}" for key, value in means.items()),
-        )  # fmt: skip
-        return Round(
-            iteration, trees, self.scores, lambdas, curvatures, tuple(self.weights[-self.outputs :]), means
-        )  # fmt: skip
+            state.is_exhausted = True
+        state.note_objective()
+        means = self.evaluator.measure()
+        state.add_to_history(means)
+        state.best_iteration = self.evaluator.best_iteration(state.history)
+        state.n_finished += 1
+        n_leaves, seconds = "+".join(str(tree.n_leaves) for tree in trees), time.perf_counter() - started
+        log.info("tree %d: %s leaves, %.3f s%s", iteration, n_leaves, seconds, _shown(means))
+        return Round(iteration, trees, state.scores, state.gradients, state.hessians, weights, means)
+
+    def _compute_gradients(self, iteration: int) -> tuple[Floats, Floats] | None:
+        """Fill the gradients and hessians that trees are grown on; those of the objective if a line search needs them.
+
+        F_0 is in the scores from the first tree on; the gradients of the first round are those at F_0.
+        """
+        state = self.state
+        scores = state.scores if iteration or state.initial_score == 0 else state.scores + state.initial_score
+        state.objective.fill(scores, iteration, state.gradients, state.hessians)
+        original = None
+        if self.search is not None and self.search.in_newton_steps:  # the step writes over them
+            original = state.gradients.copy(), state.hessians.copy()
+        self.builder.step.prepare(self.data.train, state.gradients, state.hessians)
+        return original
 
     def _add_tree(
-        self, lambdas: Floats, curvatures: Floats, own: slice | int, rows: NDArray[np.int32] | None,
-        features: NDArray[np.int64] | None, start: float,
-    ) -> None:  # fmt: skip
-        """Grow one tree and add it to the scores of its output; the first holds F_0 as well."""
-        grown = self._grown(lambdas, curvatures, rows, features)
-        tree = grown.with_values(self.step.leaf_values(grown, self.team))
-        values, weight = self.step.settle(
-            grown, tree.leaf_value, self.settings.learning_rate,
-            lambda on: self._documents(grown, on, rows is None), self.team,
-        )  # fmt: skip
-        self.weights.append(weight)
-        tree = replace(tree, leaf_value=values + start if start else values)
-        if rows is None:
-            grown.add_to_leaves(tree.leaf_value, self.scores[own], self.team)
+        self, output: int, sample: Sample, original: tuple[Floats, Floats] | None, initial_score: float
+    ) -> None:
+        """Build one tree, weigh it, and add it to the scores of its output."""
+        state = self.state
+        gradients, hessians = of_output(state.gradients, output), of_output(state.hessians, output)
+        weights = state.objective.document_weights
+        grown, values = self.builder.build(gradients, hessians, weights, sample, len(state.trees))
+        values, tree_weight = self._weigh(grown, values, original)
+        state.tree_weights.append(tree_weight)
+        values = values + initial_score if initial_score else values
+        scores = of_output(state.scores, output)
+        if sample.rows is None:
+            grown.add_to_rows(values, scores, self.team)
         else:
-            grown.add_by_bins(tree.leaf_value, self.binned, self.scores[own], self.team)
-        for name, scores in self.valid_scores.items():
-            grown.add_by_bins(tree.leaf_value, self.binned_valid[name], scores[own], self.team)
-        self.trees.append(tree)
+            grown.add_by_bins(values, self.data.binned, scores, self.team)
+        self.evaluator.add_tree(grown, values, output)
+        state.trees.append(grown.with_values(values))
 
-    def _grown(
-        self, lambdas: Floats, curvatures: Floats, rows: NDArray[np.int32] | None, features: NDArray[np.int64] | None
-    ) -> GrownTree:
-        """A tree, on thinned documents if asked for; where they show nothing to split by, on all."""
-        if self.thinning is not None:
-            seed = self.sampling.split_seed(len(self.trees))
-            thinned = self.thinning.quantised(lambdas, curvatures, seed, self.words, self.objective.document_weights)
-            grown = self.grower.grow(thinned, rows, features)
-            if grown.tree.n_leaves > 1:
-                return grown
-        split, weights = self.grower.parameters.split, self.objective.document_weights
-        packed = quantised(lambdas, curvatures, split, self.team, self.words, weights)
-        return self.grower.grow(packed, rows, features)
+    def _weigh(self, grown: GrownTree, values: Floats, original: tuple[Floats, Floats] | None) -> tuple[Floats, float]:
+        """The final leaf values, and the weight that a line search gives the tree."""
+        rate = self.settings.learning_rate
+        if self.search is None:
+            return self.builder.step.scale(values, rate), 1.0
+        sums = None if original is None else grown.sums(BoundedGradients.of(*original, self.team), self.team)
+        scores, binned = self.state.scores, self.data.binned
+        if self.search.settings.on == "valid":
+            first = next(iter(self.data.valid))
+            scores, binned = self.evaluator.scores[first], self.data.binned_valid[first]
+        return self.search.search(grown, values, rate, sums, scores, grown.leaf_of_rows(binned, self.team))
 
-    def _documents(self, grown: GrownTree, on: str, all_rows: bool) -> tuple[Floats, NDArray[np.int64]]:
-        """The scores so far, of the training or the first validation data, and the leaf of each document."""
-        name = next(iter(self.valid), "")
-        scores = self.scores if on == "train" else self.valid_scores[name]
-        numbers, leaves = np.arange(len(grown.starts), dtype=np.float64), np.zeros(len(scores))
-        if on == "train" and all_rows:
-            grown.add_to_leaves(numbers, leaves, self.team)
-        else:
-            grown.add_by_bins(numbers, self.binned if on == "train" else self.binned_valid[name], leaves, self.team)
-        return scores, leaves.astype(np.int64)
+    def _is_exhausted(self) -> bool:
+        """Whether trees of one leaf, grown on all documents and features, say that there is nothing left to learn."""
+        state, sampling = self.state, self.settings.sampling
+        uses_all = sampling.takes_all_documents and sampling.feature_fraction == 1
+        has_splits = any(tree.n_leaves > 1 for tree in state.last_trees)
+        return bool(state.trees) and not has_splits and uses_all and not state.objective.changes
+
+    def checkpointer(self, checkpoint: Checkpoint | None) -> Checkpointer:
+        """What reads and writes the checkpoint of this run; nothing without one."""
+        if checkpoint is None:
+            return Checkpointer(None, "")
+        base_scores = "" if self.base_scores is None else checksum(self.base_scores.scores)
+        train, valid = self.data.train, self.data.valid
+        return Checkpointer(checkpoint, fingerprint(self.settings, NOT_IN_FINGERPRINT, base_scores, train, valid))
 
     def resume(self, earlier: Ensemble | None) -> None:
         """Take over the trees of an earlier run, and all that followed from them."""
         if earlier is None:
             return
-        earlier = earlier.truncate(min(earlier.n_trees, self.settings.n_trees * self.outputs))
-        self.trees = [earlier.tree(k) for k in range(earlier.n_trees)]
-        self.history = {key: list(values)[: self.rounds] for key, values in earlier.info["history"].items()}
-        self.exhausted = bool(self.trees) and all(map(self._nothing_left, self.trees[-self.outputs :]))
-        self.states = earlier.info.get("states", [])[: self.rounds]
-        if self.states:
-            self.objective.restore(self.states[-1])
-        sets = [(self.train.features, self.scores)]
-        sets += [(data.features, self.valid_scores[name]) for name, data in self.valid.items()]
-        for features, scores in sets:
-            for part, mine in zip(earlier.outputs(self.outputs), scores.reshape(self.outputs, -1), strict=True):
-                part._add(features, 0, part.n_trees, mine, self.settings.n_threads)
-        self._choose()
-        self.finished = self.rounds
+        state, n_outputs = self.state, self.state.objective.n_outputs
+        earlier = earlier.truncate(min(earlier.n_trees, self.settings.n_trees * n_outputs))
+        state.trees = [earlier.tree(k) for k in range(earlier.n_trees)]
+        state.history = {key: list(values)[: state.n_rounds] for key, values in earlier.info["history"].items()}
+        state.is_exhausted = self._is_exhausted()
+        state.objective_states = earlier.info.get("states", [])[: state.n_rounds]
+        if state.objective_states:
+            state.objective.restore(state.objective_states[-1])
+        outputs, n_threads = earlier.outputs(n_outputs), self.settings.n_threads
+        for output, ensemble in enumerate(outputs):
+            scores = of_output(state.scores, output)
+            ensemble._add(self.data.train.features, 0, ensemble.n_trees, scores, n_threads)
+        self.evaluator.add_ensembles(outputs, n_threads)
+        state.best_iteration = self.evaluator.best_iteration(state.history)
+        state.n_finished = state.n_rounds
         log.info("resumed after %d trees", earlier.n_trees)
 
-    def forget_unfinished(self) -> None:
+    def drop_unfinished(self) -> None:
         """Take back a round that was broken off."""
-        for values in self.history.values():
-            del values[self.finished :]
-        del self.states[self.finished :]
-        del self.trees[self.finished * self.outputs :]
-        if state := self.states[-1] if self.states else self.first_state:
-            self.objective.restore(state)
-        self._choose()
+        self.state.drop_unfinished()
+        self.state.best_iteration = self.evaluator.best_iteration(self.state.history)
 
-    def _nothing_left(self, tree: Tree) -> bool:
-        """Whether a tree of one leaf, grown on all documents and features, says that there is nothing to learn."""
-        sampling = self.settings.sampling
-        sees_all = sampling.takes_all_documents and sampling.feature_fraction == 1
-        return tree.n_leaves == 1 and sees_all and not self.objective.changes
+    def ensemble(self) -> Ensemble:
+        """Every tree so far, with what a checkpoint needs to go on."""
+        return self._all_trees().with_info(states=self.state.objective_states)
 
-    def _choose(self) -> None:
-        """Pick the best round so far by the first validation set; −1 is the submodel alone."""
-        if self.valid and self.trees:
-            first = next(iter(self.valid))
-            before = [] if self.begin is None else [self.begin.means]
-            names = [f"{first}/{m}" for m in self.selection.measures]
-            table = np.column_stack([[*(m[name] for m in before), *self.history[name]] for name in names])
-            self.best = self.selection.pick(table) - len(before)
-
-    def _measured(self, name: str, data: RankingData, scores: Floats) -> dict[str, float]:
-        """Means over queries; ties stand in the canonical order."""
-        ranking = Ranking(data, self.objective.ranked_by(scores), base=data.canonical_order)
-        return {f"{name}/{shown}": measure.mean(ranking) for shown, measure in self.measures.items()}
-
-    def all_trees(self) -> Ensemble:
-        """Every tree so far."""
-        info: dict[str, Any] = {"measures": [str(m) for m in self.measures.values()], "history": self.history}
-        if self.begin is not None:
-            info |= {"submodel_scale": self.begin.scale, "submodel_means": self.begin.means}
-        if self.best is not None:
-            info["best_iteration"] = self.best
+    def _all_trees(self) -> Ensemble:
+        state, train = self.state, self.data.train
+        info: dict[str, Any] = {
+            "measures": [str(m) for m in self.evaluator.measures.values()], "history": state.history,
+        }  # fmt: skip
+        if self.base_scores is not None:
+            info |= {"submodel_scale": self.base_scores.scale, "submodel_means": self.base_scores.means}
+        if state.best_iteration is not None:
+            info["best_iteration"] = state.best_iteration
         return Ensemble.of_trees(
-            self.trees, self.train.n_features,
-            feature_names=self.train.feature_names, cuts=self.bins.cuts, info=info, encoding=self.train.encoding,
+            state.trees, train.n_features,
+            feature_names=train.feature_names, cuts=self.data.bins.cuts, info=info, encoding=train.encoding,
         )  # fmt: skip
 
     def result(self) -> TrainingResult:
         """The model, cut after the best tree where there was validation data."""
-        whole = self.all_trees()
-        if self.best is not None:
-            whole = whole.truncate((self.best + 1) * self.outputs)
-            if self.states:
-                self.objective.restore([self.first_state, *self.states][self.best + 1])
-        said = 0.0 in self.weights[-self.outputs :]  # a weight of 0, which was warned of, ended training
-        n_splits = sum(len(tree.feature) for tree in self.trees if said or np.ptp(tree.leaf_value) > 0)
-        return TrainingResult(whole, self.history, self.best, self.objective, self.begin, n_splits)
+        state, ensemble = self.state, self._all_trees()
+        if state.best_iteration is not None:
+            ensemble = ensemble.truncate((state.best_iteration + 1) * state.objective.n_outputs)
+            state.restore_objective(state.best_iteration)
+        return TrainingResult(
+            ensemble, state.history, state.best_iteration, state.objective, self.base_scores, self._n_splits()
+        )
+
+    def _n_splits(self) -> int:
+        """Splits of all trees whose leaves differ, or of all if a weight of 0, which was warned of, ended training."""
+        has_zero_weight = 0.0 in self.state.last_weights
+        return sum(len(tree.feature) for tree in self.state.trees if has_zero_weight or np.ptp(tree.leaf_value) > 0)
+
+
+def _bind_objective(settings: Boosting, data: BinnedData, team: Team) -> BoundObjective:
+    """The objective on the training data, its measures as they are on all data."""
+    objective = settings.objective.measuring(data.train, *data.valid.values()).bind(data.train)
+    if not isinstance(objective, BoundObjective):
+        raise DataError(f"{type(settings.objective).__name__}.bind must return a BoundObjective")
+    objective.team = team
+    return objective
+
+
+def _shown(means: dict[str, float]) -> str:
+    """Means for the log."""
+    return "".join(f", {name} {value:.4f}" for name, value in means.items())

@@ -91,7 +91,7 @@ def read_state(checkpoint: Checkpoint, fingerprint: str, module: nn.Module, opti
             raise ValueError("its checksum differs")
         described = json.loads(metadata["podium"])
         if described.pop("fingerprint", None) != fingerprint:
-            raise checkpoint.of_others()
+            raise checkpoint.mismatch()
         return _restored(described, tensors, module, optimizer)
     except PodiumError:
         raise

@@ -3,102 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.threads import WORTH_SHARING, Team
+from podium.core.threads import Team
 from podium.errors import DataError
 from podium.trees.binning import BinnedFeatures, Bins
+from podium.trees.leaves import GrownTree
 from podium.trees.parameters import GrowthParameters
-from podium.trees.quantising import TINY, Quantised, quantised
+from podium.trees.quantization import BoundedGradients, QuantizedGradients, quantize
 from podium.trees.tree import Tree
-
-
-@dataclass(frozen=True)
-class GrownTree:
-    """A tree whose leaves have no values yet, and the rows of each leaf.
-
-    Attributes:
-        tree: with zeros for leaf values.
-        quantised: what it was grown on.
-        rows: the rows that took part, those of a leaf together.
-        starts, ends: the rows of leaf k are `rows[starts[k] : ends[k]]`.
-        goes_left: for each node and bin whether it goes left.
-        low, high: bounds of each leaf's value that monotone constraints set.
-
-    """
-
-    tree: Tree
-    quantised: Quantised
-    rows: NDArray[np.int32]
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    goes_left: NDArray[np.bool_]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-
-    @property
-    def leaf_rows(self) -> list[NDArray[np.int32]]:
-        """The rows of each leaf."""
-        return [self.rows[a:b] for a, b in zip(self.starts, self.ends, strict=True)]
-
-    def sums(self, team: Team) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Gradients and curvatures summed over the rows of each leaf, in int64 fixed point: exact whatever the order.
-
-        The scale 2^61 / Σ|values| leaves every partial sum below 2^62, rounding included, for up to 2^60 documents.
-        """
-        from podium.trees import kernels
-
-        q = self.quantised
-        scales = [math.ldexp(1.0, 61 - math.ceil(math.log2(bound))) if bound > TINY else 0.0 for bound in q.bounds]
-        sums = np.zeros((2, len(self.starts)), np.int64)
-        self.for_leaves(
-            lambda a, b: kernels.sum_leaves(
-                self.rows, self.starts, self.ends, a, b, q.gradients, scales[0], q.curvatures, scales[1], sums
-            ),
-            team,
-        )
-        return sums[0] / (scales[0] or 1.0), sums[1] / (scales[1] or 1.0)
-
-    def add_to_leaves(self, values: NDArray[np.float64], scores: NDArray[np.float64], team: Team) -> None:
-        """Add each leaf's value to the scores of the rows that took part."""
-        from podium.trees import kernels
-
-        self.for_leaves(
-            lambda a, b: kernels.add_to_leaves(self.rows, self.starts, self.ends, a, b, values, scores), team
-        )
-
-    def add_by_bins(
-        self, values: NDArray[np.float64], binned: BinnedFeatures, scores: NDArray[np.float64], team: Team
-    ) -> None:
-        """Add the value of the leaf that each binned document falls into to its score."""
-        from podium.trees import kernels
-
-        t = self.tree
-        team.shares(
-            binned.n_rows,
-            lambda a, b: kernels.add_by_bins(
-                binned.flat, binned.width, a, b, t.feature, self.goes_left, t.left, t.right, values, scores
-            ),
-        )
-
-    def for_leaves(self, work: Callable[[int, int], None], team: Team) -> None:
-        """Call `work(first, last)` for ranges of leaves with about equally many rows, on threads."""
-        if len(self.rows) < WORTH_SHARING:
-            work(0, len(self.starts))
-            return
-        done = np.cumsum(self.ends - self.starts)
-        bounds = np.searchsorted(done, done[-1] * np.arange(1, team.n_threads) / team.n_threads)
-        edges = [0, *bounds.tolist(), len(self.starts)]
-        team.run(lambda k: work(edges[k], edges[k + 1]))
-
-    def with_values(self, values: NDArray[np.float64]) -> Tree:
-        """The tree with leaf values, within the bounds that monotone constraints set."""
-        return replace(self.tree, leaf_value=np.clip(values, self.low, self.high))
 
 
 class Grower:
@@ -132,13 +48,16 @@ class Grower:
         self.parted = np.zeros(self.team.n_threads * 8, np.int64)  # one cache line a thread
 
     def grow(
-        self, gradients: Quantised, rows: NDArray[np.int32] | None = None, features: NDArray[np.int64] | None = None
+        self,
+        gradients: QuantizedGradients,
+        rows: NDArray[np.int32] | None = None,
+        features: NDArray[np.int64] | None = None,
     ) -> GrownTree:
         """Grow a tree on some rows, rising, and features, rising (all by default).
 
         The leaf with the highest gain is split next, of equal ones the one that was made first. The rows of the
-        result are those of this grower and change with the next tree. Where the gradients are thinned, the rows that
-        are not seen are parted with the others.
+        result are those of this grower and change with the next tree. Rows that are not in the
+        sample of the gradients are partitioned with the others.
         """
         from podium.trees import kernels
 
@@ -178,20 +97,20 @@ class Grower:
             node_goes_left[: many - 1],
         )  # fmt: skip
 
-    def _listed(self, gradients: Quantised, rows: NDArray[np.int32] | None) -> tuple[NDArray[np.int32], int]:
+    def _listed(self, gradients: QuantizedGradients, rows: NDArray[np.int32] | None) -> tuple[NDArray[np.int32], int]:
         """The rows that take part, those that are seen first, and how many those are."""
-        if gradients.seen is None or gradients.unseen is None:
+        if gradients.sampled is None or gradients.unsampled is None:
             parts = [np.arange(self.binned.n_rows, dtype=np.int32) if rows is None else rows]
         elif rows is None:
-            parts = [gradients.seen, gradients.unseen]
+            parts = [gradients.sampled, gradients.unsampled]
         else:
             takes_part = np.zeros(self.binned.n_rows, bool)
             takes_part[rows] = True
-            parts = [some[takes_part[some]] for some in (gradients.seen, gradients.unseen)]
+            parts = [some[takes_part[some]] for some in (gradients.sampled, gradients.unsampled)]
         return np.concatenate(parts, out=self.documents[: sum(map(len, parts))]), len(parts[0])
 
     def _finished(
-        self, gradients: Quantised, documents: NDArray[np.int32], leaves: NDArray[np.int64],
+        self, gradients: QuantizedGradients, documents: NDArray[np.int32], leaves: NDArray[np.int64],
         floats: NDArray[np.float64], nodes: NDArray[np.int64], gains: NDArray[np.float64], goes_left: NDArray[np.bool_],
     ) -> GrownTree:  # fmt: skip
         """The tree as flat arrays, its leaves in the order in which they came to be, their rows with them."""
@@ -213,7 +132,6 @@ class Grower:
         worth = gradients.gradient_unit / gradients.weight_unit
         grown = GrownTree(
             tree,
-            gradients,
             documents,
             starts,
             ends,
@@ -222,7 +140,7 @@ class Grower:
             worth * floats[:, kernels.HIGH],
         )
         if self.parameters.split == "least-squares" and self.monotone.any():
-            return self._with_newton_bounds(grown)
+            return self._with_newton_bounds(grown, gradients.source)
         return grown
 
     def _conditions(
@@ -247,10 +165,10 @@ class Grower:
                 threshold[k] = cuts[last - 1] if last <= len(cuts) else np.inf
         return threshold, category, tuple(categories)
 
-    def _with_newton_bounds(self, grown: GrownTree) -> GrownTree:
+    def _with_newton_bounds(self, grown: GrownTree, gradients: BoundedGradients) -> GrownTree:
         """Bounds of leaf values from the Newton values of the nodes, where splits were found by least squares."""
         tree, n = grown.tree, len(grown.tree.feature)
-        sums = np.column_stack(grown.sums(self.team))
+        sums = np.column_stack(grown.sums(gradients, self.team))
         of_nodes = np.zeros((n, 2))
         for k in range(n - 1, -1, -1):  # children come after their parents
             for child in (tree.left[k], tree.right[k]):
@@ -279,4 +197,5 @@ def grow_a_little() -> None:
     from podium.trees import kernels
 
     binned = BinnedFeatures(Bins((np.zeros(1, np.float32),), {}), 4, np.ones(4 * kernels.BLOCK + 32, np.uint8))
-    Grower(binned, GrowthParameters()).grow(quantised(np.arange(4.0), np.ones(4)))
+    grower = Grower(binned, GrowthParameters())
+    grower.grow(quantize(BoundedGradients.of(np.arange(4.0), np.ones(4), grower.team)))

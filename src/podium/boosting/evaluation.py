@@ -1,0 +1,92 @@
+"""Validation data during training: scores, measures, the best round, and when to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.boosting.binned_data import BinnedData
+from podium.boosting.state import of_output
+from podium.core.threads import Team
+from podium.data import RankingData
+from podium.measures import Ranking, as_selection
+from podium.models import Ensemble
+from podium.objectives import BoundObjective
+from podium.trees import GrownTree
+
+if TYPE_CHECKING:
+    from podium.boosting.settings import Boosting
+
+Floats = NDArray[np.float64]
+
+
+class Evaluator:
+    """Keeps the scores of the validation documents and measures them after each round.
+
+    The loop tells it of every tree (`add_tree`) and asks for means (`measure`); how these are computed is known here
+    alone.
+
+    Attributes:
+        scores: of the documents of each validation set.
+        measures: those that pick the number of trees, then those that are only watched, by name.
+
+    """
+
+    def __init__(self, settings: Boosting, data: BinnedData, objective: BoundObjective, team: Team) -> None:
+        self.data, self.objective, self.team = data, objective, team
+        self.selection, self.patience = as_selection(settings.selection), settings.patience
+        measures = dict.fromkeys((*self.selection.measures, *settings.watched))
+        self.measures = {str(m): m.fixed(data.train, *data.valid.values()) for m in measures}
+        rows = () if objective.n_outputs == 1 else (objective.n_outputs,)
+        self.scores = {name: np.zeros((*rows, valid.n_documents)) for name, valid in data.valid.items()}
+        self.base_means: dict[str, float] | None = None
+
+    def start_from(self, base_scores: Callable[[RankingData], Floats]) -> dict[str, float]:
+        """Begin with other scores than 0; what they give counts as a round before the first. Their means."""
+        for name, valid in self.data.valid.items():
+            self.scores[name][:] = base_scores(valid)
+        self.base_means = self.measure()
+        return self.base_means
+
+    def add_tree(self, grown: GrownTree, values: Floats, output: int) -> None:
+        """Add a tree with these leaf values to the scores of an output."""
+        for name, scores in self.scores.items():
+            grown.add_by_bins(values, self.data.binned_valid[name], of_output(scores, output), self.team)
+
+    def add_ensembles(self, ensembles: Sequence[Ensemble], n_threads: int | None) -> None:
+        """Add the trees of an earlier run, an ensemble for each output, to the scores."""
+        for name, valid in self.data.valid.items():
+            for output, ensemble in enumerate(ensembles):
+                scores = of_output(self.scores[name], output)
+                ensemble._add(valid.features, 0, ensemble.n_trees, scores, n_threads)
+
+    def measure(self) -> dict[str, float]:
+        """The mean of each measure on each validation set, by `set/measure`."""
+        means: dict[str, float] = {}
+        for name, valid in self.data.valid.items():
+            means |= self._measure_set(name, valid)
+        return means
+
+    def _measure_set(self, name: str, valid: RankingData) -> dict[str, float]:
+        """Means over the queries of one set; ties stand in the canonical order."""
+        ranking = Ranking(valid, self.objective.ranked_by(self.scores[name]), base=valid.canonical_order)
+        return {f"{name}/{shown}": measure.mean(ranking) for shown, measure in self.measures.items()}
+
+    def best_iteration(self, history: dict[str, list[float]]) -> int | None:
+        """The best round so far by the first validation set; −1 is the submodel alone, None that there is no round."""
+        if not any(history.values()):
+            return None
+        first = next(iter(self.data.valid))
+        before = [] if self.base_means is None else [self.base_means]
+        names = [f"{first}/{measure}" for measure in self.selection.measures]
+        table = np.column_stack([[*(means[name] for means in before), *history[name]] for name in names])
+        return self.selection.pick(table) - len(before)
+
+    def is_patience_over(self, n_rounds: int, best_iteration: int | None) -> bool:
+        """Whether there was no better round for too long."""
+        if self.patience is None or best_iteration is None:
+            return False
+        return n_rounds - 1 - best_iteration >= self.patience

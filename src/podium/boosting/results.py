@@ -1,0 +1,74 @@
+"""What a training run gives: after each round to observers, and at its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.boosting.base_scores import BaseScores
+from podium.models import Ensemble
+from podium.objectives import BoundObjective
+from podium.trees import Tree
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Round:
+    """What observers get after each round: one tree, or one tree for each output of the objective.
+
+    Attributes:
+        iteration: from 0.
+        trees: one for each output of the objective, with their final leaf values.
+        scores: of the training documents, with these trees; a row for each output where there are several.
+        gradients, hessians: λ and w that the trees were grown on, likewise.
+        weights: of the trees, as a line search found them, 1 else.
+        means: of each measure on each validation set, by `set/measure`.
+
+    Examples:
+        >>> import podium
+        >>> train = podium.artificial(20, features=4)
+        >>> model = podium.LambdaMART(2).fit(train, observers=[lambda r: print(r.iteration, r.gradients.shape)])
+        0 (1000,)
+        1 (1000,)
+
+    """
+
+    iteration: int
+    trees: tuple[Tree, ...]
+    scores: Floats
+    gradients: Floats
+    hessians: Floats
+    weights: tuple[float, ...]
+    means: dict[str, float]
+
+    @property
+    def tree(self) -> Tree:
+        """The tree of the first output; mostly there is only one."""
+        return self.trees[0]
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """The result of a training run (`Boosting.fit`).
+
+    Attributes:
+        ensemble: the trees, cut after the best round; of several outputs in turn.
+        history: what was measured after each round.
+        best_iteration: the best of them, where there was validation data; −1 where the submodel alone is.
+        objective: as training left it, with what it learnt itself.
+        base_scores: what training began with, if it began with a submodel.
+        n_splits: of all trees that were grown and whose leaves differ; without any, all documents got the same score.
+        interrupted: whether Ctrl-C ended it.
+
+    """
+
+    ensemble: Ensemble
+    history: dict[str, list[float]]
+    best_iteration: int | None
+    objective: BoundObjective
+    base_scores: BaseScores | None
+    n_splits: int
+    interrupted: bool = False

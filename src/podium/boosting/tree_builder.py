@@ -1,0 +1,90 @@
+"""From gradients to a tree: sample, round to integers, grow, give the leaves values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.boosting.binned_data import BinnedData
+from podium.boosting.sampling import BoundSampling
+from podium.core.threads import Team
+from podium.trees import Grower, GrownTree
+from podium.trees.quantization import BoundedGradients, quantize
+from podium.trees.sampling import GradientSampler
+
+if TYPE_CHECKING:
+    from podium.boosting.settings import Boosting
+
+Floats = NDArray[np.float64]
+
+
+class Sample(NamedTuple):
+    """What the trees of a round are grown on; None for all.
+
+    Attributes:
+        rows: of the documents, ascending.
+        features: by number, ascending.
+
+    """
+
+    rows: NDArray[np.int32] | None
+    features: NDArray[np.int64] | None
+
+
+class TreeBuilder:
+    """Builds trees on the training data.
+
+    All that a tree depends on beside the settings are sums over documents, and all of them are sums of integers: bounds
+    (`BoundedGradients`), histograms and totals (`Grower`), leaf sums (`GrownTree.sums`). So they could be computed for
+    parts of the documents and added, in any order, without a change of a bit.
+
+    Attributes:
+        step: gives leaf values.
+
+    """
+
+    def __init__(self, settings: Boosting, data: BinnedData, team: Team) -> None:
+        growth, self.team = settings.growth, team
+        if not settings.step.uses_hessians:
+            growth = replace(growth, split="least-squares", l2=0.0)
+        self.sampling = BoundSampling(settings.sampling, data.train)
+        self.sampler = None
+        if self.sampling.split_fraction < 1:  # before the grower takes its memory: keys take some for a moment
+            keys = self.sampling.random.document_keys
+            self.sampler = GradientSampler(self.sampling.split_fraction, keys, growth.split, team)
+        self.grower = Grower(data.binned, growth, team)
+        self.step = settings.step.bind(settings.objective)
+        self.words = np.empty(data.train.n_documents, np.int64)
+
+    def sample(self, iteration: int) -> Sample:
+        """What the trees of a round are grown on."""
+        return Sample(self.sampling.rows(iteration), self.sampling.features(iteration))
+
+    def build(
+        self, gradients: Floats, hessians: Floats, weights: Floats | None, sample: Sample, tree: int
+    ) -> tuple[GrownTree, Floats]:
+        """Build a tree: the tree, and a value for each leaf, within the bounds of monotone constraints.
+
+        Args:
+            gradients, hessians: of one output, as `Step.prepare` left them.
+            weights: how often each document counts in splits of least squares; None for once.
+            sample: what it is grown on.
+            tree: its number, which random numbers depend on.
+
+        """
+        bounded = BoundedGradients.of(gradients, hessians, self.team)
+        grown = self._grow(bounded, weights, sample, tree)
+        return grown, grown.within_bounds(self.step.leaf_values(grown, bounded, self.team))
+
+    def _grow(self, gradients: BoundedGradients, weights: Floats | None, sample: Sample, tree: int) -> GrownTree:
+        """Grow a tree, its splits from a sample if asked for; where that shows nothing to split by, from all."""
+        if self.sampler is not None:
+            seed = self.sampling.split_seed(tree)
+            grown = self.grower.grow(self.sampler.quantize(gradients, seed, self.words, weights), *sample)
+            if grown.tree.n_leaves > 1:
+                return grown
+        split = self.grower.parameters.split
+        return self.grower.grow(quantize(gradients, split, self.team, self.words, weights), *sample)

@@ -1,0 +1,107 @@
+"""A grown tree and its leaves: the documents of each, sums over them, and values added to scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.threads import WORTH_SHARING, Team
+from podium.trees.binning import BinnedFeatures
+from podium.trees.quantization import TINY, BoundedGradients
+from podium.trees.tree import Tree
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GrownTree:
+    """A tree whose leaves have no values yet, and the rows of each leaf.
+
+    Attributes:
+        tree: with zeros for leaf values.
+        rows: the rows that took part, those of a leaf together.
+        starts, ends: the rows of leaf k are `rows[starts[k] : ends[k]]`.
+        goes_left: for each node and bin whether it goes left.
+        low, high: bounds of each leaf's value that monotone constraints set.
+
+    """
+
+    tree: Tree
+    rows: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    goes_left: NDArray[np.bool_]
+    low: Floats
+    high: Floats
+
+    @property
+    def leaf_rows(self) -> list[NDArray[np.int32]]:
+        """The rows of each leaf."""
+        return [self.rows[a:b] for a, b in zip(self.starts, self.ends, strict=True)]
+
+    def sums(self, gradients: BoundedGradients, team: Team) -> tuple[Floats, Floats]:
+        """Gradients and hessians summed over the rows of each leaf, in int64 fixed point: exact in any order.
+
+        The scale 2^61 / Σ|values| leaves every partial sum below 2^62, rounding included, for up to 2^60 documents.
+        """
+        from podium.trees import kernels
+
+        bounds = gradients.sum_bounds
+        scales = [math.ldexp(1.0, 61 - math.ceil(math.log2(bound))) if bound > TINY else 0.0 for bound in bounds]
+        sums = np.zeros((2, len(self.starts)), np.int64)
+        self._for_leaves(
+            lambda a, b: kernels.sum_leaves(
+                self.rows, self.starts, self.ends, a, b, gradients.gradients, scales[0], gradients.hessians, scales[1],
+                sums,
+            ),
+            team,
+        )  # fmt: skip
+        return sums[0] / (scales[0] or 1.0), sums[1] / (scales[1] or 1.0)
+
+    def add_to_rows(self, values: Floats, scores: Floats, team: Team) -> None:
+        """Add each leaf's value to the scores of its rows; those of rows that took no part stay."""
+        from podium.trees import kernels
+
+        self._for_leaves(
+            lambda a, b: kernels.add_to_leaves(self.rows, self.starts, self.ends, a, b, values, scores), team
+        )
+
+    def add_by_bins(self, values: Floats, binned: BinnedFeatures, scores: Floats, team: Team) -> None:
+        """Add the value of the leaf that each binned document comes to, to its score."""
+        from podium.trees import kernels
+
+        t = self.tree
+        team.shares(
+            binned.n_rows,
+            lambda a, b: kernels.add_by_bins(
+                binned.flat, binned.width, a, b, t.feature, self.goes_left, t.left, t.right, values, scores
+            ),
+        )
+
+    def leaf_of_rows(self, binned: BinnedFeatures, team: Team) -> NDArray[np.int64]:
+        """The leaf that each binned document comes to; the documents need not have taken part."""
+        leaf = np.zeros(binned.n_rows)
+        self.add_by_bins(np.arange(len(self.starts), dtype=np.float64), binned, leaf, team)
+        return leaf.astype(np.int64)
+
+    def _for_leaves(self, work: Callable[[int, int], None], team: Team) -> None:
+        """Call `work(first, last)` for ranges of leaves with about equally many rows, on threads."""
+        if len(self.rows) < WORTH_SHARING:
+            work(0, len(self.starts))
+            return
+        done = np.cumsum(self.ends - self.starts)
+        bounds = np.searchsorted(done, done[-1] * np.arange(1, team.n_threads) / team.n_threads)
+        edges = [0, *bounds.tolist(), len(self.starts)]
+        team.run(lambda k: work(edges[k], edges[k + 1]))
+
+    def within_bounds(self, values: Floats) -> Floats:
+        """Leaf values within the bounds that monotone constraints set."""
+        return np.clip(values, self.low, self.high)
+
+    def with_values(self, values: Floats) -> Tree:
+        """The tree with leaf values."""
+        return replace(self.tree, leaf_value=values)

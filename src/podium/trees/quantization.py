@@ -1,0 +1,162 @@
+"""Gradients and hessians as integers, two to a word: sums of integers are exact in any order.
+
+A histogram cell sums packed words, one addition for gradient and weight together: gradient · 2^32 + weight. The weight
+is the hessian for Newton's splits and 1 for those of least squares. Every document weighs at least 1, so a weight of 0
+says that no document is there.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.threads import Team
+from podium.errors import DataError
+from podium.trees.parameters import SplitMode
+
+Floats = NDArray[np.float64]
+NEGATIVE_HESSIAN = "a hessian is negative: this objective needs another step than Newton's"
+MAX_REPETITIONS = 2**24  # sum of whole weights: more would leave too few bits for gradients
+MAX_DOCUMENTS = 2**30  # of one machine: `scales` needs 2 units of 2^32 for the rounding of each
+TINY = 1e-290  # a sum below this counts as none; its inverse would overflow
+
+
+@dataclass(frozen=True)
+class BoundedGradients:
+    """Gradients and hessians of all documents, and bounds from which the scale of integers follows.
+
+    Attributes:
+        gradients, hessians: λ and w of each document.
+        largest: the largest |gradient| and |hessian|.
+        sum_bounds: upper bounds of the sums of absolute values, tight, and the same for every order of documents.
+
+    """
+
+    gradients: Floats
+    hessians: Floats
+    largest: tuple[float, float]
+    sum_bounds: tuple[float, float]
+
+    @classmethod
+    def of(cls, gradients: Floats, hessians: Floats, team: Team) -> BoundedGradients:
+        """Find the bounds.
+
+        A floating-point sum depends on the order in its last bits, and with it the scale of all integers would. So the
+        values are summed as multiples of a power of two near 2^-62 · n · max|v|, which cannot overflow, and half a unit
+        for each rounding is added.
+        """
+        from podium.trees import kernels
+
+        n = len(gradients)
+        bits = team.shares(n, lambda a, b: kernels.largest_bits(gradients[a:b], hessians[a:b]))
+        largest = [float(np.int64(max(of)).view(np.float64)) for of in zip(*bits, strict=True)]
+        if not all(map(math.isfinite, largest)):
+            raise DataError("a gradient or hessian is not finite: the scores or labels are too large for the objective")
+        exponents = [fixed_point_exponent(value, n) if value >= TINY else 0 for value in largest]
+        by = [math.ldexp(1.0, exponent) for exponent in exponents]
+        sums = team.shares(n, lambda a, b: kernels.whole_sums(gradients[a:b], by[0], hessians[a:b], by[1]))
+        g, h = (math.ldexp(sum(of) + n, -exp) for of, exp in zip(zip(*sums, strict=True), exponents, strict=True))
+        bounds = (g if largest[0] >= TINY else 0.0, h if largest[1] >= TINY else 0.0)
+        return cls(gradients, hessians, (largest[0], largest[1]), bounds)
+
+
+def fixed_point_exponent(largest: float, n: int) -> int:
+    """The exponent of a power of two that n numbers up to `largest` may be multiplied by for a sum below 2^62."""
+    return min(62 - math.frexp(largest * n)[1], 1000)
+
+
+@dataclass(frozen=True)
+class QuantizedGradients:
+    """Gradients and weights as packed integers.
+
+    Attributes:
+        words: gradient · 2^32 + weight of each document; only those of the sample where there is one.
+        gradient_unit, weight_unit: what one unit of each integer is worth.
+        largest_weight: as an integer.
+        counts_documents: whether every weight is 1, so that their sums count documents.
+        source: what was rounded.
+        sampled, unsampled: the rows on which splits are searched, ascending, and the others; None without a sample.
+
+    """
+
+    words: NDArray[np.int64]
+    gradient_unit: float
+    weight_unit: float
+    largest_weight: int
+    counts_documents: bool
+    source: BoundedGradients
+    sampled: NDArray[np.int32] | None = None
+    unsampled: NDArray[np.int32] | None = None
+
+
+def quantize(
+    gradients: BoundedGradients, split: SplitMode = "newton", team: Team | None = None,
+    words: NDArray[np.int64] | None = None, weights: Floats | None = None,
+) -> QuantizedGradients:  # fmt: skip
+    """Round the gradients and weights of all documents to integers.
+
+    Args:
+        gradients: with the bounds of their sums.
+        split: whether hessians are the weights (`"newton"`), or every document weighs 1 (`"least-squares"`).
+        team: threads; one by default.
+        words: where to write the packed integers; a new array by default.
+        weights: how often each document counts in least squares; once by default.
+
+    """
+    from podium.trees import kernels
+
+    team = team or Team(1)
+    g, n = gradients.gradients, len(gradients.gradients)
+    if weights is not None and split == "least-squares":
+        packed = _quantize_repeated(g, weights, team, words)
+        if packed is None:
+            packed = quantize(BoundedGradients.of(g, weights, team), "newton", team, words)
+        return replace(packed, source=gradients)
+    require_countable(n)
+    h, counts_documents = gradients.hessians, split == "least-squares"
+    by_gradient, by_weight = scales(n, gradients.sum_bounds)
+    by_weight = 0.0 if counts_documents else by_weight
+    integers = np.empty(n, np.int64) if words is None else words
+    largest = team.shares(n, lambda a, b: int(kernels.pack(g[a:b], h[a:b], by_gradient, by_weight, integers[a:b])))
+    if min(largest) < 0:
+        raise DataError(NEGATIVE_HESSIAN)
+    unit = 1.0 / by_weight if by_weight else 1.0
+    return QuantizedGradients(integers, 1.0 / by_gradient, unit, max(largest), counts_documents, gradients)
+
+
+def _quantize_repeated(
+    gradients: Floats, weights: Floats, team: Team, words: NDArray[np.int64] | None
+) -> QuantizedGradients | None:
+    """Documents of whole weights, each as that many equal integers: splits tie where those of repeated documents do."""
+    from podium.trees import kernels
+
+    total = math.fsum(weights)
+    if not 0 < total <= MAX_REPETITIONS or (weights != np.rint(weights)).any():
+        return None
+    n, bounded = len(gradients), BoundedGradients.of(gradients, weights, team)
+    by_gradient, _ = scales(int(total), bounded.sum_bounds)  # each repetition is rounded
+    single = np.divide(gradients, weights, out=np.zeros(n), where=weights > 0)
+    repeated = weights * np.rint(single * by_gradient)
+    integers = np.empty(n, np.int64) if words is None else words
+    largest = team.shares(n, lambda a, b: int(kernels.pack(repeated[a:b], weights[a:b], 1.0, 1.0, integers[a:b])))
+    return QuantizedGradients(integers, 1.0 / by_gradient, 1.0, max(largest), False, bounded)
+
+
+def require_countable(n: int) -> None:
+    """Refuse more documents than the integers of a histogram can sum."""
+    if n >= MAX_DOCUMENTS:
+        raise DataError(f"{n} documents are more than one machine's histograms hold (2^30)")
+
+
+def scales(n: int, sum_bounds: tuple[float, float]) -> tuple[float, float]:
+    """What n gradients and weights are multiplied by, so that their sums fit 31 and 32 bits, whatever rows are summed.
+
+    Rounding moves each by half a unit at the most, so with the scale (2^31 − 1 − n) / Σ|g| the sum of |integers| is at
+    most (2^31 − 1 − n) + n/2 < 2^31. A weight is rounded, and raised to 1 where it is less: the scale
+    (2^32 − 1 − 2n) / Σ h keeps their sum below 2^32.
+    """
+    g, h = sum_bounds
+    return ((2**31 - 1 - n) / g if g > TINY else 1.0), ((2**32 - 1 - 2 * n) / h if h > TINY else 0.0)
