@@ -164,7 +164,7 @@ def results(train: podium.RankingData, test: podium.RankingData) -> Iterator[tup
                 except podium.DataError:  # a measure of the whole list
                     continue
                 yield f"measure {measure}", lambda m=measure: _hash(*podium.evaluate(clicked, b, [m]).values.values())
-                if kind.has_swaps and not (cutoff is None and kind.lives_by_cutoff):
+                if kind.has_swaps and not (cutoff is None and kind.needs_cutoff):
                     yield f"combine {measure}", lambda m=measure: _combination(a, b, clicked, m)
     yield "combine all", lambda: _hash(podium.combine_all([a, b, a * b], train, "ndcg@10").weights)
     yield "compare", lambda: str(podium.compare(train, {"a": a, "b": b}, ["ndcg@10", "err"]))

@@ -29,6 +29,7 @@ from podium import (
     Recall,
 )  # fmt: skip
 from podium.measures import Gain, Graded, Measure, Ranking, as_selection, letor, parse, register, registered
+from podium.measures.registry import unregister
 from podium.testing.measures import brute_force_swaps, check_measure
 
 NAMES = sorted(set(registered()) - {"preferences"})  # measured by pairs, see tests/estimators/test_preferences.py
@@ -123,53 +124,21 @@ def test_the_golden_case_of_the_slides():
     assert value("ndcg", second) == pytest.approx((3 + 1 / math.log2(3) + 1 / math.log2(5)) / ideal)
 
 
-@pytest.mark.parametrize(
-    ("measure", "labels", "expected"),
-    [
-        ("dcg", [3, 0, 2], 7 + 3 / 2),
-        ("dcg@2", [3, 1, 2], 7 + 1 / math.log2(3)),
-        ("dcg(gain=linear)", [3, 0, 2], 3 + 2 / 2),
-        ("dcg(gain=table:0/5/1)", [1, 2], 5 + 1 / math.log2(3)),
-        ("dcg(discount=letor)", [1, 1, 1, 1], 1 + 1 + 1 / math.log2(3) + 1 / 2),
-        ("ndcg@1", [1, 2], 1 / 3),
-        ("cndcg", [0.5, 1.0], (3 + 15 / math.log2(3)) / (15 + 3 / math.log2(3))),
-        ("err(max_label=4)", [4, 0, 4], 15 / 16 + (1 / 16) * (15 / 16) / 3),
-        ("err(max_label=4)@1", [0, 4], 0),
-        ("ap", [1, 0, 1, 0], (1 + 2 / 3) / 2),
-        ("ap@2", [1, 0, 1, 0], 1 / 2),
-        ("ap(threshold=2)", [1, 2], 1 / 2),
-        ("rr", [0, 0, 1, 1], 1 / 3),
-        ("rr@2", [0, 0, 1, 1], 0),
-        ("precision@3", [1, 0, 2, 1], 2 / 3),
-        ("precision@5", [1, 1], 2 / 5),
-        ("recall@2", [1, 0, 1, 1], 1 / 3),
-        ("rbp(p=0.5)", [1, 0, 1], 0.5 * (1 + 0.25)),
-        ("accuracy", [1, 0, 2], 1 / 3),
-        ("tau", [2, 1, 0], 1),
-        ("tau", [0, 1, 2], -1),
-        ("ndcg(short=zero)@3", [1, 0], 0),
-        ("ndcg(short=zero)@2", [1, 0], 1),
-        ("ndcg", [math.nan, 1], 1 / math.log2(3)),
-        ("ap", [math.nan, 1], 1 / 2),
-        ("accuracy", [math.nan, 1, 0], 1),
-    ],
-)
-def test_values_worked_by_hand(measure, labels, expected):
-    assert value(measure, labels) == pytest.approx(expected, abs=1e-15)
+EXAMPLES = [example for name in registered() for example in registered()[name].examples]
 
 
-@pytest.mark.parametrize(
-    ("measure", "labels", "scores", "expected"),
-    [
-        ("ndcg(ties=expected)", [1, 0], [5, 5], (1 + 1 / math.log2(3)) / 2),
-        ("ap(ties=expected)", [1, 0], [5, 5], (1 + 1 / 2) / 2),
-        ("rr(ties=expected)", [0, 1, 0], [1, 1, 1], (1 + 1 / 2 + 1 / 3) / 3),
-        ("precision(ties=expected)@1", [1, 0, 0, 0], [1, 1, 1, 1], 1 / 4),
-    ],
-)
-def test_expectations_worked_by_hand(measure, labels, scores, expected):
-    data = RankingData(np.empty((len(labels), 0)), labels, qid=np.zeros(len(labels), int))
-    assert parse(measure).values(Ranking(data, scores))[0] == pytest.approx(expected)
+def test_every_measure_has_reference_values():
+    assert {parse(example.measure).name for example in EXAMPLES} == set(NAMES)
+    assert len(EXAMPLES) >= 30
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: f"{example.measure}-{example.labels}")
+def test_reference_values(example):
+    measure = parse(example.measure)
+    n = len(example.labels)
+    data = RankingData(np.empty((n, 0)), qid=np.zeros(n, int), labels={measure.labels: example.labels})
+    scores = -np.arange(n) if example.scores is None else example.scores
+    assert measure.values(Ranking(data, scores))[0] == pytest.approx(example.value, abs=1e-15)
 
 
 def test_deltas_worked_by_hand():
@@ -327,9 +296,7 @@ def test_a_measure_of_ones_own_trains_at_once():
     try:
         check_measure(TopLabel(empty="zero"))
     finally:
-        from podium.measures.base import _REGISTRY
-
-        del _REGISTRY["toplabel"]
+        unregister("toplabel")
 
 
 # --- graded

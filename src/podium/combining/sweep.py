@@ -93,7 +93,7 @@ class Sweep:
         if ties == "expected" and not fixed.knows_expected_ties:
             raise DataError(f"{fixed} has no expected value of ties: use ties='stable', 'jitter' or a feature")
         self.measure = fixed.replace(ties="expected" if ties == "expected" else "stable")
-        self.measure._refuse_without_swaps()
+        self.measure.refuse_without_swaps()
         self.order = _tie_order(data, ties)
         labels = data.labels[self.measure.labels][self.order]
         family, self.values, self.norms, self.discounts = tables(self.measure, labels, data.offsets)

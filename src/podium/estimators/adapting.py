@@ -16,7 +16,7 @@ from podium.errors import DataError, PodiumWarning
 from podium.estimators.lambdamart import LambdaMART
 from podium.evaluation import Comparison, compare
 from podium.measures import Measure, as_measure, warn_of_powers
-from podium.measures.base import POWER_WARNING
+from podium.measures.gains import POWER_WARNING
 from podium.models import Blend, Combination, combine, combine_all
 from podium.models.combined import as_submodel, scores_of
 

@@ -1,14 +1,22 @@
 """Measures of rankings as immutable values: per-query values, swap deltas, names that parse back."""
 
 from podium.measures.average_precision import AP
-from podium.measures.base import Measure, as_measure, parse, register, registered, warn_of_powers
-from podium.measures.cascade import ERR, RR
-from podium.measures.discounted import CNDCG, DCG, NDCG, RBP, Precision, Recall
-from podium.measures.gains import Gain
+from podium.measures.base import Example, Measure
+from podium.measures.err import ERR
+from podium.measures.families import LookupTables
+from podium.measures.gains import Gain, warn_of_powers
 from podium.measures.graded import Graded, as_selection, as_watched, has_preferences_alone, selection_for
-from podium.measures.pairwise import KendallTau, PairwiseAccuracy, PreferenceAccuracy
+from podium.measures.kendall_tau import KendallTau
+from podium.measures.ndcg import CNDCG, DCG, NDCG
+from podium.measures.pairwise_accuracy import PairwiseAccuracy
+from podium.measures.precision import Precision
+from podium.measures.preference_accuracy import PreferenceAccuracy
 from podium.measures.presets import letor
 from podium.measures.ranking import Ranking
+from podium.measures.rbp import RBP
+from podium.measures.recall import Recall
+from podium.measures.reciprocal_rank import RR
+from podium.measures.registry import as_measure, parse, register, registered
 
 __all__ = [
     "AP",
@@ -18,9 +26,11 @@ __all__ = [
     "NDCG",
     "RBP",
     "RR",
+    "Example",
     "Gain",
     "Graded",
     "KendallTau",
+    "LookupTables",
     "Measure",
     "PairwiseAccuracy",
     "Precision",

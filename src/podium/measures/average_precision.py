@@ -2,61 +2,55 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.measures.base import register
-from podium.measures.discounted import Binary
-from podium.measures.ranking import Ranking, for_queries
+from podium.measures.base import Example
+from podium.measures.binary import Binary
+from podium.measures.blended import Blended
+from podium.measures.registry import register
 
 Floats = NDArray[np.float64]
 
 
 @register
 @dataclass(frozen=True)
-class AP(Binary):
-    """Average precision: the mean over the relevant documents of the precision at their ranks (mean: MAP).
+class AP(Binary, Blended):
+    """Average precision: the mean over the relevant documents of the precision at their ranks (its mean is MAP).
 
-    AP@T = (1/R) Σ_{r≤T} rel_r · c_r / r, c_r of the R relevant documents among the first r. ([B] §3.)
+    AP@T = (1/R) Σ_{r≤T} rel_r c_r / r, c_r of the R relevant documents among the first r. ([B] §3.) It is the sum of
+    blended ratios (`podium.measures.blended`) with the bonus 1 and the divisor r.
+
+    Args:
+        cutoff: T; the sum is divided by all R relevant documents nevertheless.
+        threshold: a document is relevant if its label is at least this.
+
+    Example:
+        >>> from podium import AP
+        >>> AP().value([1, 0, 0, 1])
+        0.75
+
     """
 
     name: ClassVar[str] = "ap"
-    knows_expected_ties: ClassVar[bool] = True
-    knows_retrieved: ClassVar[bool] = True
+    aliases: ClassVar[tuple[str, ...]] = ("map",)
+    is_graded: ClassVar[bool] = False
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example("ap", (1, 0, 1, 0), (1 + 2 / 3) / 2),
+        Example("ap@2", (1, 0, 1, 0), 1 / 2),
+        Example("ap(threshold=2)", (1, 2), 1 / 2),
+        Example("ap", (math.nan, 1), 1 / 2),
+        Example("ap(ties=expected)", (1, 0), (1 + 1 / 2) / 2, scores=(5, 5)),
+    )
 
-    def value(self, labels: Floats) -> float:
-        """AP of one ranked list."""
-        relevant = self.relevant(labels)
-        precision = np.cumsum(relevant) / np.arange(1, len(relevant) + 1)
-        return float(np.sum((relevant * precision)[: self.cutoff]) / relevant.sum())
+    def bonuses(self, labels: NDArray[Any]) -> Floats:
+        """1 for a relevant document."""
+        return self.relevant(labels)
 
-    def values(self, ranking: Ranking) -> Floats:
-        """One value for each query."""
-        from podium.measures import kernels
-
-        data = ranking.data
-        relevant = self.relevant(ranking.labels(self.labels))
-        depth = data.n_documents if self.cutoff is None else self.cutoff
-        lists = (relevant, ranking.ranked_retrieved, ranking.ranked_scores)
-        expected = self.ties == "expected"
-        result = np.empty(data.n_queries)
-        for_queries(
-            data.offsets,
-            lambda offsets, q: kernels.average_precision(*lists, offsets, depth, expected, result[q]),
-        )
-        highest = np.maximum.reduceat(relevant, data.offsets[:-1]) if data.n_queries else np.empty(0)
-        return self._with_empties(result, highest <= 0)
-
-    def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
-        """ΔAP; see `Measure.swaps`."""
-        from podium.measures import kernels
-
-        relevant = self.relevant(labels)
-        rows = np.zeros(((len(relevant) if last is None else last) - first, len(relevant)))
-        if relevant.any():
-            depth = len(relevant) if self.cutoff is None else self.cutoff
-            kernels.average_precision_swaps(relevant, depth, first, rows)
-        return rows
+    def divisors(self, bonuses: Floats, offsets: NDArray[np.int64]) -> Floats:
+        """The ranks 1, 2, …"""
+        return np.arange(1.0, len(bonuses) + 1.0) - np.repeat(offsets[:-1], np.diff(offsets))

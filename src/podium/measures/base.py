@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import operator
-import re
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import KW_ONLY, MISSING, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.sums import mean
-from podium.core.validation import did_you_mean
-from podium.errors import DataError, PodiumWarning
-from podium.measures.gains import LARGEST_USUAL_POWER, Gain, shown
+from podium.errors import DataError
+from podium.measures.families import LookupTables
+from podium.measures.gains import shown
 
 if TYPE_CHECKING:
     from podium.data import RankingData
@@ -26,23 +24,48 @@ if TYPE_CHECKING:
 Ties = Literal["stable", "expected"]
 Empty = Literal["zero", "one", "skip"]
 
-_OF_EMPTY = {"zero": 0.0, "one": 1.0, "skip": np.nan}
+VALUE_OF_EMPTY = {"zero": 0.0, "one": 1.0, "skip": np.nan}
+
+
+class Example(NamedTuple):
+    """A reference value: what a measure gives for one list, worked by hand or printed in a paper.
+
+    Attributes:
+        measure: its text, such as `ndcg@3`.
+        labels: of the documents from the top; NaN for no label.
+        value: the exact value.
+        scores: of the documents, where ties matter; by default they fall from rank to rank.
+
+    """
+
+    measure: str
+    labels: tuple[float, ...]
+    value: float
+    scores: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Measure(ABC):
     """A measure of rankings, higher is better. Immutable; `str(m)` is a name that parses back.
 
-    A measure of one's own is a subclass with a `value`; it then has a name, trains (its swap deltas
-    come by brute force) and, decorated with `register`, parses.
+    A measure of your own is a subclass with a `value`. It has a name, it can be trained on (its swap deltas come by
+    brute force), and with the decorator `register` its name parses.
 
     Args:
-        cutoff: ranks below it do not count; None for the whole list.
+        cutoff: ranks below it do not count; None for all ranks.
         labels: the label source.
-        ties: how documents with equal scores stand: `"stable"`, in the order of the data's rows, or
+        ties: how documents with equal scores are ranked: `"stable"`, in the order of the data's rows, or
             `"expected"`, the mean over all orders of them.
         empty: what a query without relevant documents gets: `"zero"`, `"one"`, or `"skip"`, that is NaN, left
             out of means.
+
+    Example:
+        >>> from podium.measures import Measure
+        >>> class First(Measure):
+        ...     def value(self, labels):
+        ...         return float(labels[0])
+        >>> First().swaps([3, 1, 4])[0].tolist()
+        [0.0, -2.0, 1.0]
 
     """
 
@@ -53,12 +76,17 @@ class Measure(ABC):
     empty: Empty = "zero"
 
     name: ClassVar[str] = ""
+    aliases: ClassVar[tuple[str, ...]] = ()  # other names that parse
+    examples: ClassVar[tuple[Example, ...]] = ()  # reference values, run by the tests
     knows_expected_ties: ClassVar[bool] = False
     has_swaps: ClassVar[bool] = True
-    lives_by_cutoff: ClassVar[bool] = False  # whether without a cutoff every order is as good
+    has_cutoff: ClassVar[bool] = True
+    needs_cutoff: ClassVar[bool] = False  # whether without a cutoff every order has the same value
     knows_retrieved: ClassVar[bool] = False  # whether relevant documents that a run did not return make sense to it
 
     def __post_init__(self) -> None:
+        if self.cutoff is not None and not self.has_cutoff:
+            raise DataError(f"{self._word()} looks at all pairs; it has no cutoff")
         if self.cutoff is not None and not isinstance(self.cutoff, bool):
             with suppress(TypeError):
                 object.__setattr__(self, "cutoff", operator.index(self.cutoff))
@@ -72,7 +100,7 @@ class Measure(ABC):
             raise DataError(f"ties must be 'stable' or 'expected', not {self.ties!r}")
         if self.ties == "expected" and not self.knows_expected_ties:
             raise DataError(f"{self._word()} has no expectation over ties; use ties='stable'")
-        if self.empty not in _OF_EMPTY:
+        if self.empty not in VALUE_OF_EMPTY:
             raise DataError(f"empty must be 'zero', 'one' or 'skip', not {self.empty!r}")
 
     @classmethod
@@ -126,11 +154,11 @@ class Measure(ABC):
         self.refuse_unretrieved(ranking)
         labels = self.prepared(ranking.labels(self.labels))
         offsets = ranking.data.offsets
-        result = np.full(ranking.data.n_queries, _OF_EMPTY[self.empty])
+        result = np.full(ranking.data.n_queries, VALUE_OF_EMPTY[self.empty])
         for query in range(ranking.data.n_queries):
-            mine = labels[offsets[query] : offsets[query + 1]]
-            if not self.is_empty(mine):
-                result[query] = self.value(mine)
+            ranked = labels[offsets[query] : offsets[query + 1]]
+            if not self.is_empty(ranked):
+                result[query] = self.value(ranked)
         return result
 
     def mean(self, ranking: Ranking) -> float:
@@ -143,14 +171,14 @@ class Measure(ABC):
 
         Args:
             labels: the query's labels in rank order.
-            first, last: the rows wanted, so that a long query need not be held at once.
+            first, last: the rows to compute, so that a long query need not be held at once.
 
         Returns:
             Row i − first holds Z(after) − Z(before) for ranks i < j in column j, and 0 for j ≤ i. (It is
             the same for (j, i).) A query without relevant documents has zeros.
 
         """
-        self._refuse_without_swaps()
+        self.refuse_without_swaps()
         labels = self.prepared(labels)
         n = len(labels)
         last = n if last is None else last
@@ -166,17 +194,31 @@ class Measure(ABC):
                 swapped[i], swapped[j] = labels[i], labels[j]
         return rows
 
+    def lookup_tables(self, labels: NDArray[Any], offsets: NDArray[np.int64]) -> LookupTables | None:
+        """The lookup tables by which gradients and the sweep over α compute changes of this measure fast.
+
+        Args:
+            labels: of all documents, query after query, in any order within a query.
+            offsets: where each query begins.
+
+        Returns:
+            None where the measure belongs to no family: then `swaps` and `values` are called instead, which is slow.
+
+        """
+        return None
+
     def refuse_unretrieved(self, ranking: Ranking) -> None:
         """A measure of ranked lists alone cannot say what a document is worth that has no rank."""
         if ranking.retrieved is not None and not ranking.retrieved.all() and not self.knows_retrieved:
             raise DataError(f"{self._word()} is not defined for runs that did not return all judged documents")
 
-    def _refuse_without_swaps(self) -> None:
+    def refuse_without_swaps(self) -> None:
+        """Refuse to train on a measure that is no function of ranks."""
         if not self.has_swaps:
             raise DataError(f"{self._word()} has no swap deltas: it cannot be trained on, only evaluated")
 
     def _with_empties(self, values: NDArray[np.float64], is_empty: NDArray[np.bool_]) -> NDArray[np.float64]:
-        return np.where(is_empty, _OF_EMPTY[self.empty], values)
+        return np.where(is_empty, VALUE_OF_EMPTY[self.empty], values)
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -189,92 +231,7 @@ class Measure(ABC):
 
 
 def best_of(means: NDArray[np.float64]) -> int:
-    """The place of the highest mean, the first of equal ones; NaN counts as lowest."""
+    """The index of the highest mean, the first of equal ones; NaN counts as lowest."""
     if len(means) == 0 or np.isnan(means).all():
         raise DataError("there is no candidate with a mean to choose")
     return int(np.nanargmax(means))
-
-
-POWER_WARNING = "the highest label has the gain 2^"  # what a warning begins with
-_REGISTRY: dict[str, type[Measure]] = {}
-_ALIASES = {"map": "ap", "mrr": "rr", "p": "precision"}
-_NAME = re.compile(r"(?P<name>[a-z_][\w]*)(\((?P<parameters>[^()]*)\))?(@(?P<cutoff>\d+))?", re.IGNORECASE)
-MeasureType = TypeVar("MeasureType", bound=type[Measure])
-
-
-def register(cls: MeasureType) -> MeasureType:
-    """Make a measure known by its name."""
-    _REGISTRY[cls._word()] = cls
-    return cls
-
-
-def registered() -> dict[str, type[Measure]]:
-    """All measures that are known by name."""
-    import podium.measures  # noqa: F401  the built-in ones register when they are imported
-
-    return dict(_REGISTRY)
-
-
-def parse(text: str) -> Measure:
-    """A measure from its name, such as `ndcg@10` or `ndcg(gain=linear,empty=skip)@10`."""
-    match = _NAME.fullmatch(text.strip())
-    known = registered()
-    if match is None:
-        raise DataError(f"{text!r} is no measure; expected a name such as ndcg@10 or ap(labels=clicks)")
-    word = match["name"].lower()
-    cls = known.get(_ALIASES.get(word, word))
-    if cls is None:
-        near = did_you_mean(word, [*known, *_ALIASES])
-        raise DataError(f"there is no measure {match['name']!r}{near}; there are {', '.join(sorted(known))}")
-    names = {field.name for field in fields(cls)} - {"cutoff"}
-    parameters: dict[str, Any] = {}
-    for entry in filter(None, (match["parameters"] or "").split(",")):
-        key, equals, value = (part.strip() for part in entry.partition("="))
-        if not equals or key not in names:
-            near = did_you_mean(key, names)
-            raise DataError(f"{text!r}: {cls._word()} takes {', '.join(sorted(names))}, not {entry.strip()!r}{near}")
-        parameters[key] = _value(value)
-    if match["cutoff"] is not None:
-        parameters["cutoff"] = _value(match["cutoff"])
-    return cls(**parameters)
-
-
-def _value(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def as_measure(value: Measure | str) -> Measure:
-    """A measure, given as such or by name."""
-    if isinstance(value, Measure):
-        return value
-    if isinstance(value, str):
-        return parse(value)
-    raise DataError(f"a measure is given by name or as an object such as NDCG(10), not {value!r}")
-
-
-def highest_label(source: str, *data: RankingData) -> float:
-    """The highest label of a source in some data; 0 where there is none."""
-    return max((float(np.fmax.reduce(d.labels[source], initial=0.0)) for d in data if source in d.labels), default=0.0)
-
-
-def warn_of_powers(measures: Iterable[Measure], *data: RankingData, stacklevel: int = 3) -> bool:
-    """Say once where the gain 2^label of a label leaves nothing of the others; returns whether it does."""
-    for measure in measures:
-        if LARGEST_USUAL_POWER < (power := measure.power(*data)) < 1024:  # from there on 2^label is an error
-            warnings.warn(
-                f"{POWER_WARNING}{power:g} in {measure}, beside which all others vanish: "
-                "use gain=linear, as in ndcg(gain=linear)@10, or gain=table:G0/G1/… with a gain for each label",
-                PodiumWarning, stacklevel=stacklevel,
-            )  # fmt: skip
-            return True
-    return False
-
-
-def to_gain(measure: Measure, gain: Gain | str) -> None:
-    """Let a frozen measure's gain be given as text."""
-    object.__setattr__(measure, "gain", Gain.of(gain))

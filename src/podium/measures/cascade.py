@@ -1,26 +1,28 @@
-"""Measures of a user who goes down the list and stops: ERR and reciprocal rank."""
+"""The family of users who read down the list and stop: ERR and reciprocal rank."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
-from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.errors import DataError
-from podium.measures.base import Measure, as_measure, highest_label, register
-from podium.measures.discounted import Binary
-from podium.measures.gains import LARGEST_POWER, Gain
+from podium.core.compiling import helper, kernel
+from podium.core.intrinsics import not_inlined
+from podium.measures.base import Measure
+from podium.measures.families import CASCADE, LookupTables, Span, lookup_tables
 from podium.measures.ranking import Ranking, for_queries
 
-if TYPE_CHECKING:
-    from podium.data import RankingData
-
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Ints = NDArray[np.int64]
+Places = NDArray[np.int32]
+Int = Any  # an integer, compiled as int64
+Number = Any  # compiled as float64
+U: Any = np.uintp  # an index that cannot be negative needs no check for it
+f32 = np.float32
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,8 @@ class Cascade(Measure):
 
     def values(self, ranking: Ranking) -> Floats:
         """One value for each query."""
-        from podium.measures import kernels
-
         data = ranking.data
-        known = self.fixed(data)
-        stops = known.stops(ranking.labels(self.labels))
+        stops = self.fixed(data).stops(ranking.labels(self.labels))
         highest = np.maximum.reduceat(stops, data.offsets[:-1]) if data.n_queries else np.empty(0)
         if ranking.retrieved is not None:
             stops = stops * ranking.ranked_retrieved
@@ -59,92 +58,165 @@ class Cascade(Measure):
         result = np.empty(data.n_queries)
         for_queries(
             data.offsets,
-            lambda offsets, q: kernels.cascade(stops, scores, offsets, depth, expected, result[q]),
+            lambda offsets, q: cascade_values(stops, scores, offsets, depth, expected, result[q]),
         )
         return self._with_empties(result, highest <= 0)
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
         """P_i (R_j − R_i)(1/i − S_ij − Q_ij/j); see `Measure.swaps`."""
-        from podium.measures import kernels
-
         stops = self.stops(np.asarray(labels))
         rows = np.zeros(((len(stops) if last is None else last) - first, len(stops)))
         depth = len(stops) if self.cutoff is None else self.cutoff
-        kernels.cascade_swaps(stops, depth, first, rows)
+        cascade_swaps(stops, depth, first, rows)
         return rows
 
+    def lookup_tables(self, labels: NDArray[Any], offsets: Ints) -> LookupTables:
+        """The probability of stopping at each document."""
+        return lookup_tables(CASCADE, self.stops(labels), np.ones(len(offsets) - 1), self.cutoff)
 
-@register
-@dataclass(frozen=True)
-class ERR(Cascade):
-    """Expected reciprocal rank with R = (2^l − 1) / 2^{l_max} (Chapelle et al. 2009; [B] §3).
 
-    Args:
-        max_label: l_max; None takes the highest label of the data (`fixed` keeps it for other data), or
-            of the list where a single list is measured. Models keep the highest one of their training and
-            validation data.
+# --- one value for each query, and rows of swap deltas
 
+
+@kernel
+def cascade_values(stops: Floats, scores: Floats, offsets: Ints, depth: Int, expected: bool, values: Floats) -> None:
+    """Σ_r (1/r) R_r Π_{q<r} (1 − R_q) of each query, R the probability that a user stops."""
+    largest = 0
+    for q in range(len(offsets) - 1):
+        largest = max(largest, offsets[q + 1] - offsets[q])
+    mean = np.empty(largest + 1)  # E_k, the mean product of (1 − R) over all k documents of a group
+    for q in range(len(offsets) - 1):
+        start, n = offsets[q], offsets[q + 1] - offsets[q]
+        total, going_on = 0.0, 1.0
+        k = 0
+        while k < min(n, depth) and going_on > 0.0:
+            end = k + 1
+            if expected:
+                while end < n and scores[start + end] == scores[start + k]:
+                    end += 1
+            size = end - k
+            if size == 1:
+                total += going_on * stops[start + k] / (k + 1.0)
+                going_on *= 1.0 - stops[start + k]
+            else:
+                # With a document x more, E_k = ((m−k) E_k + k x E_{k−1}) / m: no overflow, all in [0, 1].
+                mean[0] = 1.0
+                for m in range(1, size + 1):
+                    x = 1.0 - stops[start + k + m - 1]
+                    mean[m] = 0.0
+                    for i in range(m, 0, -1):
+                        mean[i] = ((m - i) * mean[i] + i * x * mean[i - 1]) / m
+                for i in range(1, min(size, depth - k) + 1):
+                    total += going_on * (mean[i - 1] - mean[i]) / (k + i)
+                going_on *= mean[size]
+            k = end
+        values[q] = total
+
+
+@kernel
+def cascade_swaps(stops: Floats, depth: Int, first: Int, rows: Floats) -> None:
+    """ΔERR = P_i (R_j − R_i)(1/i − S_ij − Q_ij/j), without division by 1 − R: safe at R = 1."""
+    n = len(stops)
+    before = np.empty(n + 1)  # P_i, the product of (1 − R) over the ranks before i
+    before[0] = 1.0
+    for k in range(n):
+        before[k + 1] = before[k] * (1.0 - stops[k])
+    for row in range(rows.shape[0]):
+        i = first + row
+        between, inside = 1.0, 0.0  # Q_ij and S_ij, kept up to rank T
+        for j in range(i + 1, n):
+            change = 0.0
+            if i < depth:
+                change = 1.0 / (i + 1.0) - inside
+                if j < depth:
+                    change -= between / (j + 1.0)
+                    inside += stops[j] / (j + 1.0) * between
+                    between *= 1.0 - stops[j]
+            rows[row, j] = before[i] * (stops[j] - stops[i]) * change
+
+
+# --- swap deltas for the pair kernel
+
+
+@helper
+def cascade_columns(n: Int, ranked: Places, values: Floats, depth: Int, columns: Floats) -> None:
+    """By rank: R, C (the sum of R_k P_k/k before it), P/r down to the depth, and P/r; P is Π (1 − R) before it."""
+    before, sums = 1.0, 0.0
+    for r in range(n):
+        columns[0, r] = values[ranked[r]]
+        columns[3, r] = before / (r + 1.0)
+        columns[1, r] = sums
+        columns[2, r] = before / (r + 1.0) if r < depth else 0.0
+        if r < depth:
+            sums += columns[0, r] * before / (r + 1.0)
+            before *= 1.0 - columns[0, r]
+
+
+@helper
+def cascade_deltas(i: Int, span: Span, n: Int, depth: Int, columns: Floats, buffer: Singles) -> None:
+    """|ΔERR| = |(R_j − R_i)(P_i/i − P_i S_ij − P_i Q_ij/j)| of rank i with the ranks of the span.
+
+    P_i S_ij = (C_j − C_{i+1}) / (1 − R_i) and P_i Q_ij/j = P_j/j / (1 − R_i): the same for all j but for two columns.
+    Where 1 − R_i is 0, or nearly, that is no use: see `_deltas_behind_a_sure_stop`.
     """
-
-    _: KW_ONLY
-    max_label: float | None = None
-
-    name: ClassVar[str] = "err"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.max_label is not None and (
-            not isinstance(self.max_label, int | float) or not 0 <= self.max_label <= LARGEST_POWER
-        ):
-            raise DataError(f"max_label must be a number from 0 to {LARGEST_POWER}, not {self.max_label!r}")
-
-    def fixed(self, *data: RankingData) -> Self:
-        """With l_max taken from the data, if it is not given."""
-        if self.max_label is not None or not any(self.labels in part.labels for part in data):
-            return self
-        return self.replace(max_label=highest_label(self.labels, *data))
-
-    def fixed_like(self, *models: Iterable[Measure | str]) -> Self:
-        """With l_max of an ERR that looks at the same labels, if it is not given; the highest of several models'."""
-        highest = [label for measures in models for label in self._labels_of(measures)[:1]]
-        return self.replace(max_label=max(highest)) if highest and self.max_label is None else self
-
-    def _labels_of(self, measures: Iterable[Measure | str]) -> list[float]:
-        """l_max of those ERR that look at the same labels."""
-        found = []
-        for measure in measures:
-            with suppress(DataError):  # a measure of somebody's own need not be known here
-                known = as_measure(measure)
-                if isinstance(known, ERR) and known.labels == self.labels and known.max_label is not None:
-                    found.append(known.max_label)
-        return found
-
-    def power(self, *data: RankingData) -> float:
-        """The highest label."""
-        return highest_label(self.labels, *data)
-
-    def stops(self, labels: NDArray[Any]) -> Floats:
-        """(2^l − 1) / 2^{l_max}."""
-        highest = float(np.fmax.reduce(labels, initial=0.0)) if self.max_label is None else self.max_label
-        gains = Gain()(labels)
-        if len(gains) and gains.max() > 2.0**highest - 1.0:
-            raise DataError(
-                f"there is a label above max_label = {highest:g}, the highest that {self} expects: "
-                f"say the highest of all data, as in err(max_label={np.nanmax(labels):g})"
-            )
-        return np.asarray(gains / 2.0**highest)
+    stop = columns[0, i]
+    if 1.0 - stop > 1e-3:
+        inverse = 1.0 / (1.0 - stop)
+        start = columns[3, i] + (columns[1, i] + stop * columns[3, i]) * inverse
+        at, first = U(span.at), U(span.first)
+        for j in range(U(span.a), U(span.b)):
+            change = start - inverse * (columns[U(1), first + j] + columns[U(2), first + j])
+            buffer[at + j] = f32(abs((columns[U(0), first + j] - stop) * change))
+    else:
+        _deltas_behind_a_sure_stop(i, span, n, depth, columns, buffer)
 
 
-@register
-@dataclass(frozen=True)
-class RR(Binary, Cascade):
-    """Reciprocal rank, 1/f, f the rank of the first relevant document; its mean is MRR.
+@helper
+def _deltas_behind_a_sure_stop(i: Int, span: Span, n: Int, depth: Int, columns: Floats, buffer: Singles) -> None:
+    """The same rank by rank, without a division by 1 − R_i."""
+    not_inlined()
+    stop, before = columns[0, i], columns[3, i] * (i + 1.0)
+    between, inside = 1.0, 0.0
+    for j in range(i + 1, min(span.first + span.b, n)):
+        change = 1.0 / (i + 1.0) - inside
+        if j < depth:
+            change -= between / (j + 1.0)
+            inside += columns[0, j] / (j + 1.0) * between
+            between *= 1.0 - columns[0, j]
+        if j >= span.first + span.a:
+            buffer[span.at + j - span.first] = f32(abs(before * (columns[0, j] - stop) * change))
 
-    It is the cascade whose user stops at the first relevant document: R is 1 or 0. ([B] §3.)
+
+# --- the sweep
+
+
+@helper
+def cascade_contribution(value: Number, before: Number, rank: Int) -> Number:
+    """What the document at a rank (from 0) adds: R P / r, `before` is P."""
+    return value * (before / (rank + 1.0))
+
+
+@helper
+def cascade_group_value(start: Int, size: Int, values: Floats, group: Floats) -> Number:
+    """The probability that one of some tied documents stops the user; E_1 … E_size go to `group`.
+
+    E_k is the mean product of (1 − R) over all k of them. With a document x more it is ((m−k) E_k + k x E_{k−1}) / m.
     """
+    if size == 1:
+        return values[start]
+    for k in range(size):
+        group[start + k] = 0.0
+        for i in range(k, -1, -1):
+            less = group[start + i - 1] if i > 0 else 1.0
+            group[start + i] = ((k - i) * group[start + i] + (i + 1) * (1.0 - values[start + k]) * less) / (k + 1)
+    return 1.0 - group[start + size - 1]
 
-    name: ClassVar[str] = "rr"
 
-    def stops(self, labels: NDArray[Any]) -> Floats:
-        """1 for a relevant document."""
-        return self.relevant(labels)
+@helper
+def cascade_group_contribution(before: Number, rank: Int, n_counted: Int, start: Int, group: Floats) -> Number:
+    """The mean over the orders of tied documents from a rank on: Σ_k P (E_{k−1} − E_k) / r_k."""
+    total, above = 0.0, 1.0
+    for k in range(n_counted):
+        total += (above - group[start + k]) / (rank + k + 1.0)
+        above = group[start + k]
+    return total * before

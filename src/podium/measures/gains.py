@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.errors import DataError
+from podium.errors import DataError, PodiumWarning
+
+if TYPE_CHECKING:
+    from podium.data import RankingData
+    from podium.measures.base import Measure
 
 LARGEST_USUAL_POWER = 31  # the largest label for which LightGBM has a gain 2^label − 1
-LARGEST_POWER = 1000  # 2^1000 leaves room for sums of as many gains as memory holds
+LARGEST_POWER = 1000  # sums of gains up to 2^1000 do not overflow
+POWER_WARNING = "the highest label has the gain 2^"  # what the warning begins with
 
 
 def shown(number: float) -> str:
@@ -24,6 +32,15 @@ class Gain:
     """A gain for each label: `exponential` (2^{scale·l} − 1), `linear` (l), or a `table` by label.
 
     As text: `exponential`, `exponential:4`, `linear`, `table:0/1/3/7`.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.measures import Gain
+        >>> Gain()(np.array([0.0, 1.0, 2.0])).tolist()
+        [0.0, 1.0, 3.0]
+        >>> str(Gain.of("table:0/1/5"))
+        'table:0/1/5'
+
     """
 
     kind: str = "exponential"
@@ -88,3 +105,21 @@ class Gain:
                 "gain for each label"
             )
         return np.asarray(np.exp2(self.scale * levels) - 1.0)
+
+
+def highest_label(source: str, *data: RankingData) -> float:
+    """The highest label of a source in some data; 0 where there is none."""
+    return max((float(np.fmax.reduce(d.labels[source], initial=0.0)) for d in data if source in d.labels), default=0.0)
+
+
+def warn_of_powers(measures: Iterable[Measure], *data: RankingData, stacklevel: int = 3) -> bool:
+    """Warn once where the gain 2^label of a label leaves nothing of the others; returns whether it does."""
+    for measure in measures:
+        if LARGEST_USUAL_POWER < (power := measure.power(*data)) < 1024:  # from there on 2^label is an error
+            warnings.warn(
+                f"{POWER_WARNING}{power:g} in {measure}, beside which all others vanish: "
+                "use gain=linear, as in ndcg(gain=linear)@10, or gain=table:G0/G1/… with a gain for each label",
+                PodiumWarning, stacklevel=stacklevel,
+            )  # fmt: skip
+            return True
+    return False

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import DataError
-from podium.measures.base import Measure, as_measure, best_of, parse
+from podium.measures.base import Measure, best_of
 from podium.measures.gains import shown
-from podium.measures.pairwise import PreferenceAccuracy
+from podium.measures.preference_accuracy import PreferenceAccuracy
+from podium.measures.registry import as_measure, parse
 
 if TYPE_CHECKING:
     from podium.data import RankingData
@@ -30,6 +31,14 @@ class Graded:
         tolerance: how far below the best a candidate may be, for every measure but the last; one number, or
             one for each of them.
 
+    Example:
+        >>> from podium import Graded
+        >>> choice = Graded(["ndcg@3", "cndcg@3"], tolerance=0.002)
+        >>> choice.pick([[0.500, 0.30], [0.501, 0.20], [0.4995, 0.40]])
+        2
+        >>> str(choice)
+        'ndcg@3>cndcg@3~0.002'
+
     """
 
     measures: tuple[Measure, ...]
@@ -39,13 +48,12 @@ class Graded:
         chosen = tuple(as_measure(measure) for measure in measures)
         if len(chosen) < 2:
             raise DataError("a graded measure has at least two measures")
-        given = (tolerance,) * (len(chosen) - 1) if isinstance(tolerance, int | float) else tuple(tolerance)
-        if len(given) != len(chosen) - 1 or any(not t >= 0 for t in given):
-            raise DataError(
-                f"tolerance must be a number, not negative, for each of the first {len(chosen) - 1} measures"
-            )
+        count = len(chosen) - 1
+        tolerances = (tolerance,) * count if isinstance(tolerance, int | float) else tuple(tolerance)
+        if len(tolerances) != count or any(not t >= 0 for t in tolerances):
+            raise DataError(f"tolerance must be a number, not negative, for each of the first {count} measures")
         object.__setattr__(self, "measures", chosen)
-        object.__setattr__(self, "tolerance", tuple(float(t) for t in given))
+        object.__setattr__(self, "tolerance", tuple(float(t) for t in tolerances))
 
     def __str__(self) -> str:
         return ">".join(map(str, self.measures)) + "~" + "/".join(map(shown, self.tolerance))
@@ -68,13 +76,20 @@ class Graded:
             raise DataError(f"expected a row of {len(self.measures)} means for each candidate, not {means.shape}")
         left = np.arange(len(means))
         for k, tolerance in enumerate(self.tolerance):
-            mine = means[left, k]
-            left = left[mine >= mine[best_of(mine)] - tolerance]
+            column = means[left, k]
+            left = left[column >= column[best_of(column)] - tolerance]
         return int(left[best_of(means[left, -1])])
 
 
 def as_watched(metrics: Sequence[Measure | str] | Measure | str) -> tuple[Measure, ...]:
-    """Measures to watch beside the one that picks, given as values or by name; each once."""
+    """Measures to watch beside the one that picks, given as values or by name; each once.
+
+    Example:
+        >>> from podium.measures import as_watched
+        >>> [str(measure) for measure in as_watched(["ap", "ndcg@5", "map"])]
+        ['ap', 'ndcg@5']
+
+    """
     if isinstance(metrics, Graded) or not isinstance(metrics, Measure | str | Sequence):
         raise DataError(f"metrics takes a list of measures such as ['ndcg@5', 'ap'], not {metrics!r}")
     several = [metrics] if isinstance(metrics, Measure | str) else metrics
@@ -82,7 +97,16 @@ def as_watched(metrics: Sequence[Measure | str] | Measure | str) -> tuple[Measur
 
 
 def selection_for(value: Measure | Graded | str, data: RankingData) -> Measure | Graded:
-    """Likewise; on data with preferences and without the labels that a measure needs, the share of right pairs."""
+    """What picks the best of several candidates; preferences are measured where the data has nothing else.
+
+    Example:
+        >>> import podium
+        >>> from podium.measures import selection_for
+        >>> data = podium.RankingData([[0.0], [1.0]], qid=["a", "a"], preferences=([0], [1], [1.0]))
+        >>> str(selection_for("ndcg@10", data))
+        'preferences'
+
+    """
     selection = as_selection(value)
     if has_preferences_alone(data) and not any(m.is_defined_on(data) for m in selection.measures):
         return PreferenceAccuracy()
@@ -90,12 +114,27 @@ def selection_for(value: Measure | Graded | str, data: RankingData) -> Measure |
 
 
 def has_preferences_alone(data: RankingData) -> bool:
-    """Whether pairs of documents are all that is known of which is better."""
+    """Whether the data has preferences and no labels.
+
+    Example:
+        >>> import podium
+        >>> from podium.measures import has_preferences_alone
+        >>> has_preferences_alone(podium.artificial(2, features=2))
+        False
+
+    """
     return data.preferences is not None and not data.labels
 
 
 def as_selection(value: Measure | Graded | str) -> Measure | Graded:
-    """What picks the best of several candidates, given as such or by name."""
+    """What picks the best of several candidates, given as such or by name.
+
+    Example:
+        >>> from podium.measures import as_selection
+        >>> type(as_selection("ndcg@3>ap~0.01")).__name__
+        'Graded'
+
+    """
     if isinstance(value, Graded):
         return value
     if isinstance(value, str) and ">" in value:

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Literal
 
 from podium.errors import DataError
-from podium.measures.base import Measure, as_measure
-from podium.measures.discounted import DCG, NDCG
+from podium.measures.base import Measure
+from podium.measures.ndcg import DCG, NDCG
+from podium.measures.registry import as_measure
 
 Preset = Literal["letor3", "letor4"]
 DEFAULT = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "precision@1", "precision@5", "precision@10", "ap")
@@ -17,17 +18,23 @@ def letor(measures: Iterable[Measure | str] = DEFAULT, version: Literal[3, 4] = 
     """Measures under the conventions of LETOR's evaluation scripts.
 
     NDCG discounts the first two ranks alike (1, 1, 1/log2 3, 1/log2 4, …); queries without a relevant
-    document count as 0; and the script of version 4 (MQ2007, MQ2008) gives NDCG@k = 0 to a query with fewer
+    document count as 0; the script of version 4 (MQ2007, MQ2008) gives NDCG@k = 0 to a query with fewer
     than k documents. A document is relevant from label 1 on.
+
+    Example:
+        >>> from podium.measures import letor
+        >>> [str(measure) for measure in letor(["ndcg@5", "ap"])]
+        ['ndcg(discount=letor,short=zero)@5', 'ap']
+
     """
     if version not in (3, 4):
         raise DataError(f"LETOR's scripts are those of version 3 and 4, not {version!r}")
-    found = []
-    for given in measures:
-        measure = as_measure(given).replace(empty="zero")
+    result = []
+    for original in measures:
+        measure = as_measure(original).replace(empty="zero")
         if isinstance(measure, DCG):
             measure = measure.replace(discount="letor")
         if isinstance(measure, NDCG):
             measure = measure.replace(short="zero" if version == 4 else "count")
-        found.append(measure)
-    return found
+        result.append(measure)
+    return result

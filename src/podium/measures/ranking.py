@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.compiling import kernel
+from podium.core.sorting import sort_with_items
 from podium.core.threads import map_threads, ranges
 from podium.data import RankingData
 from podium.data.columns import unmasked
@@ -16,7 +18,7 @@ from podium.errors import DataError
 
 
 class Ranking:
-    """The documents of each query from the top to the bottom, by falling score.
+    """The documents of each query from the top to the bottom, by descending score.
 
     Args:
         data: the documents.
@@ -28,6 +30,14 @@ class Ranking:
     Attributes:
         order: rows, query by query as in `data.offsets`, each query from the top.
         ranked_scores: the scores in that order.
+
+    Example:
+        >>> import podium
+        >>> from podium.measures import Ranking
+        >>> data = podium.RankingData([[0.0], [1.0], [2.0]], [0, 2, 1], qid=["a", "a", "a"])
+        >>> ranking = Ranking(data, [0.5, 0.1, 0.9])
+        >>> ranking.order.tolist(), ranking.labels("relevance").tolist()
+        ([2, 0, 1], [1.0, 0.0, 2.0])
 
     """
 
@@ -49,11 +59,8 @@ class Ranking:
     @cached_property
     def order(self) -> NDArray[np.int64]:
         """The rows of each query from the top."""
-        from podium.measures import kernels
-
         ranked = np.empty(self.data.n_documents, np.int64)
-
-        for_queries(self.data.offsets, lambda offsets, _: kernels.rank_queries(self.scores, self.base, offsets, ranked))
+        for_queries(self.data.offsets, lambda offsets, _: rank_queries(self.scores, self.base, offsets, ranked))
         return ranked
 
     @cached_property
@@ -82,6 +89,33 @@ class Ranking:
             pairs = " (its preferences are measured by 'preferences')" if self.data.preferences is not None else ""
             raise DataError(f"the data has no labels {source!r}; it has {known}{pairs}")
         return self.data.labels[source][self.order]
+
+
+@kernel
+def rank_queries(
+    scores: NDArray[np.float64], base: NDArray[np.int64], offsets: NDArray[np.int64], ranked: NDArray[np.int64]
+) -> None:
+    """The rows of each query by descending score; equal scores stay in the order of `base`."""
+    largest = 0
+    for q in range(len(offsets) - 1):
+        largest = max(largest, offsets[q + 1] - offsets[q])
+    keys, spare_keys = np.empty(largest), np.empty(largest)
+    items, spare_items = np.empty(largest, np.int64), np.empty(largest, np.int64)
+    for q in range(len(offsets) - 1):
+        start, n = offsets[q], offsets[q + 1] - offsets[q]
+        for k in range(n):
+            items[k] = base[start + k]
+            keys[k] = -scores[items[k]]
+        sort_with_items(keys, items, spare_keys, spare_items, n)
+        for k in range(n):
+            ranked[start + k] = items[k]
+
+
+def in_descending_order(values: NDArray[np.float64], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The values of each query from the highest to the lowest: those of an ideal ranking."""
+    rows, ranked = np.arange(len(values)), np.empty(len(values), np.int64)
+    for_queries(offsets, lambda part, _: rank_queries(values, rows, part, ranked))
+    return values[ranked]
 
 
 def for_queries(

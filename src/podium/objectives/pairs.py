@@ -104,12 +104,12 @@ def whole_list(measure: Measure, truncation: int | None) -> Measure:
     """A measure as λ uses it: without its cutoff, unless there is a truncation or it is nothing without it."""
     require_whole("truncation", truncation, 1, optional=True)
     cutoff = truncation
-    if cutoff is None and measure.lives_by_cutoff:
+    if cutoff is None and measure.needs_cutoff:
         cutoff = measure.cutoff
         if cutoff is None:
             raise DataError(f"{measure} of the whole list is the same for every order: give it a cutoff")
     found = measure if measure.cutoff == cutoff else measure.replace(cutoff=cutoff)
-    found._refuse_without_swaps()
+    found.refuse_without_swaps()
     return found
 
 

@@ -1,0 +1,46 @@
+"""The stable sort of the kernels: keys with items, ascending. Negate the keys for a descending order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.compiling import helper
+from podium.core.intrinsics import not_inlined
+
+Floats = NDArray[np.float64]
+RUN = 12  # so many are sorted by insertion before runs are merged
+
+
+@helper
+def sort_with_items(keys: Floats, items: Any, spare_keys: Floats, spare_items: Any, n: Any) -> None:
+    """Sort the first n keys, ascending, and their items with them; equal keys stay in their order.
+
+    Insertion in short runs, then merging of runs. The spare arrays are scratch of the same types and at least n long.
+    """
+    not_inlined()
+    for start in range(0, n, RUN):
+        for k in range(start + 1, min(start + RUN, n)):
+            key, item = keys[k], items[k]
+            slot = k
+            while slot > start and keys[slot - 1] > key:
+                keys[slot], items[slot] = keys[slot - 1], items[slot - 1]
+                slot -= 1
+            keys[slot], items[slot] = key, item
+    width = RUN
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle, end = min(start + width, n), min(start + 2 * width, n)
+            left, right = start, middle
+            for k in range(start, end):
+                if left < middle and (right >= end or keys[left] <= keys[right]):
+                    spare_keys[k], spare_items[k] = keys[left], items[left]
+                    left += 1
+                else:
+                    spare_keys[k], spare_items[k] = keys[right], items[right]
+                    right += 1
+        for k in range(n):
+            keys[k], items[k] = spare_keys[k], spare_items[k]
+        width *= 2

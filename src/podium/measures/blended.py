@@ -1,0 +1,237 @@
+"""The family of sums of blended ratios: average precision and Q-measure.
+
+Z = (1/R) Σ_{r≤T} rel_r B_r / D_r. B_r is the sum of the bonuses b of the documents down to rank r, D_r a divisor, R the
+number of relevant documents; those are the ones with b > 0. With b = 1 and D_r = r it is average precision. Sakai calls
+B_r / D_r the blended ratio.
+
+For i above j, with H_r = Σ_{k≤r} rel_k / D_k, R ΔZ is
+
+    ±[(B_{i−1} + b)/D_i + b (H_{j−1} − H_i) − B_j/D_j]     where only one of the two is relevant, b its bonus,
+    (b_j − b_i)(1/D_i + H_{j−1} − H_i)                      where both are,
+
+terms beyond rank T dropped. Tied documents: if n of them, r relevant, with bonuses of the mean m (of the relevant ones)
+begin at rank a, the k-th place adds r/n (B_{a−1} + m + (k−1) m (r−1)/(n−1)) / D_{a+k−1} in expectation.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.compiling import helper, kernel
+from podium.core.intrinsics import not_inlined
+from podium.measures.base import Measure
+from podium.measures.families import BLENDED, LookupTables, Span, lookup_tables
+from podium.measures.ranking import Ranking, for_queries
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Ints = NDArray[np.int64]
+Places = NDArray[np.int32]
+Int = Any  # an integer, compiled as int64
+Number = Any  # compiled as float64
+U: Any = np.uintp  # an index that cannot be negative needs no check for it
+f32 = np.float32
+
+
+@dataclass(frozen=True)
+class Blended(Measure):
+    """Z = (1/R) Σ_{r≤T} rel_r B_r / D_r; see the module."""
+
+    knows_expected_ties: ClassVar[bool] = True
+    knows_retrieved: ClassVar[bool] = True
+    is_graded: ClassVar[bool] = True  # whether relevant documents differ in their bonuses
+
+    @abstractmethod
+    def bonuses(self, labels: NDArray[Any]) -> Floats:
+        """The bonus b of each label, above 0 for relevant documents, 0 for others and where there is no label."""
+
+    @abstractmethod
+    def divisors(self, bonuses: Floats, offsets: Ints) -> Floats:
+        """D for ranks 1, 2, … of each query, laid out as the documents are."""
+
+    def value(self, labels: Floats) -> float:
+        """Z of one ranked list."""
+        bonuses = self.bonuses(labels)
+        relevant = bonuses > 0
+        ratios = np.cumsum(bonuses) / self.divisors(bonuses, np.array([0, len(bonuses)]))
+        return float(np.sum((relevant * ratios)[: self.cutoff]) / relevant.sum())
+
+    def is_empty(self, labels: Floats) -> bool:
+        """Whether no document is relevant."""
+        return not (self.bonuses(labels) > 0).any()
+
+    def values(self, ranking: Ranking) -> Floats:
+        """One value for each query."""
+        offsets = ranking.data.offsets
+        bonuses = self.bonuses(ranking.labels(self.labels))
+        depth = ranking.data.n_documents if self.cutoff is None else self.cutoff
+        lists = (bonuses, ranking.ranked_retrieved, ranking.ranked_scores, self.divisors(bonuses, offsets))
+        expected = self.ties == "expected"
+        result = np.empty(ranking.data.n_queries)
+        for_queries(offsets, lambda part, q: blended_values(*lists, part, depth, expected, result[q]))
+        highest = np.maximum.reduceat(bonuses, offsets[:-1]) if ranking.data.n_queries else np.empty(0)
+        return self._with_empties(result, highest <= 0)
+
+    def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
+        """ΔZ; see the module and `Measure.swaps`."""
+        bonuses = self.bonuses(np.asarray(labels))
+        rows = np.zeros(((len(bonuses) if last is None else last) - first, len(bonuses)))
+        if bonuses.any():
+            divisors = self.divisors(bonuses, np.array([0, len(bonuses)]))
+            blended_swaps(bonuses, divisors, len(bonuses) if self.cutoff is None else self.cutoff, first, rows)
+        return rows
+
+    def lookup_tables(self, labels: NDArray[Any], offsets: Ints) -> LookupTables:
+        """Bonuses, divisors, and the number of relevant documents."""
+        bonuses = self.bonuses(labels)
+        relevant = (bonuses > 0).astype(np.float64)
+        counts = np.add.reduceat(relevant, offsets[:-1]) if len(offsets) > 1 else np.empty(0)
+        divisors = self.divisors(bonuses, offsets)
+        return lookup_tables(BLENDED, bonuses, counts, self.cutoff, divisors=divisors, is_graded=self.is_graded)
+
+
+# --- one value for each query, and rows of swap deltas
+
+
+@kernel
+def blended_values(
+    bonuses: Floats, retrieved: Floats, scores: Floats, divisors: Floats, offsets: Ints, depth: Int, expected: bool,
+    values: Floats,
+) -> None:  # fmt: skip
+    """Z of each query; `retrieved` is 0 for documents that count as relevant without being ranked."""
+    for q in range(len(offsets) - 1):
+        start, n = offsets[q], offsets[q + 1] - offsets[q]
+        total, above, count = 0.0, 0.0, 0.0
+        for k in range(n):
+            count += 1.0 if bonuses[start + k] > 0.0 else 0.0
+        k = 0
+        while k < min(n, depth):
+            end = k + 1
+            if expected:
+                while end < n and scores[start + end] == scores[start + k]:
+                    end += 1
+            size = float(end - k)
+            r, bonus = 0.0, 0.0
+            for i in range(k, end):
+                if bonuses[start + i] > 0.0:
+                    r += retrieved[start + i]
+                    bonus += bonuses[start + i] * retrieved[start + i]
+            if r > 0.0:
+                mean = bonus / r
+                step = mean * ((r - 1.0) / (size - 1.0)) if end > k + 1 else 0.0
+                for i in range(k, min(end, depth)):
+                    total += r / size * (above + mean + (i - k) * step) / divisors[start + i]
+            above += bonus
+            k = end
+        values[q] = total / max(count, 1.0)
+
+
+@kernel
+def blended_swaps(bonuses: Floats, divisors: Floats, depth: Int, first: Int, rows: Floats) -> None:
+    """ΔZ for the ranks from `first` on and all below them."""
+    n = len(bonuses)
+    sums = np.zeros(n + 1)  # B_k
+    shares = np.zeros(n + 1)  # H_k, for ranks up to T
+    count = 0.0
+    for k in range(n):
+        is_relevant = bonuses[k] > 0.0
+        count += 1.0 if is_relevant else 0.0
+        sums[k + 1] = sums[k] + bonuses[k]
+        shares[k + 1] = shares[k] + (1.0 / divisors[k] if is_relevant and k < depth else 0.0)
+    for row in range(rows.shape[0]):
+        i = first + row + 1
+        b_i, divisor = bonuses[i - 1], divisors[i - 1]
+        for j in range(i + 1, n + 1):
+            b_j = bonuses[j - 1]
+            change, sign = 0.0, 1.0
+            if i <= depth and b_i > 0.0 and b_j > 0.0:
+                change = (b_j - b_i) * (1.0 / divisor + shares[j - 1] - shares[i])
+            elif i <= depth and b_i != b_j:
+                sign, b = (1.0, b_j) if b_j > 0.0 else (-1.0, b_i)
+                change = (sums[i - 1] + b) / divisor + b * shares[j - 1] - b * shares[i]
+                if j <= depth:
+                    change -= sums[j] / divisors[j - 1]
+            rows[row, j - 1] = sign * change / count
+
+
+# --- swap deltas for the pair kernel
+
+
+@helper
+def blended_columns(n: Int, ranked: Places, values: Floats, divisors: Floats, depth: Int, columns: Floats) -> None:
+    """By rank: b, H before it, B/D down to the depth, B before it, D."""
+    sums, shares = 0.0, 0.0
+    for r in range(n):
+        bonus = values[ranked[r]]
+        columns[0, r] = bonus
+        columns[1, r] = shares
+        columns[3, r] = sums
+        columns[4, r] = divisors[r]
+        sums += bonus
+        shares += 1.0 / divisors[r] if r < depth and bonus > 0.0 else 0.0
+        columns[2, r] = sums / divisors[r] if r < depth else 0.0
+
+
+@helper
+def blended_deltas(i: Int, span: Span, norm: Number, is_graded: bool, columns: Floats, buffer: Singles) -> None:
+    """|ΔZ| of rank i with the ranks of the span, all of them below the depth's end or not counted by the columns."""
+    not_inlined()
+    b_i, inverse = columns[0, i], 1.0 / norm
+    b = 1.0 if b_i == 0.0 and not is_graded else b_i
+    start = (columns[3, i] + b) / columns[4, i] - b * columns[1, i] - b_i / columns[4, i]
+    at, first = U(span.at), U(span.first)
+    if not is_graded:  # one start for the whole row
+        for j in range(U(span.a), U(span.b)):
+            change = abs(start + columns[U(1), first + j] - columns[U(2), first + j]) * inverse
+            buffer[at + j] = f32(change) if b_i != columns[U(0), first + j] else f32(0.0)
+    elif b_i > 0.0:
+        share = columns[1, i] + 1.0 / columns[4, i]
+        for j in range(U(span.a), U(span.b)):
+            b_j = columns[U(0), first + j]
+            alone = start + b * columns[U(1), first + j] - columns[U(2), first + j]
+            both = (b_j - b_i) * (1.0 / columns[U(4), U(i)] + columns[U(1), first + j] - share)
+            buffer[at + j] = f32(abs(both if b_j > 0.0 else alone) * inverse)
+    else:
+        before, divisor, share = columns[3, i], columns[4, i], columns[1, i]
+        for j in range(U(span.a), U(span.b)):
+            b_j = columns[U(0), first + j]
+            change = (before + b_j) / divisor + b_j * (columns[U(1), first + j] - share) - columns[U(2), first + j]
+            buffer[at + j] = f32(abs(change) * inverse) if b_j > 0.0 else f32(0.0)
+
+
+# --- the sweep
+
+
+@helper
+def blended_contribution(value: Number, before: Number, divisor: Number) -> Number:
+    """What the document at a rank adds: rel B / D; `before` is B of the rank above."""
+    return (before + value) / divisor if value > 0.0 else 0.0
+
+
+@helper
+def blended_group_value(start: Int, size: Int, values: Floats, group: Floats) -> Number:
+    """The bonuses of tied documents together; how many of them are relevant goes to group[start]."""
+    total, count = 0.0, 0.0
+    for k in range(size):
+        total += values[start + k]
+        count += 1.0 if values[start + k] > 0.0 else 0.0
+    group[start] = count
+    return total
+
+
+@helper
+def blended_group_contribution(
+    value: Number, before: Number, rank: Int, size: Int, n_counted: Int, count: Number, divisors: Floats
+) -> Number:
+    """The mean over the orders of tied documents from a rank on."""
+    mean = value / count if count > 0.0 else 1.0
+    step = mean * ((count - 1.0) / (size - 1.0))
+    total = 0.0
+    for k in range(n_counted):
+        total += (before + mean + k * step) / divisors[rank + k]
+    return total * (count / size)

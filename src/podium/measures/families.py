@@ -1,0 +1,91 @@
+"""Families of measures: what gradients and the sweep over α ask a measure for.
+
+Both need, for millions of pairs, how a measure changes when two documents swap ranks. Compiled code cannot call a
+method, so measures of the same shape share compiled helpers, a *family*, and each gives its own lookup tables:
+
+    measure.lookup_tables(labels, offsets) -> LookupTables(family, values, norms, …)
+
+`discounted.py`, `blended.py` and `cascade.py` are the families: a base class with the batch kernel, the rows of swap
+deltas, and the helpers for gradients and for the sweep. A measure that fits none has no tables: everything works for
+it through `Measure.value`, only slowly. The codes stand here and nowhere else. `swap_deltas.py` and `sweep_rules.py`
+choose the helper by the code.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ONES = 0  # no measure: every pair counts the same
+DISCOUNTED = 1  # Σ gain · discount / norm: DCG and NDCG, precision, recall, RBP
+BLENDED = 2  # Σ rel_r (sum of bonuses down to r) / divisor_r / norm: AP, Q-measure
+CASCADE = 3  # Σ (1/r) R_r Π (1 − R): ERR, RR
+BY_SWAPS = 4  # no family: swap deltas come from `Measure.swaps`
+LAMBDALOSS = 5  # DISCOUNTED with the second term of NDCG-Loss2++ (`podium.objectives.lambdaloss`)
+
+
+class LookupTables(NamedTuple):
+    """The lookup tables of a measure on some data, for documents in a given order of each query.
+
+    Attributes:
+        family: the code.
+        values: for each document: its gain, its bonus, or the probability that it stops the user.
+        norms: for each query what its sum is divided by; 0 where there is nothing to gain.
+        discounts: by rank, as far as they are not 0 (DISCOUNTED).
+        divisors: for each query by rank, laid out as documents are (BLENDED).
+        is_graded: whether relevant documents differ in their values (BLENDED).
+        depth: the ranks that count.
+        mu: the weight of the second term (LAMBDALOSS).
+
+    """
+
+    family: int
+    values: Floats
+    norms: Floats
+    discounts: Floats
+    divisors: Floats
+    is_graded: bool
+    depth: int
+    mu: float
+
+
+def lookup_tables(
+    family: int,
+    values: Floats,
+    norms: Floats,
+    cutoff: int | None = None,
+    *,
+    discounts: Floats | None = None,
+    divisors: Floats | None = None,
+    is_graded: bool = False,
+) -> LookupTables:
+    """Tables with what the family does not need left empty."""
+    depth = cutoff or max(len(values), 1)
+    if discounts is not None:
+        depth = len(discounts)
+    empty = np.empty(0)
+    return LookupTables(
+        family, values, norms, empty if discounts is None else discounts, empty if divisors is None else divisors,
+        is_graded, depth, 0.0,
+    )  # fmt: skip
+
+
+class Span(NamedTuple):
+    """Some neighbouring ranks whose swap deltas with one rank are written into a buffer.
+
+    Attributes:
+        at: where the delta of rank `first` stands in the buffer.
+        a, b: the ranks are first + a … first + b − 1.
+        first: the rank of the buffer's first document.
+
+    """
+
+    at: Any
+    a: Any
+    b: Any
+    first: Any

@@ -1,0 +1,45 @@
+"""|ΔZ| for the pair kernel: the one place that chooses a family's helpers by its code.
+
+A family gives two helpers. `…_columns` fills, once for each query, what a swap needs of each rank; `…_deltas` writes
+|ΔZ| of one rank with others below it. DISCOUNTED has none: the pair kernel multiplies gains and discounts itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.compiling import helper
+from podium.measures.blended import blended_columns, blended_deltas
+from podium.measures.cascade import cascade_columns, cascade_deltas
+from podium.measures.families import BLENDED, CASCADE, Span
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Places = NDArray[np.int32]
+Int = Any  # an integer, compiled as int64
+N_COLUMNS = 5  # rows of `columns`
+
+
+@helper
+def fill_columns(
+    family: Int, n: Int, ranked: Places, values: Floats, divisors: Floats, depth: Int, columns: Floats
+) -> None:
+    """What a swap needs of each of the n ranks of a query; `ranked` says which of the query's values has which rank."""
+    if family == BLENDED:
+        blended_columns(n, ranked, values, divisors, depth, columns)
+    elif family == CASCADE:
+        cascade_columns(n, ranked, values, depth, columns)
+
+
+@helper
+def write_deltas(
+    family: Int, i: Int, span: Span, n: Int, depth: Int, norm: float, is_graded: bool, columns: Floats, buffer: Singles
+) -> None:
+    """|ΔZ| of rank i with the ranks of the span into buffer[span.at + span.a …]."""
+    if family == BLENDED:
+        blended_deltas(i, span, norm, is_graded, columns, buffer)
+    elif family == CASCADE:
+        cascade_deltas(i, span, n, depth, columns, buffer)

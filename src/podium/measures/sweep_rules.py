@@ -1,0 +1,73 @@
+"""What the sweep over α asks of a measure: the one place that chooses a family's helpers by its code.
+
+In the sweep, neighbours pass each other. A family says what the document at a rank adds to the measure, given what
+stands before it; documents tied for ever move as one group, which adds the mean over their orders.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.compiling import helper
+from podium.core.intrinsics import not_inlined
+from podium.measures.blended import blended_contribution, blended_group_contribution, blended_group_value
+from podium.measures.cascade import cascade_contribution, cascade_group_contribution, cascade_group_value
+from podium.measures.discounted import discounted_contribution
+from podium.measures.families import BLENDED, CASCADE, DISCOUNTED
+
+Floats = NDArray[np.float64]
+Int = Any  # an integer, compiled as int64
+Number = Any  # compiled as float64
+
+
+@helper
+def before_all(family: Int) -> Number:
+    """What stands before the first rank: no gain, or a user who reads for sure."""
+    return 1.0 if family == CASCADE else 0.0
+
+
+@helper
+def before_next(family: Int, before: Number, value: Number) -> Number:
+    """What stands before the next rank: the sum of values, or the probability that nothing has stopped the user."""
+    return before * (1.0 - value) if family == CASCADE else before + value
+
+
+@helper
+def contribution(family: Int, value: Number, before: Number, rank: Int, discounts: Floats, divisors: Floats) -> Number:
+    """What a document at a rank (from 0) adds to the measure, before the division by the norm."""
+    if family == DISCOUNTED:
+        return discounted_contribution(value, rank, discounts)
+    if family == BLENDED:
+        return blended_contribution(value, before, divisors[rank])
+    return cascade_contribution(value, before, rank)
+
+
+@helper
+def group_value(family: Int, start: Int, size: Int, values: Floats, group: Floats) -> Number:
+    """The value of tied documents together; what else the group needs goes to group[start : start + size].
+
+    Where gains add up (DISCOUNTED) the documents stay apart, each with the mean gain.
+    """
+    if family == BLENDED:
+        return blended_group_value(start, size, values, group)
+    if family == CASCADE:
+        return cascade_group_value(start, size, values, group)
+    total = 0.0
+    for k in range(size):
+        total += values[start + k]
+    return total / size
+
+
+@helper
+def group_contribution(
+    family: Int, value: Number, before: Number, rank: Int, size: Int, n_counted: Int, start: Int, group: Floats,
+    divisors: Floats,
+) -> Number:  # fmt: skip
+    """What tied documents from a rank on add in the mean over their orders; the first n_counted places count."""
+    not_inlined()
+    if family == BLENDED:
+        return blended_group_contribution(value, before, rank, size, n_counted, group[start], divisors)
+    return cascade_group_contribution(before, rank, n_counted, start, group)
