@@ -133,10 +133,10 @@ class TestScale:
         papers = {"submodel": large, "submodel_scale": 1.0, "l2": 0.0}
         for step, at_most in (("newton", 100), ("line-search", 500)):  # 0.1 · 1000, and α up to 5
             model = LambdaMART(5, step=step, **papers).fit(train)
-            values = [model.ensemble.tree(k).leaf_value for k in range(model.n_trees_)]
+            values = [model.trees_.tree(k).leaf_value for k in range(model.n_trees_)]
             assert 1 < max(np.abs(v).max() for v in values) <= at_most
         held = LambdaMART(5, max_delta_step=2.0, **papers).fit(train)
-        assert max(np.abs(held.ensemble.tree(k).leaf_value).max() for k in range(5)) <= 0.2
+        assert max(np.abs(held.trees_.tree(k).leaf_value).max() for k in range(5)) <= 0.2
 
 
 class TestModel:

@@ -329,7 +329,7 @@ class TestSubmodel:
         first = LambdaMART(4, split_fraction=1).fit(train)
         rest = LambdaMART(6, submodel=first).fit(train, valid=valid)
         more = LambdaMART(6, split_fraction=1, submodel_scale=1.0, submodel=podium.models.Ensemble.of_trees(
-            [first.ensemble.tree(k) for k in range(4)], 8)).fit(train)  # fmt: skip
+            [first.trees_.tree(k) for k in range(4)], 8)).fit(train)  # fmt: skip
         assert np.allclose(whole.predict(valid), more.predict(valid))
         assert rest.history_["valid/ndcg@10"][0] > 0.5
         assert isinstance(rest.model_, Combined)
@@ -341,7 +341,7 @@ class TestSubmodel:
         for data, submodel in ((train, {2: 1.5}), (named, {"f2": 1.5})):
             model = LambdaMART(3, submodel=submodel).fit(data)
             start = model.submodel_scale_ * 1.5 * valid.features[:, 2].astype(float)
-            assert np.allclose(model.predict(valid.features), start + model.ensemble.predict(valid.features))
+            assert np.allclose(model.predict(valid.features), start + model.trees_.predict(valid.features))
             model.save(tmp_path / "m.podium")
             assert np.array_equal(
                 podium.load(tmp_path / "m.podium").predict(valid.features), model.predict(valid.features)
@@ -365,7 +365,7 @@ class TestSubmodel:
         for submodel in (mine, Foreign()):
             model = LambdaMART(3, submodel=submodel).fit(train, valid=valid)
             assert np.allclose(
-                model.predict(valid), model.submodel_scale_ * mine(valid) + model.ensemble.predict(valid.features)
+                model.predict(valid), model.submodel_scale_ * mine(valid) + model.trees_.predict(valid.features)
             )
             model.save(tmp_path / "m.podium")
             loaded = podium.load(tmp_path / "m.podium")
@@ -374,7 +374,7 @@ class TestSubmodel:
             assert np.array_equal(loaded.predict(valid.features, start=mine(valid)), model.predict(valid))
             assert loaded.digest() == model.digest()
         column = LambdaMART(3, submodel=mine(train)).fit(train)
-        assert column.ensemble.digest() == model.ensemble.digest()
+        assert column.trees_.digest() == model.trees_.digest()
         with pytest.raises(DataError, match="start must be a number for each of the 5 rows"):
             column.predict(valid.features[:5])
         with pytest.raises(DataError, match="finite number for each"):

@@ -77,7 +77,7 @@ def test_what_makes_no_sense(parts):
     for wrong, words in (
         ({"members": []}, "needs members"), ({"members": 3}, "pairs of an objective"),
         ({"members": [("lambda", 0)]}, "whole number from 1"), ({"shrinkage": 2}, "at most 1"),
-        ({"validation": 1.0}, "a share between 0 and 1"), ({"members": [(3, 1)]}, "an objective and a number"),
+        ({"validation": 1.0}, "between 0 and 1"), ({"members": [(3, 1)]}, "an objective and a number"),
     ):  # fmt: skip
         with pytest.raises(DataError, match=words):
             Committee(**wrong).fit(train)

@@ -11,7 +11,9 @@ from sklearn.base import clone
 
 import podium
 from podium import LambdaMART, ParameterError, PodiumWarning
-from podium.estimators.foreign import TABLE, TOOLS, canonical, markdown
+from podium.core.hyperparameters import WITH_OTHER_NAMES, by_name
+from podium.core.parameters import TOOLS
+from podium.estimators.translating import names_table
 
 RANKERS = [
     podium.LambdaMART, podium.RankNetTrees, podium.MART, podium.MARTClassifier, podium.McRank, podium.LinearRanker,
@@ -71,15 +73,17 @@ def test_a_subclass_with_parameters_of_its_own():
 
 def test_every_row_of_the_table_names_a_parameter():
     known = inspect.signature(LambdaMART).parameters
-    for row in TABLE:
-        assert row.parameter in known or row.advice, row.parameter
+    for parameter in WITH_OTHER_NAMES:
+        assert parameter.name in known or parameter.names.advice, parameter.name
         for tool in TOOLS:
-            assert all(canonical(tool)[name] is row for name in row.names(tool)), row.parameter
+            names = parameter.names.of(tool)
+            assert all(by_name(tool)[name] is parameter for name in names), parameter.name
 
 
 def test_the_page_has_the_table():
     page = Path(__file__).parents[2] / "docs" / "coming-from.md"
-    assert markdown() in page.read_text(), f"put this table into {page}:\n{markdown()}"
+    table = names_table(LambdaMART)
+    assert table in page.read_text(), f"put this table into {page}:\n{table}"
 
 
 def translated(made, params, **overrides):
@@ -199,7 +203,7 @@ def test_what_has_no_translation_is_listed_with_reasons():
         ({"eta": 0}, "eta must be positive"),
         ({"lambdarank_norm": "yes"}, "lambdarank_norm must be True or False"),
         ({"label_gain": ["a"]}, "label_gain must be a list of numbers"),
-        ({"subsample": 1.5, "subsample_freq": 1}, "subsample must be at most 1"),
+        ({"subsample": 1.5, "subsample_freq": 1}, "subsample must be above 0 and at most 1"),
         ({"eval_at": ["x"]}, "eval_at must be a list of whole numbers"),
         ({"objective": "lambdarnk"}, "does not rank .did you mean 'lambdarank'"),
         ({"objective": "multiclass"}, "LightGBM's objective 'multiclass' does not rank"),

@@ -107,7 +107,7 @@ def test_parts_may_order_their_features_differently(train, frame):
         assert combined.importance().sum() == pytest.approx(2.5)
         on_top = LambdaMART(3, submodel=second).fit(train)
         np.testing.assert_allclose(
-            on_top.predict(frame), on_top.submodel_scale_ * second.predict(frame) + on_top.ensemble.predict(frame)
+            on_top.predict(frame), on_top.submodel_scale_ * second.predict(frame) + on_top.trees_.predict(frame)
         )
         assert podium.combine(a, second, train).scorer.predict(frame).shape == (len(train),)
 

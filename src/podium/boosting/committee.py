@@ -14,8 +14,10 @@ from podium.boosting.sampling import Sampling
 from podium.boosting.settings import Boosting
 from podium.boosting.steps import Gradient, Newton
 from podium.combining import Sweep, ascend, deviation, weighted
+from podium.core import hyperparameters as h
+from podium.core.parameters import settings
 from podium.core.progress import progress
-from podium.core.validation import require_number, require_whole
+from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.measures import Graded, Measure, as_selection
@@ -51,7 +53,7 @@ class CommitteeResult:
     values: dict[str, float]
 
 
-@dataclass(frozen=True)
+@settings
 class CommitteeTraining:
     """The settings of a committee.
 
@@ -59,10 +61,6 @@ class CommitteeTraining:
         members: objectives, and how many members each has; they take turns.
         boosting: how each member is trained; the seed of its sampling changes from member to member.
         measure: by which the weights are found.
-        cycles: how often the weights of all objectives are searched in turn; 0 leaves them equal.
-        shrinkage: how far the weights go from equal ones to those of the search, 0 to 1; by default n / (n + 1000)
-            for n validation queries, since few say little about weights.
-        time_budget: seconds after which no member is begun, but for the first of each objective.
 
     """
 
@@ -74,9 +72,9 @@ class CommitteeTraining:
         )
     )  # fmt: skip
     measure: Measure | Graded | str = "ndcg@10"
-    cycles: int = 2
-    shrinkage: float | None = None
-    time_budget: float | None = None
+    cycles: int = h.CYCLES(2)
+    shrinkage: float | None = h.SHRINKAGE(None)
+    time_budget: float | None = h.TIME_BUDGET(None)
 
     def __post_init__(self) -> None:
         if not self.members:
@@ -85,13 +83,6 @@ class CommitteeTraining:
             if not isinstance(objective, Objective):
                 raise DataError(f"a member is an objective and a number, not {objective!r}")
             require_whole("the number of members", count, 1)
-        require_whole("cycles", self.cycles, 0)
-        if self.shrinkage is not None:
-            require_number("shrinkage", self.shrinkage, least=0)
-            if self.shrinkage > 1:
-                raise DataError(f"shrinkage must be at most 1, but is {self.shrinkage}")
-        if self.time_budget is not None:
-            require_number("time_budget", self.time_budget, above=0)
 
     def fit(self, train: RankingData, valid: RankingData) -> CommitteeResult:
         """Train the members one after the other on the same bins, then weigh them on the validation queries."""

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.boosting.steps import Gradient, Newton, Step, max_delta_step_for, require_max_delta_step
+from podium.boosting.steps import Gradient, Newton, Step, max_delta_step_for
 from podium.combining import Sweep
+from podium.core import hyperparameters as h
 from podium.core.threads import Team
 from podium.core.validation import did_you_mean, numbers_of
 from podium.data import RankingData
@@ -72,7 +73,7 @@ class LineSearch(Step):
             raise DataError(f"on must be 'train' or 'valid', not {self.on!r}")
         if self.shrink not in ("tree", "alpha"):
             raise DataError(f"shrink must be 'tree' or 'alpha', not {self.shrink!r}")
-        require_max_delta_step(self.max_delta_step)
+        h.MAX_DELTA_STEP.check(self.max_delta_step)
 
     @property
     def uses_hessians(self) -> bool:  # type: ignore[override]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core import hyperparameters as h
+from podium.core.parameters import settings
 from podium.core.random import seed_of, uniform
 from podium.data import RankingData
 from podium.data.content_random import ContentRandom
-from podium.errors import DataError
 
 
-@dataclass(frozen=True)
+@settings
 class Sampling:
     """Shares of documents, of whole queries and of features that each tree is grown on.
 
@@ -24,20 +24,11 @@ class Sampling:
     (`podium.trees.sampling.GradientSampler`); None stands for half, and for fewer where there are many.
     """
 
-    document_fraction: float = 1.0
-    query_fraction: float = 1.0
-    feature_fraction: float = 1.0
-    seed: int = 0
-    split_fraction: float | None = 1.0
-
-    def __post_init__(self) -> None:
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer):
-            raise DataError(f"random_state must be a whole number, not {self.seed!r}")
-        for name in ("document_fraction", "query_fraction", "feature_fraction", "split_fraction"):
-            if name == "split_fraction" and self.split_fraction is None:
-                continue
-            if not 0 < getattr(self, name) <= 1:
-                raise DataError(f"{name} must be above 0 and at most 1, but is {getattr(self, name)}")
+    document_fraction: float = h.DOCUMENT_FRACTION(1.0)
+    query_fraction: float = h.QUERY_FRACTION(1.0)
+    feature_fraction: float = h.FEATURE_FRACTION(1.0)
+    seed: int = h.RANDOM_STATE(0)
+    split_fraction: float | None = h.SPLIT_FRACTION(1.0)
 
     @property
     def takes_all_documents(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,8 @@ from podium.boosting.results import Round, TrainingResult
 from podium.boosting.sampling import Sampling
 from podium.boosting.steps import Newton, Step
 from podium.boosting.training import train_trees
-from podium.core.validation import require_number, require_whole
+from podium.core import hyperparameters as h
+from podium.core.parameters import settings
 from podium.data import RankingData
 from podium.measures import Graded, Measure
 from podium.objectives import Lambda, Objective
@@ -24,7 +25,7 @@ from podium.trees import GrowthParameters
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@settings
 class Boosting:
     """The settings of a training run.
 
@@ -33,17 +34,10 @@ class Boosting:
         step: gives leaf values.
         growth: how each tree is grown.
         sampling: what each tree sees.
-        n_trees: at most so many.
-        learning_rate: leaf values are multiplied by it.
-        max_bins: of each feature.
         categorical: numbers of the categorical features.
         selection: the measure, or graded measures, that picks the number of trees where there is validation data.
-        patience: stop after so many trees without a better one; None grows all.
-        n_threads: all cores by default; the model is the same for any number.
         submodel: gives the scores that training starts from, for any data ([W] §3: LambdaSMART); 0 or F_0 without.
-        submodel_scale: what its scores are multiplied by; `"fit"` for `podium.boosting.base_scores.fitted_scale`.
         watched: measures that stand in the history beside those of the selection.
-        verbose: None for a progress bar on terminals, 0 for silence, n for a line every n trees.
 
     """
 
@@ -51,23 +45,19 @@ class Boosting:
     step: Step = field(default_factory=Newton)
     growth: GrowthParameters = field(default_factory=GrowthParameters)
     sampling: Sampling = field(default_factory=Sampling)
-    n_trees: int = 100
-    learning_rate: float = 0.1
-    max_bins: int = 255
+    n_trees: int = h.N_TREES(100)
+    learning_rate: float = h.LEARNING_RATE(0.1)
+    max_bins: int = h.MAX_BINS(255)
     categorical: tuple[int, ...] = ()
     selection: Measure | Graded | str = "ndcg@10"
-    patience: int | None = None
-    n_threads: int | None = None
+    patience: int | None = h.PATIENCE(None)
+    n_threads: int | None = h.N_THREADS(None)
     submodel: Callable[[RankingData], Floats] | None = None
-    submodel_scale: float | str = "fit"
+    submodel_scale: float | str = h.SUBMODEL_SCALE("fit")
     watched: tuple[Measure, ...] = ()
-    verbose: int | None = None
+    verbose: int | None = h.VERBOSE(None)
 
     def __post_init__(self) -> None:
-        require_whole("verbose", self.verbose, 0, optional=True)
-        require_whole("n_trees", self.n_trees, 1)
-        require_number("learning_rate", self.learning_rate, above=0)
-        require_whole("patience", self.patience, 1, optional=True)
         require_scale(self.submodel_scale)
         self.step.check(self.objective)
 

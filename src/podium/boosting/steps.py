@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core import hyperparameters as h
+from podium.core.parameters import settings
 from podium.core.threads import Team
-from podium.core.validation import require_number
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.objectives import Objective
@@ -69,15 +70,11 @@ class Step(ABC):
         return learning_rate * values
 
 
-@dataclass(frozen=True)
+@settings
 class Newton(Step):
     """γ = Σλ / (Σw + l2) over the leaf's documents, 0 where the hessian is 0 ([B] §7, eq. 20 of [D]).
 
-    Args:
-        l2: holds small leaves back.
-        max_delta_step: no leaf's γ goes further from 0, as in LightGBM and XGBoost. Where documents stand in the wrong
-            order by much, w vanishes and λ does not: γ has no limit of its own. By default 1000/σ, and no limit where w
-            does not depend on scores (least squares); `math.inf` for none.
+    Where documents stand in the wrong order by much, w vanishes and λ does not: γ needs the limit `max_delta_step`.
 
     Examples:
         >>> import podium
@@ -88,12 +85,8 @@ class Newton(Step):
 
     """
 
-    l2: float = 0.0
-    max_delta_step: float | None = None
-
-    def __post_init__(self) -> None:
-        require_number("l2", self.l2, least=0)
-        require_max_delta_step(self.max_delta_step)
+    l2: float = h.L2(0.0)
+    max_delta_step: float | None = h.MAX_DELTA_STEP(None)
 
     def bind(self, objective: Objective) -> Step:
         """With the limit that this objective needs."""
@@ -154,12 +147,6 @@ class Gradient(Step):
         """Exact sums over counts."""
         values: Floats = grown.sums(gradients, team)[0] / np.maximum(grown.ends - grown.starts, 1)
         return values
-
-
-def require_max_delta_step(value: object) -> None:
-    """Refuse what is no limit of a step."""
-    if value is not None and value != math.inf:
-        require_number("max_delta_step", value, above=0)
 
 
 def max_delta_step_for(objective: Objective, value: float | None) -> float:

@@ -31,9 +31,9 @@ class Command(TyperCommand):
             return super().parse_args(ctx, args)
         except Exception as error:
             if isinstance(unknown := getattr(error, "option_name", None), str) and hasattr(error, "possibilities"):
-                from podium.estimators.foreign import meant
+                from podium.core.hyperparameters import translated_name
 
-                option = "--" + meant(unknown.lstrip("-").replace("-", "_")).replace("_", "-")
+                option = "--" + translated_name(unknown.lstrip("-").replace("-", "_")).replace("_", "-")
                 if any(option in parameter.opts for parameter in self.params):
                     error.possibilities = [option]
             raise

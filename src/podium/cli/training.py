@@ -148,6 +148,7 @@ def _scale(text: str | None) -> float | str | None:
 
 def _ranker(name: str, chosen: dict[str, Any]) -> Any:
     """The estimator of a name, with its parameters."""
+    from podium.core.parameters import unknown_parameter
     from podium.core.validation import did_you_mean
     from podium.errors import DataError
     from podium.estimators import (
@@ -160,7 +161,6 @@ def _ranker(name: str, chosen: dict[str, Any]) -> Any:
         RankNet,
         RankNetTrees,
     )  # fmt: skip
-    from podium.estimators.parameters import unknown_parameter
 
     known = {
         "lambdamart": LambdaMART, "ranknet-trees": RankNetTrees, "mart": MART, "mcrank": McRank, "linear": LinearRanker,

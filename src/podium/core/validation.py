@@ -16,27 +16,41 @@ from podium.errors import DataError
 LARGEST_WHOLE = 2**31 - 1  # what compiled code counts with
 
 
-def require_whole(name: str, value: object, least: int, *, optional: bool = False, most: int = LARGEST_WHOLE) -> None:
-    """Refuse a parameter that is no whole number, or too small or too large a one."""
+def require_whole(
+    name: str, value: object, least: int | None, *, optional: bool = False, most: int = LARGEST_WHOLE
+) -> None:
+    """Refuse a parameter that is no whole number, or too small or too large a one; `least=None` is for any."""
     if value is None and optional:
         return
     try:
-        number = operator.index(value)  # type: ignore[arg-type]
+        number: int | None = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        number = least - 1
-    if isinstance(value, bool) or number < least:
-        raise DataError(f"{name} must be a whole number from {least}{' or None' if optional else ''}, but is {value!r}")
-    if number > most:
+        number = None
+    if isinstance(value, bool) or number is None or (least is not None and number < least):
+        expected = "a whole number" if least is None else f"a whole number from {least}"
+        raise DataError(f"{name} must be {expected}{' or None' if optional else ''}, but is {value!r}")
+    if least is not None and number > most:
         raise DataError(f"{name} must be {most:_} at most, but is {value!r}")
 
 
-def require_number(name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf) -> None:
-    """Refuse a parameter that is no finite number, or too small a one."""
+def require_number(
+    name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf, most: float | None = None,
+    below: float | None = None,
+) -> None:  # fmt: skip
+    """Refuse a parameter that is no number, or out of its range; an infinite one fits only where `most` is infinite."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise DataError(f"{name} must be a number, but is {value!r}")
-    if not (math.isfinite(value) and float(value) > above and float(value) >= least):
-        wanted = "positive" if above == 0 else "not negative" if least == 0 else "finite"
-        raise DataError(f"{name} must be {wanted}, but is {value}")
+    value = float(value)
+    is_below = value <= most if most is not None else math.isfinite(value) and (below is None or value < below)
+    if is_below and value > above and value >= least:
+        return
+    if most is not None and most < math.inf:
+        expected = f"{f'above {above:g}' if above > -math.inf else f'from {least:g}'} and at most {most:g}"
+    elif below is not None:
+        expected = f"between {max(above, least):g} and {below:g}"
+    else:
+        expected = "positive" if above == 0 else "not negative" if least == 0 else "finite"
+    raise DataError(f"{name} must be {expected}, but is {value}")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -22,6 +22,7 @@ from podium.data.schema import as_data
 from podium.errors import DataError
 from podium.evaluation.tables import Table
 from podium.measures import Measure, Ranking, as_measure
+from podium.models.base import model_of
 
 Floats = NDArray[np.float64]
 STEPS = (0.003, 0.01, 0.03, 0.1, 0.3)
@@ -153,7 +154,7 @@ def local_optimality(
     ladder = numbers_of("steps", steps)
     if not ladder or not all(0 < step < math.inf for step in ladder):
         raise DataError(f"steps must be positive numbers, not {steps!r}")
-    scorer = getattr(model, "model_", model)
+    scorer = model_of(model)
     if not hasattr(scorer, "as_function"):
         raise DataError(f"a {type(scorer).__name__} has no weights to move: nets and linear models have")
     data = as_data(data)

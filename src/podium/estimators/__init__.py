@@ -1,15 +1,37 @@
-"""scikit-learn estimators: parameters and validation, no algorithm."""
+"""scikit-learn estimators: parameters and data in, a model out; no algorithm.
 
-from podium.estimators.adapting import Adaptation, adapt
-from podium.estimators.committee import Committee
-from podium.estimators.lambdamart import LambdaMART, RankNetTrees
-from podium.estimators.linear import LinearRanker
-from podium.estimators.mart import MART, MARTClassifier, McRank
-from podium.estimators.nets import LambdaRank, RankNet
-from podium.estimators.normalizer import QueryNormalizer
-from podium.estimators.splitter import QueryKFold
+Names are loaded when they are first used, so that the command line can read `podium.estimators.parameters` alone.
+"""
 
-__all__ = [
-    "MART", "Adaptation", "Committee", "LambdaMART", "LambdaRank", "LinearRanker", "MARTClassifier", "McRank",
-    "QueryKFold", "QueryNormalizer", "RankNet", "RankNetTrees", "adapt",
-]  # fmt: skip
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from podium.estimators.adapting import Adaptation as Adaptation
+    from podium.estimators.adapting import adapt as adapt
+    from podium.estimators.committee import Committee as Committee
+    from podium.estimators.lambdamart import LambdaMART as LambdaMART
+    from podium.estimators.lambdarank import LambdaRank as LambdaRank
+    from podium.estimators.linear_ranker import LinearRanker as LinearRanker
+    from podium.estimators.mart import MART as MART
+    from podium.estimators.mart_classifier import MARTClassifier as MARTClassifier
+    from podium.estimators.mcrank import McRank as McRank
+    from podium.estimators.query_kfold import QueryKFold as QueryKFold
+    from podium.estimators.query_normalizer import QueryNormalizer as QueryNormalizer
+    from podium.estimators.ranknet import RankNet as RankNet
+    from podium.estimators.ranknet_trees import RankNetTrees as RankNetTrees
+
+_MODULES = {
+    "Adaptation": "adapting", "Committee": "committee", "LambdaMART": "lambdamart", "LambdaRank": "lambdarank",
+    "LinearRanker": "linear_ranker", "MART": "mart", "MARTClassifier": "mart_classifier", "McRank": "mcrank",
+    "QueryKFold": "query_kfold", "QueryNormalizer": "query_normalizer", "RankNet": "ranknet",
+    "RankNetTrees": "ranknet_trees", "adapt": "adapting",
+}  # fmt: skip
+
+__all__ = [*_MODULES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,39 +1,194 @@
-"""Parameters that do not exist are refused with the name that was meant."""
+"""Which parameters each estimator has, and their defaults.
+
+This file is light on purpose: the command line makes its options of it without scikit-learn, NumPy and the engine.
+"""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterable
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY
+from typing import TYPE_CHECKING, Any
 
-from podium.errors import ParameterError
-from podium.estimators.foreign import advice
+from podium.core import hyperparameters as h
+from podium.core.parameters import Parameterized
 
-
-def unknown_parameter(owner: str, name: str, known: Iterable[str]) -> ParameterError:
-    """The error for a parameter that `owner` does not have."""
-    known = sorted(known)
-    hint = advice(name, known) or f"; it has {', '.join(known)}"
-    return ParameterError(f"{owner} has no parameter {name!r}{hint}")
+if TYPE_CHECKING:
+    from podium.boosting import Step
+    from podium.measures import Graded, Measure
+    from podium.objectives import Objective
 
 
-class NamedParameters:
-    """An estimator whose constructor and `set_params` say which parameter was meant."""
+class TreeParameters(Parameterized):
+    """What all boosted trees have."""
 
-    def __new__(cls, *_: Any, **given: Any) -> Self:
-        """Look at the names before the constructor does: its own error does not say what was meant."""
-        classes = [c for c in cls.__mro__ if "__init__" in vars(c) and c is not object]
-        known = {name for c in classes for name in inspect.signature(c).parameters}
-        for name in given:
-            if name not in known:
-                raise unknown_parameter(cls.__name__, name, known)
-        return super().__new__(cls)
+    n_trees: int = h.N_TREES(500)
+    n_leaves: int = h.N_LEAVES(15)
+    learning_rate: float = h.LEARNING_RATE(0.1)
+    measure: Measure | Graded | str = h.MEASURE("ndcg@10")
+    _: KW_ONLY
+    min_documents_in_leaf: int = h.MIN_DOCUMENTS_IN_LEAF(20)
+    max_depth: int | None = h.MAX_DEPTH(None)
+    l2: float = h.L2(1.0)
+    max_delta_step: float | None = h.MAX_DELTA_STEP(None)
+    split: str = h.SPLIT("newton")
+    document_fraction: float = h.DOCUMENT_FRACTION(1.0)
+    query_fraction: float = h.QUERY_FRACTION(1.0)
+    feature_fraction: float = h.FEATURE_FRACTION(1.0)
+    split_fraction: float | None = h.SPLIT_FRACTION(1.0)
+    max_bins: int = h.MAX_BINS(255)
+    categorical: Sequence[int | str] = h.CATEGORICAL(())
+    monotone: Mapping[int | str, int] | Sequence[int] | None = h.MONOTONE(None)
+    patience: int | None = h.PATIENCE(None)
+    random_state: int = h.RANDOM_STATE(0)
+    n_threads: int | None = h.N_THREADS(None)
+    metrics: Sequence[Measure | str] = h.METRICS(())
+    verbose: int | None = h.VERBOSE(None)
 
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, as scikit-learn has it."""
-        known: dict[str, Any] = self.get_params()  # type: ignore[attr-defined]
-        for name in params:
-            if name.partition("__")[0] not in known:
-                raise unknown_parameter(type(self).__name__, name, known)
-        found: Self = super().set_params(**params)  # type: ignore[misc]
-        return found
+
+class LambdaMARTParameters(TreeParameters):
+    """Boosted trees on LambdaRank's gradients, for any measure or objective."""
+
+    _: KW_ONLY
+    split_fraction: float | None = h.SPLIT_FRACTION(None)  # pairs weigh documents unequally: a sample serves as well
+    truncation: int | None = h.TRUNCATION(None)
+    sigma: float = h.SIGMA(1.0)
+    normalize: bool = h.NORMALIZE(True)
+    objective: Objective | str | None = h.OBJECTIVE(None)
+    step: Step | str = h.STEP("newton")
+    submodel: Any = h.SUBMODEL(None)
+    submodel_scale: float | str = h.SUBMODEL_SCALE("fit")
+
+
+class RankNetTreesParameters(TreeParameters):
+    """Boosted trees on RankNet's pairs."""
+
+    measure: Measure | Graded | str = h.STOPPING_MEASURE("ndcg@10")
+    _: KW_ONLY
+    sigma: float = h.SIGMA(1.0)
+    normalize: bool = h.NORMALIZE(True)
+
+
+class PointwiseParameters(TreeParameters):
+    """Boosted trees on single documents, as the papers have them: least-squares splits, and no L2."""
+
+    measure: Measure | Graded | str = h.STOPPING_MEASURE("ndcg@10")
+    _: KW_ONLY
+    split: str = h.SPLIT("least-squares")
+    l2: float = h.L2(0.0)
+
+
+class MARTParameters(PointwiseParameters):
+    """Boosted regression on the labels."""
+
+
+class MARTClassifierParameters(PointwiseParameters):
+    """Boosted trees for two classes."""
+
+    n_trees: int = h.N_TREES(100)
+    measure: Measure | Graded | str = h.STOPPING_MEASURE("ap")
+    _: KW_ONLY
+    sigma: float = h.CLASS_SIGMA(1.0)
+    balanced: bool = h.BALANCED(False)
+
+
+class McRankParameters(PointwiseParameters):
+    """Ranking by classification: a tree for each label and round."""
+
+    n_leaves: int = h.N_LEAVES(10)
+    learning_rate: float = h.LEARNING_RATE(0.05)
+    _: KW_ONLY
+    expects: str = h.EXPECTS("relevance")
+
+
+class LinearRankerParameters(Parameterized):
+    """A weighted sum of features, trained on λ or on the measure itself."""
+
+    measure: Measure | Graded | str = h.MEASURE("ndcg@10")
+    _: KW_ONLY
+    n_iterations: int = h.N_ITERATIONS(100)
+    learning_rate: float = h.LEARNING_RATE(1.0)
+    l2: float = h.LINEAR_L2(1e-4)
+    truncation: int | None = h.TRUNCATION(None)
+    sigma: float = h.SIGMA(1.0)
+    normalize: bool = h.NORMALIZE(False)
+    method: str = h.METHOD("descent")
+    objective: Objective | str | None = h.OBJECTIVE(None)
+    patience: int | None = h.PATIENCE(None)
+    n_threads: int | None = h.N_THREADS(None)
+    metrics: Sequence[Measure | str] = h.METRICS(())
+    verbose: int | None = h.VERBOSE(None)
+
+
+class CommitteeParameters(Parameterized):
+    """Several objectives, bagged and weighed, in one ensemble of trees."""
+
+    measure: Measure | Graded | str = h.MEASURE("ndcg@10")
+    _: KW_ONLY
+    members: Sequence[tuple[Objective | str, int]] | None = h.MEMBERS(None)
+    n_trees: int = h.N_TREES(1000)
+    n_leaves: int = h.N_LEAVES(15)
+    learning_rate: float = h.LEARNING_RATE(0.05)
+    min_documents_in_leaf: int = h.MIN_DOCUMENTS_IN_LEAF(20)
+    l2: float = h.L2(1.0)
+    document_fraction: float = h.DOCUMENT_FRACTION(0.7)
+    feature_fraction: float = h.FEATURE_FRACTION(0.5)
+    patience: int | None = h.PATIENCE(100)
+    cycles: int = h.CYCLES(2)
+    shrinkage: float | None = h.SHRINKAGE(None)
+    validation: float = h.VALIDATION(0.2)
+    time_budget: float | None = h.TIME_BUDGET(None)
+    random_state: int = h.RANDOM_STATE(0)
+    n_threads: int | None = h.N_THREADS(None)
+    verbose: int | None = h.VERBOSE(None)
+
+
+class NetParameters(Parameterized):
+    """What all nets have."""
+
+    measure: Measure | Graded | str = h.MEASURE("ndcg@10")
+    _: KW_ONLY
+    net: Any = h.NET(None)
+    hidden: int | Sequence[int] = h.HIDDEN(10)
+    activation: str = h.ACTIVATION("tanh")
+    inputs: str = h.INPUTS("standard")
+    optimizer: str = h.OPTIMIZER("adam")
+    learning_rate: float | None = h.FIRST_RATE(None)
+    smallest_rate: float = h.SMALLEST_RATE(1e-5)
+    halve_after: int = h.HALVE_AFTER(5)
+    epochs: int = h.EPOCHS(100)
+    batch_queries: int | None = h.BATCH_QUERIES(32)
+    l2: float = h.WEIGHT_DECAY(0.0)
+    sigma: float = h.SIGMA(1.0)
+    patience: int | None = h.PATIENCE(None)
+    random_state: int = h.NET_RANDOM_STATE(0)
+    n_threads: int | None = h.NET_N_THREADS(None)
+    metrics: Sequence[Measure | str] = h.METRICS(())
+    verbose: int | None = h.VERBOSE(None)
+
+
+class RankNetParameters(NetParameters):
+    """A net trained on pairs."""
+
+    measure: Measure | Graded | str = h.STOPPING_MEASURE("ndcg@10")
+
+
+class LambdaRankParameters(NetParameters):
+    """A net trained on λ of a measure."""
+
+    _: KW_ONLY
+    objective: Objective | str | None = h.OBJECTIVE(None)
+    truncation: int | None = h.TRUNCATION(None)
+    normalize: bool = h.NORMALIZE(False)
+
+
+# What `podium train` trains: the word, the estimator of `podium.estimators`, and its parameters.
+MODELS: dict[str, tuple[str, type[Parameterized]]] = {
+    "lambdamart": ("LambdaMART", LambdaMARTParameters),
+    "ranknet-trees": ("RankNetTrees", RankNetTreesParameters),
+    "mart": ("MART", MARTParameters),
+    "mcrank": ("McRank", McRankParameters),
+    "linear": ("LinearRanker", LinearRankerParameters),
+    "committee": ("Committee", CommitteeParameters),
+    "ranknet": ("RankNet", RankNetParameters),
+    "lambdarank": ("LambdaRank", LambdaRankParameters),
+}

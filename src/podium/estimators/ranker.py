@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from podium.data import RankingData, frames
 from podium.data.columns import listed_features
 from podium.data.schema import columns_of_text
 from podium.errors import DataError
-from podium.estimators.parameters import NamedParameters
 from podium.measures import Graded, Measure, Ranking, as_selection, selection_for
 from podium.models import save
 from podium.models.base import reading_of
@@ -23,9 +21,9 @@ from podium.objectives import Lambda, Objective, describe, parse
 
 
 def lambda_objective(ranker: Any, normalize: bool) -> Objective:
-    """The `objective` of a ranker, by value or text; else `Lambda` of its measure, with its other settings.
+    """The `objective` of a ranker, by value or text; else `Lambda` of its measure, with its other parameters.
 
-    Settings that would have no effect are refused; `normalize` is the usual one of this ranker.
+    Parameters that would have no effect are refused; `normalize` is this ranker's default.
     """
     objective = parse(ranker.objective) if isinstance(ranker.objective, str) else ranker.objective
     if objective is None:
@@ -33,8 +31,8 @@ def lambda_objective(ranker: Any, normalize: bool) -> Objective:
         return Lambda(measure, ranker.truncation, ranker.sigma, ranker.normalize)
     if not isinstance(objective, Objective):
         raise DataError(f"objective must be an Objective or its text, not {objective!r}")
-    for name, usual in (("truncation", None), ("sigma", 1.0), ("normalize", normalize)):
-        if getattr(ranker, name) != usual:
+    for name, default in (("truncation", None), ("sigma", 1.0), ("normalize", normalize)):
+        if getattr(ranker, name) != default:
             raise DataError(
                 f"{name} is for the objective that follows from the measure; say it in the objective: "
                 f"Lambda(…, {name}={getattr(ranker, name)!r})"
@@ -42,17 +40,7 @@ def lambda_objective(ranker: Any, normalize: bool) -> Objective:
     return objective
 
 
-def spell_out_settings(cls: type, shared: Iterable[inspect.Parameter]) -> None:
-    """Put shared parameters in the place of a class's `**settings`: scikit-learn reads parameters from signatures."""
-    own = inspect.signature(cls.__init__)  # type: ignore[misc]
-    mine = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    if len(mine) < len(own.parameters):
-        known = {p.name for p in mine}
-        mine += [p for p in shared if p.name not in known]
-        cls.__init__.__signature__ = own.replace(parameters=mine)  # type: ignore[misc]
-
-
-def _shown(value: Any) -> str:
+def _to_text(value: Any) -> str:
     """A parameter as text: objectives by their grammar where they have one."""
     try:
         return describe(value) if isinstance(value, Objective) else str(value)
@@ -79,16 +67,16 @@ def require_entry(entry: Any, needs_queries: bool) -> None:
         )
 
 
-class RankerMixin(NamedParameters):
+class RankerMixin:
     """Data in, scores out, and the model file.
 
     Attributes:
-        model_: the fitted scorer.
+        model_: the fitted model, the one place that holds it.
         n_features_in_, feature_names_in_: as scikit-learn has them.
 
     """
 
-    # Query ids and weights reach fit and score by metadata routing without further ado.
+    # Query ids and weights reach fit and score by metadata routing without requests by the user.
     __metadata_request__fit = {"qid": True, "sample_weight": True, "query_weight": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True, "sample_weight": True}  # noqa: RUF012
 
@@ -113,15 +101,15 @@ class RankerMixin(NamedParameters):
     def _described(self) -> dict[str, Any]:
         """The parameters as JSON has them."""
         plain = (int, float, str, bool, type(None))
-        given: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
-        given.pop("verbose", None)  # the file does not depend on what was shown
-        return {name: v if isinstance(v, plain) else _shown(v) for name, v in given.items()}
+        values: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
+        values.pop("verbose", None)  # the file does not depend on what was shown
+        return {name: v if isinstance(v, plain) else _to_text(v) for name, v in values.items()}
 
     def _data(self, X: Any, y: Any, qid: Any, sample_weight: Any = None, query_weight: Any = None) -> RankingData:
-        """The data that was given, as one; text in the columns that are named as categorical holds categories."""
+        """The arguments of `fit` as `RankingData`; text in columns named as categorical holds categories."""
         if isinstance(X, RankingData):
-            given = {"y": y, "qid": qid, "sample_weight": sample_weight, "query_weight": query_weight}
-            extra = [name for name, value in given.items() if value is not None]
+            others = {"y": y, "qid": qid, "sample_weight": sample_weight, "query_weight": query_weight}
+            extra = [name for name, value in others.items() if value is not None]
             if extra:
                 raise DataError(f"RankingData brings its own labels and weights; {extra[0]} has no place beside it")
             return X
@@ -149,29 +137,30 @@ class RankerMixin(NamedParameters):
         return qid is None and not cls._needs_queries and not knows_queries
 
     def _validation(self, valid: Any, eval_set: Any) -> dict[str, RankingData]:
-        found: dict[str, RankingData] = {}
+        """The evaluation sets by name, the first of which stops training."""
+        sets: dict[str, RankingData] = {}
         if valid is not None:
-            sets = valid if isinstance(valid, Mapping) else {"valid": valid}
-            for name, data in sets.items():
+            named = valid if isinstance(valid, Mapping) else {"valid": valid}
+            for name, data in named.items():
                 if not isinstance(data, RankingData) and not frames.is_frame(data):
                     raise DataError(
                         "valid takes RankingData, a frame with columns for queries and labels, or several of those by "
                         "name; arrays go to eval_set=(X, y, qid)"
                     )
-                found[name] = self._data(data, None, None)
+                sets[name] = self._data(data, None, None)
         if eval_set is not None:
-            several = [eval_set] if isinstance(eval_set, tuple) else eval_set
-            if not isinstance(several, list):
+            entries = [eval_set] if isinstance(eval_set, tuple) else eval_set
+            if not isinstance(entries, list):
                 raise DataError("eval_set takes (X, y, qid), or a list of those; RankingData goes to valid=…")
-            for k, entry in enumerate(several):
+            for k, entry in enumerate(entries):
                 require_entry(entry, self._needs_queries)
-                name = f"eval{k}" if len(several) > 1 else "eval"
-                if name in found:
+                name = f"eval{k}" if len(entries) > 1 else "eval"
+                if name in sets:
                     raise DataError(f"there are two evaluation sets named {name!r}")
-                found[name] = self._data(*[*entry, None][: max(len(entry), 3)])
-        if self.patience is not None and not found:
+                sets[name] = self._data(*[*entry, None][: max(len(entry), 3)])
+        if self.patience is not None and not sets:
             raise DataError("patience needs validation data: give valid=… or eval_set=…")
-        return found
+        return sets
 
     def score(
         self,

@@ -1,16 +1,18 @@
-"""Parameters of LightGBM and XGBoost in Podium's terms."""
+"""Parameters of LightGBM and XGBoost in Podium's terms; their names come from the declarations of Podium's."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from podium.core.validation import did_you_mean, require_number, require_whole
+from podium.core import hyperparameters as h
+from podium.core.parameters import TOOLS, Parameter, optional, parameters
+from podium.core.validation import did_you_mean, require_whole
 from podium.errors import DataError, PodiumWarning
-from podium.estimators.foreign import TOOLS, canonical
 from podium.measures import Gain
 from podium.objectives import Lambda, describe
 
@@ -71,34 +73,35 @@ MEASURES = {
 
 
 class Translation:
-    """A dictionary of another tool on its way to settings of `LambdaMART`.
+    """A dictionary of another tool on its way to parameters of `LambdaMART`.
 
     Attributes:
         settings: what was translated.
-        left: what was not, and why.
+        untranslated: what was not, and why.
+        values: what is left to translate: the name and value that came, by the main name of the parameter.
 
     """
 
-    def __init__(self, tool: str, given: Mapping[str, Any]) -> None:
-        if not isinstance(given, Mapping):
-            raise DataError(f"parameters are given as a dictionary, not as {type(given).__name__}")
-        self.tool, self.settings, self.left = TOOLS[tool], dict[str, Any](), dict[str, str]()
-        self.rows = canonical(tool)
+    def __init__(self, tool: str, params: Mapping[str, Any]) -> None:
+        if not isinstance(params, Mapping):
+            raise DataError(f"parameters are given as a dictionary, not as {type(params).__name__}")
+        self.tool, self.settings, self.untranslated = TOOLS[tool], dict[str, Any](), dict[str, str]()
+        self.parameters = h.by_name(tool)
         self.values: dict[str, tuple[str, Any]] = {}
         rest = {name: reason for names, reason in REST[tool].items() for name in names.split()}
-        known = {name: row.names(tool)[0] for name, row in self.rows.items()} | SEPARATE[tool]
-        for name, value in given.items():
+        main_names = {name: one.names.of(tool)[0] for name, one in self.parameters.items()} | SEPARATE[tool]
+        for name, value in params.items():
             if value is None:  # get_params() of the tools' own estimators: not set
                 continue
             if name in rest:
                 harmless, reason = rest[name]
                 if harmless is not HARMLESS and not any(is_equal(value, one) for one in harmless):
-                    self.left[name] = reason
-            elif name in known:
-                self._note(known[name], name, value)
+                    self.untranslated[name] = reason
+            elif name in main_names:
+                self._note(main_names[name], name, value)
             else:
-                near = did_you_mean(str(name), [*known, *rest])
-                self.left[str(name)] = f"is no parameter of {self.tool} that Podium knows{near}"
+                near = did_you_mean(str(name), [*main_names, *rest])
+                self.untranslated[str(name)] = f"is no parameter of {self.tool} that Podium knows{near}"
 
     def _note(self, main: str, name: str, value: Any) -> None:
         earlier = self.values.get(main)
@@ -109,22 +112,29 @@ class Translation:
         self.values[main] = name, value
 
     def take(self, main: str, default: Any = None) -> Any:
-        """The value of a parameter by its main name."""
+        """The value of a parameter by its main name, which is then done."""
         return self.values.pop(main, (main, default))[1]
 
-    def put(self, main: str, parameter: str, read: Callable[[str, Any], Any]) -> None:
+    def translate(self, main: str, parameter: str, convert: Callable[[str, Any], Any]) -> None:
         """Translate one parameter, if it is there."""
         if main in self.values:
             name, value = self.values.pop(main)
-            self.settings[parameter] = read(name, value)
+            self.settings[parameter] = convert(name, value)
+
+    def translate_declared(self) -> None:
+        """Translate all numbers and flags that mean the same in both, as Podium's declarations say."""
+        for main in list(self.values):
+            parameter = self.parameters.get(main)
+            if parameter is not None and parameter.kind in (int, float, bool) and not parameter.names.advice:
+                self.translate(main, parameter.name, partial(converted, parameter))
 
     def ranker(self, cls: type, overrides: Mapping[str, Any]) -> Any:
         """The estimator, and one warning that lists what was not translated."""
         for main, (name, _) in self.values.items():
-            row = self.rows[main]
-            self.left[name] = row.advice or f"use {row.parameter}"
-        if self.left:
-            reasons = "; ".join(f"{name} ({reason})" for name, reason in self.left.items())
+            parameter = self.parameters[main]
+            self.untranslated[name] = parameter.names.advice or f"use {parameter.name}"
+        if self.untranslated:
+            reasons = "; ".join(f"{name} ({reason})" for name, reason in self.untranslated.items())
             warnings.warn(f"not translated from {self.tool}: {reasons}", PodiumWarning, stacklevel=4)
         return cls(**{**self.settings, **overrides})
 
@@ -143,36 +153,14 @@ SEPARATE = {
 }
 
 
-def whole(least: int, none_below: bool = False) -> Callable[[str, Any], int | None]:
-    """A whole number; with `none_below`, a smaller one or None means no limit."""
-
-    def read(name: str, value: Any) -> int | None:
-        if none_below and (value is None or (isinstance(value, int) and value < least)):
+def converted(parameter: Parameter[Any], name: str, value: Any) -> Any:
+    """A value, checked by Podium's declaration; below the range, where None is allowed, it means "off"."""
+    if parameter.optional and isinstance(value, int | float) and not isinstance(value, bool):
+        is_off = value <= parameter.above if parameter.above is not None else value < (parameter.least or 0)
+        if is_off:
             return None
-        require_whole(name, value, least)
-        return int(value)
-
-    return read
-
-
-def share(name: str, value: Any) -> float:
-    """A number above 0, at most 1."""
-    require_number(name, value, above=0)
-    if value > 1:
-        raise DataError(f"{name} must be at most 1, but is {value}")
-    return float(value)
-
-
-def positive(name: str, value: Any) -> float:
-    """A number above 0."""
-    require_number(name, value, above=0)
-    return float(value)
-
-
-def not_negative(name: str, value: Any) -> float:
-    """A number from 0 on."""
-    require_number(name, value, least=0)
-    return float(value)
+    parameter.check(value, name)
+    return parameter.kind(value)
 
 
 def flag(name: str, value: Any) -> bool:
@@ -212,95 +200,89 @@ def categorical(name: str, value: Any) -> list[int | str]:
     return list(several(name, value))
 
 
-def _shared(found: Translation) -> None:
-    """What both tools have, under their main names."""
-    for main in ("num_iterations", "n_estimators"):
-        found.put(main, "n_trees", whole(1))
-    for main in ("learning_rate", "eta"):
-        found.put(main, "learning_rate", positive)
-    for main in ("lambda_l2", "lambda"):
-        found.put(main, "l2", not_negative)
-    for main in ("feature_fraction", "colsample_bytree"):
-        found.put(main, "feature_fraction", share)
-    for main in ("early_stopping_round", "early_stopping_rounds"):
-        found.put(main, "patience", whole(1, none_below=True))
-    found.put("seed", "random_state", whole(0))
-    for main in ("num_threads", "nthread"):
-        found.put(main, "n_threads", whole(1, none_below=True))
-    found.put("monotone_constraints", "monotone", monotone)
-    if "max_delta_step" in found.values and found.values["max_delta_step"][1] == 0:
-        found.take("max_delta_step")
-    found.put("max_delta_step", "max_delta_step", positive)
-    found.put("max_bin", "max_bins", whole(2))
-    if found.settings.get("max_bins", 0) > 255:
-        found.left["max_bin"] = "Podium has at most 255 bins"
-        found.settings["max_bins"] = 255
+def _translate_shared(translation: Translation) -> None:
+    """What both tools have."""
+    translation.translate("monotone_constraints", "monotone", monotone)
+    bins = translation.values.get("max_bin")
+    if bins is not None and isinstance(bins[1], int) and bins[1] > 255:
+        translation.untranslated["max_bin"] = "Podium has at most 255 bins"
+        translation.values["max_bin"] = bins[0], 255
+    translation.translate_declared()
 
 
-def from_lightgbm(cls: type, given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Any:
+def from_lightgbm(cls: type, params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Any:
     """See `LambdaMART.from_lightgbm`."""
-    found = Translation("lightgbm", given)
-    _shared(found)
-    found.put("num_leaves", "n_leaves", whole(2))
-    found.put("max_depth", "max_depth", whole(1, none_below=True))
-    found.put("min_data_in_leaf", "min_documents_in_leaf", lambda name, value: max(whole(0)(name, value) or 0, 1))
-    found.put("categorical_feature", "categorical", categorical)
-    fraction, times = found.values.get("bagging_fraction"), found.take("bagging_freq", 0)
-    by_query = flag("bagging_by_query", found.take("bagging_by_query", False))
-    found.put("bagging_fraction", "query_fraction" if by_query else "document_fraction", share)
-    if fraction is not None and not whole(0)("bagging_freq", times):
-        found.settings.pop("query_fraction" if by_query else "document_fraction")
-        if fraction[1] != 1:
-            found.left[fraction[0]] = "has no effect in LightGBM without bagging_freq; Podium has document_fraction"
-    elif isinstance(times, int) and times > 1:
-        found.left["bagging_freq"] = "Podium samples anew for every tree"
-    gain = _label_gain(found.take("label_gain"))
-    cutoffs = numbers("eval_at", found.take("eval_at", ()))
-    names = [name for name in several("metric", found.take("metric", ())) if name not in ("", "None", "none")]
-    wanted: list[tuple[str, int | None]] = [(name, k) for name in names or ["ndcg"] for k in cutoffs or [10]]
-    _objective(found, str(found.take("objective", "lambdarank")), wanted if names or cutoffs or gain else [], gain)
-    return found.ranker(cls, overrides)
+    translation = Translation("lightgbm", params)
+    _translate_bagging(translation)
+    if translation.values.get("min_data_in_leaf", ("", None))[1] == 0:
+        translation.settings["min_documents_in_leaf"] = 1
+        translation.take("min_data_in_leaf")
+    translation.translate("categorical_feature", "categorical", categorical)
+    _translate_shared(translation)
+    gain = _label_gain(translation.take("label_gain"))
+    cutoffs = numbers("eval_at", translation.take("eval_at", ()))
+    names = [name for name in several("metric", translation.take("metric", ())) if name not in ("", "None", "none")]
+    metrics: list[tuple[str, int | None]] = [(name, k) for name in names or ["ndcg"] for k in cutoffs or [10]]
+    objective = str(translation.take("objective", "lambdarank"))
+    _translate_objective(translation, objective, metrics if names or cutoffs or gain else [], gain)
+    return translation.ranker(cls, overrides)
 
 
-def from_xgboost(cls: type, given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Any:
+def _translate_bagging(translation: Translation) -> None:
+    """LightGBM samples queries or documents, and only where it is told how often."""
+    entry, every = translation.values.get("bagging_fraction"), translation.take("bagging_freq", 0)
+    by_query = flag("bagging_by_query", translation.take("bagging_by_query", False))
+    parameter = h.QUERY_FRACTION if by_query else h.DOCUMENT_FRACTION
+    translation.translate("bagging_fraction", parameter.name, partial(converted, parameter))
+    require_whole("bagging_freq", every, 0)
+    if entry is not None and not every:
+        translation.settings.pop(parameter.name)
+        if entry[1] != 1:
+            reason = "has no effect in LightGBM without bagging_freq; Podium has document_fraction"
+            translation.untranslated[entry[0]] = reason
+    elif every > 1:
+        translation.untranslated["bagging_freq"] = "Podium samples anew for every tree"
+
+
+def from_xgboost(cls: type, params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Any:
     """See `LambdaMART.from_xgboost`."""
-    found = Translation("xgboost", given)
-    _shared(found)
-    found.put("subsample", "document_fraction", share)
-    if found.take("sampling_method", "uniform") != "uniform":
-        found.left["sampling_method"] = "Podium has split_fraction in its place"
-    _depth(found)
-    kinds = found.take("feature_types")
+    translation = Translation("xgboost", params)
+    if translation.take("sampling_method", "uniform") != "uniform":
+        translation.untranslated["sampling_method"] = "Podium has split_fraction in its place"
+    _translate_depth(translation)
+    kinds = translation.take("feature_types")
     if kinds is not None:
-        found.settings["categorical"] = [k for k, kind in enumerate(several("feature_types", kinds)) if kind == "c"]
-    if found.take("lambdarank_pair_method", "topk") != "topk":
-        found.take("lambdarank_num_pair_per_sample")
-        found.left["lambdarank_pair_method"] = "Podium takes all pairs, or those at the top (truncation)"
-    gain = "" if flag("ndcg_exp_gain", found.take("ndcg_exp_gain", True)) else "linear"
-    wanted: list[tuple[str, int | None]] = []
-    for entry in reversed(several("eval_metric", found.take("eval_metric", ()))):  # XGBoost stops by the last one
+        kinds = several("feature_types", kinds)
+        translation.settings["categorical"] = [k for k, kind in enumerate(kinds) if kind == "c"]
+    if translation.take("lambdarank_pair_method", "topk") != "topk":
+        translation.take("lambdarank_num_pair_per_sample")
+        translation.untranslated["lambdarank_pair_method"] = "Podium takes all pairs, or those at the top (truncation)"
+    _translate_shared(translation)
+    gain = "" if flag("ndcg_exp_gain", translation.take("ndcg_exp_gain", True)) else "linear"
+    metrics: list[tuple[str, int | None]] = []
+    for entry in reversed(several("eval_metric", translation.take("eval_metric", ()))):  # XGBoost stops by the last one
         name, _, cutoff = str(entry).removesuffix("-").partition("@")
-        wanted.append((name, numbers("eval_metric", cutoff)[0] if cutoff else None))
-    if gain and not wanted:
-        wanted = [("ndcg", 10)]
-    _objective(found, str(found.take("objective", "rank:ndcg")), wanted, gain)
-    return found.ranker(cls, overrides)
+        metrics.append((name, numbers("eval_metric", cutoff)[0] if cutoff else None))
+    if gain and not metrics:
+        metrics = [("ndcg", 10)]
+    _translate_objective(translation, str(translation.take("objective", "rank:ndcg")), metrics, gain)
+    return translation.ranker(cls, overrides)
 
 
-def _depth(found: Translation) -> None:
+def _translate_depth(translation: Translation) -> None:
     """XGBoost's trees grow level by level: as many leaves as fit into the depth, unless it is told otherwise."""
-    by_leaf = found.take("grow_policy", "depthwise") == "lossguide"
-    has_depth = "max_depth" in found.values
-    depth = whole(1, none_below=True)("max_depth", found.take("max_depth"))
-    leaves = whole(2, none_below=True)("max_leaves", found.take("max_leaves", 0))
+    by_leaf = translation.take("grow_policy", "depthwise") == "lossguide"
+    has_depth = "max_depth" in translation.values
+    depth = converted(h.MAX_DEPTH, "max_depth", translation.take("max_depth", 0))
+    leaves = converted(optional(h.N_LEAVES), "max_leaves", translation.take("max_leaves", 0))
     if has_depth:
-        found.settings["max_depth"] = depth
+        translation.settings["max_depth"] = depth
     if leaves is not None:
-        found.settings["n_leaves"] = leaves if depth is None else min(leaves, 2 ** min(depth, 30))
+        translation.settings["n_leaves"] = leaves if depth is None else min(leaves, 2 ** min(depth, 30))
         if not by_leaf and depth is not None and leaves < 2 ** min(depth, 30):
-            found.left["grow_policy"] = "Podium splits the best leaf first, whatever its depth"
+            translation.untranslated["grow_policy"] = "Podium splits the best leaf first, whatever its depth"
     elif depth is not None:
-        found.settings["n_leaves"] = 2 ** min(depth, 16)
+        translation.settings["n_leaves"] = 2 ** min(depth, 16)
 
 
 def _label_gain(value: Any) -> str:
@@ -316,49 +298,64 @@ def _label_gain(value: Any) -> str:
     return str(Gain("table", table=table))
 
 
-def _objective(found: Translation, name: str, wanted: list[tuple[str, int | None]], gain: str) -> None:
+def _translate_objective(translation: Translation, name: str, metrics: list[tuple[str, int | None]], gain: str) -> None:
     """The objective, and the measures that are watched; the first of these stops training."""
     trained = {"lambdarank": "ndcg", "rank:ndcg": "ndcg", "rank:map": "ap"}.get(name, "")
-    measures = [_measure(found, *entry, gain) for entry in wanted]
+    measures = [_measure(translation, *entry, gain) for entry in metrics]
     measures = list(dict.fromkeys(measure for measure in measures if measure))
-    if trained == "ap" and not wanted:
+    if trained == "ap" and not metrics:
         measures = ["ap"]
     if measures:
-        found.settings["measure"] = measures[0]
+        translation.settings["measure"] = measures[0]
     if measures[1:]:
-        found.settings["metrics"] = measures[1:]
-    for main in ("lambdarank_truncation_level", "lambdarank_num_pair_per_sample"):
-        found.put(main, "truncation", whole(1))
-    for main in ("lambdarank_norm", "lambdarank_normalization"):
-        found.put(main, "normalize", flag)
-    found.put("sigmoid", "sigma", positive)
+        translation.settings["metrics"] = measures[1:]
     if trained and (not measures or measures[0].partition("@")[0].partition("(")[0] == trained):
         return
-    own = {key: found.settings.pop(key) for key in ("truncation", "normalize", "sigma") if key in found.settings}
-    scaled = str(own.get("normalize", True)).lower()
+    pairs = {
+        key: translation.settings.pop(key)
+        for key in ("truncation", "normalize", "sigma")
+        if key in translation.settings
+    }
+    normalize = str(pairs.get("normalize", True)).lower()
     if trained:
         measure = f"ndcg(gain={gain})" if gain and trained == "ndcg" else trained
-        found.settings["objective"] = describe(Lambda(measure, **{"normalize": True, **own}))
+        translation.settings["objective"] = describe(Lambda(measure, **{"normalize": True, **pairs}))
     elif name == "rank:pairwise":
-        if "truncation" in own:
-            found.left["lambdarank_num_pair_per_sample"] = "Podium's pairwise objective takes all pairs"
-        found.settings["objective"] = f"pairwise(cross_entropy({own.get('sigma', 1.0)}), normalize={scaled})"
+        if "truncation" in pairs:
+            translation.untranslated["lambdarank_num_pair_per_sample"] = "Podium's pairwise objective takes all pairs"
+        translation.settings["objective"] = f"pairwise(cross_entropy({pairs.get('sigma', 1.0)}), normalize={normalize})"
     elif name in XENDCG:
-        found.settings["objective"] = "xendcg()"
+        translation.settings["objective"] = "xendcg()"
     elif name in REGRESSION:
-        found.settings["objective"] = "regression()"
+        translation.settings["objective"] = "regression()"
     else:
         near = did_you_mean(name, ("lambdarank", "rank:ndcg", "rank:map", "rank:pairwise", *XENDCG, *REGRESSION))
-        raise DataError(f"{found.tool}'s objective {name!r} does not rank{near}; see MART, MARTClassifier and McRank")
+        raise DataError(
+            f"{translation.tool}'s objective {name!r} does not rank{near}; see MART, MARTClassifier and McRank"
+        )
 
 
-def _measure(found: Translation, name: str, cutoff: int | None, gain: str) -> str:
+def _measure(translation: Translation, name: str, cutoff: int | None, gain: str) -> str:
     """A metric as Podium names it; nothing where it has none."""
-    known = MEASURES.get(name)
-    if known is None:
-        found.left[f"metric {name}"] = f"Podium has no such measure{did_you_mean(name, MEASURES)}"
+    measure = MEASURES.get(name)
+    if measure is None:
+        translation.untranslated[f"metric {name}"] = f"Podium has no such measure{did_you_mean(name, MEASURES)}"
         return ""
     if cutoff is not None:
         require_whole("a cutoff", cutoff, 1)
-    inner = f"(gain={gain})" if gain and known == "ndcg" else ""
-    return f"{known}{inner}" + (f"@{cutoff}" if cutoff is not None else "")
+    inner = f"(gain={gain})" if gain and measure == "ndcg" else ""
+    return f"{measure}{inner}" + (f"@{cutoff}" if cutoff is not None else "")
+
+
+def names_table(cls: type) -> str:
+    """The names of an estimator's parameters in other tools, as the Markdown table of docs/coming-from.md."""
+    defaults = {name: one.default for name, one in parameters(cls).items()}
+    lines = ["| Podium | " + " | ".join(TOOLS.values()) + " |", "|---" * (len(TOOLS) + 1) + "|"]
+    for one in h.WITH_OTHER_NAMES:
+        cells = [f"`{one.name}={defaults[one.name]!r}`" if one.name in defaults else f"`{one.name}`"]
+        for tool, default in zip(TOOLS, one.names.defaults, strict=True):
+            dash = "-" if tool == "ranklib" else ""
+            names = ", ".join(f"`{dash}{name}`" for name in one.names.of(tool)[:2])
+            cells.append(f"{names} ({default})" if names and default else names)
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"

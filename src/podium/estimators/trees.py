@@ -1,136 +1,33 @@
-"""What the estimators that boost trees have in common."""
+"""What the estimators of boosted trees have in common."""
 
 from __future__ import annotations
 
-import inspect
-from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Self, TypedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from podium.boosting import Boosting, Checkpoint, Newton, Round, Sampling, Step, TrainingResult
+from podium.core.parameters import check_parameters
 from podium.data import RankingData
 from podium.data.columns import listed_features
 from podium.errors import DataError
 from podium.estimators.diagnosis import warn_if_constant
-from podium.estimators.ranker import RankerMixin, spell_out_settings
-from podium.measures import Graded, Measure, as_watched, selection_for
+from podium.estimators.parameters import PointwiseParameters, TreeParameters
+from podium.estimators.ranker import RankerMixin
+from podium.measures import as_watched, selection_for
+from podium.measures.losses import Loss
+from podium.models import Combined, Ensemble
 from podium.objectives import Objective
 from podium.trees import GrowthParameters
 
 
-class TreeSettings(TypedDict, total=False):
-    """Settings of `TreeRanker`, by keyword."""
-
-    min_documents_in_leaf: int
-    max_depth: int | None
-    l2: float
-    max_delta_step: float | None
-    split: str
-    document_fraction: float
-    query_fraction: float
-    feature_fraction: float
-    split_fraction: float | None
-    max_bins: int
-    categorical: Sequence[int | str]
-    monotone: Mapping[int | str, int] | Sequence[int] | None
-    patience: int | None
-    random_state: int
-    n_threads: int | None
-    metrics: Sequence[Measure | str]
-    verbose: int | None
-
-
-class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
-    """TrainingResult trees on an objective.
-
-    Args:
-        n_trees: at most so many.
-        n_leaves: leaves of a tree, at most.
-        learning_rate: the share of each step that is taken.
-        measure: what picks the number of trees where there is validation data: a name such as `"ndcg@10"`, a value such
-            as `NDCG(10)`, or `Graded([...])`.
-        min_documents_in_leaf: exactly counted.
-        max_depth: of a tree; None for no limit.
-        l2: added to the curvature of a leaf.
-        max_delta_step: the largest value of a leaf, before the learning rate, as in LightGBM and XGBoost; it matters
-            where curvature vanishes. By default 1000/σ, and no limit for least squares.
-        split: `"newton"` (as LightGBM and XGBoost) or `"least-squares"` (the papers').
-        document_fraction, query_fraction, feature_fraction: what each tree sees; λ comes from all documents.
-        split_fraction: the share of these documents on which splits are sought: those with large gradients, and some
-            of the others in place of all. Leaf values come from all. None for half, and fewer of more than 300,000
-            training documents, down to 30%.
-        max_bins: of each feature, 2 to 255.
-        categorical: categorical features, by number or name, beside those of the data: categorical columns of frames,
-            and what `RankingData(categorical=…)` names. Text is numbered, and the model keeps the names.
-        monotone: features that must not lower (+1) or raise (−1) the score as they rise: by name or number, or one
-            entry for each feature.
-        patience: stop after so many trees without a better one on the validation data.
-        random_state: the seed of sampling.
-        n_threads: all cores by default. The model is the same, to the bit, for any number.
-        metrics: measures to watch beside `measure`: all of them stand in `history_`, for each validation set.
-        verbose: None for a progress bar on terminals, 0 for silence, n for a line on standard error every n trees.
-
-    """
-
-    _usual: ClassVar[TreeSettings] = {}  # settings whose default differs from the ones below
-
-    def __init__(
-        self,
-        n_trees: int = 500,
-        n_leaves: int = 15,
-        learning_rate: float = 0.1,
-        measure: Measure | Graded | str = "ndcg@10",
-        *,
-        min_documents_in_leaf: int = 20,
-        max_depth: int | None = None,
-        l2: float = 1.0,
-        max_delta_step: float | None = None,
-        split: str = "newton",
-        document_fraction: float = 1.0,
-        query_fraction: float = 1.0,
-        feature_fraction: float = 1.0,
-        split_fraction: float | None = 1.0,
-        max_bins: int = 255,
-        categorical: Sequence[int | str] = (),
-        monotone: Mapping[int | str, int] | Sequence[int] | None = None,
-        patience: int | None = None,
-        random_state: int = 0,
-        n_threads: int | None = None,
-        metrics: Sequence[Measure | str] = (),
-        verbose: int | None = None,
-    ) -> None:
-        self.n_trees = n_trees
-        self.n_leaves = n_leaves
-        self.learning_rate = learning_rate
-        self.measure = measure
-        self.min_documents_in_leaf = min_documents_in_leaf
-        self.max_depth = max_depth
-        self.l2 = l2
-        self.max_delta_step = max_delta_step
-        self.split = split
-        self.document_fraction = document_fraction
-        self.query_fraction = query_fraction
-        self.feature_fraction = feature_fraction
-        self.split_fraction = split_fraction
-        self.max_bins = max_bins
-        self.categorical = categorical
-        self.monotone = monotone
-        self.patience = patience
-        self.random_state = random_state
-        self.n_threads = n_threads
-        self.metrics = metrics
-        self.verbose = verbose
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """The settings that a class takes by `**settings`, with its own defaults."""
-        super().__init_subclass__(**options)
-        shared = inspect.signature(TreeRanker.__init__).parameters
-        usual = {name: cls._usual.get(name, shared[name].default) for name in TreeSettings.__annotations__}
-        spell_out_settings(cls, [shared[name].replace(default=value) for name, value in usual.items()])
+class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):  # type: ignore[misc]
+    """Boosted trees on an objective."""
 
     def fit(
         self,
@@ -158,35 +55,35 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             checkpoint: a `podium.boosting.Checkpoint` keeps the trees so far, and a run that was stopped goes on.
 
         """
+        check_parameters(self)
         train = self._data(X, y, qid, sample_weight, query_weight)
-        found = self._settings(train).fit(train, self._validation(valid, eval_set), observers, checkpoint)
-        self.trees_ = found.ensemble
-        self.model_ = self._model(found).with_info(**self._information(train), measures=found.ensemble.info["measures"])
-        self.n_trees_ = self.trees_.n_trees // found.objective.n_outputs
-        self.history_ = found.history
-        self.best_iteration_ = found.best_iteration
-        self._keep(found)
+        result = self._settings(train).fit(train, self._validation(valid, eval_set), observers, checkpoint)
+        info = self._information(train) | {"measures": result.ensemble.info["measures"]}
+        self.model_ = self._model(result).with_info(**info)
+        self.history_ = result.history
+        self.best_iteration_ = result.best_iteration
+        self._set_results(result)
         self._note_features(train)
         warn_if_constant(
-            train, self._objective_for(train), found.n_splits == 0, min_documents_in_leaf=self.min_documents_in_leaf,
-            on_top=found.base_scores is not None,
+            train, self._objective_for(train), result.n_splits == 0, min_documents_in_leaf=self.min_documents_in_leaf,
+            on_top=result.base_scores is not None,
         )  # fmt: skip
         return self
 
-    @abstractmethod
     def _objective(self) -> Objective:
         """What is trained on."""
+        raise NotImplementedError
 
     def _objective_for(self, train: RankingData) -> Objective:
         """What is trained on these documents."""
         return self._objective()
 
-    def _model(self, found: TrainingResult) -> Any:
-        """The model from what training found."""
-        return found.ensemble
+    def _model(self, result: TrainingResult) -> Any:
+        """The model that the trees make."""
+        return result.ensemble
 
-    def _keep(self, found: TrainingResult) -> None:
-        """Set attributes of the estimator's own after training."""
+    def _set_results(self, result: TrainingResult) -> None:
+        """Set further attributes after training."""
 
     def _step(self) -> Step:
         return Newton(self.l2, self.max_delta_step)
@@ -230,9 +127,68 @@ class TreeRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             directions[_number(train, feature, "monotone")] = direction
         return tuple(directions)
 
+    @property
+    def trees_(self) -> Ensemble:
+        """The trees alone, without a submodel; of several outputs in turn."""
+        check_is_fitted(self)
+        model: Any = self.model_.parts[-1] if isinstance(self.model_, Combined) else self.model_
+        return model if isinstance(model, Ensemble) else model.trees
+
+    @property
+    def n_trees_(self) -> int:
+        """Rounds: the trees of each output."""
+        check_is_fitted(self)
+        return int(getattr(self.model_, "n_trees", self.trees_.n_trees))
+
     def predict(self, X: Any, n_trees: int | None = None) -> NDArray[np.float64]:
         """The score of each row, higher is better; by the first trees only if `n_trees` is given."""
         return self._predict(X, n_trees=n_trees)
+
+
+class EnsembleRanker(TreeRanker):
+    """A ranker with one score for each document."""
+
+    def _model(self, result: TrainingResult) -> Any:
+        if result.objective.n_outputs != 1:
+            raise DataError(f"{type(self).__name__} has one score for each document; this objective has several")
+        return result.ensemble
+
+    def _base_scores(self, X: Any) -> dict[str, Any]:
+        """The scores that the trees are added to, where the model asks for them."""
+        return {}
+
+    def _predict(self, X: Any, **options: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        n_trees = options.pop("n_trees", None)
+        model = self.model_ if n_trees is None else self.model_.truncate(n_trees)
+        scores: NDArray[np.float64] = model.predict(X, n_threads=self.n_threads, **options, **self._base_scores(X))
+        return scores
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray[np.float64]]:
+        """The scores after the first tree, the second, …"""
+        check_is_fitted(self)
+        before = self._predict(X, n_trees=0)
+        return (before + scores for scores in self.trees_.staged_predict(X, self.n_threads))
+
+    def apply(self, X: Any) -> NDArray[np.int32]:
+        """The leaf of each tree (column) that each row falls into."""
+        check_is_fitted(self)
+        return self.trees_.leaves(X, self.n_threads)
+
+
+class PointwiseRanker(PointwiseParameters, EnsembleRanker):
+    """Trees on single documents. Without queries, their own loss picks the number of trees."""
+
+    _needs_queries = False
+    _is_plain = False  # whether there were no queries
+
+    def _loss(self) -> Loss:
+        """What is lower for a better model."""
+        raise NotImplementedError
+
+    def _settings(self, train: RankingData) -> Boosting:
+        settings = super()._settings(train)
+        return replace(settings, selection=self._loss()) if self._is_plain else settings
 
 
 def _number(train: RankingData, feature: int | str, argument: str) -> int:

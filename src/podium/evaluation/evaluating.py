@@ -20,6 +20,7 @@ from podium.evaluation.significance import bootstrap_interval, t_interval
 from podium.evaluation.tables import Table
 from podium.evaluation.trec import Qrels, Run, matched, pooled
 from podium.measures import Graded, Measure, Ranking, as_measure, warn_of_powers
+from podium.models.base import model_of
 from podium.models.combined import scores_of
 
 TIE_WARNING = 0.001  # how much of a mean ties may decide before it is said: 0.1 points
@@ -167,7 +168,7 @@ def rankings_of(data: Any, systems: list[Any]) -> tuple[RankingData, list[Rankin
 
 def measures_of(systems: Iterable[Any]) -> list[list[str]]:
     """For each model among these, the measures it was trained by, with what they took from their data."""
-    infos = [getattr(getattr(system, "model_", system), "info", None) for system in systems]
+    infos = [getattr(model_of(system), "info", None) for system in systems]
     lists = [info.get("measures") for info in infos if isinstance(info, dict)]
     return [[name for name in names if isinstance(name, str)] for names in lists if isinstance(names, list)]
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from podium.combining import Sweep
 from podium.combining.sweep import CLOSE
+from podium.core import hyperparameters as h
+from podium.core.parameters import settings
 from podium.core.progress import progress
-from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.linear.descent import DescentResult, Design
 from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
 
 
-@dataclass(frozen=True)
+@settings
 class Ascent:
     """The settings of a linear training run without gradients.
 
@@ -25,24 +24,17 @@ class Ascent:
 
     Args:
         measure: what is raised, on the training queries.
-        cycles: over all features, at most.
         reach: weights of the standardised features go from −reach to reach; the sum of squares is kept at 1.
-        n_threads: all cores by default; the model is the same for any number.
         watched: measures that stand in the history beside those of the selection.
-        verbose: None for a progress bar on terminals, 0 for silence, n for a line every n cycles.
 
     """
 
     measure: Measure | Graded | str = "ndcg@10"
-    cycles: int = 5
+    n_iterations: int = h.N_ITERATIONS(5)
     reach: float = 2.0
-    n_threads: int | None = None
+    n_threads: int | None = h.N_THREADS(None)
     watched: tuple[Measure, ...] = ()
-    verbose: int | None = None
-
-    def __post_init__(self) -> None:
-        require_whole("verbose", self.verbose, 0, optional=True)
-        require_whole("cycles", self.cycles, 1)
+    verbose: int | None = h.VERBOSE(None)
 
     def fit(self, train: RankingData) -> DescentResult:
         """Train; the history has the mean of the measure after each cycle."""
@@ -58,8 +50,8 @@ class Ascent:
         others = {f"train/{m}": m.fixed(train) for m in dict.fromkeys(self.watched) if m != measure}
         history: dict[str, list[float]] = {key: [] for key in (f"train/{measure}", *others)}
         every = self.verbose and self.verbose * train.n_features
-        with progress("ascending", self.cycles * train.n_features, verbose=every, unit="features") as advance:
-            for _ in range(self.cycles):
+        with progress("ascending", self.n_iterations * train.n_features, verbose=every, unit="features") as advance:
+            for _ in range(self.n_iterations):
                 before = value
                 for k in range(train.n_features):
                     column = design.column(k)

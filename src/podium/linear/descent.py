@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from scipy import linalg
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from podium.core import hyperparameters as h
 from podium.core.interrupts import between_steps
+from podium.core.parameters import settings
 from podium.core.progress import progress
 from podium.core.threads import Team, map_threads
-from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
 from podium.data.canonical import queries_by_content
 from podium.data.columns import is_sparse
@@ -41,7 +42,7 @@ class DescentResult:
     best_iteration: int | None
 
 
-@dataclass(frozen=True)
+@settings
 class Descent:
     """The settings of a linear training run.
 
@@ -51,33 +52,22 @@ class Descent:
 
     Args:
         objective: gives λ and w.
-        n_iterations: steps, at most.
-        learning_rate: v.
-        l2: holds the weights back.
         selection: the measure, or graded measures, that picks the step where there is validation data.
-        patience: stop after so many steps without a better one.
-        n_threads: all cores by default; the model is the same for any number.
         watched: measures that stand in the history beside those of the selection.
-        verbose: None for a progress bar on terminals, 0 for silence, n for a line every n steps.
 
     """
 
     objective: Objective = field(default_factory=Lambda)
-    n_iterations: int = 100
-    learning_rate: float = 1.0
-    l2: float = 1e-4
+    n_iterations: int = h.N_ITERATIONS(100)
+    learning_rate: float = h.LEARNING_RATE(1.0)
+    l2: float = h.LINEAR_L2(1e-4)
     selection: Measure | Graded | str = "ndcg@10"
-    patience: int | None = None
-    n_threads: int | None = None
+    patience: int | None = h.PATIENCE(None)
+    n_threads: int | None = h.N_THREADS(None)
     watched: tuple[Measure, ...] = ()
-    verbose: int | None = None
+    verbose: int | None = h.VERBOSE(None)
 
     def __post_init__(self) -> None:
-        require_whole("verbose", self.verbose, 0, optional=True)
-        require_whole("n_iterations", self.n_iterations, 1)
-        require_whole("patience", self.patience, 1, optional=True)
-        require_number("learning_rate", self.learning_rate, above=0)
-        require_number("l2", self.l2, least=0)
         if not self.objective.curved:
             raise DataError(f"a linear ranker takes Newton steps, but {self.objective.flat_because}")
 

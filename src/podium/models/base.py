@@ -118,6 +118,17 @@ class Model(ABC):
         return int(features.shape[0])
 
 
+def model_of(ranker: Any) -> Any:
+    """The model inside a fitted estimator; anything else is returned as it is.
+
+    >>> import podium
+    >>> ranker = podium.LambdaMART(n_trees=2).fit(podium.artificial(20, features=4))
+    >>> model_of(ranker) is ranker.model_, model_of(ranker.model_) is ranker.model_
+    (True, True)
+    """
+    return getattr(ranker, "model_", ranker)
+
+
 class OverTrees(Model):
     """A scorer that makes something of an ensemble's trees, and has all else from it.
 

@@ -21,7 +21,7 @@ from podium.data.encoding import Encoding
 from podium.data.schema import Schema, as_data
 from podium.errors import DataError
 from podium.measures import Measure, as_measure, warn_of_powers
-from podium.models.base import Model
+from podium.models.base import Model, model_of
 from podium.models.linear import LinearModel
 from podium.models.trees_on_base_scores import TreesOnBaseScores
 
@@ -244,7 +244,7 @@ def combine(
     first, second = (scores_of(ranker, data, n_threads) for ranker in (a, b))
     sweep = Sweep(data, measure, ties, n_threads)
     best = best_mixture(sweep, first, second, *bounds)
-    parts = [getattr(ranker, "model_", ranker) for ranker in (a, b)]
+    parts = [model_of(ranker) for ranker in (a, b)]
     scorer = Combined(tuple(parts), best.weights) if all(isinstance(part, Model) for part in parts) else None
     values = sweep.value(first), sweep.value(second)
     return Combination(
@@ -310,7 +310,7 @@ def combine_all(
     blends = [tuple(weight / size for weight, size in zip(end, sizes, strict=True)) for end in ends]
     reached = [sweep.value(weighted(scores, blend)) for blend in blends]
     value, raw = max(zip(reached, blends, strict=True), key=lambda end: end[0])
-    parts = [getattr(ranker, "model_", ranker) for ranker in rankers]
+    parts = [model_of(ranker) for ranker in rankers]
     scorer = Combined(tuple(parts), raw) if all(isinstance(part, Model) for part in parts) else None
     return Blend(raw, value, tuple(map(sweep.value, scores)), scorer)
 
@@ -321,7 +321,7 @@ def scores_of(ranker: Any, data: RankingData, n_threads: int | None = None) -> F
     Models of other libraries get the features: a matrix of numbers with NaN where a value is missing, or a pandas frame
     if they were fitted on one. Functions get the data.
     """
-    model = getattr(ranker, "model_", ranker)
+    model = model_of(ranker)
     if isinstance(model, Model) and (model is ranker or not isinstance(model, TreesOnBaseScores)):
         return model.predict(data, n_threads=n_threads)
     if hasattr(ranker, "predict"):
@@ -354,7 +354,7 @@ def as_submodel(given: Any, like: Any) -> Any:
         from podium.models.file import load
 
         return load(given)
-    given = getattr(given, "model_", given)
+    given = model_of(given)
     if not isinstance(given, Mapping):
         return np.asarray(given, np.float64) if isinstance(given, Sequence) else given
     weights = np.zeros(like.n_features)

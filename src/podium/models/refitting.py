@@ -15,6 +15,7 @@ from podium.data import RankingData
 from podium.data.schema import as_data
 from podium.errors import DataError
 from podium.measures import Measure, as_measure, warn_of_powers
+from podium.models.base import model_of
 from podium.models.ensemble import Ensemble
 from podium.trees import Tree
 
@@ -44,7 +45,7 @@ def refit_weights(
 
     """
     require_whole("cycles", cycles, 1)
-    ensemble = getattr(model, "model_", model)
+    ensemble = model_of(model)
     if not isinstance(ensemble, Ensemble):
         raise DataError(f"refit_weights takes an ensemble of trees, not {type(ensemble).__name__}")
     data = as_data(data)

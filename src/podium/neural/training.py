@@ -17,10 +17,11 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Tensor, nn
 
 from podium.boosting.checkpoints import Checkpoint, fingerprint
+from podium.core import hyperparameters as h
 from podium.core.interrupts import Stopped, between_steps
+from podium.core.parameters import settings
 from podium.core.progress import progress
 from podium.core.threads import Team, thread_count
-from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
 from podium.data.canonical import queries_by_content
 from podium.errors import DataError, PodiumWarning
@@ -73,59 +74,35 @@ class NetTrainingResult:
     best_iteration: int
 
 
-@dataclass(frozen=True)
+@settings
 class NetTraining:
     """The settings of a training run.
 
     Args:
         objective: gives λ, which is handed to the backward pass.
-        epochs: passes over all queries, at most.
-        optimizer: `"adam"`, or `"sgd"`, the papers'.
-        learning_rate: at first; .01 for Adam, .001 for SGD by default.
-        smallest_rate: training ends where the rate falls below.
-        halve_after: epochs without a better one after which the rate is halved.
-        batch_queries: queries that a step sees, None for all. Queries are dealt into batches once, by the seed.
-        l2: weight decay.
-        inputs: see `Inputs`.
         selection: the measure, or graded measures, that picks the epoch and halves the rate: on the first validation
             set, or else on the training queries.
-        patience: stop after so many epochs without a better one.
-        seed: of weights, batches and their order.
-        n_threads: all cores by default; the last bits may depend on the number.
         watched: measures that stand in the history beside those of the selection.
-        verbose: None for a progress bar on terminals, 0 for silence, n for a line every n epochs.
 
     """
 
     objective: Objective = field(default_factory=Lambda)
-    epochs: int = 100
-    optimizer: str = "adam"
-    learning_rate: float | None = None
-    smallest_rate: float = 1e-5
-    halve_after: int = 5
-    batch_queries: int | None = 32
-    l2: float = 0.0
-    inputs: str = "standard"
+    epochs: int = h.EPOCHS(100)
+    optimizer: str = h.OPTIMIZER("adam")
+    learning_rate: float | None = h.FIRST_RATE(None)
+    smallest_rate: float = h.SMALLEST_RATE(1e-5)
+    halve_after: int = h.HALVE_AFTER(5)
+    batch_queries: int | None = h.BATCH_QUERIES(32)
+    l2: float = h.WEIGHT_DECAY(0.0)
+    inputs: str = h.INPUTS("standard")
     selection: Measure | Graded | str = "ndcg@10"
-    patience: int | None = None
-    seed: int = 0
-    n_threads: int | None = None
+    patience: int | None = h.PATIENCE(None)
+    seed: int = h.NET_RANDOM_STATE(0)
+    n_threads: int | None = h.NET_N_THREADS(None)
     watched: tuple[Measure, ...] = ()
-    verbose: int | None = None
+    verbose: int | None = h.VERBOSE(None)
 
     def __post_init__(self) -> None:
-        require_whole("verbose", self.verbose, 0, optional=True)
-        require_whole("epochs", self.epochs, 1)
-        require_whole("halve_after", self.halve_after, 1)
-        require_whole("batch_queries", self.batch_queries, 1, optional=True)
-        require_whole("patience", self.patience, 1, optional=True)
-        require_whole("the seed", self.seed, 0, most=2**32 - 1)
-        require_number("l2", self.l2, least=0)
-        require_number("smallest_rate", self.smallest_rate, above=0)
-        if self.optimizer not in OPTIMIZERS:
-            raise DataError(f"optimizer must be one of {', '.join(map(repr, OPTIMIZERS))}, not {self.optimizer!r}")
-        if self.learning_rate is not None:
-            require_number("learning_rate", self.learning_rate, above=0)
         if self.first_rate < self.smallest_rate:
             raise DataError(f"learning_rate {self.first_rate:g} is below smallest_rate {self.smallest_rate:g}")
 

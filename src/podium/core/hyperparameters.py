@@ -1,0 +1,373 @@
+"""Every parameter of every model: what it is called, what it may be, what it does, and its names in other tools.
+
+`core/parameters.py` says how a class takes them. Estimators and the engine's settings use the same declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from podium.core.parameters import (
+    TOOLS,
+    Names,
+    Parameter,
+    anything,
+    choice,
+    flag,
+    fraction,
+    number,
+    optional,
+    whole,
+)  # fmt: skip
+from podium.core.validation import did_you_mean
+
+
+def _number_or_text(text: str) -> float | str:
+    """A number where the text is one."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _units(text: str) -> Any:
+    """`10`, or `32,16` for two layers; what is no number is refused by the net."""
+    units = [int(part) if part.strip().isdecimal() else part for part in text.split(",")]
+    return units if len(units) > 1 else units[0]
+
+
+# What is measured
+
+MEASURE = anything(
+    "measure", "ndcg@10", read=str,
+    help="what is trained on, and what picks the best round where there is validation data. A name such as "
+    "`\"ndcg@10\"`, a value such as `NDCG(10)`, or `Graded([...])`, whose first measure is trained on.",
+    names=Names(
+        "metric eval_at metrics metric_types ndcg_eval_at ndcg_at map_eval_at map_at", "eval_metric",
+        "eval_metric custom_metric", "metric2t metric2T",
+        ("ndcg at 1 to 5", "ndcg", "that of the loss", "ERR@10"),
+        "use measure='ndcg@10', which stops training, and metrics=[…] for others to watch",
+    ),
+)  # fmt: skip
+STOPPING_MEASURE = anything(
+    "measure", "ndcg@10", read=str, names=MEASURE.names,
+    help="what picks the best round where there is validation data with queries: a name such as `\"ndcg@10\"`, a value "
+    "such as `NDCG(10)`, or `Graded([...])`.",
+)  # fmt: skip
+METRICS: Parameter[Any] = Parameter(
+    "metrics", list, (),
+    help="measures to watch beside `measure`. All of them stand in `history_`, for each validation set.",
+)  # fmt: skip
+
+# Boosting
+
+N_TREES = whole(
+    "n_trees", 500, least=1, help="trees, at most",
+    names=Names(
+        "num_iterations n_estimators num_boost_round num_iteration n_iter num_tree num_trees num_round num_rounds "
+        "nrounds max_iter",
+        "n_estimators num_boost_round num_round", "iterations n_estimators num_boost_round num_trees", "tree",
+        ("100", "100", "1000", "1000"),
+    ),
+)  # fmt: skip
+LEARNING_RATE = number(
+    "learning_rate", 0.1, above=0, help="the share of each step that is taken",
+    names=Names(
+        "learning_rate shrinkage_rate eta", "eta learning_rate", "learning_rate eta", "shrinkage",
+        ("0.1", "0.3", "found from the data", "0.1"),
+    ),
+)  # fmt: skip
+PATIENCE = optional(whole(
+    "patience", least=1, help="stop after so many rounds without a better one on the validation data",
+    names=Names(
+        "early_stopping_round early_stopping_rounds early_stopping n_iter_no_change", "early_stopping_rounds",
+        "od_wait early_stopping_rounds", "estop", ("0, off", "None", "None", "100"),
+    ),
+))  # fmt: skip
+
+# Trees
+
+N_LEAVES = whole(
+    "n_leaves", 15, least=2, help="leaves of a tree, at most",
+    names=Names(
+        "num_leaves num_leaf max_leaves max_leaf max_leaf_nodes", "max_leaves", "max_leaves num_leaves", "leaf",
+        ("31", "0, no limit", "31", "10"),
+    ),
+)  # fmt: skip
+MAX_DEPTH = optional(whole(
+    "max_depth", least=1, help="splits on the way to a leaf, at most. None for no limit.",
+    names=Names("max_depth", "max_depth", "depth max_depth", "", ("-1, no limit", "6", "6", "")),
+))  # fmt: skip
+MIN_DOCUMENTS_IN_LEAF = whole(
+    "min_documents_in_leaf", 20, least=1, help="documents that a leaf has at least, exactly counted",
+    names=Names(
+        "min_data_in_leaf min_child_samples min_data_per_leaf min_data min_samples_leaf", "",
+        "min_data_in_leaf min_child_samples", "mls", ("20, estimated from the hessian", "", "1", "1"),
+    ),
+)  # fmt: skip
+L2 = number(
+    "l2", 1.0, least=0, help="added to the hessian of a leaf",
+    names=Names(
+        "lambda_l2 reg_lambda lambda l2_regularization", "lambda reg_lambda", "l2_leaf_reg reg_lambda", "",
+        ("0", "1", "3", ""),
+    ),
+)  # fmt: skip
+MAX_DELTA_STEP = optional(number(
+    "max_delta_step", above=0, most=float("inf"),
+    help="the largest value of a leaf, before the learning rate. As in LightGBM and XGBoost; it matters where the "
+    "hessian vanishes. By default 1000/σ, and no limit for least squares; `math.inf` for none.",
+    names=Names(
+        "max_delta_step max_tree_output max_leaf_output", "max_delta_step", "", "", ("0, off", "0, off", "", "")
+    ),
+))  # fmt: skip
+SPLIT: Parameter[Literal["newton", "least-squares"]] = choice(
+    "split", "newton", ("newton", "least-squares"),
+    help="what a split raises: `\"newton\"` Σ G²/(H + l2), as LightGBM and XGBoost do, or `\"least-squares\"` Σ G²/n, "
+    "as the papers do; the hessian then counts in leaf values only.",
+)  # fmt: skip
+MAX_BINS = whole(
+    "max_bins", 255, least=2, most=255, help="bins of each feature, 2 to 255",
+    names=Names("max_bin max_bins", "max_bin", "border_count max_bin", "tc", ("255", "256", "254", "256")),
+)  # fmt: skip
+CATEGORICAL = anything(
+    "categorical", (), option=None,
+    help="categorical features, by number or name, beside those of the data: categorical columns of frames, and what "
+    "`RankingData(categorical=…)` names. Text is numbered, and the model keeps the names.",
+    names=Names(
+        "categorical_feature cat_feature categorical_column cat_column categorical_features",
+        "feature_types enable_categorical", "cat_features", "", ("auto", "None", "None", ""),
+    ),
+)  # fmt: skip
+MONOTONE = anything(
+    "monotone", None, option=None,
+    help="features that must not lower (+1) or raise (−1) the score as they grow: by name or number, or one entry for "
+    "each feature.",
+    names=Names(
+        "monotone_constraints mc monotone_constraint monotonic_cst", "monotone_constraints", "monotone_constraints",
+        "", ("None", "None", "None", ""),
+    ),
+)  # fmt: skip
+
+# Sampling
+
+DOCUMENT_FRACTION = fraction(
+    "document_fraction", help="the share of documents that each tree is grown on. Gradients come from all.",
+    names=Names(
+        "bagging_fraction subsample sub_row bagging", "subsample", "subsample", "", ("1", "1", "0.8", "")
+    ),
+)  # fmt: skip
+QUERY_FRACTION = fraction(
+    "query_fraction", help="the share of queries that each tree is grown on. Gradients come from all.",
+    names=Names(
+        "bagging_by_query", defaults=("False", "", "", ""), advice="use query_fraction, a share of the queries"
+    ),
+)  # fmt: skip
+FEATURE_FRACTION = fraction(
+    "feature_fraction", help="the share of features that each tree is grown on",
+    names=Names(
+        "feature_fraction colsample_bytree sub_feature", "colsample_bytree", "rsm colsample_bylevel", "",
+        ("1", "1", "1", ""),
+    ),
+)  # fmt: skip
+SPLIT_FRACTION = optional(fraction(
+    "split_fraction",
+    help="the share of these documents on which splits are sought. Those with large gradients or hessians, and a "
+    "sample of the others that stands for all of them (gradient-based sampling); leaf values come from all. None for "
+    "half, and fewer of more than 300,000 training documents, down to 30%.",
+    names=Names(
+        "top_rate", "sampling_method", defaults=("0.2", "uniform", "", ""),
+        advice="use split_fraction, the share of documents on which splits are sought",
+    ),
+))  # fmt: skip
+RANDOM_STATE = whole(
+    "random_state", 0, help="the seed of sampling",
+    names=Names(
+        "seed random_state random_seed", "seed random_state", "random_seed random_state", "", ("None", "0", "None", "")
+    ),
+)  # fmt: skip
+
+# What is trained on
+
+TRUNCATION = optional(whole(
+    "truncation", least=1,
+    help="pairs count for the measure cut at this rank. None, the whole list, whatever the measure's cutoff.",
+    names=Names(
+        "lambdarank_truncation_level", "lambdarank_num_pair_per_sample",
+        defaults=("30", "the metric's cutoff, or 32", "", ""),
+    ),
+))  # fmt: skip
+SIGMA = number(
+    "sigma", 1.0, above=0, help="the steepness of the pairs' sigmoid",
+    names=Names("sigmoid", defaults=("1", "", "", "")),
+)  # fmt: skip
+CLASS_SIGMA = number("sigma", 1.0, above=0, help="the steepness of the sigmoid: it changes the scale of the scores")
+NORMALIZE = flag(
+    "normalize", True, option="normalize_lambda", help="scale λ within each query, as LightGBM does",
+    names=Names("lambdarank_norm", "lambdarank_normalization", defaults=("True", "True", "", "")),
+)  # fmt: skip
+OBJECTIVE = anything(
+    "objective", None, read=str,
+    help="another objective than `Lambda(measure, …)`. A value of `podium.objectives`, or its text, such as "
+    "`\"anneal(lambda(ndcg), local(ndcg@3), linear_growth(0.1, 0.01))\"`.",
+    names=Names(
+        "objective objective_type app application loss", "objective", "loss_function objective", "ranker",
+        ("lambdarank in LGBMRanker", "rank:ndcg in XGBRanker", "YetiRank", ""),
+    ),
+)  # fmt: skip
+STEP = anything(
+    "step", "newton", read=str,
+    help="how leaf values are found: `\"newton\"`, `\"gradient\"` for objectives without a hessian, or "
+    "`\"line-search\"` for the exact best weight of each tree by the measure. Or a step of `podium.boosting`.",
+)  # fmt: skip
+SUBMODEL = anything(
+    "submodel", None, read=str,
+    help="what training starts from, such as a model file ([W] §3, LambdaSMART). A model of Podium's or its file, "
+    "features such as `{\"bm25\": 1.0}`, any object with `predict` or function of the data, or the scores of the "
+    "training data. With validation data, the submodel alone may turn out the best: then `n_trees_` is 0.",
+    names=Names("input_model model_input model_in init_model", "xgb_model", "init_model"),
+)  # fmt: skip
+SUBMODEL_SCALE = anything(
+    "submodel_scale", "fit", read=_number_or_text,
+    help="what the submodel's scores are multiplied by: a number above 0, or `\"fit\"`. That is the number for which "
+    "they have the lowest cross-entropy of RankNet's pairs on the training queries; scores on a large scale leave "
+    "nothing to learn. 1.0 is the papers' F_0.",
+)  # fmt: skip
+BALANCED = flag("balanced", False, help="let both classes weigh the same")
+EXPECTS = choice(
+    "expects", "relevance", ("relevance", "gain"),
+    help="rank by expected `\"relevance\"`, Σ P(k) k, or expected `\"gain\"`, Σ P(k) (2^k − 1).",
+)  # fmt: skip
+
+# Linear models
+
+N_ITERATIONS = whole("n_iterations", 100, least=1, help="steps of descent, or cycles of ascent, at most")
+LINEAR_L2 = number("l2", 1e-4, least=0, help="holds the weights of the standardised features back", names=L2.names)
+METHOD = choice(
+    "method", "descent", ("descent", "ascent"),
+    help="`\"descent\"` on λ, or `\"ascent\"` on the measure itself. Ascent sets one weight at a time by the exact "
+    "sweep and takes no objective; `n_iterations` are cycles over all features.",
+)  # fmt: skip
+
+# Nets
+
+NET = anything(
+    "net", None, option=None,
+    help="a torch module from documents, a row each, to scores. One whose `forward` takes `offsets` as well sees whole "
+    "lists; or a function that makes one of the number of features. The papers' net by default.",
+)  # fmt: skip
+HIDDEN = anything(
+    "hidden", 10, read=_units,
+    help="units of the hidden layer, or of each of several. The papers had 10 or 15.",
+)  # fmt: skip
+ACTIVATION = choice("activation", "tanh", ("tanh", "relu", "sigmoid"), help="of the hidden layers")
+INPUTS = choice(
+    "inputs", "standard", ("standard", "log", "quantile", "none"),
+    help="how features are brought to one scale, see `podium.neural.Inputs`",
+)  # fmt: skip
+OPTIMIZER = choice("optimizer", "adam", ("adam", "sgd"), help='`"adam"`, or `"sgd"`, the papers\'')
+FIRST_RATE = optional(number(
+    "learning_rate", above=0, names=LEARNING_RATE.names,
+    help="of the first epoch. By default .01 for Adam and .001 for SGD.",
+))  # fmt: skip
+SMALLEST_RATE = number("smallest_rate", 1e-5, above=0, help="training ends where the learning rate falls below")
+HALVE_AFTER = whole("halve_after", 5, least=1, help="epochs without a better one after which the rate is halved")
+EPOCHS = whole("epochs", 100, least=1, help="passes over all queries, at most")
+BATCH_QUERIES = optional(whole(
+    "batch_queries", 32, least=1, help="queries that a step sees, None for all. Batches are made once, by the seed.",
+))  # fmt: skip
+WEIGHT_DECAY = number("l2", 0.0, least=0, help="weight decay", names=L2.names)
+NET_RANDOM_STATE = whole(
+    "random_state", 0, least=0, most=2**32 - 1, help="the seed of weights and batches", names=RANDOM_STATE.names
+)  # fmt: skip
+
+# Committees
+
+MEMBERS = anything(
+    "members", None, option=None,
+    help="objectives, by value or text, and how many members each has. By default two of each of these: NDCG's λ, "
+    "NDCG's λ truncated at 10, AP's λ, RankNet's pairs, query regression, XE-NDCG.",
+)  # fmt: skip
+CYCLES = whole("cycles", 2, least=0, help="how often the weights are searched. 0 leaves them equal.")
+SHRINKAGE = optional(number(
+    "shrinkage", least=0, most=1,
+    help="how far the weights go from equal ones to the best ones, 0 to 1. By default n / (n + 1000) for n validation "
+    "queries, since few say little about weights.",
+))  # fmt: skip
+VALIDATION = number(
+    "validation", 0.2, above=0, below=1,
+    help="the share of queries that stops and weighs the members where no validation data is given",
+)  # fmt: skip
+TIME_BUDGET = optional(number(
+    "time_budget", above=0, help="seconds after which no member is begun, but for the first of each objective",
+))  # fmt: skip
+
+# Running
+
+N_THREADS = optional(whole(
+    "n_threads", least=1,
+    help="threads, all cores by default. The model is the same, to the bit, for any number.",
+    names=Names(
+        "num_threads n_jobs nthread num_thread nthreads", "nthread n_jobs", "thread_count", "thread",
+        ("all cores", "all cores", "all cores", "all cores"),
+    ),
+))  # fmt: skip
+NET_N_THREADS = optional(whole(
+    "n_threads", least=1, names=N_THREADS.names,
+    help="threads, all cores by default. The model is the same, to the bit, for the same number.",
+))  # fmt: skip
+VERBOSE = optional(whole(
+    "verbose", least=0,
+    help="a line on standard error every so many rounds, 0 for silence. None for a progress bar on terminals.",
+    names=Names("verbosity", "verbosity", "verbose verbose_eval logging_level", "", ("1", "1", "True", "")),
+))  # fmt: skip
+
+# A row of the table of names that is no parameter of its own.
+LABEL_GAIN = Parameter[Any](
+    "measure='ndcg(gain=…)@10'", object, None, "the gain of each label",
+    names=Names(
+        "label_gain", "ndcg_exp_gain", defaults=("2^l − 1", "True", "", ""),
+        advice="use measure='ndcg(gain=linear)@10' or 'ndcg(gain=table:0/1/3/7)@10'",
+    ),
+)  # fmt: skip
+
+
+def _first_of_each_name(declared: Iterable[object]) -> tuple[Parameter[Any], ...]:
+    """The parameters that other tools have; of several with one name (trees', linear, nets') the first, the trees'."""
+    named: dict[str, Parameter[Any]] = {}
+    for one in declared:
+        if isinstance(one, Parameter) and one.names != Names():
+            named.setdefault(one.name, one)
+    return tuple(named.values())
+
+
+WITH_OTHER_NAMES = _first_of_each_name(list(globals().values()))  # in the order of docs/coming-from.md
+
+
+def by_name(tool: str) -> dict[str, Parameter[Any]]:
+    """Podium's parameters by each name that a tool has for them.
+
+    >>> by_name("lightgbm")["num_leaves"].name
+    'n_leaves'
+    """
+    return {name: parameter for parameter in WITH_OTHER_NAMES for name in parameter.names.of(tool)}
+
+
+def advice(name: str, known: Iterable[str]) -> str:
+    """What to write in place of a name that does not exist, as the rest of a message; nothing where no name is near.
+
+    >>> advice("eta", ["learning_rate", "l2"])
+    ': use learning_rate (LightGBM has eta)'
+    """
+    known = list(known)
+    for tool, shown in TOOLS.items():
+        meant = by_name(tool).get(name)
+        if meant is None or not (meant.name in known or (meant.names.advice and "measure" in known)):
+            continue
+        return f": {meant.names.advice or f'use {meant.name}'} ({shown} has {name})"
+    return did_you_mean(name, known)
+
+
+def translated_name(name: str) -> str:
+    """Podium's name for another tool's; the name itself where no tool has it."""
+    return next((meant.name for tool in TOOLS if (meant := by_name(tool).get(name)) is not None), name)

@@ -1,0 +1,86 @@
+"""The linear ranker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from podium.core.parameters import check_parameters
+from podium.data import RankingData
+from podium.errors import DataError
+from podium.estimators.diagnosis import warn_if_constant
+from podium.estimators.parameters import LinearRankerParameters
+from podium.estimators.ranker import RankerMixin, lambda_objective
+from podium.linear import Ascent, Descent, DescentResult
+from podium.measures import as_selection, as_watched, selection_for
+from podium.objectives import Lambda
+
+
+class LinearRanker(LinearRankerParameters, RankerMixin, BaseEstimator):  # type: ignore[misc]
+    """A weighted sum of features, trained on λ ([B] §4: LambdaRank with the simplest of nets).
+
+    Attributes:
+        model_: the `LinearModel`.
+        coef_: the weight of each feature on its own scale.
+        history_, best_iteration_: see `LambdaMART`.
+
+    Example:
+        >>> import podium
+        >>> podium.LinearRanker(n_iterations=5).fit(podium.artificial(20, features=4)).coef_.shape
+        (4,)
+
+    """
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | str | None = None,
+        *,
+        qid: ArrayLike | str | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: Any = None,
+        valid: RankingData | None = None,
+        eval_set: Any = None,
+    ) -> LinearRanker:
+        """Train, see `LambdaMART.fit`."""
+        check_parameters(self)
+        train = self._data(X, y, qid, sample_weight, query_weight)
+        sets = self._validation(valid, eval_set)
+        if self.method == "ascent":
+            if self.objective is not None or sets:
+                raise DataError("method='ascent' raises the measure on the training data: no objective, no validation")
+            result = Ascent(
+                as_selection(self.measure), self.n_iterations, n_threads=self.n_threads,
+                watched=as_watched(self.metrics), verbose=self.verbose,
+            ).fit(train)  # fmt: skip
+            warn_if_constant(train, Lambda(as_selection(self.measure).measures[0]), None)
+            return self._set_results(result, train)
+        objective = lambda_objective(self, normalize=False)
+        result = Descent(
+            objective, self.n_iterations, self.learning_rate, self.l2,
+            selection_for(self.measure, train), self.patience, self.n_threads, as_watched(self.metrics), self.verbose,
+        ).fit(train, sets)  # fmt: skip
+        warn_if_constant(train, objective, not result.model.weights.any())
+        return self._set_results(result, train)
+
+    def _set_results(self, result: DescentResult, train: RankingData) -> LinearRanker:
+        self.model_ = result.model.with_info(**self._information(train))
+        self.history_ = result.history
+        self.best_iteration_ = result.best_iteration
+        self._note_features(train)
+        return self
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """The weight of each feature."""
+        check_is_fitted(self)
+        weights: NDArray[np.float64] = self.model_.weights
+        return weights
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """The score of each row, higher is better."""
+        return self._predict(X)
