@@ -404,7 +404,8 @@ def test_parameters(parts):
         ({"epochs": 0}, "epochs must be"), ({"optimizer": "lbfgs"}, "optimizer must be 'adam' or 'sgd'"),
         ({"hidden": 0}, "hidden must be"), ({"activation": "gelu"}, "activation must be"), ({"l2": -1}, "l2 must"),
         ({"learning_rate": 0.0}, "learning_rate must"), ({"batch_queries": 0}, "batch_queries must"),
-        ({"inputs": "rank"}, "inputs must"), ({"random_state": -1}, "random_state must"), ({"halve_after": 0}, "halve_after"),
+        ({"inputs": "rank"}, "inputs must"), ({"random_state": -1}, "random_state must"),
+        ({"halve_after": 0}, "halve_after"),
         ({"smallest_rate": 0}, "smallest_rate must"), ({"learning_rate": 5e-6}, "is below smallest_rate"),
     ):  # fmt: skip
         with pytest.raises(DataError, match=text):
