@@ -59,7 +59,7 @@ def test_gradients(objective, seed):
         assert np.array_equal(a[0][shuffle], b[0])
         assert np.array_equal(a[1][shuffle], b[1])
         assert np.isfinite(a[0]).all()
-        assert not objective.curved or (a[1] >= 0).all()
+        assert not objective.has_hessian or (a[1] >= 0).all()
 
 
 @settings(max_examples=20, deadline=None)
@@ -67,7 +67,7 @@ def test_gradients(objective, seed):
 def test_models(objective, seed):
     data = everything(seed)
     shuffle = np.random.default_rng(seed).permutation(len(data))
-    step = Newton(0.1) if objective.curved else Gradient()
+    step = Newton(0.1) if objective.has_hessian else Gradient()
     settings = {"n_trees": 3, "n_leaves": 4, "min_documents_in_leaf": 3, "objective": objective, "step": step}
     one = LambdaMART(**settings, n_threads=1).fit(data)
     other = LambdaMART(**settings, n_threads=2).fit(data._take(shuffle))

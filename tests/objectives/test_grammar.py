@@ -111,7 +111,7 @@ any_simple = st.one_of(
     *(st.builds(made, sources) for made in (ListNet, ListMLE, RankCosine, QueryRegression, Regression)),
     st.builds(Logistic, positive, st.booleans(), any_number, sources),
     st.builds(Multiclass, st.sampled_from(["relevance", "gain"]), sources),
-    st.builds(Debiased, any_term.filter(lambda term: term.curved),
+    st.builds(Debiased, any_term.filter(lambda term: term.has_hessian),
               st.one_of(st.none(), st.lists(st.floats(0.001, 1), min_size=1, max_size=3)), positive, positive),
 )  # fmt: skip
 any_objective = st.recursive(any_simple, lambda inner: st.builds(Anneal, inner, inner, any_schedule), max_leaves=4)

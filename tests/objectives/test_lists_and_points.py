@@ -187,7 +187,7 @@ class TestPoints:
         assert np.allclose(lambdas[known], (weights * (data.relevance - scores))[known])
         assert np.allclose(curvatures[known], weights[known])
         assert (lambdas[~known] == 0).all()
-        assert bound.start == pytest.approx(np.average(data.relevance[known], weights=weights[known]))
+        assert bound.base_score == pytest.approx(np.average(data.relevance[known], weights=weights[known]))
 
     @pytest.mark.parametrize("balanced", [False, True])
     @pytest.mark.parametrize("sigma", [1.0, 0.3])
@@ -203,7 +203,7 @@ class TestPoints:
         assert np.allclose(lambdas[known], (factor * y)[known])
         assert np.allclose(curvatures[known], (factor * np.abs(y) * (2 * sigma - np.abs(y)))[known])
         mean = 0.0 if balanced else t[known].mean()
-        assert bound.start == pytest.approx(math.log((1 + mean) / (1 - mean)) / (2 * sigma))
+        assert bound.base_score == pytest.approx(math.log((1 + mean) / (1 - mean)) / (2 * sigma))
         assert np.isfinite(bound.gradients(scores * 1e5)[0]).all()
 
     def test_classes(self):
@@ -231,7 +231,7 @@ class TestPoints:
         with pytest.raises(DataError, match="all weights of labelled documents are 0"):
             Regression().bind(data)
         light = RankingData(np.eye(4), [1, 0, 0, 0], qid=[1] * 4, document_weights=[1e-20, 1, 1, 1])
-        assert Logistic().bind(light).start == pytest.approx(math.log(1e-20 / 3) / 2)
+        assert Logistic().bind(light).base_score == pytest.approx(math.log(1e-20 / 3) / 2)
 
 
 def test_cosine_of_equal_labels_is_nothing():

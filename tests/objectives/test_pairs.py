@@ -30,7 +30,7 @@ from podium.objectives import (
     Tiers,
     describe,
 )  # fmt: skip
-from podium.objectives.pairs import PairFilter
+from podium.objectives.pair_terms import PairFilter
 from podium.testing.lambdas import slow_pairs
 
 SINGLE = {"rtol": 3e-6, "atol": 2e-6}
@@ -66,12 +66,12 @@ def clicked(seed, n_queries=6, weights=False, missing=0.1):
 def test_links_are_derivatives_of_their_cost(link):
     o = np.linspace(-4.03, 4.01, 60)
     step = 1e-5
-    assert np.allclose(link.push(o), -(link.cost(o + step) - link.cost(o - step)) / (2 * step), atol=1e-6)
-    assert np.allclose(link.bend(o), -(link.push(o + step) - link.push(o - step)) / (2 * step), atol=1e-5)
-    assert not link.curved or (link.bend(o)[link.push(o) > 0] > 0).all()
+    assert np.allclose(link.gradient(o), -(link.cost(o + step) - link.cost(o - step)) / (2 * step), atol=1e-6)
+    assert np.allclose(link.hessian(o), -(link.gradient(o + step) - link.gradient(o - step)) / (2 * step), atol=1e-5)
+    assert not link.has_hessian or (link.hessian(o)[link.gradient(o) > 0] > 0).all()
     far = np.array([-2000.0, 2000.0])
-    assert np.isfinite(link.push(far)).all()
-    assert np.isfinite(link.bend(far)).all()
+    assert np.isfinite(link.gradient(far)).all()
+    assert np.isfinite(link.hessian(far)).all()
 
 
 @pytest.mark.parametrize("term", TERMS, ids=describe)

@@ -99,7 +99,7 @@ class CommitteeTraining:
                 settings = replace(
                     self.boosting, objective=objective, selection=self.measure,
                     verbose=0 if self.boosting.verbose else self.boosting.verbose,
-                    step=Newton(self.boosting.growth.l2) if objective.curved else Gradient(),
+                    step=Newton(self.boosting.growth.l2) if objective.has_hessian else Gradient(),
                     sampling=replace(self.boosting.sampling, seed=self.boosting.sampling.seed + seed),
                 )  # fmt: skip
                 member = settings.fit(train, {"valid": valid}, data=data)

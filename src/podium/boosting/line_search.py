@@ -99,7 +99,7 @@ class LineSearch(Step):
         settings = replace(
             self, values=self.bind(objective), max_delta_step=max_delta_step_for(objective, self.max_delta_step)
         )
-        in_newton_steps = objective.curved and not self.uses_hessians
+        in_newton_steps = objective.has_hessian and not self.uses_hessians
         return BoundLineSearch(settings, in_newton_steps, Sweep(data, measure, self.ties, n_threads))
 
     def leaf_values(self, grown: GrownTree, gradients: BoundedGradients, team: Team) -> Floats:

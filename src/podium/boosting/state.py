@@ -51,7 +51,9 @@ class TrainingState:
     def before_training(cls, objective: BoundObjective, n_documents: int) -> TrainingState:
         """No trees, and 0 for all scores."""
         shape = (n_documents,) if objective.n_outputs == 1 else (objective.n_outputs, n_documents)
-        return cls(objective, np.zeros(shape), np.empty(shape), np.empty(shape), objective.start, objective.state())
+        return cls(
+            objective, np.zeros(shape), np.empty(shape), np.empty(shape), objective.base_score, objective.state()
+        )
 
     @property
     def n_rounds(self) -> int:

@@ -94,8 +94,10 @@ class Newton(Step):
 
     def check(self, objective: Objective) -> None:
         """The hessian must be positive."""
-        if not objective.curved:
-            raise DataError(f"Newton's step divides by the hessian, but {objective.flat_because}: use step='gradient'")
+        if not objective.has_hessian:
+            raise DataError(
+                f"Newton's step divides by the hessian, but {objective.no_hessian_because}: use step='gradient'"
+            )
 
     def leaf_values(self, grown: GrownTree, gradients: BoundedGradients, team: Team) -> Floats:
         """Exact sums in fixed point: their order does not matter."""

@@ -11,14 +11,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.combining.crossings import Crossings, Lines, Range, count_candidates, scratch_for, sweep_queries
 from podium.core.sums import mean
 from podium.core.threads import map_threads
 from podium.data import RankingData
 from podium.data.content_random import ContentRandom
 from podium.errors import DataError
 from podium.measures import Measure, Ranking, as_measure
-from podium.measures.discounted import Discounted
-from podium.objectives.pairs import tables
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,7 +26,7 @@ CLOSE = 1e-9  # two means nearer than this are the same
 NARROW = 1e-12  # an interval narrower than this share of its ends is none: crossings in one point, but for rounding
 SHARES = (0.5, 0.382, 0.618, 0.25, 0.75, 0.1, 0.9)  # where an interval is evaluated, until one does
 TRIES = 8  # intervals that are evaluated, where rounding does not let the best ones be what they should
-PAIRS_AT_ONCE = 1 << 21  # crossings that a thread has room for
+PAIRS_AT_ONCE = 1 << 21  # crossings that a thread holds
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,8 @@ class Path:
     """The mean of a measure over the queries, along all α between two ends: a stair.
 
     Attributes:
-        alphas: the ends and, between them, the crossings at which the mean changes, rising; equal where no number lies
-            between two crossings.
+        alphas: the ends and, between them, the crossings at which the mean changes, ascending; equal where no number
+            lies between two crossings.
         values: the mean on each open interval between two neighbours of `alphas`.
 
     """
@@ -46,14 +45,14 @@ class Path:
 
     def at(self, alpha: Floats | float) -> Floats:
         """The mean just above α."""
-        place = np.searchsorted(self.alphas, alpha, side="right") - 1
-        found: Floats = self.values[np.clip(place, 0, len(self.values) - 1)]
-        return found
+        interval = np.searchsorted(self.alphas, alpha, side="right") - 1
+        values: Floats = self.values[np.clip(interval, 0, len(self.values) - 1)]
+        return values
 
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What a sweep found.
+    """The best α of a sweep.
 
     Attributes:
         alpha: the best α: the middle of the best interval, or an end.
@@ -70,24 +69,29 @@ class SweepResult:
 
 
 class Sweep:
-    """The sweep of a measure over data: the tables that do not depend on the scores are made once.
+    """The sweep of a measure over data: what does not depend on the scores is computed once.
 
     Args:
         data: the queries whose mean counts.
         measure: any measure with swap deltas, by value or name.
         ties: how documents that are tied for every α stand: `"expected"`, the mean over their orders; `"stable"`, in
-            the order of the rows; `"jitter"`, in an order by chance; or the name or number of a feature, the higher one
-            first.
+            the order of the rows; `"jitter"`, in a random order that depends on content alone; or the name or number of
+            a feature, the higher one first.
         n_threads: all cores by default.
+
+    Example:
+        >>> import podium
+        >>> from podium.combining import Sweep
+        >>> data = podium.artificial(20, features=4)
+        >>> best = Sweep(data, "ndcg@10").best(data.feature(0), data.feature(1), -1.0, 1.0)
+        >>> -1.0 <= best.alpha <= 1.0 and bool(best.value >= best.path.values.max() - 1e-9)
+        True
 
     """
 
     def __init__(
         self, data: RankingData, measure: Measure | str, ties: str | int = "expected", n_threads: int | None = None
     ) -> None:
-        from podium.combining import kernels
-        from podium.objectives import kernels as pairs
-
         self.data, self.n_threads = data, n_threads
         fixed = as_measure(measure).fixed(data)
         if ties == "expected" and not fixed.knows_expected_ties:
@@ -95,24 +99,20 @@ class Sweep:
         self.measure = fixed.replace(ties="expected" if ties == "expected" else "stable")
         self.measure.refuse_without_swaps()
         self.order = _tie_order(data, ties)
-        labels = data.labels[self.measure.labels][self.order]
-        family, self.values, self.norms, self.discounts = tables(self.measure, labels, data.offsets)
-        known = {getattr(pairs, name): getattr(kernels, name) for name in ("DISCOUNTED", "PRECISION", "CASCADE")}
         self.expected = ties == "expected"
-        is_discounted = isinstance(self.measure, Discounted)
-        self.family = known.get(family)
-        if self.family is not None:  # a query where nothing gains has one value, which `empty` says, in every order
-            gaining = np.maximum.reduceat(self.values, data.offsets[:-1]) > 0
-            self.norms = np.where(gaining, self.norms, 0.0)
-        cutoff = self.measure.cutoff
-        self.depth = len(self.discounts) if is_discounted else cutoff or max(1, int(data.query_sizes.max(initial=1)))
-        counted = self._measured(np.zeros(len(data)))
-        self.counts = ~np.isnan(counted)
+        values = self._measured(np.zeros(len(data)))
+        self.counts = ~np.isnan(values)
         self.n_counted = int(self.counts.sum())
         if not self.counts.any():
             raise DataError(f"{self.measure} is not defined for any query")
-        self.norms = np.where(self.counts & np.isfinite(self.norms), self.norms, 0.0)
-        self.standing = counted[self.counts & (self.norms == 0)]  # the same in every order
+        self.tables = self.measure.lookup_tables(data.labels[self.measure.labels][self.order], data.offsets)
+        # A query where nothing gains has one value, which `empty` says, in every order.
+        self.constant = np.empty(0)
+        if self.tables is not None:
+            gaining = np.maximum.reduceat(self.tables.values, data.offsets[:-1]) > 0
+            norms = np.where(self.counts & gaining & np.isfinite(self.tables.norms), self.tables.norms, 0.0)
+            self.tables = self.tables._replace(norms=norms)
+            self.constant = values[self.counts & (norms == 0)]
 
     def _measured(self, scores: Floats) -> Floats:
         return self.measure.values(Ranking(self.data, scores, base=self.order))
@@ -162,7 +162,7 @@ class Sweep:
         return math.ldexp(1.0, math.frexp(bound)[1] - 42)
 
     def stairs(self, scores: Floats, slopes: Floats, low: float, high: float, unit: float) -> tuple[Floats, Ints]:
-        """The ends and the crossings between them, rising, and the sum over the queries, in units, between each two."""
+        """The ends and the crossings between them, ascending; between each two the sum over the queries, in units."""
         alphas, changes, start = self._crossings(scores, slopes, low, high, unit)
         order = np.argsort(alphas)  # of equal ones the order does not matter: sums of integers
         alphas, changes = alphas[order], changes[order]
@@ -174,36 +174,33 @@ class Sweep:
         self, scores: Floats, slopes: Floats, low: float, high: float, unit: float
     ) -> tuple[Floats, Ints, int]:
         """α and change, as an integer, of each crossing that counts; and the value just above `low`."""
-        from podium.combining import kernels
-
-        if self.family is None:
+        tables = self.tables
+        if tables is None:
             return self._by_brute_force(scores, slopes, low, high, unit)
         data, n = self.data, self.data.n_queries
-        candidates, starts = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        lines = (scores, slopes)
+        counts, starts = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        lines = Lines(self.order, data.offsets, scores, slopes)
 
-        def count(bounds: tuple[int, int]) -> None:
-            kernels.count_candidates(self.order, data.offsets, *bounds, *lines, self.depth, low, high, candidates)
+        def count(queries: tuple[int, int]) -> None:
+            count_candidates(lines, tables.depth, Range(*queries, low, high), counts)
 
         step = max(1, n // 64)
         for _ in map_threads(count, [(k, min(k + step, n)) for k in range(0, n, step)], self.n_threads):
             pass
 
-        def work(bounds: tuple[int, int]) -> tuple[Floats, Ints]:
-            many = candidates[slice(*bounds)]
-            most, pairs = int(many.max(initial=1)), max(1, int((many * (many - 1) // 2).sum()))
-            alphas, changes = np.empty(pairs), np.empty(pairs, np.int64)
-            found = kernels.sweep(
-                self.family, self.order, data.offsets, *bounds, *lines, self.values, self.norms, self.discounts,
-                self.depth, low, high, self.expected, unit, starts, alphas, changes,
-                *kernels.room(int(data.query_sizes[slice(*bounds)].max(initial=1)), most),
-            )  # fmt: skip
-            return alphas[:found].copy(), changes[:found].copy()
+        def work(queries: tuple[int, int]) -> tuple[Floats, Ints]:
+            n_candidates = counts[slice(*queries)]
+            n_pairs = max(1, int((n_candidates * (n_candidates - 1) // 2).sum()))
+            out = Crossings(starts, np.empty(n_pairs), np.empty(n_pairs, np.int64))
+            largest = int(data.query_sizes[slice(*queries)].max(initial=1))
+            scratch = scratch_for(largest, int(n_candidates.max(initial=1)))
+            n_changes = sweep_queries(lines, tables, Range(*queries, low, high), self.expected, unit, out, scratch)
+            return out.alphas[:n_changes].copy(), out.changes[:n_changes].copy()
 
-        parts = list(map_threads(work, _pieces(candidates), self.n_threads))
+        parts = list(map_threads(work, _pieces(counts), self.n_threads))
         alphas = np.concatenate([np.empty(0), *(part[0] for part in parts)])
         changes = np.concatenate([np.empty(0, np.int64), *(part[1] for part in parts)])
-        return alphas, changes, int(starts.sum()) + int(np.rint(self.standing / unit).sum())
+        return alphas, changes, int(starts.sum()) + int(np.rint(self.constant / unit).sum())
 
     def _by_brute_force(
         self, scores: Floats, slopes: Floats, low: float, high: float, unit: float
@@ -221,9 +218,9 @@ class Sweep:
                 self.measure.values(Ranking(alone, s + (a + 0.5 * (b - a)) * t, base=np.arange(len(rows))))[0]
                 for a, b in pairwise(edges)
             ]
-            whole = np.rint(np.array(values) / unit).astype(np.int64)
-            start += int(whole[0])
-            changed = np.diff(whole)
+            units = np.rint(np.array(values) / unit).astype(np.int64)
+            start += int(units[0])
+            changed = np.diff(units)
             alphas.append(inside[changed != 0])
             changes.append(changed[changed != 0])
         return np.concatenate([np.empty(0), *alphas]), np.concatenate([np.empty(0, np.int64), *changes]), start
@@ -317,7 +314,7 @@ def _in_range(scores: Floats, slopes: Floats, reach: float) -> tuple[Floats, Flo
 
 
 def _pieces(candidates: Ints) -> list[tuple[int, int]]:
-    """Ranges of queries with about as many pairs as a thread has room for."""
+    """Ranges of queries with about as many pairs as a thread holds."""
     pairs = np.cumsum(candidates * (candidates - 1) // 2 + 1)
     edges = np.searchsorted(pairs, np.arange(PAIRS_AT_ONCE, int(pairs[-1]) + PAIRS_AT_ONCE, PAIRS_AT_ONCE))
     marks = np.unique(np.concatenate([[0], np.minimum(edges + 1, len(candidates)), [len(candidates)]]))

@@ -91,7 +91,7 @@ def _is_at_rest(data: RankingData, objective: Objective, source: str) -> bool:
     """Whether the objective has no λ where all scores are equal."""
     bound = objective.fixed(data).bind(data)
     shape: Any = len(data) if bound.n_outputs == 1 else (bound.n_outputs, len(data))
-    lambdas = bound.gradients(np.full(shape, float(bound.start)))[0]
+    lambdas = bound.gradients(np.full(shape, float(bound.base_score)))[0]
     return bool(np.abs(lambdas).max() <= NO_FORCE * max(1.0, float(np.nanmax(np.abs(data.labels[source])))))
 
 

@@ -13,7 +13,7 @@ from podium.estimators.parameters import McRankParameters
 from podium.estimators.trees import TreeRanker
 from podium.models import ClassEnsemble
 from podium.objectives import Multiclass, Objective
-from podium.objectives.points import BoundMulticlass
+from podium.objectives.multiclass import BoundMulticlass
 
 Floats = NDArray[np.float64]
 

@@ -68,8 +68,8 @@ class Descent:
     verbose: int | None = h.VERBOSE(None)
 
     def __post_init__(self) -> None:
-        if not self.objective.curved:
-            raise DataError(f"a linear ranker takes Newton steps, but {self.objective.flat_because}")
+        if not self.objective.has_hessian:
+            raise DataError(f"a linear ranker takes Newton steps, but {self.objective.no_hessian_because}")
 
     def fit(self, train: RankingData, valid: Mapping[str, RankingData] | None = None) -> DescentResult:
         """Train; the first validation set decides when to stop and which weights are kept."""
@@ -96,7 +96,7 @@ class Descent:
         ):
             for iteration in range(self.n_iterations):
                 check_signals()
-                lambdas, curvatures = bound.gradients(design.scores(weights) + bound.start, iteration)
+                lambdas, curvatures = bound.gradients(design.scores(weights) + bound.base_score, iteration)
                 if not (np.isfinite(lambdas).all() and np.isfinite(curvatures).all()):
                     raise DataError("a gradient or curvature is not finite: lower learning_rate, or raise l2")
                 if curvatures.min(initial=0.0) < 0:
@@ -107,7 +107,7 @@ class Descent:
                 weights = weights + self.learning_rate * (inverse @ pull)
                 kept.append(weights)
                 for name, data in sets.items():
-                    scores = design.model(weights, bound.start)._predict_rows(data.features)
+                    scores = design.model(weights, bound.base_score)._predict_rows(data.features)
                     ranking = Ranking(data, scores, base=data.canonical_order)
                     for shown, measure in measures.items():
                         history[f"{name}/{shown}"].append(measure.mean(ranking))
@@ -117,7 +117,7 @@ class Descent:
                     best = selection.pick(np.column_stack([history[f"{first}/{m}"] for m in selection.measures]))
                     if self.patience is not None and iteration - best >= self.patience:
                         break
-        model = design.model(kept[-1 if best is None else best], bound.start)
+        model = design.model(kept[-1 if best is None else best], bound.base_score)
         return DescentResult(model.with_info(measures=[str(fixed) for fixed in measures.values()]), history, best)
 
 

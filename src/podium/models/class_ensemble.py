@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from podium.data.columns import Features
 from podium.models.base import OverTrees
 from podium.models.ensemble import Ensemble
-from podium.objectives.points import expected, softmax
+from podium.objectives.multiclass import expected, softmax
 
 Floats = NDArray[np.float64]
 

@@ -1,19 +1,32 @@
-"""What models are trained on: scores in, λ and curvature out."""
+"""What models are trained on: scores in, gradients λ and hessians w out."""
 
+from podium.objectives.anneal import Anneal
 from podium.objectives.base import BoundObjective, Objective
 from podium.objectives.debiasing import Debiased
+from podium.objectives.lambdaloss import LambdaLoss
+from podium.objectives.lambdarank import Lambda
 from podium.objectives.links import CrossEntropy, Fidelity, Hinge, Link, LocalSigmoid, SquaredHinge
-from podium.objectives.lists import XENDCG, ListMLE, ListNet, QueryRegression, RankCosine
-from podium.objectives.mixtures import Anneal, Tiers
-from podium.objectives.pairs import Lambda, LambdaLoss, Local, PairTerm, Pairwise
+from podium.objectives.listmle import ListMLE
+from podium.objectives.listnet import ListNet
+from podium.objectives.local import Local
+from podium.objectives.logistic import Logistic
+from podium.objectives.multiclass import Multiclass
+from podium.objectives.pair_terms import PairFilter, PairTerm
 from podium.objectives.parsing import describe, parse
-from podium.objectives.points import Logistic, Multiclass, Regression
 from podium.objectives.preferences import Preferences
+from podium.objectives.query_regression import QueryRegression
+from podium.objectives.rank_cosine import RankCosine
+from podium.objectives.ranknet import Pairwise
+from podium.objectives.registry import register
+from podium.objectives.regression import Regression
 from podium.objectives.schedules import Constant, ExponentialGrowth, ExponentialShare, LinearGrowth, Schedule
+from podium.objectives.tiers import Tiers
+from podium.objectives.xendcg import XENDCG
 
 __all__ = [
     "XENDCG", "Anneal", "BoundObjective", "Constant", "CrossEntropy", "Debiased", "ExponentialGrowth",
     "ExponentialShare", "Fidelity", "Hinge", "Lambda", "LambdaLoss", "LinearGrowth", "Link", "ListMLE", "ListNet",
-    "Local", "LocalSigmoid", "Logistic", "Multiclass", "Objective", "PairTerm", "Pairwise", "Preferences",
-    "QueryRegression", "RankCosine", "Regression", "Schedule", "SquaredHinge", "Tiers", "describe", "parse",
+    "Local", "LocalSigmoid", "Logistic", "Multiclass", "Objective", "PairFilter", "PairTerm", "Pairwise",
+    "Preferences", "QueryRegression", "RankCosine", "Regression", "Schedule", "SquaredHinge", "Tiers", "describe",
+    "parse", "register",
 ]  # fmt: skip

@@ -25,33 +25,40 @@ class BoundObjective(ABC):
 
     Attributes:
         team: the threads to use; the caller sets it, None is for all cores.
-        start: F_0, the score that every document begins with.
+        base_score: F_0, the score that every document begins with.
         changes: whether λ at the same scores may differ from round to round; where it may not, a tree with one leaf
             says that there is nothing left to learn.
         n_outputs: scores that a document has; where there are several, scores, λ and w have a row for each.
         document_weights: how often each document counts in splits of least squares, by row; None where it is once.
 
+    Example:
+        >>> import numpy as np, podium
+        >>> from podium.objectives import Regression
+        >>> bound = Regression().bind(podium.RankingData([[0.0], [1.0]], [1, 3], qid=["a", "a"]))
+        >>> bound.base_score, bound.gradients(np.full(2, bound.base_score))[0].tolist()
+        (2.0, [-1.0, 1.0])
+
     """
 
     team: Team | None = None
-    start: float = 0.0
+    base_score: float = 0.0
     changes: bool = True
     n_outputs: int = 1
     document_weights: Floats | None = None
 
     @abstractmethod
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
-        """λ and w for each row of the data, in its order; λ > 0 pushes a document up."""
+        """λ and w for each row of the data, in its order; λ > 0 says that a document should rise."""
 
-    def fill(self, scores: Floats, iteration: int, lambdas: Floats, curvatures: Floats) -> None:
+    def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
         """Write λ and w into arrays that are there: new ones cost a millisecond for every few hundred thousand rows."""
-        found = self.gradients(scores, iteration)
-        shapes = [np.shape(part) for part in found] if isinstance(found, tuple) else []
+        result = self.gradients(scores, iteration)
+        shapes = [np.shape(part) for part in result] if isinstance(result, tuple) else []
         if shapes != [scores.shape] * 2:
             raise DataError(
                 f"{type(self).__qualname__}.gradients must return λ and w of the shape {scores.shape}, not {shapes}"
             )
-        lambdas[:], curvatures[:] = found
+        gradients[:], hessians[:] = result
 
     def ranked_by(self, scores: Floats) -> Floats:
         """The one number for each document, of any data, that puts it in order."""
@@ -75,19 +82,33 @@ class Objective(ABC):
     """What to train on; immutable, and bound to data when training begins.
 
     Attributes:
-        curved: whether w > 0 wherever λ ≠ 0, as Newton's step needs; `flat_because` says why not.
+        has_hessian: whether w > 0 wherever λ ≠ 0, as Newton's step needs; `no_hessian_because` says why not.
         score_unit: the difference of two scores that counts as one: 1/σ of a sigmoid, beyond which λ and w vanish;
             infinite where w does not depend on scores, as that of least squares.
         pointwise: whether each document counts on its own, and one of weight 0 not at all.
         checked: whether all data was looked at before (`fixed`): a part of it may then have no labels.
 
+    Example:
+        >>> import numpy as np, podium
+        >>> from podium.objectives import BoundObjective, Objective
+        >>> class Absolute(Objective):  # C = |l − s|: the gradient is a sign, the hessian is set to 1
+        ...     def bind(self, data):
+        ...         return BoundAbsolute(data.relevance)
+        >>> class BoundAbsolute(BoundObjective):
+        ...     def __init__(self, labels):
+        ...         self.labels = labels
+        ...     def gradients(self, scores, iteration=0):
+        ...         return np.sign(self.labels - scores), np.ones(len(scores))
+        >>> podium.LambdaMART(2, 4, objective=Absolute()).fit(podium.artificial(20, features=4)).n_trees_
+        2
+
     """
 
-    curved: bool = True
+    has_hessian: bool = True
     score_unit: float = 1.0
     pointwise: bool = False
     checked: bool = False
-    flat_because: str = "its curvature may be zero or negative"
+    no_hessian_because: str = "its hessian may be zero or negative"
 
     @abstractmethod
     def bind(self, data: RankingData) -> BoundObjective:
@@ -99,16 +120,16 @@ class Objective(ABC):
 
     def fixed(self, data: RankingData) -> Self:
         """Likewise, with whatever else it takes from the data, so that a part of the data is trained on alike."""
-        found = self._with_parts(lambda part: part.fixed(data))
-        object.__setattr__(found, "checked", True)
-        return found
+        fixed = self._with_parts(lambda part: part.fixed(data))
+        object.__setattr__(fixed, "checked", True)
+        return fixed
 
     def all_measures(self) -> list[Measure]:
         """All measures that λ comes from, those of its parts included."""
-        found: list[Measure] = []
+        measures: list[Measure] = []
         for part in self._parts():
-            found += [part] if isinstance(part, Measure) else part.all_measures()
-        return found
+            measures += [part] if isinstance(part, Measure) else part.all_measures()
+        return measures
 
     def _parts(self) -> list[Measure | Objective]:
         values = [value if isinstance(value, tuple) else (value,) for value in vars(self).values()]
@@ -116,22 +137,22 @@ class Objective(ABC):
 
     def _with_parts(self, change: Callable[[Any], Any]) -> Self:
         """A copy whose measures and objectives are changed ones."""
-        found = copy.copy(self)
+        changed = copy.copy(self)
         for name, value in vars(self).items():
             parts = value if isinstance(value, tuple) else (value,)
-            held = tuple(change(part) if isinstance(part, Measure | Objective) else part for part in parts)
-            object.__setattr__(found, name, held if isinstance(value, tuple) else held[0])
-        return found
+            new_parts = tuple(change(part) if isinstance(part, Measure | Objective) else part for part in parts)
+            object.__setattr__(changed, name, new_parts if isinstance(value, tuple) else new_parts[0])
+        return changed
 
 
 def labels_of(data: RankingData, source: str, who: object) -> NDArray[np.float32]:
     """The labels of a source in the canonical order, or an error that says who needs them."""
     require_source(source)
     if source not in data.labels:
-        known = ", ".join(map(repr, data.labels)) or "none"
+        sources = ", ".join(map(repr, data.labels)) or "none"
         pairs = "; for its preferences use RankNet, RankNetTrees or objective=Preferences()"
         advice = pairs if data.preferences is not None else ""
-        raise DataError(f"{type(who).__name__} needs the labels {source!r}; the data has {known}{advice}")
+        raise DataError(f"{type(who).__name__} needs the labels {source!r}; the data has {sources}{advice}")
     return data.labels[source][data.canonical_order]
 
 

@@ -13,7 +13,8 @@ from podium.core.validation import numbers_of, require_number
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.objectives.base import BoundObjective, Objective, require_one_output
-from podium.objectives.pairs import PairFilter, PairTerm
+from podium.objectives.pair_terms import PairFilter, PairTerm
+from podium.objectives.registry import register
 
 Floats = NDArray[np.float64]
 
@@ -27,13 +28,14 @@ def _positions(data: RankingData) -> NDArray[np.int32]:
     return data.positions
 
 
+@register
 @dataclass(frozen=True, init=False)
 class Debiased(Objective):
     """λ for click logs, whose labels say what users clicked at the positions they were shown.
 
-    With **propensities** given, the chance that position p is looked at, each pair is divided by that of its better
-    document, the clicked one: clicks at the bottom are rare, and count more (inverse propensity scoring; Joachims,
-    Swaminathan and Schnabel, WSDM 2017).
+    With **propensities** given, the probability that position p is looked at, each pair is divided by that of its
+    better document, the clicked one: clicks at the bottom are rare, and count more (inverse propensity scoring;
+    Joachims, Swaminathan and Schnabel, WSDM 2017).
 
     Without, the bias is **estimated** with the model, as LightGBM does: a number b_p for each position is added to the
     scores while training, s + b_p, and after each round b_p takes a Newton step,
@@ -41,10 +43,19 @@ class Debiased(Objective):
     Documents that were not shown have b = 0.
 
     Args:
-        objective: a pair term for given propensities; any objective with curvature otherwise.
+        objective: a pair term for given propensities; any objective with a hessian otherwise.
         propensities: for position 1, 2, …; above 0, at most 1. Positions beyond have the last one.
         rate: v, the learning rate of the biases.
         l2: holds the biases back.
+
+    Example:
+        >>> import podium
+        >>> from podium.objectives import Debiased, Lambda
+        >>> data = podium.artificial(20, documents=5, features=4)
+        >>> shown = podium.RankingData(data.features, data.relevance, qid=data.qid, positions=[1, 2, 3, 4, 5] * 20)
+        >>> model = podium.LambdaMART(2, 4, objective=Debiased(Lambda("ndcg"), propensities=(1.0, 0.5, 0.3)))
+        >>> model.fit(shown).n_trees_
+        2
 
     """
 
@@ -58,25 +69,25 @@ class Debiased(Objective):
     ) -> None:
         if not isinstance(objective, Objective):
             raise DataError(f"Debiased takes an objective such as Lambda('ndcg'), not {objective!r}")
-        given = None if propensities is None else numbers_of("propensities", propensities)
-        if given is not None:
+        numbers = None if propensities is None else numbers_of("propensities", propensities)
+        if numbers is not None:
             if not isinstance(objective, PairTerm):
                 raise DataError("propensities weight pairs: give them with Lambda, Local, Pairwise or LambdaLoss")
-            if not given or not all(0 < value <= 1 for value in given):
-                raise DataError(f"propensities must be above 0 and at most 1; these are {given}")
-        elif not objective.curved:
-            raise DataError(f"positions are estimated by Newton steps, but {objective.flat_because}")
+            if not numbers or not all(0 < value <= 1 for value in numbers):
+                raise DataError(f"propensities must be above 0 and at most 1; these are {numbers}")
+        elif not objective.has_hessian:
+            raise DataError(f"positions are estimated by Newton steps, but {objective.no_hessian_because}")
         require_number("rate", rate, above=0)
         require_number("l2", l2, least=0)
         object.__setattr__(self, "objective", objective)
-        object.__setattr__(self, "propensities", given)
+        object.__setattr__(self, "propensities", numbers)
         object.__setattr__(self, "rate", rate)
         object.__setattr__(self, "l2", l2)
 
     @property
-    def curved(self) -> bool:  # type: ignore[override]
+    def has_hessian(self) -> bool:  # type: ignore[override]
         """Whether the objective is."""
-        return self.objective.curved
+        return self.objective.has_hessian
 
     @property
     def score_unit(self) -> float:  # type: ignore[override]
@@ -84,9 +95,9 @@ class Debiased(Objective):
         return self.objective.score_unit
 
     @property
-    def flat_because(self) -> str:  # type: ignore[override]
+    def no_hessian_because(self) -> str:  # type: ignore[override]
         """Why not."""
-        return self.objective.flat_because
+        return self.objective.no_hessian_because
 
     def bind(self, data: RankingData) -> BoundObjective:
         """On these documents."""
@@ -94,9 +105,9 @@ class Debiased(Objective):
         if self.propensities is None:
             return BoundBiases(self, self.objective.bind(data), data)
         assert isinstance(self.objective, PairTerm)
-        chances = np.array(self.propensities)
+        propensities = np.array(self.propensities)
         shown = positions[data.canonical_order]
-        trusts = 1.0 / chances[np.clip(shown, 1, len(chances)) - 1]
+        trusts = 1.0 / propensities[np.clip(shown, 1, len(propensities)) - 1]
         trusts[shown < 1] = 1.0
         return self.objective.bind_among(data, PairFilter(trusts=trusts.astype(np.float32)))
 
@@ -115,33 +126,32 @@ class BoundBiases(BoundObjective):
         self.shown, self.counts = shown, np.bincount(shown).astype(np.float64)
         self.biases = np.zeros(len(self.counts))
         self.sums = GroupSums(shown, len(self.biases))
-        self.start = inner.start
+        self.base_score = inner.base_score
         require_one_output(inner, settings)
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         """λ and w at s + b; then the biases move on."""
-        lambdas, curvatures = np.empty(len(scores)), np.empty(len(scores))
-        self.fill(scores, iteration, lambdas, curvatures)
-        return lambdas, curvatures
+        gradients, hessians = np.empty(len(scores)), np.empty(len(scores))
+        self.fill(scores, iteration, gradients, hessians)
+        return gradients, hessians
 
-    def fill(self, scores: Floats, iteration: int, lambdas: Floats, curvatures: Floats) -> None:
+    def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
         """The same into arrays that are there."""
         self.inner.team = self.team
-        self.inner.fill(scores + self.biases[self.shown], iteration, lambdas, curvatures)
-        pushes, bends = self.sums(lambdas), self.sums(curvatures)
-        held = self.settings.l2 * self.counts
-        divisor = bends + held
-        steps = (pushes - held * self.biases) / np.where(divisor > 0, divisor, 1.0)
+        self.inner.fill(scores + self.biases[self.shown], iteration, gradients, hessians)
+        penalties = self.settings.l2 * self.counts
+        divisor = self.sums(hessians) + penalties
+        steps = (self.sums(gradients) - penalties * self.biases) / np.where(divisor > 0, divisor, 1.0)
         self.biases += self.settings.rate * np.where(divisor > 0, steps, 0.0)
         self.biases[0] = 0.0
 
     def state(self) -> dict[str, list[float]]:
-        """The biases, and what the inner objective keeps."""
-        return {"biases": self.biases.tolist()} | {f"in/{name}": kept for name, kept in self.inner.state().items()}
+        """The biases, and the state of the inner objective."""
+        return {"biases": self.biases.tolist()} | {f"in/{name}": value for name, value in self.inner.state().items()}
 
     def restore(self, state: dict[str, list[float]]) -> None:
         """Go on with them."""
         if len(state["biases"]) != len(self.biases):
             raise DataError(f"there are biases of {len(state['biases']) - 1} positions, not of {len(self.biases) - 1}")
         self.biases = np.array(state["biases"])
-        self.inner.restore({name[3:]: kept for name, kept in state.items() if name.startswith("in/")})
+        self.inner.restore({name[3:]: value for name, value in state.items() if name.startswith("in/")})

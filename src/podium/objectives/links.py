@@ -1,32 +1,54 @@
-"""Links: what the gap o = s_i − s_j of a pair i ▷ j costs, and how hard it pushes."""
+"""Links: what the lead o = s_i − s_j of a pair i ▷ j costs.
+
+A link is a class with the cost, the gradient λ = −dC/do and the hessian w = d²C/do², and two helpers that the pair
+kernel calls: `…_number` for one pair in double precision, `…_lanes` for 16 pairs on SIMD lanes. Both leave out σ and
+σ², by which the kernel multiplies in the end, and take x = σo. A new link is a class, two helpers, and a line in each
+of the functions at the end of this file, which choose by the link's code.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.compiling import helper
+from podium.core.simd import all_lanes, choose_lanes, roots_of
 from podium.core.validation import require_number
+from podium.objectives.registry import register
 
 Floats = NDArray[np.float64]
+Lanes = Any  # 16 numbers in single precision
+Number = Any  # compiled as float64
+Int = Any  # an integer, compiled as int64
+f32 = np.float32
+
+CROSS_ENTROPY, LOCAL, HINGE, SQUARED_HINGE, FIDELITY = range(5)  # codes for the kernel
 
 
 class Link(ABC):
-    """The cost C(o) of a pair, λ = −dC/do and w = d²C/do².
+    """The cost C(o) of a pair, its gradient λ = −dC/do and its hessian w = d²C/do².
 
     Attributes:
         code: its number in the kernel.
         sigma: the steepness of links that have one, else 1.
         parameter: a centre or margin, where there is one.
-        curved: whether w > 0 wherever λ ≠ 0.
+        has_hessian: whether w > 0 wherever λ ≠ 0, as Newton's step needs.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.objectives import Hinge
+        >>> Hinge().cost(np.array([0.0, 2.0])).tolist(), Hinge().gradient(np.array([0.0, 2.0])).tolist()
+        ([1.0, 0.0], [1.0, 0.0])
 
     """
 
     code: ClassVar[int]
-    curved: ClassVar[bool] = False
+    has_hessian: ClassVar[bool] = False
     sigma: float = 1.0
 
     @property
@@ -39,27 +61,48 @@ class Link(ABC):
         """C(o)."""
 
     @abstractmethod
-    def push(self, o: Floats) -> Floats:
-        """λ = −dC/do."""
+    def gradient(self, o: Floats) -> Floats:
+        """The gradient λ = −dC/do."""
 
     @abstractmethod
-    def bend(self, o: Floats) -> Floats:
-        """W = d²C/do²."""
+    def hessian(self, o: Floats) -> Floats:
+        """The hessian w = d²C/do²."""
 
 
-def _rho(x: Floats) -> Floats:
-    """1 / (1 + e^x), without overflow."""
+def _wrong(x: Floats) -> Floats:
+    """1 / (1 + e^x), the probability that a pair with the lead x is in the wrong order; without overflow."""
     small = np.exp(-np.abs(x))
     return np.where(x > 0, small / (1 + small), 1 / (1 + small))
 
 
+@helper
+def _wrong_and_right(x: Number) -> tuple[Any, Any]:
+    """1 / (1 + e^x) and 1 / (1 + e^{−x})."""
+    return 1.0 / (1.0 + math.exp(min(x, 700.0))), 1.0 / (1.0 + math.exp(min(-x, 700.0)))
+
+
+# --- RankNet
+
+
+@register
 @dataclass(frozen=True)
 class CrossEntropy(Link):
-    """C = log(1 + e^{−σo}): RankNet ([B] §2; Burges et al. 2005)."""
+    """C = log(1 + e^{−σo}): RankNet ([B] §2; Burges et al. 2005).
+
+    Args:
+        sigma: σ, the steepness.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.objectives import CrossEntropy
+        >>> CrossEntropy().gradient(np.array([0.0])).tolist()
+        [0.5]
+
+    """
 
     sigma: float = 1.0
-    code: ClassVar[int] = 0
-    curved: ClassVar[bool] = True
+    code: ClassVar[int] = CROSS_ENTROPY
+    has_hessian: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_number("sigma", self.sigma, above=0)
@@ -67,19 +110,48 @@ class CrossEntropy(Link):
     def cost(self, o: Floats) -> Floats:  # noqa: D102
         return np.logaddexp(0.0, -self.sigma * o)
 
-    def push(self, o: Floats) -> Floats:  # noqa: D102
-        return self.sigma * _rho(self.sigma * o)
+    def gradient(self, o: Floats) -> Floats:  # noqa: D102
+        return self.sigma * _wrong(self.sigma * o)
 
-    def bend(self, o: Floats) -> Floats:  # noqa: D102
-        return self.sigma**2 * _rho(self.sigma * o) * _rho(-self.sigma * o)
+    def hessian(self, o: Floats) -> Floats:  # noqa: D102
+        return self.sigma**2 * _wrong(self.sigma * o) * _wrong(-self.sigma * o)
 
 
+@helper
+def _cross_entropy_number(x: Number) -> tuple[Any, Any]:
+    wrong, right = _wrong_and_right(x)
+    return wrong, right * wrong
+
+
+@helper
+def cross_entropy_lanes(weight: Lanes, gap: Lanes, ahead: Lanes, behind: Lanes) -> tuple[Any, Any]:
+    """ρ = behind / (ahead + behind); λ = weight ρ / gap and w = λ (1 − ρ), with one division."""
+    inverse = all_lanes(f32(1.0)) / ((ahead + behind) * gap)
+    gradient = weight * inverse * behind
+    return gradient, gradient * ahead * (inverse * gap)
+
+
+# --- the local sigmoid
+
+
+@register
 @dataclass(frozen=True)
 class LocalSigmoid(Link):
-    """C = 1 / (1 + e^{o + τ}): pairs far apart, right or wrong, are let go ([S] §5, eq. 13–16)."""
+    """C = 1 / (1 + e^{o + τ}): pairs far apart, right or wrong, hardly count ([S] §5, eq. 13–16).
+
+    Args:
+        centre: τ.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.objectives import LocalSigmoid
+        >>> LocalSigmoid().gradient(np.array([-50.0, 0.0, 50.0])).round(4).tolist()
+        [0.0, 0.25, 0.0]
+
+    """
 
     centre: float = 0.0
-    code: ClassVar[int] = 1
+    code: ClassVar[int] = LOCAL
 
     def __post_init__(self) -> None:
         require_number("centre", self.centre)
@@ -89,23 +161,59 @@ class LocalSigmoid(Link):
         return self.centre
 
     def cost(self, o: Floats) -> Floats:  # noqa: D102
-        return _rho(o + self.centre)
+        return _wrong(o + self.centre)
 
-    def push(self, o: Floats) -> Floats:  # noqa: D102
-        return _rho(o + self.centre) * _rho(-o - self.centre)
+    def gradient(self, o: Floats) -> Floats:  # noqa: D102
+        return _wrong(o + self.centre) * _wrong(-o - self.centre)
 
-    def bend(self, o: Floats) -> Floats:
+    def hessian(self, o: Floats) -> Floats:
         """|ΔZ|⁻¹ of [S]'s: e^x (e^x − 1) / (1 + e^x)³, x = o + τ; it changes its sign at x = 0."""
         x = o + self.centre
-        return _rho(x) * _rho(-x) * (_rho(-x) - _rho(x))
+        return _wrong(x) * _wrong(-x) * (_wrong(-x) - _wrong(x))
 
 
+@helper
+def _local_number(x: Number, centre: Number) -> tuple[Any, Any]:
+    wrong, right = _wrong_and_right(x + centre)
+    return right * wrong, right * wrong * (right - wrong)
+
+
+@helper
+def _right_and_wrong_lanes(ahead: Lanes, behind: Lanes, shift: Lanes) -> tuple[Any, Any]:
+    """1 / (1 + e^{−x−τ}) and 1 / (1 + e^{x+τ}); `shift` is e^τ."""
+    raised = shift * ahead
+    inverse = all_lanes(f32(1.0)) / (raised + behind)
+    return raised * inverse, behind * inverse
+
+
+@helper
+def _local_lanes(weight: Lanes, gap: Lanes, ahead: Lanes, behind: Lanes, shift: Lanes) -> tuple[Any, Any]:
+    right, wrong = _right_and_wrong_lanes(ahead, behind, shift)
+    gradient = weight / gap * right * wrong
+    return gradient, gradient * (right - wrong)
+
+
+# --- hinges
+
+
+@register
 @dataclass(frozen=True)
 class Hinge(Link):
-    """C = max(0, m − o), m = 1: RankSVM (Herbrich, Graepel and Obermayer 2000; Joachims 2002)."""
+    """C = max(0, m − o), m = 1: RankSVM (Herbrich, Graepel and Obermayer 2000; Joachims 2002).
+
+    Args:
+        margin: m.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.objectives import Hinge
+        >>> Hinge(margin=0.5).cost(np.array([0.0, 1.0])).tolist()
+        [0.5, 0.0]
+
+    """
 
     margin: float = 1.0
-    code: ClassVar[int] = 2
+    code: ClassVar[int] = HINGE
 
     def __post_init__(self) -> None:
         require_number("margin", self.margin, above=0)
@@ -117,20 +225,43 @@ class Hinge(Link):
     def cost(self, o: Floats) -> Floats:  # noqa: D102
         return np.maximum(0.0, self.margin - o)
 
-    def push(self, o: Floats) -> Floats:  # noqa: D102
+    def gradient(self, o: Floats) -> Floats:  # noqa: D102
         return (o < self.margin).astype(np.float64)
 
-    def bend(self, o: Floats) -> Floats:  # noqa: D102
+    def hessian(self, o: Floats) -> Floats:  # noqa: D102
         return np.zeros_like(o)
 
 
+@helper
+def _hinge_number(x: Number, margin: Number) -> tuple[Any, Any]:
+    return np.float64(x < margin), 0.0
+
+
+@helper
+def _hinge_lanes(weight: Lanes, gap: Lanes, lead: Lanes, margin: Lanes) -> tuple[Any, Any]:
+    nothing = all_lanes(f32(0.0))
+    return choose_lanes(margin - lead > nothing, weight / gap, nothing), nothing
+
+
+@register
 @dataclass(frozen=True)
 class SquaredHinge(Link):
-    """C = ½ max(0, τ − o)²: GBRank (Zheng et al. 2007)."""
+    """C = ½ max(0, m − o)²: GBRank (Zheng et al. 2007).
+
+    Args:
+        margin: m.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.objectives import SquaredHinge
+        >>> SquaredHinge().gradient(np.array([-1.0, 0.5, 2.0])).tolist()
+        [2.0, 0.5, 0.0]
+
+    """
 
     margin: float = 1.0
-    code: ClassVar[int] = 3
-    curved: ClassVar[bool] = True
+    code: ClassVar[int] = SQUARED_HINGE
+    has_hessian: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_number("margin", self.margin, above=0)
@@ -142,30 +273,122 @@ class SquaredHinge(Link):
     def cost(self, o: Floats) -> Floats:  # noqa: D102
         return 0.5 * np.maximum(0.0, self.margin - o) ** 2
 
-    def push(self, o: Floats) -> Floats:  # noqa: D102
+    def gradient(self, o: Floats) -> Floats:  # noqa: D102
         return np.maximum(0.0, self.margin - o)
 
-    def bend(self, o: Floats) -> Floats:  # noqa: D102
+    def hessian(self, o: Floats) -> Floats:  # noqa: D102
         return (o < self.margin).astype(np.float64)
 
 
+@helper
+def _squared_hinge_number(x: Number, margin: Number) -> tuple[Any, Any]:
+    return max(margin - x, 0.0), np.float64(x < margin)
+
+
+@helper
+def _squared_hinge_lanes(weight: Lanes, gap: Lanes, lead: Lanes, margin: Lanes) -> tuple[Any, Any]:
+    nothing = all_lanes(f32(0.0))
+    short = margin - lead
+    hessian = choose_lanes(short > nothing, weight / gap, nothing)
+    return hessian * short, hessian
+
+
+# --- fidelity
+
+
+@register
 @dataclass(frozen=True)
 class Fidelity(Link):
-    """C = 1 − √P, P = 1 / (1 + e^{−σo}): FRank (Tsai et al. 2007)."""
+    """C = 1 − √P, P = 1 / (1 + e^{−σo}): FRank (Tsai et al. 2007).
+
+    Args:
+        sigma: σ, the steepness.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.objectives import Fidelity
+        >>> Fidelity().cost(np.array([0.0])).round(4).tolist()
+        [0.2929]
+
+    """
 
     sigma: float = 1.0
-    code: ClassVar[int] = 4
+    code: ClassVar[int] = FIDELITY
 
     def __post_init__(self) -> None:
         require_number("sigma", self.sigma, above=0)
 
     def cost(self, o: Floats) -> Floats:  # noqa: D102
-        return 1.0 - np.sqrt(_rho(-self.sigma * o))
+        return 1.0 - np.sqrt(_wrong(-self.sigma * o))
 
-    def push(self, o: Floats) -> Floats:  # noqa: D102
-        p = _rho(-self.sigma * o)
-        return 0.5 * self.sigma * np.sqrt(p) * _rho(self.sigma * o)
+    def gradient(self, o: Floats) -> Floats:  # noqa: D102
+        p = _wrong(-self.sigma * o)
+        return 0.5 * self.sigma * np.sqrt(p) * _wrong(self.sigma * o)
 
-    def bend(self, o: Floats) -> Floats:  # noqa: D102
-        p = _rho(-self.sigma * o)
-        return 0.25 * self.sigma**2 * np.sqrt(p) * _rho(self.sigma * o) * (3 * p - 1)
+    def hessian(self, o: Floats) -> Floats:  # noqa: D102
+        p = _wrong(-self.sigma * o)
+        return 0.25 * self.sigma**2 * np.sqrt(p) * _wrong(self.sigma * o) * (3 * p - 1)
+
+
+@helper
+def _fidelity_number(x: Number) -> tuple[Any, Any]:
+    wrong, right = _wrong_and_right(x)
+    return 0.5 * math.sqrt(right) * wrong, 0.25 * math.sqrt(right) * wrong * (3.0 * right - 1.0)
+
+
+@helper
+def _fidelity_lanes(weight: Lanes, gap: Lanes, ahead: Lanes, behind: Lanes, shift: Lanes) -> tuple[Any, Any]:
+    half = all_lanes(f32(0.5))
+    right, wrong = _right_and_wrong_lanes(ahead, behind, shift)
+    gradient = half * (weight / gap) * roots_of(right) * wrong
+    return gradient, half * gradient * (all_lanes(f32(3.0)) * right - all_lanes(f32(1.0)))
+
+
+# --- by code
+
+
+@helper
+def link_number(link: Int, parameter: Number, x: Number) -> tuple[Any, Any]:
+    """λ and w of one pair with the lead x = σo, without σ and σ²."""
+    if link == HINGE:
+        return _hinge_number(x, parameter)
+    if link == SQUARED_HINGE:
+        return _squared_hinge_number(x, parameter)
+    if link == LOCAL:
+        return _local_number(x, parameter)
+    if link == FIDELITY:
+        return _fidelity_number(x)
+    return _cross_entropy_number(x)
+
+
+@helper
+def link_constant(link: Int, parameter: Number) -> Any:
+    """What `link_lanes` needs of the parameter: computed once for all pairs of a row."""
+    if link == HINGE or link == SQUARED_HINGE:
+        return all_lanes(f32(parameter))
+    return all_lanes(f32(math.exp(parameter)))
+
+
+@helper
+def link_lanes(
+    link: Int, constant: Lanes, weight: Lanes, gap: Lanes, ahead: Lanes, behind: Lanes, lead: Lanes
+) -> tuple[Any, Any]:
+    """λ and w of 16 pairs, without σ and σ².
+
+    Args:
+        link: the code.
+        constant: see `link_constant`.
+        weight, gap: a pair counts weight/gap times; gap is 1 unless pairs are normalized.
+        ahead, behind: e^{σs} of the better and of the worse document.
+        lead: o; only links without σ use it.
+
+    """
+    if link == CROSS_ENTROPY:
+        return cross_entropy_lanes(weight, gap, ahead, behind)
+    if link == LOCAL:
+        return _local_lanes(weight, gap, ahead, behind, constant)
+    if link == FIDELITY:
+        return _fidelity_lanes(weight, gap, ahead, behind, constant)
+    if link == HINGE:
+        return _hinge_lanes(weight, gap, lead, constant)
+    return _squared_hinge_lanes(weight, gap, lead, constant)

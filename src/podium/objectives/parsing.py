@@ -22,19 +22,10 @@ import numpy as np
 from podium.core.validation import did_you_mean
 from podium.errors import DataError
 from podium.measures import Gain, Measure, as_measure, registered
-from podium.objectives import debiasing, links, lists, mixtures, pairs, points, preferences, schedules
 from podium.objectives.base import Objective
+from podium.objectives.registry import registered_classes
+from podium.objectives.tiers import Tiers
 
-_NAMED: dict[str, Callable[..., Any]] = {
-    made.__name__.lower(): made
-    for made in (
-        pairs.Lambda, pairs.Local, pairs.Pairwise, pairs.LambdaLoss, mixtures.Tiers, mixtures.Anneal,
-        preferences.Preferences, lists.ListNet, lists.ListMLE, lists.RankCosine, lists.XENDCG, lists.QueryRegression,
-        points.Regression, points.Logistic, points.Multiclass, debiasing.Debiased,
-        links.CrossEntropy, links.LocalSigmoid, links.Hinge, links.SquaredHinge, links.Fidelity,
-        schedules.Constant, schedules.LinearGrowth, schedules.ExponentialGrowth, schedules.ExponentialShare,
-    )
-}  # fmt: skip
 _WORDS = {
     "true": True, "false": False, "none": None, "inf": np.inf, "nan": np.nan, "np.true_": True, "np.false_": False,
     "np.inf": np.inf, "np.nan": np.nan,
@@ -49,29 +40,36 @@ DEEPEST = 64  # brackets within brackets
 
 
 def parse(text: str) -> Objective:
-    """The objective that a text names."""
+    """The objective that a text names.
+
+    Example:
+        >>> from podium.objectives import parse
+        >>> parse("pairwise(hinge(margin=0.5))")
+        Pairwise(link=Hinge(margin=0.5), labels='relevance', normalize=False)
+
+    """
     reader = _Reader(text)
-    found = reader.value()
+    value = reader.value()
     reader.expect_end()
-    if isinstance(found, type):
-        found = reader.called(found, [], {}, 0)
-    if not isinstance(found, Objective):
-        is_measure = isinstance(found, Measure) or str(found).partition("@")[0] in registered()
+    if isinstance(value, type):
+        value = reader.called(value, [], {}, 0)
+    if not isinstance(value, Objective):
+        is_measure = isinstance(value, Measure) or str(value).partition("@")[0] in registered()
         hint = f" but a measure: use lambda({text})" if is_measure else did_you_mean(text, _objectives())
         raise DataError(f"{_short(text)} is no objective{hint}; there are {', '.join(_objectives())}")
-    return found
+    return value
 
 
 def _objectives() -> list[str]:
-    return sorted(name for name, made in _NAMED.items() if isinstance(made, type) and issubclass(made, Objective))
+    return sorted(name for name, cls in registered_classes().items() if issubclass(cls, Objective))
 
 
 def _measures() -> dict[str, Callable[..., Any]]:
     """Measures by their names and by the names of their classes, and gains."""
-    found: dict[str, Callable[..., Any]] = {"gain": Gain}
-    for name, made in registered().items():
-        found |= {_plain(name): made, _plain(made.__name__): made}
-    return found
+    classes: dict[str, Callable[..., Any]] = {"gain": Gain}
+    for name, cls in registered().items():
+        classes |= {_plain(name): cls, _plain(cls.__name__): cls}
+    return classes
 
 
 def _short(text: str) -> str:
@@ -83,57 +81,57 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = list(self._tokens())
-        self.place = self.depth = 0
+        self.index = self.depth = 0
 
     def _tokens(self) -> Iterator[tuple[str, str, int]]:
         at, end = 0, len(self.text.rstrip())
         while at < end:
-            found = _TOKEN.match(self.text, at)
-            if found is None:
+            match = _TOKEN.match(self.text, at)
+            if match is None:
                 raise self.error("cannot be read (names of measures with settings stand in quotes)", at)
-            yield str(found.lastgroup), found.group().strip(), found.start(str(found.lastgroup))
-            at = found.end()
+            yield str(match.lastgroup), match.group().strip(), match.start(str(match.lastgroup))
+            at = match.end()
         yield "end", "", end
 
     def error(self, message: str, at: int) -> DataError:
         return DataError(f"objective {_short(self.text)}, column {at + 1}: {message}")
 
-    def take(self, wanted: str) -> bool:
+    def take(self, sign: str) -> bool:
         """Whether the next token is this sign; then it is used up."""
-        kind, text, _ = self.tokens[self.place]
-        if kind == "sign" and text == wanted:
-            self.place += 1
+        kind, text, _ = self.tokens[self.index]
+        if kind == "sign" and text == sign:
+            self.index += 1
             return True
         return False
 
-    def expect(self, wanted: str) -> None:
-        if not self.take(wanted):
-            raise self.error(f"{wanted!r} is expected here", self.tokens[self.place][2])
+    def expect(self, sign: str) -> None:
+        if not self.take(sign):
+            raise self.error(f"{sign!r} is expected here", self.tokens[self.index][2])
 
     def expect_end(self) -> None:
-        kind, text, at = self.tokens[self.place]
+        kind, text, at = self.tokens[self.index]
         if kind != "end":
             raise self.error(f"{text!r} is not expected here", at)
 
     def value(self) -> Any:
-        kind, text, at = self.tokens[self.place]
+        kind, text, at = self.tokens[self.index]
         if self.take("["):
             return self.several("]")[0]
         if self.take("("):
             values = self.several(")", keys=False)[0]
-            is_grouped = len(values) == 1 and self.tokens[self.place - 2][1] != ","
+            is_grouped = len(values) == 1 and self.tokens[self.index - 2][1] != ","
             return values[0] if is_grouped else values
         if kind in ("end", "sign", "cutoff"):
             raise self.error("a value is expected here", at)
-        self.place += 1
+        self.index += 1
         if kind == "number":
             return self.number(text, at)
         if kind == "text":
             return self.quoted(text, at)
         if self.take("("):
             return self.made(text, at)
-        known = _NAMED.get(_plain(text))
-        return known if known is not None else _WORDS.get(text.lower(), text)
+        cls = registered_classes().get(_plain(text))
+        return cls if cls is not None else _WORDS.get(text.lower(), text)
 
     def number(self, text: str, at: int) -> int | float:
         try:
@@ -148,40 +146,41 @@ class _Reader:
             raise self.error("this text in quotes cannot be read", at) from None
 
     def made(self, name: str, at: int) -> Any:
-        """What a name with arguments stands for."""
+        """The object that a name with arguments makes."""
         plain = _plain(name)
         values, named = self.several(")")
-        if plain in _NAMED:
-            return self.called(_NAMED[plain], values, named, at)
+        classes = registered_classes()
+        if plain in classes:
+            return self.called(classes[plain], values, named, at)
         if plain in (others := _measures()):
-            found = self.called(others[plain], values, named, at)
-            kind, text, _ = self.tokens[self.place]
-            if kind == "cutoff" and isinstance(found, Measure):
-                self.place += 1
-                return found.replace(cutoff=self.number(text[1:], at))
-            return found
+            value = self.called(others[plain], values, named, at)
+            kind, text, _ = self.tokens[self.index]
+            if kind == "cutoff" and isinstance(value, Measure):
+                self.index += 1
+                return value.replace(cutoff=self.number(text[1:], at))
+            return value
         if _NUMBERS.fullmatch(name.lower()) and len(values) == 1 and not named:
             return values[0]
-        known = ", ".join(_objectives())
-        raise self.error(f"there is no {name!r}{did_you_mean(plain, [*_NAMED, *others])}; objectives are {known}", at)
+        names = ", ".join(_objectives())
+        raise self.error(f"there is no {name!r}{did_you_mean(plain, [*classes, *others])}; objectives are {names}", at)
 
-    def called(self, made: Callable[..., Any], values: list[Any], named: dict[str, Any], at: int) -> Any:
-        """Call a class; arguments that are names of classes are those with their usual settings."""
+    def called(self, cls: Callable[..., Any], values: list[Any], named: dict[str, Any], at: int) -> Any:
+        """Call a class; arguments that are classes are called without arguments."""
         values = [self.called(value, [], {}, at) if isinstance(value, type) else value for value in values]
         named = {k: self.called(value, [], {}, at) if isinstance(value, type) else value for k, value in named.items()}
-        if made is mixtures.Tiers and not values:  # as Python prints it
+        if cls is Tiers and not values:  # as Python prints it
             tiers = named.pop("tiers", ())
             values = tiers if isinstance(tiers, list) else [tiers]
-        if made is Gain and isinstance(named.get("table"), list):
+        if cls is Gain and isinstance(named.get("table"), list):
             named["table"] = tuple(named["table"])
-        known = inspect.signature(made).parameters
-        if unknown := [key for key in named if key not in known]:
-            raise self.error(f"{made.__name__} has no {unknown[0]!r}{did_you_mean(unknown[0], known)}: "
-                             f"it takes {', '.join(known)}", at)  # fmt: skip
+        parameters = inspect.signature(cls).parameters
+        if unknown := [key for key in named if key not in parameters]:
+            raise self.error(f"{cls.__name__} has no {unknown[0]!r}{did_you_mean(unknown[0], parameters)}: "
+                             f"it takes {', '.join(parameters)}", at)  # fmt: skip
         try:
-            return made(*values, **named)
+            return cls(*values, **named)
         except TypeError as error:
-            raise self.error(f"{made.__name__} does not take these arguments ({error})", at) from None
+            raise self.error(f"{cls.__name__} does not take these arguments ({error})", at) from None
 
     def several(self, closing: str, keys: bool = True) -> tuple[list[Any], dict[str, Any]]:
         """Values up to a closing bracket, those with a key apart where the brackets are a call's."""
@@ -189,14 +188,14 @@ class _Reader:
         named: dict[str, Any] = {}
         self.depth += 1
         if self.depth > DEEPEST:
-            raise self.error(f"there are more than {DEEPEST} brackets within brackets", self.tokens[self.place][2])
+            raise self.error(f"there are more than {DEEPEST} brackets within brackets", self.tokens[self.index][2])
         while not self.take(closing):
-            kind, text, at = self.tokens[self.place]
-            following = self.tokens[min(self.place + 1, len(self.tokens) - 1)]
+            kind, text, at = self.tokens[self.index]
+            following = self.tokens[min(self.index + 1, len(self.tokens) - 1)]
             if kind == "word" and following[:2] == ("sign", "="):
                 if closing == "]" or not keys or text.lower() in named:
                     raise self.error(f"{text!r} is not expected here", at)
-                self.place += 2
+                self.index += 2
                 named[text.lower()] = self.value()
             elif named:
                 raise self.error("values without a key stand before those with one", at)
@@ -214,7 +213,14 @@ def _plain(name: str) -> str:
 
 
 def describe(value: Any) -> str:
-    """The text that `parse` reads back; an objective of one's own has none."""
+    """The text that `parse` reads back; a class that is not registered has none.
+
+    Example:
+        >>> from podium.objectives import Hinge, Pairwise, describe
+        >>> describe(Pairwise(Hinge(0.5)))
+        'Pairwise(link=Hinge(margin=0.5))'
+
+    """
     if isinstance(value, Measure):
         return _described_measure(value)
     if isinstance(value, str):
@@ -225,14 +231,14 @@ def describe(value: Any) -> str:
         return repr(int(value) if isinstance(value, numbers.Integral) else float(value))
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(describe, value))}]"
-    if type(value) not in _NAMED.values() or not is_dataclass(value):
+    if type(value) not in registered_classes().values() or not is_dataclass(value):
         raise DataError(f"{value!r} cannot be written as text")
-    parts = [describe(tier) for tier in value.tiers] if isinstance(value, mixtures.Tiers) else []
+    parts = [describe(tier) for tier in value.tiers] if isinstance(value, Tiers) else []
     for field in fields(value):
-        own = getattr(value, field.name)
-        usual = field.default if field.default_factory is MISSING else field.default_factory()
-        if field.name != "tiers" and own != usual:
-            parts.append(f"{field.name}={describe(own)}")
+        setting = getattr(value, field.name)
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        if field.name != "tiers" and setting != default:
+            parts.append(f"{field.name}={describe(setting)}")
     return f"{type(value).__name__}({', '.join(parts)})"
 
 

@@ -12,10 +12,12 @@ from podium.data import RankingData
 from podium.errors import DataError
 from podium.objectives.base import BoundObjective, Objective, document_weights_of, query_weights_of
 from podium.objectives.links import CrossEntropy, Link
+from podium.objectives.registry import register
 
 Floats = NDArray[np.float64]
 
 
+@register
 @dataclass(frozen=True)
 class Preferences(Objective):
     """RankNet on the data's `preferences` (i, j, P̄), contradictory ones included; no labels are needed ([B] §2).
@@ -27,6 +29,14 @@ class Preferences(Objective):
     Args:
         link: C; RankNet's cross-entropy by default.
 
+    Example:
+        >>> import numpy as np, podium
+        >>> from podium.objectives import Preferences
+        >>> pairs = ([0], [1], [0.75])  # three of four judges put row 0 above row 1
+        >>> data = podium.RankingData([[0.0], [1.0]], qid=["a", "a"], preferences=pairs)
+        >>> Preferences().bind(data).gradients(np.zeros(2))[0].tolist()
+        [0.25, -0.25]
+
     """
 
     link: Link = field(default_factory=CrossEntropy)
@@ -36,9 +46,9 @@ class Preferences(Objective):
             raise DataError(f"link must be a link such as CrossEntropy() or Hinge(), not {self.link!r}")
 
     @property
-    def curved(self) -> bool:  # type: ignore[override]
+    def has_hessian(self) -> bool:  # type: ignore[override]
         """Whether the link is."""
-        return self.link.curved
+        return self.link.has_hessian
 
     @property
     def score_unit(self) -> float:  # type: ignore[override]
@@ -46,9 +56,9 @@ class Preferences(Objective):
         return 1.0 / self.link.sigma
 
     @property
-    def flat_because(self) -> str:  # type: ignore[override]
+    def no_hessian_because(self) -> str:  # type: ignore[override]
         """Why not."""
-        return f"the curvature of {self.link} is zero or changes its sign"
+        return f"the hessian of {self.link} is zero or changes its sign"
 
     def bind(self, data: RankingData) -> BoundObjective:
         """On these documents."""
@@ -78,8 +88,8 @@ class _BoundPreferences(BoundObjective):
         """One entry for each pair, summed in a fixed order."""
         gap = scores[self.i] - scores[self.j]
         for_i, for_j = self.weights * self.share, self.weights * (1.0 - self.share)
-        push = for_i * self.link.push(gap) - for_j * self.link.push(-gap)
-        bend = for_i * self.link.bend(gap) + for_j * self.link.bend(-gap)
-        lambdas: Any = np.bincount(self.i, push, self.n) - np.bincount(self.j, push, self.n)
-        curvatures: Any = np.bincount(self.i, bend, self.n) + np.bincount(self.j, bend, self.n)
-        return lambdas, curvatures
+        gradient = for_i * self.link.gradient(gap) - for_j * self.link.gradient(-gap)
+        hessian = for_i * self.link.hessian(gap) + for_j * self.link.hessian(-gap)
+        gradients: Any = np.bincount(self.i, gradient, self.n) - np.bincount(self.j, gradient, self.n)
+        hessians: Any = np.bincount(self.i, hessian, self.n) + np.bincount(self.j, hessian, self.n)
+        return gradients, hessians

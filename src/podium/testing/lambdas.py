@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from podium.data import RankingData
 from podium.measures import Measure
 from podium.objectives import Lambda, LambdaLoss, PairTerm
-from podium.objectives.pairs import PairFilter
+from podium.objectives.pair_terms import PairFilter
 
 Floats = NDArray[np.float64]
 
@@ -56,7 +56,7 @@ def slow_pairs(
                 if term.normalize and scores[rows[0]] != scores[rows[-1]]:
                     weight /= 0.01 + abs(scores[i] - scores[j])
                 gap = np.array([scores[i] - scores[j]])
-                push, bend = weight * float(term.link.push(gap)[0]), weight * float(term.link.bend(gap)[0])
+                push, bend = weight * float(term.link.gradient(gap)[0]), weight * float(term.link.hessian(gap)[0])
                 lambdas[i] += push
                 lambdas[j] -= push
                 curvatures[i] += bend

@@ -1,0 +1,344 @@
+"""The sweep over α, compiled: how a measure changes as documents with scores s + α t pass each other.
+
+A document is a line over α. Two lines cross once, at α = (s_i − s_j) / (t_j − t_i); between crossings the order, and
+with it the measure, does not change. For each query
+
+1. `_candidates` finds the documents that may come within the depth,
+2. `_order_after` puts them in the order just above the lower end of α,
+3. `_lay_out` makes *items* of them: documents, or groups of documents that are tied for every α,
+4. `_sort_crossings` computes and sorts the crossings of all pairs of items,
+5. `_walk` lets neighbours pass each other in that order. Each passing changes the measure by what the two items add
+   to it before and after (`podium.measures.sweep_rules`), as integers: their sums have no rounding errors.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.compiling import helper, kernel
+from podium.core.intrinsics import not_inlined
+from podium.core.sorting import sort_with_items
+from podium.measures.families import DISCOUNTED, LookupTables
+from podium.measures.sweep_rules import before_all, before_next, contribution, group_contribution, group_value
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Int = Any  # an integer, compiled as int64
+
+
+class Lines(NamedTuple):
+    """The documents of all queries as lines over α.
+
+    Attributes:
+        order, offsets: the rows of each query, in the order in which documents tied for every α stand.
+        scores, slopes: s and t by row.
+
+    """
+
+    order: Ints
+    offsets: Ints
+    scores: Floats
+    slopes: Floats
+
+
+class Range(NamedTuple):
+    """The queries first … last − 1, and α between low and high, not at them."""
+
+    first: int
+    last: int
+    low: float
+    high: float
+
+
+class Crossings(NamedTuple):
+    """Where results go.
+
+    Attributes:
+        starts: for each query the measure just above the lower end, as an integer.
+        alphas, changes: of the crossings at which the measure changes; long enough for all pairs of the queries.
+
+    """
+
+    starts: Ints
+    alphas: Floats
+    changes: Ints
+
+
+class Scratch(NamedTuple):
+    """What the sweep writes into, for the largest query.
+
+    Attributes:
+        lines: score and slope of each document of the query.
+        candidates, arranged: numbers of documents; the candidates in the order at the lower end.
+        values: by candidate in that order.
+        group: see `podium.measures.sweep_rules.group_value`.
+        score, slope, value, size, first_of: of each item; of a group, how many documents and the first of them.
+        item_at, position_of: the item at a position from the top, and the position of an item.
+        before, rank_at: what stands before a position, and how many documents do.
+        keys, spare_keys, pairs, spare_pairs: for the crossings.
+
+    """
+
+    lines: Floats
+    candidates: Ints
+    arranged: Ints
+    values: Floats
+    group: Floats
+    score: Floats
+    slope: Floats
+    value: Floats
+    size: Ints
+    first_of: Ints
+    item_at: Ints
+    position_of: Ints
+    before: Floats
+    rank_at: Ints
+    keys: Floats
+    spare_keys: Floats
+    pairs: Ints
+    spare_pairs: Ints
+
+
+def scratch_for(largest: int, n_candidates: int) -> Scratch:
+    """For queries of at most so many documents and candidates."""
+    n, n_pairs = largest + 1, max(n_candidates, n_candidates * (n_candidates - 1) // 2)
+    numbers = [np.empty(n) for _ in range(6)]
+    places = [np.empty(n, np.int64) for _ in range(7)]
+    return Scratch(
+        lines=np.empty((2, largest)), candidates=places[0], arranged=places[1], values=numbers[0], group=numbers[1],
+        score=numbers[2], slope=numbers[3], value=numbers[4], size=places[2], first_of=places[3], item_at=places[4],
+        position_of=places[5], before=numbers[5], rank_at=places[6], keys=np.empty(n_pairs),
+        spare_keys=np.empty(n_pairs), pairs=np.empty(n_pairs, np.int64), spare_pairs=np.empty(n_pairs, np.int64),
+    )  # fmt: skip
+
+
+class _Rule(NamedTuple):
+    """How items add up for one query: the tables of the measure, and what the integers are multiplied by."""
+
+    family: Any
+    discounts: Any
+    divisors: Any
+    depth: Any
+    scale: Any
+
+
+# --- 1, 2: which documents, in which order
+
+
+@helper
+def _candidates(n: Int, low: float, high: float, depth: Int, scores: Floats, slopes: Floats, candidates: Ints) -> Int:
+    """The documents that may stand within the depth somewhere between low and high; how many.
+
+    One that `depth` others stand above at both ends stands below them in between: lines cross once.
+    """
+    not_inlined()
+    count = 0
+    for j in range(n):
+        here, there, above = scores[j] + low * slopes[j], scores[j] + high * slopes[j], np.int64(0)
+        for i in range(n):
+            over = scores[i] + low * slopes[i] > here and scores[i] + high * slopes[i] > there
+            above += np.int64(over)
+        if above < depth:
+            candidates[count] = j
+            count += 1
+    return count
+
+
+@helper
+def _order_after(n: Int, at: float, scores: Floats, slopes: Floats, order: Ints) -> None:
+    """The documents as they stand just above `at`: by score there, then by slope, then as they came."""
+    not_inlined()
+    for k in range(n):
+        order[k] = k
+    for k in range(1, n):
+        item, slot = order[k], k
+        while slot > 0:
+            other = order[slot - 1]
+            # by differences: of a large sum nothing would be left of a small score
+            lead = (scores[other] - scores[item]) + at * (slopes[other] - slopes[item])
+            if lead > 0.0 or (lead == 0.0 and slopes[other] >= slopes[item]):
+                break
+            order[slot] = other
+            slot -= 1
+        order[slot] = item
+
+
+# --- 3: items
+
+
+@helper
+def _lay_out(family: Int, n: Int, values: Floats, expected: bool, scratch: Scratch) -> Int:
+    """Make items of the n candidates as they stand at the lower end; how many.
+
+    Documents with the same score and slope are tied for every α. `expected`: where gains add up (DISCOUNTED) each has
+    the mean gain of its group; in the other families the group is one item.
+    """
+    not_inlined()
+    scores, slopes = scratch.lines[0], scratch.lines[1]
+    for k in range(n):
+        scratch.values[k] = values[scratch.candidates[scratch.arranged[k]]]
+    n_items, start = 0, 0
+    for end in range(1, n + 1):
+        document = scratch.candidates[scratch.arranged[start]]
+        if expected and end < n:
+            other = scratch.candidates[scratch.arranged[end]]
+            if scores[document] == scores[other] and slopes[document] == slopes[other]:
+                continue
+        size = end - start
+        value = group_value(family, start, size, scratch.values, scratch.group)
+        for _ in range(size if family == DISCOUNTED else 1):
+            scratch.score[n_items], scratch.slope[n_items] = scores[document], slopes[document]
+            scratch.value[n_items] = value
+            scratch.item_at[n_items], scratch.position_of[n_items] = n_items, n_items
+            scratch.size[n_items] = 1 if family == DISCOUNTED else size
+            scratch.first_of[n_items] = start
+            n_items += 1
+        start = end
+    before, rank = before_all(family), 0
+    for position in range(n_items):
+        scratch.before[position], scratch.rank_at[position] = before, rank
+        before = before_next(family, before, scratch.value[position])
+        rank += scratch.size[position]
+    return n_items
+
+
+# --- 4: crossings
+
+
+@helper
+def _sort_crossings(n_items: Int, low: float, high: float, scratch: Scratch) -> Int:
+    """α of each pair of items that cross below `high`, ascending, and the pairs; how many."""
+    not_inlined()
+    score, slope, keys, pairs = scratch.score, scratch.slope, scratch.keys, scratch.pairs
+    n_pairs = 0
+    for i in range(n_items):
+        for j in range(i + 1, n_items):
+            if slope[j] > slope[i]:
+                alpha = (score[i] - score[j]) / (slope[j] - slope[i])
+                if alpha < high:
+                    keys[n_pairs], pairs[n_pairs] = max(alpha, low), i * n_items + j
+                    n_pairs += 1
+    sort_with_items(keys, pairs, scratch.spare_keys, scratch.spare_pairs, n_pairs)
+    return n_pairs
+
+
+# --- 5: passing
+
+
+@helper
+def _units(rule: Any, item: Int, position: Int, scratch: Scratch) -> Int:
+    """What an item at a position adds to the measure, as an integer."""
+    rank, size = scratch.rank_at[position], scratch.size[item]
+    if rank >= rule.depth:
+        return np.int64(0)
+    value, before = scratch.value[item], scratch.before[position]
+    if size > 1:
+        n_counted = min(size, rule.depth - rank)
+        first = scratch.first_of[item]
+        added = group_contribution(
+            rule.family, value, before, rank, size, n_counted, first, scratch.group, rule.divisors
+        )
+    else:
+        added = contribution(rule.family, value, before, rank, rule.discounts, rule.divisors)
+    return np.int64(np.rint(added * rule.scale))
+
+
+@helper
+def _pass(rule: Any, position: Int, scratch: Scratch) -> Int:
+    """Let the item below a position pass the one at it; the change of the measure."""
+    upper, lower = scratch.item_at[position], scratch.item_at[position + 1]
+    scratch.item_at[position], scratch.item_at[position + 1] = lower, upper
+    scratch.position_of[lower], scratch.position_of[upper] = position, position + 1
+    rank_below = scratch.rank_at[position] + scratch.size[lower]
+    are_documents = scratch.size[upper] + scratch.size[lower] == 2
+    if scratch.rank_at[position] >= rule.depth or (are_documents and scratch.value[upper] == scratch.value[lower]):
+        scratch.rank_at[position + 1] = rank_below
+        return np.int64(0)
+    before = _units(rule, upper, position, scratch) + _units(rule, lower, position + 1, scratch)
+    scratch.rank_at[position + 1] = rank_below
+    scratch.before[position + 1] = before_next(rule.family, scratch.before[position], scratch.value[lower])
+    return _units(rule, lower, position, scratch) + _units(rule, upper, position + 1, scratch) - before
+
+
+@helper
+def _walk(rule: Any, n_items: Int, n_pairs: Int, scratch: Scratch, out: Crossings, n_changes: Int) -> Int:
+    """Let items pass each other at their crossings; write down where the measure changes. The number of changes."""
+    not_inlined()
+    keys, pairs, position_of = scratch.keys, scratch.pairs, scratch.position_of
+    k = 0
+    while k < n_pairs:
+        alpha, change = keys[k], np.int64(0)
+        while k < n_pairs and keys[k] == alpha:  # all that cross at once
+            i, j = pairs[k] // n_items, pairs[k] % n_items
+            while position_of[j] > position_of[i]:  # mostly neighbours; by rounding others may be between
+                change += _pass(rule, position_of[j] - 1, scratch)
+            k += 1
+        if change != 0:
+            out.alphas[n_changes], out.changes[n_changes] = alpha, change
+            n_changes += 1
+    return n_changes
+
+
+# --- kernels
+
+
+@kernel
+def count_candidates(lines: Lines, depth: Int, within: Range, counts: Ints) -> None:
+    """For each query how many documents may stand within the depth: what `sweep_queries` needs scratch for."""
+    largest = 0
+    for q in range(within.first, within.last):
+        largest = max(largest, lines.offsets[q + 1] - lines.offsets[q])
+    by_number, candidates = np.empty((2, largest)), np.empty(largest, np.int64)
+    for q in range(within.first, within.last):
+        begin, n = lines.offsets[q], lines.offsets[q + 1] - lines.offsets[q]
+        for k in range(n):
+            row = lines.order[begin + k]
+            by_number[0, k], by_number[1, k] = lines.scores[row], lines.slopes[row]
+        counts[q] = _candidates(n, within.low, within.high, depth, by_number[0], by_number[1], candidates)
+
+
+@kernel
+def sweep_queries(
+    lines: Lines, tables: LookupTables, within: Range, expected: bool, unit: float, out: Crossings, scratch: Scratch
+) -> Int:
+    """The crossings at which the measure changes, of some queries; how many.
+
+    Args:
+        lines: the documents.
+        tables: of the measure; a query whose norm is 0 has no value.
+        within: which queries and which α.
+        expected: documents tied for every α count by the mean over their orders; else they stand as they came.
+        unit: one unit of the integers.
+        out: where results go.
+        scratch: for the largest query.
+
+    """
+    n_changes = 0
+    for q in range(within.first, within.last):
+        begin, end = lines.offsets[q], lines.offsets[q + 1]
+        n, norm = end - begin, tables.norms[q]
+        out.starts[q] = 0
+        if norm == 0.0 or n == 0:
+            continue
+        by_number, keys, spare_keys = scratch.lines, scratch.keys, scratch.spare_keys
+        for k in range(n):
+            row = lines.order[begin + k]
+            by_number[0, k], by_number[1, k] = lines.scores[row], lines.slopes[row]
+        n_candidates = _candidates(
+            n, within.low, within.high, tables.depth, by_number[0], by_number[1], scratch.candidates
+        )
+        for k in range(n_candidates):
+            document = scratch.candidates[k]
+            keys[k], spare_keys[k] = by_number[0, document], by_number[1, document]
+        _order_after(n_candidates, within.low, keys, spare_keys, scratch.arranged)
+        n_items = _lay_out(tables.family, n_candidates, tables.values[begin:end], expected, scratch)
+        divisors = tables.divisors[begin:end]
+        rule = _Rule(tables.family, tables.discounts, divisors, tables.depth, 1.0 / (norm * unit))
+        for item in range(n_items):
+            out.starts[q] += _units(rule, item, item, scratch)
+        n_pairs = _sort_crossings(n_items, within.low, within.high, scratch)
+        n_changes = _walk(rule, n_items, n_pairs, scratch, out, n_changes)
+    return n_changes

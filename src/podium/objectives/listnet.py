@@ -1,0 +1,33 @@
+"""ListNet's cross-entropy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.objectives.list_loss import ListLoss, Lists, softmax_cross_entropy
+from podium.objectives.registry import register
+
+Floats = NDArray[np.float64]
+
+
+@register
+@dataclass(frozen=True)
+class ListNet(ListLoss):
+    """C = −Σ_i softmax(l)_i log softmax(s)_i: ListNet's top-one cross-entropy (Cao et al., ICML 2007).
+
+    Example:
+        >>> import numpy as np, podium
+        >>> from podium.objectives import ListNet
+        >>> data = podium.RankingData([[0.0], [1.0]], [0, 1], qid=["a", "a"])
+        >>> ListNet().bind(data).gradients(np.zeros(2))[0].round(4).tolist()
+        [-0.2311, 0.2311]
+
+    """
+
+    labels: str = "relevance"
+
+    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:  # noqa: D102
+        return softmax_cross_entropy(lists, scores, lists.softmax(lists.labels))

@@ -1,0 +1,244 @@
+"""Pair terms: which pairs × |ΔZ| of which measure, or 1 × which link."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.threads import WORTH_SHARING, Team
+from podium.core.validation import require_whole
+from podium.data import RankingData
+from podium.errors import DataError
+from podium.measures import LookupTables, Measure, Ranking, as_measure
+from podium.measures.families import BY_SWAPS, DISCOUNTED, ONES, lookup_tables
+from podium.objectives.base import (
+    BoundObjective,
+    Objective,
+    labels_of,
+    query_weights_of,
+    require_labels,
+)
+from podium.objectives.links import CROSS_ENTROPY, Link
+from podium.objectives.pair_kernel import Gradients, PairSettings, Task, lambda_gradients
+from podium.objectives.pair_layout import GROUPS, TRUSTS, Documents, scratch_for
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+MIN_WORK = 4 * WORTH_SHARING  # pairs, and some more for each document; with less, one thread is faster
+BLOCK_CELLS = 1 << 22  # of |ΔZ| held at once for a measure without a family
+
+
+@dataclass(frozen=True)
+class PairFilter:
+    """Which pairs of documents count, beyond that their labels differ.
+
+    Attributes:
+        groups: for each document in the canonical order; only pairs within a group count, NaN is in none.
+        nonzero: leave out documents whose label is 0.
+        trusts: for each document in the canonical order the weight of pairs whose better document it is.
+
+    Example:
+        >>> import numpy as np, podium
+        >>> from podium.objectives import PairFilter, Pairwise
+        >>> data = podium.RankingData([[0.0], [1.0], [2.0]], [0, 1, 2], qid=["a", "a", "a"])
+        >>> bound = Pairwise().bind_among(data, PairFilter(nonzero=True))
+        >>> bound.gradients(np.zeros(3))[0].tolist()  # the label 0 has no pairs
+        [0.0, -0.5, 0.5]
+
+    """
+
+    groups: Singles | None = None
+    nonzero: bool = False
+    trusts: Singles | None = None
+
+
+class PairTerm(Objective):
+    """A sum over pairs i ▷ j of one query: |ΔZ_ij| · C(s_i − s_j), the ranks, and with them |ΔZ|, held fixed.
+
+    λ_ij = −|ΔZ_ij| C′ is added to i and taken from j; w_ij = |ΔZ_ij| C″ is added to both. With weights a pair counts
+    u_q √(d_i d_j) times. A document without a label keeps its rank but has no pairs. Σ λ = 0 in every query.
+
+    Attributes:
+        link: C.
+        labels: the source of the labels that say which document of a pair is the better one.
+        normalize: divide each pair by 0.01 + |s_i − s_j| (unless all scores are equal), then scale each query's λ and
+            w by log2(1 + Λ)/Λ, Λ the sum of |λ_ij| over both documents of all pairs, as LightGBM does.
+
+    """
+
+    link: Link
+    labels: str
+    normalize: bool = False
+
+    def trained_measure(self) -> Measure | None:
+        """The measure whose swap deltas weight the pairs; None where all pairs weigh 1."""
+        return None
+
+    def lookup_tables(self, measure: Measure | None, labels: NDArray[Any], offsets: NDArray[np.int64]) -> LookupTables:
+        """What the pair kernel takes |ΔZ| from."""
+        ones = np.ones(len(offsets) - 1)
+        if measure is None:
+            return lookup_tables(ONES, np.zeros(len(labels)), ones)
+        tables = measure.lookup_tables(labels, offsets)
+        return lookup_tables(BY_SWAPS, np.zeros(len(labels)), ones) if tables is None else tables
+
+    def bind(self, data: RankingData) -> BoundObjective:
+        """On these documents."""
+        require_labels(labels_of(data, self.labels, self), self.labels, self)
+        return self.bind_among(data, PairFilter())
+
+    def bind_among(self, data: RankingData, among: PairFilter) -> BoundObjective:
+        """On some of the pairs of these documents."""
+        return BoundPairs(self, data, among)
+
+    @property
+    def has_hessian(self) -> bool:  # type: ignore[override]
+        """Whether Newton's step is allowed."""
+        return self.link.has_hessian
+
+    @property
+    def score_unit(self) -> float:  # type: ignore[override]
+        """1/σ of the link."""
+        return 1.0 / self.link.sigma
+
+    @property
+    def no_hessian_because(self) -> str:  # type: ignore[override]
+        """Why not."""
+        return f"the curvature of {self.link} is zero or changes its sign"
+
+
+def require_flag(normalize: object) -> None:
+    """Refuse what is neither true nor false."""
+    if not isinstance(normalize, bool | np.bool_):
+        raise DataError(f"normalize must be True or False, not {normalize!r}")
+
+
+def measure_in_training(measure: Measure, truncation: int | None) -> Measure:
+    """A measure as λ uses it: without its cutoff, unless there is a truncation or it means nothing without one."""
+    require_whole("truncation", truncation, 1, optional=True)
+    cutoff = truncation
+    if cutoff is None and measure.needs_cutoff:
+        cutoff = measure.cutoff
+        if cutoff is None:
+            raise DataError(f"{measure} of the whole list is the same for every order: give it a cutoff")
+    trained = measure if measure.cutoff == cutoff else measure.replace(cutoff=cutoff)
+    trained.refuse_without_swaps()
+    return trained
+
+
+class MeasuredTerm(PairTerm):
+    """A pair term whose pairs weigh |ΔZ| of a measure, which also says what labels count."""
+
+    measure: Measure | str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "measure", as_measure(self.measure))
+        require_flag(self.normalize)
+        assert self.link  # refuses a steepness or centre that is none
+        self.trained_measure()
+
+    @property
+    def labels(self) -> str:  # type: ignore[override]
+        """The measure's label source."""
+        return self._measure.labels
+
+    @property
+    def _measure(self) -> Measure:
+        assert isinstance(self.measure, Measure)
+        return self.measure
+
+
+class BoundPairs(BoundObjective):
+    """A pair term on some data."""
+
+    changes = False
+
+    def __init__(self, term: PairTerm, data: RankingData, among: PairFilter) -> None:
+        self.term, self.data = term, data
+        labels = labels_of(data, term.labels, term)
+        if among.nonzero:
+            labels = np.where(labels == 0, np.float32(np.nan), labels)
+        measure = term.trained_measure()
+        self.measure = None if measure is None else measure.fixed(data)
+        weights, order = data.document_weights, data.canonical_order
+        roots = np.ones(len(data), np.float32) if weights is None else np.sqrt(weights[order]).astype(np.float32)
+        # The places of each query's documents by rank, kept from round to round: sorting is then nearly free.
+        ranked = (np.arange(len(data)) - np.repeat(data.offsets[:-1], data.query_sizes)).astype(np.int32)
+        self.documents = Documents(order, data.offsets, ranked, labels, roots, query_weights_of(data))
+        self.tables = term.lookup_tables(self.measure, data.labels[term.labels][order], data.offsets)
+        link = term.link
+        self.settings = PairSettings(
+            self.tables.family, link.code, float(link.parameter), float(link.sigma), weights is not None,
+            among.groups is not None, among.trusts is not None, bool(term.normalize),
+        )  # fmt: skip
+        self.extras = self._extras(among)
+        # Work up to and with each query, to share it out: its pairs, and what each document costs besides.
+        sizes = data.query_sizes
+        self.work = np.cumsum((np.minimum(sizes, self.tables.depth) + 20) * sizes) if len(sizes) else np.zeros(1)
+
+    def _extras(self, among: PairFilter) -> Singles | None:
+        """Groups and trusts; None where the kernel can do without all that is not RankNet's or NDCG's."""
+        is_plain = self.settings.family in (DISCOUNTED, ONES) and self.settings.link == CROSS_ENTROPY
+        if is_plain and among.groups is None and among.trusts is None:
+            return None
+        extras = np.zeros((2, len(self.data)), np.float32)
+        if among.groups is not None:
+            extras[GROUPS] = among.groups
+        if among.trusts is not None:
+            extras[TRUSTS] = among.trusts
+        return extras
+
+    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
+        """λ and w; documents with equal scores stand in the canonical order."""
+        gradients, hessians = np.empty(len(self.data)), np.empty(len(self.data))
+        self.fill(scores, iteration, gradients, hessians)
+        return gradients, hessians
+
+    def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
+        """The same into arrays that are there."""
+        result = Gradients(gradients, hessians, np.zeros(self.data.n_queries))
+        if self.tables.family == BY_SWAPS:
+            self._fill_by_swaps(scores, result)
+            return
+        no_deltas = np.empty((0, 0))
+
+        def work(thread: int) -> None:
+            queries = int(edges[thread]), int(edges[thread + 1])
+            self._compute(Task(*queries, 0, len(self.data), no_deltas), scores, result)
+
+        if self.work[-1] < MIN_WORK:
+            edges = np.array([0, self.data.n_queries])
+            work(0)
+            return
+        with nullcontext(self.team) if self.team else Team() as team:
+            edges = np.searchsorted(self.work, self.work[-1] * np.arange(team.n_threads + 1) / team.n_threads)
+            edges[0], edges[-1] = 0, self.data.n_queries
+            team.run(work)
+
+    def _compute(self, task: Task, scores: Floats, result: Gradients) -> None:
+        scratch = scratch_for(int(self.data.query_sizes[task.first : task.last].max(initial=0)))
+        lambda_gradients(self.documents, self.tables, self.settings, self.extras, task, scores, result, scratch)
+
+    def _fill_by_swaps(self, scores: Floats, result: Gradients) -> None:
+        """Pairs of a measure without a family: its swap deltas, a few rows at a time."""
+        assert self.measure is not None
+        result.gradients[:], result.hessians[:] = 0.0, 0.0
+        ranking = Ranking(self.data, scores, base=self.data.canonical_order)
+        labels, offsets = ranking.labels(self.measure.labels).astype(np.float64), self.data.offsets
+        for q in range(self.data.n_queries):
+            ranked = labels[offsets[q] : offsets[q + 1]]
+            step = max(1, BLOCK_CELLS // max(1, len(ranked)))
+            for first in range(0, len(ranked), step):
+                last = min(first + step, len(ranked))
+                deltas = np.abs(self.measure.swaps(ranked, first, last))
+                self._compute(Task(q, q + 1, first, last, deltas), scores, result)
+            total = result.totals[q]
+            if self.term.normalize and total > 0:
+                rows = self.data.rows(q)
+                result.gradients[rows] *= math.log2(1 + total) / total
+                result.hessians[rows] *= math.log2(1 + total) / total

@@ -1,0 +1,97 @@
+"""Several label sources in order of trust."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.validation import numbers_of
+from podium.data import RankingData
+from podium.errors import DataError
+from podium.objectives.base import BoundObjective, Objective, labels_of
+from podium.objectives.pair_terms import PairFilter, PairTerm
+from podium.objectives.registry import register
+from podium.objectives.weighted_sum import BoundSum
+
+
+@register
+@dataclass(frozen=True, init=False)
+class Tiers(Objective):
+    """Several label sources in order of trust ([S] §3–4): λ = Σ_k w_k λ^(k), the hessian alike.
+
+    A pair counts in tier k if its documents have equal labels in all tiers before and different ones here, and, where
+    the tier says so, neither label is 0. Human labels decide first, clicks among documents that they leave equal. A
+    document that a source has no label for (NaN) keeps its rank, takes no part in that source's pairs, and is equal to
+    nothing.
+
+    Args:
+        tiers: pair terms, the most trusted first, such as `Lambda("ndcg"), Lambda("cndcg")`.
+        weights: of each tier, with the sum 1; [S] swept .01 to .5 for the clicks.
+        nonzero: for each tier whether labels of 0 are left out; by default in all but the first.
+
+    Example:
+        >>> from podium.objectives import Lambda, Tiers
+        >>> Tiers(Lambda("ndcg"), Lambda("cndcg"), weights=(0.8, 0.2)).nonzero
+        (False, True)
+
+    """
+
+    tiers: tuple[PairTerm, ...]
+    weights: tuple[float, ...]
+    nonzero: tuple[bool, ...]
+
+    def __init__(
+        self, *tiers: PairTerm, weights: Sequence[float] | None = None, nonzero: Sequence[bool] | None = None
+    ) -> None:
+        if not tiers or not all(isinstance(tier, PairTerm) for tier in tiers):
+            raise DataError("Tiers takes pair terms: Lambda, Local, Pairwise or LambdaLoss")
+        chosen = numbers_of("weights", weights) if weights is not None else (1 / len(tiers),) * len(tiers)
+        leaves_out = tuple(nonzero) if nonzero is not None else tuple(k > 0 for k in range(len(tiers)))
+        for name, values in (("weights", chosen), ("nonzero", leaves_out)):
+            if len(values) != len(tiers):
+                raise DataError(f"{name} must have an entry for each of the {len(tiers)} tiers, but has {len(values)}")
+        if min(chosen) < 0 or not math.isclose(sum(chosen), 1.0, abs_tol=1e-9):
+            raise DataError(f"the weights of tiers must not be negative and sum to 1; these are {chosen}")
+        object.__setattr__(self, "tiers", tuple(tiers))
+        object.__setattr__(self, "weights", chosen)
+        object.__setattr__(self, "nonzero", leaves_out)
+
+    @property
+    def has_hessian(self) -> bool:  # type: ignore[override]
+        """Whether every tier is."""
+        return all(tier.has_hessian for tier in self.tiers)
+
+    @property
+    def score_unit(self) -> float:  # type: ignore[override]
+        """The largest of the tiers."""
+        return max(tier.score_unit for tier in self.tiers)
+
+    @property
+    def no_hessian_because(self) -> str:  # type: ignore[override]
+        """Why not."""
+        return next(tier.no_hessian_because for tier in self.tiers if not tier.has_hessian)
+
+    def bind(self, data: RankingData) -> BoundObjective:
+        """On these documents."""
+        bound, groups = [], None
+        for tier, nonzero in zip(self.tiers, self.nonzero, strict=True):
+            bound.append(tier.bind_among(data, PairFilter(groups, nonzero)))
+            groups = _refined(groups, labels_of(data, tier.labels, tier))
+        return BoundSum(bound, lambda _: self.weights, changes=False)
+
+
+def _refined(groups: NDArray[np.float32] | None, labels: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Numbers for the distinct pairs of group and label; NaN where either is. Exact below 2^24 of them."""
+    if groups is None:
+        groups = np.zeros(len(labels), np.float32)
+    labelled = ~(np.isnan(groups) | np.isnan(labels))
+    _, numbers = np.unique(np.column_stack([groups[labelled], labels[labelled]]), axis=0, return_inverse=True)
+    if len(numbers) and numbers.max() >= 1 << 24:
+        raise DataError("there are more than 2^24 different combinations of labels")
+    refined = np.full(len(labels), np.nan, np.float32)
+    refined[labelled] = numbers.ravel()
+    return refined

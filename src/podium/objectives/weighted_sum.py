@@ -1,0 +1,51 @@
+"""Weighted sums of objectives: tiers, and objectives that change from round to round."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.objectives.base import BoundObjective
+
+Floats = NDArray[np.float64]
+
+
+class BoundSum(BoundObjective):
+    """A weighted sum; parts that weigh nothing in a round are not computed."""
+
+    def __init__(
+        self, parts: Sequence[BoundObjective], weights: Callable[[int], Sequence[float]], changes: bool
+    ) -> None:
+        self.parts, self.weights, self.changes = parts, weights, changes
+        first = weights(0)
+        self.base_score = math.fsum(weight * part.base_score for weight, part in zip(first, parts, strict=True))
+
+    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
+        """The weighted sums of λ and w."""
+        gradients, hessians = np.zeros(len(scores)), np.zeros(len(scores))
+        self.fill(scores, iteration, gradients, hessians)
+        return gradients, hessians
+
+    def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
+        """The same into arrays that are there."""
+        gradients[:], hessians[:] = 0.0, 0.0
+        of_part = np.empty(len(scores)), np.empty(len(scores))
+        for part, weight in zip(self.parts, self.weights(iteration), strict=True):
+            if weight > 0:
+                part.team = self.team
+                part.fill(scores, iteration, *of_part)
+                gradients += weight * of_part[0]
+                hessians += weight * of_part[1]
+
+    def state(self) -> dict[str, list[float]]:
+        """The states of the parts, by their numbers."""
+        return {f"{k}/{name}": value for k, part in enumerate(self.parts) for name, value in part.state().items()}
+
+    def restore(self, state: dict[str, list[float]]) -> None:
+        """Take over what `state` gave."""
+        for k, part in enumerate(self.parts):
+            prefix = f"{k}/"
+            part.restore({name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)})
