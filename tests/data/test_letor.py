@@ -326,9 +326,9 @@ def test_writing_compressed_gives_the_same_bytes_each_time(suffix, tmp_path):
 
 
 def test_a_large_file_is_written_in_pieces(tmp_path, monkeypatch):
-    from podium.data.io.text import writing
+    from podium.data.io.text import letor_writer
 
-    monkeypatch.setattr(writing, "CHUNK_BYTES", 4000)
+    monkeypatch.setattr(letor_writer, "CHUNK_BYTES", 4000)
     data = podium.artificial(20, documents=20, features=5)
     data.write(tmp_path / "a.txt")
     assert np.array_equal(podium.read(tmp_path / "a.txt").features, data.features)

@@ -55,7 +55,7 @@ class BoundSampling:
             return None
         has_document = random.of_documents(f"{s.seed}/{iteration}/documents") < s.document_fraction
         has_query = random.of_queries(f"{s.seed}/{iteration}/queries") < s.query_fraction
-        return np.flatnonzero(has_document & has_query[random.query_of_row]).astype(np.int32)
+        return np.flatnonzero(has_document & has_query[random.data.query_of_row]).astype(np.int32)
 
     def split_seed(self, tree: int) -> np.uint64:
         """The seed of the gradient-based sampling of a tree."""

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from podium.core.compiling import helper, kernel
 from podium.core.random import GOLDEN, mix, seed_of
 from podium.core.threads import map_threads, ranges
-from podium.data.columns import Features, is_sparse
+from podium.data.columns import Features
+from podium.data.sparse import is_sparse
 
 if TYPE_CHECKING:
     from podium.data.ranking_data import RankingData
@@ -85,7 +86,7 @@ def canonical_order(data: RankingData) -> NDArray[np.int64]:
     being relevant. The document id decides between rows that are equal in all of it, so no model depends on it.
     """
     hashes = data.row_hashes
-    query = np.repeat(np.arange(data.n_queries), data.query_sizes)
+    query = data.query_in_order
     by_hash = np.lexsort((hashes[data.order], query))
     order = data.order[by_hash]
     same = (hashes[order][1:] == hashes[order][:-1]) & (query[1:] == query[:-1])

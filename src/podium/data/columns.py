@@ -21,7 +21,8 @@ from podium.data.encoding import (
     listed,
     precision,
 )
-from podium.data.sparse import checked_rows, float32_rows
+from podium.data.grouping import query_of_row
+from podium.data.sparse import checked_rows, float32_rows, is_sparse
 from podium.errors import DataError
 
 Features: TypeAlias = Any  # an (n, f) float32 array, or a scipy csr_array of float32 where zeros are implied
@@ -38,11 +39,6 @@ class PreferencePairs:
 
     def __len__(self) -> int:
         return len(self.i)
-
-
-def is_sparse(features: Any) -> bool:
-    """Whether features are a scipy sparse matrix or array."""
-    return hasattr(features, "tocsr")
 
 
 def n_rows(features: Any) -> int:
@@ -406,8 +402,7 @@ def to_preferences(values: Any, n: int, order: NDArray[np.int64], offsets: NDArr
     bad = np.flatnonzero(~((probability >= 0) & (probability <= 1)))
     if len(bad):
         raise DataError(f"preferences: pair {bad[0]} has probability {probability[bad[0]]}, not in [0, 1]")
-    query = np.empty(n, np.int64)
-    query[order] = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    query = query_of_row(order, offsets)
     bad = np.flatnonzero((query[i] != query[j]) | (i == j))
     if len(bad):
         k = bad[0]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.data.columns import is_sparse
 from podium.data.encoding import Encoding, FeatureBuilder, names_of_categories, recoded
 from podium.data.ranking_data import RankingData
+from podium.data.sparse import is_sparse
 from podium.errors import DataError
 
 

@@ -27,13 +27,6 @@ class ContentRandom:
         return uniform(self._query_keys, purpose)
 
     @cached_property
-    def query_of_row(self) -> NDArray[np.int64]:
-        """The number of each row's query."""
-        found = np.empty(len(self.data), np.int64)
-        found[self.data.order] = np.repeat(np.arange(self.data.n_queries), self.data.query_sizes)
-        return found
-
-    @cached_property
     def _query_keys(self) -> Words:
         return query_keys(self.data)
 

@@ -32,6 +32,18 @@ def group_rows(qid: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64], NDAr
     return query_ids, order, np.concatenate([[0], np.cumsum(sizes)])
 
 
+def query_in_order(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The number of the query of each entry of `order`: 0, 0, …, 1, 1, …"""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def query_of_row(order: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The number of the query of each row."""
+    queries = np.empty(len(order), np.int64)
+    queries[order] = query_in_order(offsets)
+    return queries
+
+
 def qid_from_sizes(group_sizes: ArrayLike, n: int) -> NDArray[np.int64]:
     """Query ids 0, 1, … for rows that stand grouped, from the number of rows in each group."""
     sizes = np.asarray(group_sizes)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from podium.data import columns, frames
-from podium.data.columns import Features, PreferencePairs, is_sparse
+from podium.data import columns, frames, grouping
+from podium.data.columns import Features, PreferencePairs
 from podium.data.encoding import Converted, Encoding
-from podium.data.grouping import group_rows, qid_from_sizes
+from podium.data.sparse import is_sparse
 from podium.errors import DataError
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class RankingData:
         if group_sizes is not None:
             if qid is not None:
                 raise DataError("give qid or group_sizes, not both")
-            given["qid"] = qid_from_sizes(group_sizes, columns.n_rows(features))
+            given["qid"] = grouping.qid_from_sizes(group_sizes, columns.n_rows(features))
         row_index, categorical = None, columns.listed_features(categorical)
         if frames.is_frame(features):
             frames.refuse_other_rows(features, given | given["labels"])
@@ -129,7 +129,7 @@ class RankingData:
         kept = converted.features
         n = kept.shape[0]
         query_of_row = columns.to_query_ids(given["qid"], n)
-        query_ids, order, offsets = group_rows(query_of_row)
+        query_ids, order, offsets = grouping.group_rows(query_of_row)
         self._set(
             features=columns.frozen(kept) if isinstance(kept, np.ndarray) else kept,
             encoding=converted.encoding,
@@ -203,6 +203,16 @@ class RankingData:
         if "relevance" not in self.labels:
             raise DataError("this data has no relevance labels; give them as RankingData(features, relevance)")
         return self.labels["relevance"]
+
+    @cached_property
+    def query_of_row(self) -> NDArray[np.int64]:
+        """The number of the query of each row: row r belongs to the query id `query_ids[query_of_row[r]]`."""
+        return columns.frozen(grouping.query_of_row(self.order, self.offsets))
+
+    @cached_property
+    def query_in_order(self) -> NDArray[np.int64]:
+        """The number of the query of each entry of `order`, and of `canonical_order`."""
+        return columns.frozen(grouping.query_in_order(self.offsets))
 
     @cached_property
     def row_hashes(self) -> NDArray[np.uint64]:

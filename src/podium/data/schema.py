@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data import frames
-from podium.data.columns import Features, is_sparse, to_features
+from podium.data.columns import Features, to_features
 from podium.data.encoding import Encoding, recoded, shifted, warn_of_strangers
 from podium.data.ranking_data import RankingData
+from podium.data.sparse import is_sparse
 from podium.errors import DataError, PodiumWarning
 
 EXTRA = ("ignore", "refuse")

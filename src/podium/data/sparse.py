@@ -1,4 +1,4 @@
-"""Whether a sparse matrix is what it says: scipy's compiled code and Podium's kernels follow its indices blindly."""
+"""Sparse features: rows as dense blocks, and the checks of a matrix whose indices kernels follow blindly."""
 
 from __future__ import annotations
 
@@ -10,6 +10,17 @@ from numpy.typing import NDArray
 from podium.errors import DataError
 
 MOST_FEATURES = 2**31 - 2  # column numbers, and the number after the last, are int32
+
+
+def is_sparse(features: Any) -> bool:
+    """Whether features are a scipy sparse matrix or array."""
+    return hasattr(features, "tocsr")
+
+
+def dense_block(features: Any, rows: Any = slice(None), dtype: Any = np.float32) -> NDArray[Any]:
+    """Some rows of dense or sparse features as a contiguous array; a view of them where that is possible."""
+    block = features[rows]
+    return np.ascontiguousarray(block.toarray() if is_sparse(block) else block, dtype)
 
 
 def checked_rows(X: Any) -> Any:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.data.columns import is_sparse
 from podium.data.encoding import listed
+from podium.data.sparse import dense_block, is_sparse
 
 if TYPE_CHECKING:
     from podium.data.ranking_data import RankingData
@@ -168,15 +168,14 @@ def _copies_of(labels: NDArray[np.float32], data: RankingData) -> list[int]:
     if len(known) == 0 or (labels[known] == labels[known[0]]).all():
         return []
     probe = known[np.linspace(0, len(known) - 1, min(64, len(known))).astype(np.int64)]
-    rows = data.features[probe]
-    rows = rows.toarray() if is_sparse(rows) else rows
+    rows = dense_block(data.features, probe)
     candidates = np.flatnonzero((rows == labels[probe, None]).all(axis=0))
     return [int(k) for k in candidates if np.array_equal(data.feature(int(k))[known], labels[known])]
 
 
 def _count_duplicates(data: RankingData) -> int:
     hashes = data.row_hashes[data.canonical_order]
-    query = np.repeat(np.arange(data.n_queries), data.query_sizes)
+    query = data.query_in_order
     return int(((hashes[1:] == hashes[:-1]) & (query[1:] == query[:-1])).sum())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from podium.data import RankingData
-from podium.data.columns import is_sparse
+from podium.data.sparse import is_sparse
 from podium.errors import PodiumWarning
 from podium.objectives import Objective
 from podium.objectives.base import label_source

@@ -10,8 +10,8 @@ import numpy as np
 from podium.core.progress import progress
 from podium.core.random import seed_of
 from podium.data import RankingData
-from podium.data.columns import is_sparse
 from podium.data.schema import as_data
+from podium.data.sparse import is_sparse
 from podium.errors import DataError
 from podium.evaluation.tables import Table
 from podium.measures import Measure, Ranking, as_measure

@@ -20,7 +20,7 @@ from podium.core.progress import progress
 from podium.core.threads import Team, map_threads
 from podium.data import RankingData
 from podium.data.canonical import queries_by_content
-from podium.data.columns import is_sparse
+from podium.data.sparse import is_sparse
 from podium.errors import DataError
 from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
 from podium.models import LinearModel

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from podium.combining import Path, Sweep, ascend, best_mixture, deviation, weighted
 from podium.core.validation import numbers_of, require_number
 from podium.data import RankingData, frames
-from podium.data.columns import Features, is_sparse
+from podium.data.columns import Features
 from podium.data.encoding import Encoding
 from podium.data.schema import Schema, as_data
+from podium.data.sparse import is_sparse
 from podium.errors import DataError
 from podium.measures import Measure, as_measure, warn_of_powers
 from podium.models.base import Model, model_of

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from podium.core.threads import map_threads, ranges
 from podium.core.validation import require_whole
-from podium.data.columns import Features, is_sparse
+from podium.data.columns import Features
 from podium.data.encoding import Encoding
+from podium.data.sparse import dense_block, is_sparse
 from podium.errors import DataError
 from podium.models.base import Model
 from podium.models.structure import ARRAYS, check_trees, picked_trees
@@ -137,7 +138,7 @@ class Ensemble(Model):
 
         def work(bounds: tuple[int, int]) -> None:
             rows = slice(*bounds)
-            add(_dense(features, rows), first, last, *arrays, scores[rows])
+            add(dense_block(features, rows), first, last, *arrays, scores[rows])
 
         for _ in map_threads(work, _pieces(features, n_threads), n_threads):
             pass
@@ -153,7 +154,7 @@ class Ensemble(Model):
 
         def work(bounds: tuple[int, int]) -> None:
             rows = slice(*bounds)
-            find(_dense(features, rows), *arrays, found[rows])
+            find(dense_block(features, rows), *arrays, found[rows])
 
         for _ in map_threads(work, _pieces(features, n_threads), n_threads):
             pass
@@ -275,8 +276,3 @@ def _pieces(features: Features, n_threads: int | None) -> list[tuple[int, int]]:
     if is_sparse(features):
         return [(k, min(k + ROWS_AT_ONCE, n)) for k in range(0, n, ROWS_AT_ONCE)]
     return ranges(n, n_threads, smallest=256)
-
-
-def _dense(features: Features, rows: slice) -> NDArray[np.float32]:
-    piece = features[rows]
-    return np.ascontiguousarray(piece.toarray() if is_sparse(piece) else piece, np.float32)

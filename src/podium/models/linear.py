@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data import RankingData
-from podium.data.columns import Features, is_sparse
+from podium.data.columns import Features
 from podium.data.encoding import Encoding
+from podium.data.sparse import dense_block
 from podium.models.base import Model
 
 Floats = NDArray[np.float64]
@@ -55,8 +56,7 @@ class LinearModel(Model):
         used = np.flatnonzero(self.weights)
         for start in range(0, len(scores), ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
-            piece = features[rows]
-            block = np.asarray(piece.toarray() if is_sparse(piece) else piece, np.float64)
+            block = dense_block(features, rows, np.float64)
             for k in used:
                 part = self.weights[k] * (block[:, k] - self.means[k])
                 scores[rows] += np.where(np.isfinite(part), part, 0.0)
@@ -65,7 +65,7 @@ class LinearModel(Model):
     def as_function(self, data: RankingData) -> tuple[Floats, Callable[[Floats], Floats]]:
         """The weights of features brought to one size, and the scores of some data's rows as a function of them."""
         features, order = self.schema.rows(data), data.canonical_order
-        x = np.asarray(features.toarray() if is_sparse(features) else features, np.float64)
+        x = dense_block(features, dtype=np.float64)
         x = np.where(np.isfinite(x), x - self.means, 0.0)
         sizes = np.sqrt((x[order] ** 2).mean(axis=0))
         x /= np.where(sizes > 0, sizes, 1.0)

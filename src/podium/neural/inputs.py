@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.data.columns import Features, is_sparse
+from podium.data.columns import Features
+from podium.data.sparse import is_sparse
 from podium.errors import DataError
 
 Floats = NDArray[np.float64]

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from podium.core.threads import map_threads, ranges
 from podium.core.validation import require_whole
-from podium.data.columns import Features, is_sparse
+from podium.data.columns import Features
+from podium.data.sparse import is_sparse
 from podium.errors import DataError
 
 MOST_BINS = 255  # bins of values; bin 0 is for missing ones, and a bin is a byte

@@ -13,10 +13,10 @@ from typing import Any, Literal
 import numpy as np
 
 from podium.core.validation import to_path
-from podium.data.columns import is_sparse
 from podium.data.io.files import COMPRESSED, SUFFIXES, read
-from podium.data.io.text.writing import numbers_of
+from podium.data.io.text.letor_writer import numbers_of
 from podium.data.ranking_data import RankingData
+from podium.data.sparse import is_sparse
 from podium.errors import DataError, FileFormatError
 
 Parts = Literal["letor", "ohsumed"]

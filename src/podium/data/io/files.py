@@ -187,7 +187,7 @@ def write(
 
         write_parquet(data, to_path(path))
     elif kind == "letor":
-        from podium.data.io.text.writing import write_letor
+        from podium.data.io.text.letor_writer import write_letor
 
         write_letor(data, to_path(path), absent, lossy)
     else:

@@ -14,9 +14,18 @@ from numpy.typing import NDArray
 from podium.core.threads import map_threads
 from podium.data.encoding import Encoding, codes_of_categories, names_of_categories
 from podium.data.frames import assign_roles
-from podium.data.io.text import kernels
 from podium.data.io.text.blocks import Block, Source, read_blocks, source_name
+from podium.data.io.text.delimited_parser import (
+    FIRST_EXTRA,
+    FIRST_TEXT,
+    QID,
+    SKIPPED,
+    Fields,
+    parse_delimited,
+    scan_lines,
+)
 from podium.data.io.text.options import TextOptions
+from podium.data.io.text.outcome import VALUE, Outcome
 from podium.data.io.text.parsing import (
     OBJECT_BYTES,
     ROW_BYTES,
@@ -27,12 +36,11 @@ from podium.data.io.text.parsing import (
     drain,
     load_blocks,
     number_at,
+    parse_block,
     query_ids,
     raise_problem,
-    room_for_larges,
     runs_of,
     warn_of_overflows,
-    with_room_for_hard_numbers,
 )
 from podium.data.memory import Budget
 from podium.errors import FileFormatError
@@ -87,7 +95,7 @@ def read_delimited(
         return rest
 
     def scan(block: Block) -> tuple[int, int, int]:
-        return (*kernels.scan_lines(block.text), 0)
+        return (*scan_lines(block.text), 0)
 
     items = load_blocks(sources, scan, advance, options.n_threads, budget, without_header)
     layout = _layout(source_name(sources[0]), delimiter, headers[0], given, feature_names, categorical)
@@ -187,18 +195,18 @@ def _layout(
     twice = next((name for k, name in enumerate(used) if name is not None and name in used[:k]), None)
     if twice is not None:
         raise FileFormatError(file, f"the column {twice!r} is asked to serve for two things", line=1)
-    codes = np.full(len(names), kernels.SKIPPED, np.int64)
+    codes = np.full(len(names), SKIPPED, np.int64)
     for k, name in enumerate(features):
         codes[names.index(name)] = k
     for k, (_, name) in enumerate(extras):
-        codes[names.index(name)] = kernels.FIRST_EXTRA - k
-    codes[names.index(roles["qid"])] = kernels.QID
+        codes[names.index(name)] = FIRST_EXTRA - k
+    codes[names.index(roles["qid"])] = QID
     unknown = next((name for name in categorical if name not in features), None)
     if unknown is not None:
         raise FileFormatError(file, f"categorical: there is no feature {unknown!r}", line=1)
     layout = _Layout(delimiter, names, features, extras, roles["document_ids"], list(dict.fromkeys(categorical)), codes)
     for k, name in enumerate(layout.texts):
-        codes[names.index(name)] = kernels.FIRST_TEXT - k
+        codes[names.index(name)] = FIRST_TEXT - k
     return layout
 
 
@@ -206,37 +214,20 @@ def _parse(
     item: Counted, features: NDArray[np.float32], extras: NDArray[np.float32], layout: _Layout, merges: Merges
 ) -> _Part:
     block, rows = item.block, slice(item.first_row, item.first_row + item.rows)
-    my_features, my_extras = features[rows], extras[rows]
-    runs = np.empty((item.rows, 4), np.int64)
     texts = np.zeros((item.rows, len(layout.texts), 2), np.int64)
-    larges = room_for_larges(block)
-
-    def parse(hard: NDArray[np.int64]) -> NDArray[np.int64]:
-        outcome = np.zeros(kernels.N_OUTCOMES, np.int64)
-        kernels.parse_delimited(
-            block.text, ord(layout.delimiter), layout.codes, my_features, my_extras,
-            runs, texts, hard, larges, outcome,
-        )  # fmt: skip
-        return outcome
-
-    outcome, hard = with_room_for_hard_numbers(parse)
-    if outcome[kernels.ERROR]:
-        stops = layout.delimiter.encode() + b"\r\n"
-        fields = _count_fields(block, int(outcome[kernels.AT]), layout.delimiter)
-        try:
-            raise_problem(block, outcome, stops=stops, columns=len(layout.names), fields=fields)
-        except FileFormatError as error:
-            if outcome[kernels.ERROR] != kernels.VALUE:
-                raise
-            name = _column_at(block, int(outcome[kernels.AT]), layout)
-            problem = f"{error.problem} in {name!r}; a column of categories is named in categorical=…"
-            raise FileFormatError(error.path, problem, line=error.line, column=error.column) from None
-    merges.look(larges[: outcome[kernels.LARGE]])
-    for row, slot, start, end in hard.tolist():
-        target, column = (my_features, slot) if slot < len(layout.features) else (
-            my_extras, slot - len(layout.features),
-        )  # fmt: skip
-        target[row, column] = number_at(block, start, end)
+    fields = Fields(layout.codes, features[rows], extras[rows], texts)
+    delimiter = ord(layout.delimiter)
+    outcome, notes = parse_block(item, lambda *reports: parse_delimited(block.text, delimiter, fields, *reports))
+    if outcome.problem:
+        _raise_problem(block, outcome, layout)
+    merges.look(notes.large)
+    n_features = len(layout.features)
+    for row, slot, start, end in notes.uncertain.tolist():
+        number = number_at(block, start, end)
+        if slot < n_features:
+            fields.features[row, slot] = number
+        else:
+            fields.extras[row, slot - n_features] = number
 
     def text_of(start: int, end: int) -> str:
         return _unquoted(decoded(block, start, end, "text"))
@@ -244,7 +235,21 @@ def _parse(
     same: dict[str, str] = {}  # one object for each category
     columns = [[text_of(*bounds) for bounds in texts[:, k].tolist()] for k in range(texts.shape[1])]
     columns = [[same.setdefault(text, text) for text in column] for column in columns]
-    return _Part(runs_of(item, runs[: outcome[kernels.RUNS]], text_of), columns, int(outcome[kernels.OVERFLOWS]))
+    return _Part(runs_of(item, notes.runs, text_of), columns, outcome.overflows)
+
+
+def _raise_problem(block: Block, outcome: Outcome, layout: _Layout) -> None:
+    """Raise what is wrong, with the name of the column where a number is none."""
+    stops = layout.delimiter.encode() + b"\r\n"
+    n_fields = _count_fields(block, outcome.at, layout.delimiter)
+    try:
+        raise_problem(block, outcome, stops=stops, columns=len(layout.names), fields=n_fields)
+    except FileFormatError as error:
+        if outcome.problem != VALUE:
+            raise
+        name = _column_at(block, outcome.at, layout)
+        problem = f"{error.problem} in {name!r}; a column of categories is named in categorical=…"
+        raise FileFormatError(error.path, problem, line=error.line, column=error.column) from None
 
 
 def _column_at(block: Block, at: int, layout: _Layout) -> str:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.threads import map_threads
-from podium.data.io.text import kernels
 from podium.data.io.text.blocks import Block, Source, source_name
+from podium.data.io.text.letor_parser import Indices, Rows, parse_letor, scan_letor
 from podium.data.io.text.options import TextOptions
 from podium.data.io.text.parsing import (
     OBJECT_BYTES,
@@ -23,12 +23,11 @@ from podium.data.io.text.parsing import (
     drain,
     load_blocks,
     number_at,
+    parse_block,
     query_ids,
     raise_problem,
-    room_for_larges,
     runs_of,
     warn_of_overflows,
-    with_room_for_hard_numbers,
 )
 from podium.data.memory import Budget
 from podium.errors import FileFormatError
@@ -54,7 +53,7 @@ def read_letor(
     sources: Sequence[Source], options: TextOptions, advance: Callable[[float], None], budget: Budget
 ) -> dict[str, Any]:
     """Read files as one; the arguments of `RankingData`."""
-    items = load_blocks(sources, lambda block: kernels.scan_letor(block.text), advance, options.n_threads, budget)
+    items = load_blocks(sources, lambda block: scan_letor(block.text), advance, options.n_threads, budget)
     n_rows = sum(item.rows for item in items)
     n_bytes = sum(len(item.block.text) for item in items)
     largest = max(item.largest_index for item in items)
@@ -122,43 +121,34 @@ def _parse(
     merges: Merges,
 ) -> _Part:
     block, rows = item.block, slice(item.first_row, item.first_row + item.rows)
-    runs = np.empty((item.rows, 4), np.int64)
-    comments = np.empty((item.rows, 2), np.int64)
-    pairs_before = np.zeros(item.rows + 1, np.int64)
-    room = len(block.text) // 4 + 1 if sparse else 0  # a pair takes four bytes at least
-    columns = np.empty(room, np.int32)
-    mine = np.empty((1, room), np.float32) if sparse else features[rows]
-
-    larges = room_for_larges(block)
-
-    def parse(hard: NDArray[np.int64]) -> NDArray[np.int64]:
-        outcome = np.zeros(kernels.N_OUTCOMES, np.int64)
-        kernels.parse_letor(
-            block.text, options.first_index, options.last_index, mine, columns, pairs_before,
-            labels[rows], runs, comments, hard, larges, outcome,
-        )  # fmt: skip
-        return outcome
-
-    outcome, hard = with_room_for_hard_numbers(parse)
+    n_pairs = len(block.text) // 4 + 1 if sparse else 0  # at most: a pair takes four bytes at least
+    target = Rows(
+        features=np.empty((1, n_pairs), np.float32) if sparse else features[rows],
+        columns=np.empty(n_pairs, np.int32),
+        pairs_before=np.zeros(item.rows + 1, np.int64),
+        labels=labels[rows],
+        comments=np.empty((item.rows, 2), np.int64),
+    )
+    indices = Indices(options.first_index, options.last_index)
+    outcome, notes = parse_block(item, lambda *reports: parse_letor(block.text, indices, target, *reports))
     raise_problem(block, outcome, first=options.first_index, last=options.last_index, why_last=options.why_last)
-    for row, slot, start, end in hard.tolist():
+    for row, slot, start, end in notes.uncertain.tolist():
         number = number_at(block, start, end)
         if slot >= 0:
-            mine[0 if sparse else row, slot] = number
+            target.features[0 if sparse else row, slot] = number
             continue
         if np.isinf(number):
             raise block.error(start, f"the label {block.token(start)!r} is beyond float32's range")
-        labels[rows][row] = number
-    merges.look(larges[: outcome[kernels.LARGE]])
-    n_pairs = int(outcome[kernels.PAIRS])
+        target.labels[row] = number
+    merges.look(notes.large)
     return _Part(
-        runs_of(item, runs[: outcome[kernels.RUNS]], lambda a, b: decoded(block, a, b, "query id")),
-        _comments(block, comments),
-        int(outcome[kernels.OVERFLOWS]),
-        int(outcome[kernels.FEWEST]),
-        mine[0, :n_pairs].copy() if sparse else np.empty(0, np.float32),
-        columns[:n_pairs].copy(),
-        pairs_before,
+        runs_of(item, notes.runs, lambda a, b: decoded(block, a, b, "query id")),
+        _comments(block, target.comments),
+        outcome.overflows,
+        outcome.fewest,
+        target.features[0, : outcome.pairs].copy() if sparse else np.empty(0, np.float32),
+        target.columns[: outcome.pairs].copy(),
+        target.pairs_before,
     )
 
 

@@ -1,4 +1,4 @@
-"""What the readers of both text formats share: queries, document ids, odd numbers and error texts."""
+"""What the readers of both text formats share: blocks, query ids, numbers that need care, and errors."""
 
 from __future__ import annotations
 
@@ -13,34 +13,12 @@ from numpy.typing import NDArray
 
 from podium.core.threads import map_threads
 from podium.data.encoding import listed
-from podium.data.io.text import kernels
 from podium.data.io.text.blocks import Block, Source, read_blocks, source_name
+from podium.data.io.text.characters import LINE_FEED, RETURN
 from podium.data.io.text.options import Returning
+from podium.data.io.text.outcome import FIELDS, FULL_BUFFER, LONE_RETURN, NUL, OUTCOME, PROBLEMS, Notes, Outcome
 from podium.data.memory import Budget
 from podium.errors import FileFormatError, PodiumWarning
-
-PROBLEMS = {
-    kernels.LABEL: "expected a label, a number, but found {token!r}",
-    kernels.INFINITE_LABEL: "the label {token!r} is infinite; labels are finite numbers, or nan for none",
-    kernels.NO_QID: "expected qid:ID after the label, but found {token!r}",
-    kernels.EMPTY_QID: "the query id is empty",
-    kernels.PAIR: "expected index:value, but found {token!r}",
-    kernels.NEGATIVE_INDEX: "the feature index of {token!r} is negative; indices count from {first}",
-    kernels.LOW_INDEX: (
-        "the feature index of {token!r} is below {first}; indices count from {first} "
-        "(pass first_index=0 for a file that counts from 0)"
-    ),
-    kernels.REPEATED_INDEX: "the feature index of {token!r} stands twice on this line",
-    kernels.DESCENDING_INDEX: "the feature index of {token!r} is smaller than the one before it",
-    kernels.LARGE_INDEX: "the feature index of {token!r} is larger than {last}{why_last}",
-    kernels.VALUE: "expected a number, but found {token!r}",
-    kernels.NUL: "a NUL byte: this is not a text file, or it is damaged",
-    kernels.LONE_RETURN: "a carriage return inside a line: convert the file to Unix line ends",
-    kernels.FIELDS: "expected {columns} fields as in the header, but this line has {fields}",
-    kernels.INFINITE: "the number {token!r} is infinite; labels, weights and positions are finite",
-    kernels.OPEN_QUOTE: "this quote is not closed on the same line",
-    kernels.AFTER_QUOTE: "expected the end of the field after the closing quote, but found {token!r}",
-}
 
 
 @dataclass(frozen=True)
@@ -137,20 +115,22 @@ class Merges:
             )
 
 
-def room_for_larges(block: Block) -> NDArray[np.int64]:
-    """A table for all the large numbers that a block can hold; memory is taken for those that it does hold."""
-    return np.empty((len(block.text) // 4 + 1, 2), np.int64)  # the shortest of them is "1e8", with a separator
-
-
-def with_room_for_hard_numbers(parse: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> Any:
-    """Call `parse(hard)` with ever more room until all the numbers that need Python's care fit."""
-    room = 64
+def parse_block(item: Counted, parse: Callable[[Notes, NDArray[Any]], None]) -> tuple[Outcome, Notes]:
+    """Call `parse(notes, outcomes)` with ever larger buffers until all uncertain numbers fit; what it reports."""
+    runs = np.empty((item.rows, 4), np.int64)
+    # For all the large numbers that a block can hold: the shortest is "1e8" with a separator. Memory is taken for those
+    # that it does hold.
+    large = np.empty((len(item.block.text) // 4 + 1, 2), np.int64)
+    size = 64
     while True:
-        hard = np.empty((room, 4), np.int64)
-        outcome = parse(hard)
-        if outcome[kernels.ERROR] != kernels.TOO_MANY_HARD:
-            return outcome, hard[: outcome[kernels.HARD]]
-        room *= 16
+        notes = Notes(runs, np.empty((size, 4), np.int64), large)
+        outcomes = np.array([tuple(Outcome())], OUTCOME)
+        parse(notes, outcomes)
+        outcome = Outcome(*outcomes[0].item())
+        if outcome.problem != FULL_BUFFER:
+            break
+        size *= 16
+    return outcome, Notes(runs[: outcome.runs], notes.uncertain[: outcome.uncertain], large[: outcome.large])
 
 
 def number_at(block: Block, start: int, end: int) -> np.float32:
@@ -159,16 +139,16 @@ def number_at(block: Block, start: int, end: int) -> np.float32:
         return np.float32(float(block.text[start:end].tobytes()))
 
 
-def raise_problem(block: Block, outcome: NDArray[np.int64], **words: Any) -> None:
-    """Raise what a parser found wrong, if anything."""
-    code, at = int(outcome[kernels.ERROR]), int(outcome[kernels.AT])
+def raise_problem(block: Block, outcome: Outcome, **words: Any) -> None:
+    """Raise the problem that a parser noted, if any."""
+    code, at = outcome.problem, outcome.at
     if code == 0:
         return
     token = block.token(at, words.pop("stops", b" \t\r\n#"))
-    if code != kernels.FIELDS and block.text[at] == kernels.RETURN and block.text[at + 1] != kernels.LINE_FEED:
-        code = kernels.LONE_RETURN
+    if code != FIELDS and block.text[at] == RETURN and block.text[at + 1] != LINE_FEED:
+        code = LONE_RETURN
     if "\x00" in token:
-        code, at = kernels.NUL, at + token.index("\x00")
+        code, at = NUL, at + token.index("\x00")
     raise block.error(at, PROBLEMS[code].format(token=token, **words))
 
 
