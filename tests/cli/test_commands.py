@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -284,7 +286,7 @@ def test_warmup_compiles_ahead_of_time():
 )  # fmt: skip
 def test_every_model_trains_and_its_config_comes_back(sample, tmp_path, model, options, expected):
     size = "--n-iterations" if model == "linear" else "--n-trees"
-    done = run("train", sample, "--model", model, size, 3, *options, "-o", tmp_path / "run")
+    done = run("train", model, sample, size, 3, *options, "-o", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     again = run("train", "--config", tmp_path / "run" / "config.toml", "-o", tmp_path / "again")
     assert again.returncode == 0, again.stderr
@@ -304,11 +306,11 @@ def test_every_model_trains_and_its_config_comes_back(sample, tmp_path, model, o
     ("options", "words"),
     [
         (["--model", "forest"], "there is no model 'forest'; there are lambdamart, ranknet-trees"),
-        (["--model", "linear", "--n-leaves", 3], "linear has no parameter 'n_leaves'"),
+        (["--model", "linear"], "a model is named first: podium train linear DATA…"),
+        (["--model=mcrank"], "a model is named first: podium train mcrank DATA…"),
         (["--objective", "lambda(ndgc)"], "ndgc"),
         (["--objective", "lamda(ndcg)"], "there is no 'lamda' (did you mean 'lambda'?)"),
         (["--objective", "local()"], "use step='gradient'"),
-        (["--model", "linear", "--checkpoint-every", 2], "linear models have no checkpoints"),
     ],
 )
 def test_models_and_objectives_that_make_no_sense(sample, tmp_path, options, words):
@@ -318,9 +320,63 @@ def test_models_and_objectives_that_make_no_sense(sample, tmp_path, options, wor
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["linear", "--n-leaves", 3], "linear has no option --n-leaves; it is one of lambdamart, ranknet-trees"),
+        (["lambdamart", "--hidden", 3], "lambdamart has no option --hidden; it is one of ranknet, lambdarank"),
+        (["--hidden", 3], "lambdamart has no option --hidden"),
+        (["linear", "--checkpoint-every", 2], "No such option: --checkpoint-every"),
+        (["mcrank", "--num-leaves", 2], "(Possible options: --n-leaves)"),
+        (["lambda-mart"], "there is neither a model nor a file 'lambda-mart' (did you mean 'lambdamart'?)"),
+    ],
+)
+def test_options_and_models_that_do_not_go_together(sample, arguments, words):
+    done = run("train", *arguments, sample)
+    assert done.returncode != 0
+    assert words in " ".join(re.sub("[│╭╮╰╯─]", "", done.stderr).split())
+
+
+def test_each_model_has_help_of_its_own():
+    shown = run("train", "--help").stdout
+    for name in ("lambdamart", "ranknet-trees", "mart", "mcrank", "linear", "committee", "ranknet", "lambdarank"):
+        assert f" {name} " in shown
+    own = {
+        name: run("train", name, "--help", env={**os.environ, "COLUMNS": "200"}).stdout
+        for name in ("mart", "lambdarank")
+    }
+    assert "--n-leaves" in own["mart"]
+    assert "--hidden" not in own["mart"]
+    assert "--hidden" in own["lambdarank"]
+    assert "--n-leaves" not in own["lambdarank"]
+
+
+@pytest.mark.parametrize("words", [[], ["train"], ["train", "lambdarank"], ["train", "lambdamart"], ["adapt"]])
+def test_help_loads_neither_numpy_nor_the_engine(words):
+    code = f"""
+import sys
+sys.argv = ["podium", *{words!r}, "--help"]
+from podium.cli import main
+try:
+    main()
+except SystemExit:
+    print([name for name in ("numpy", "numba", "sklearn", "torch", "scipy") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+def test_a_model_that_is_named_overrides_the_one_of_the_config(sample, tmp_path):
+    (tmp_path / "c.toml").write_text('model = "mcrank"\nn_trees = 2\n')
+    for words, kind in ((["mart"], "2 trees"), ([], "ClassEnsemble(2 trees")):
+        done = run("train", *words, sample, "--config", tmp_path / "c.toml", "-o", tmp_path / f"run{len(words)}")
+        assert done.returncode == 0, done.stderr
+        assert kind in done.stdout
+
+
 def test_combine_adapt_and_committee(sample, tmp_path):
-    for name, options in (("a", ["--n-trees", 3]), ("b", ["--model", "linear", "--n-iterations", 3])):
-        assert run("train", sample, *options, "-o", tmp_path / name).returncode == 0
+    for name, options in (("a", [sample, "--n-trees", 3]), ("b", ["linear", sample, "--n-iterations", 3])):
+        assert run("train", *options, "-o", tmp_path / name).returncode == 0
     a, b = (tmp_path / name / "model.podium" for name in "ab")
     done = run("combine", a, b, sample, "-o", tmp_path / "both.podium", "-m", "err")
     assert done.returncode == 0, done.stderr
@@ -345,8 +401,8 @@ def test_combine_adapt_and_committee(sample, tmp_path):
 
 
 def test_nets(sample, tmp_path):
-    settings = ["--model", "lambdarank", "--hidden", 4, "--epochs", 4, "--batch-queries", 5, "--checkpoint-every", 2]
-    done = run("train", sample, *settings, "-o", tmp_path / "net")
+    settings = ["--hidden", 4, "--epochs", 4, "--batch-queries", 5, "--checkpoint-every", 2]
+    done = run("train", "lambdarank", sample, *settings, "-o", tmp_path / "net")
     assert done.returncode == 0, done.stderr
     assert "Net(Layers" in done.stdout
     assert "4 of 4 epochs" in done.stderr
@@ -359,6 +415,5 @@ def test_nets(sample, tmp_path):
     assert len(scored.stdout.splitlines()) == len(podium.read(sample))
     assert "Net(Layers" in run("inspect", models[0]).stdout
     assert "has no trees" in run("inspect", models[0], "--trees").stderr
-    assert "has no parameter 'hidden'" in run("train", sample, "--hidden", 4, "-o", tmp_path / "x").stderr
     adapted = run("adapt", models[0], sample, "--n-trees", 2, "-o", tmp_path / "adapted.podium")
     assert adapted.returncode == 0, adapted.stderr

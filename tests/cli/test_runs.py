@@ -115,21 +115,21 @@ def test_a_checkpoint_of_other_settings_is_refused(sample, tmp_path):
 
 def test_a_net_is_stopped_and_resumed_to_the_same_model(sample, tmp_path):
     pytest.importorskip("torch")
-    settings = ["--model", "lambdarank", "--epochs", 400, "--batch-queries", 5, "--hidden", 4, "--n-threads", 1]
-    command = ["train", sample, *settings, "-o", tmp_path / "run"]
+    settings = ["--epochs", 400, "--batch-queries", 5, "--hidden", 4, "--n-threads", 1]
+    command = ["train", "lambdarank", sample, *settings, "-o", tmp_path / "run"]
     for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
         ended, err = broken_off(number, random.randint(1, 20), *command)
         assert ended == code, err
         assert names(tmp_path / "run") == {"checkpoint.podium", "config.toml"}
     for folder in ("run", "whole"):
-        done = run("train", sample, *settings, "--patience", 50, "-o", tmp_path / folder)
+        done = run("train", "lambdarank", sample, *settings, "--patience", 50, "-o", tmp_path / folder)
         assert done.returncode == 0, done.stderr
     assert len({podium.load(tmp_path / name / "model.podium").digest() for name in ("run", "whole")}) == 1
     assert names(tmp_path / "run") == {"model.podium", "history.json", "config.toml"}
 
 
 def test_what_has_no_checkpoint_says_so(sample, tmp_path):
-    ended, err = broken_off(signal.SIGTERM, 1, "train", sample, "--model", "committee", "-o", tmp_path / "run")
+    ended, err = broken_off(signal.SIGTERM, 1, "train", "committee", sample, "-o", tmp_path / "run")
     assert ended == 143
     assert "nothing to keep, the same command begins anew" in err
     assert names(tmp_path / "run") == {"config.toml"}

@@ -9,59 +9,52 @@ import sys
 import time
 import traceback
 import warnings
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperGroup
 
 from podium import __version__
-from podium.cli import combining, data, evaluation, training, warming
+from podium.cli.options import Command
 from podium.core.interrupts import Stopped
 from podium.errors import DataError, PodiumError, PodiumWarning
 
+# Every command: a file of this name beside this one has a function, or a group of commands, of this name.
+COMMANDS = (
+    "generate", "describe", "convert", "train", "score", "inspect", "evaluate", "compare", "combine", "adapt",
+    "committee", "warmup",
+)  # fmt: skip
 
-class Command(TyperCommand):
-    """A command that says which of its options was meant."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments; an option that another tool has gets Podium's name for it."""
-        try:
-            return super().parse_args(ctx, args)
-        except Exception as error:
-            if isinstance(unknown := getattr(error, "option_name", None), str) and hasattr(error, "possibilities"):
-                from podium.core.hyperparameters import translated_name
+class Commands(TyperGroup):
+    """All commands, listed in their order above."""
 
-                option = "--" + translated_name(unknown.lstrip("-").replace("-", "_")).replace("_", "-")
-                if any(option in parameter.opts for parameter in self.params):
-                    error.possibilities = [option]
-            raise
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names."""
+        return list(COMMANDS)
 
 
 app = typer.Typer(
     name="podium",
+    cls=Commands,
     help="Learning to rank. Give --help after a command to see what it takes.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command(cls=Command)(data.generate)
-app.command(cls=Command)(data.describe)
-app.command(cls=Command)(data.convert)
-app.command(cls=Command)(evaluation.evaluate)
-app.command(cls=Command)(evaluation.compare)
-app.command(cls=Command)(training.train)
-app.command(cls=Command)(training.score)
-app.command(cls=Command)(training.inspect)
-app.command(cls=Command)(combining.combine)
-app.command(cls=Command)(combining.adapt)
-app.command(cls=Command)(combining.committee)
-app.command(cls=Command)(warming.warmup)
+for _name in COMMANDS:
+    _command = getattr(import_module(f"podium.cli.{_name}"), _name)
+    if isinstance(_command, typer.Typer):
+        app.add_typer(_command, name=_name)
+    else:
+        app.command(_name, cls=Command)(_command)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(asked: bool) -> None:
+    if asked:
         typer.echo(f"podium {__version__}")
         raise typer.Exit
 

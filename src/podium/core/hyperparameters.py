@@ -123,8 +123,8 @@ MAX_DELTA_STEP = optional(number(
 ))  # fmt: skip
 SPLIT: Parameter[Literal["newton", "least-squares"]] = choice(
     "split", "newton", ("newton", "least-squares"),
-    help="what a split raises: `\"newton\"` Σ G²/(H + l2), as LightGBM and XGBoost do, or `\"least-squares\"` Σ G²/n, "
-    "as the papers do; the hessian then counts in leaf values only.",
+    help="what a split raises. `\"newton\"`: Σ G²/(H + l2), as LightGBM and XGBoost do; `\"least-squares\"`: Σ G²/n, "
+    "as the papers do, and the hessian counts in leaf values only.",
 )  # fmt: skip
 MAX_BINS = whole(
     "max_bins", 255, least=2, most=255, help="bins of each feature, 2 to 255",
@@ -208,8 +208,8 @@ NORMALIZE = flag(
 )  # fmt: skip
 OBJECTIVE = anything(
     "objective", None, read=str,
-    help="another objective than `Lambda(measure, …)`. A value of `podium.objectives`, or its text, such as "
-    "`\"anneal(lambda(ndcg), local(ndcg@3), linear_growth(0.1, 0.01))\"`.",
+    help="another objective than `Lambda(measure, …)`, such as `\"lambda(err)\"`. A value of `podium.objectives`, or "
+    "its text, such as `\"anneal(lambda(ndcg), local(ndcg@3), linear_growth(0.1, 0.01))\"`.",
     names=Names(
         "objective objective_type app application loss", "objective", "loss_function objective", "ranker",
         ("lambdarank in LGBMRanker", "rank:ndcg in XGBRanker", "YetiRank", ""),
@@ -217,8 +217,9 @@ OBJECTIVE = anything(
 )  # fmt: skip
 STEP = anything(
     "step", "newton", read=str,
-    help="how leaf values are found: `\"newton\"`, `\"gradient\"` for objectives without a hessian, or "
-    "`\"line-search\"` for the exact best weight of each tree by the measure. Or a step of `podium.boosting`.",
+    help="how leaf values are found: `\"newton\"`, `\"gradient\"` or `\"line-search\"`. Gradient is for objectives "
+    "without a hessian; the line search finds the exact best weight of each tree by the measure. Or a step of "
+    "`podium.boosting`.",
 )  # fmt: skip
 SUBMODEL = anything(
     "submodel", None, read=str,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from podium.core import hyperparameters as h
 from podium.core.parameters import Parameterized
@@ -181,14 +181,29 @@ class LambdaRankParameters(NetParameters):
     normalize: bool = h.NORMALIZE(False)
 
 
-# What `podium train` trains: the word, the estimator of `podium.estimators`, and its parameters.
-MODELS: dict[str, tuple[str, type[Parameterized]]] = {
-    "lambdamart": ("LambdaMART", LambdaMARTParameters),
-    "ranknet-trees": ("RankNetTrees", RankNetTreesParameters),
-    "mart": ("MART", MARTParameters),
-    "mcrank": ("McRank", McRankParameters),
-    "linear": ("LinearRanker", LinearRankerParameters),
-    "committee": ("Committee", CommitteeParameters),
-    "ranknet": ("RankNet", RankNetParameters),
-    "lambdarank": ("LambdaRank", LambdaRankParameters),
+class TrainableModel(NamedTuple):
+    """What `podium train` knows of a model.
+
+    Attributes:
+        estimator: its name in `podium.estimators`.
+        parameters: the class that declares them; its docstring describes the model.
+        has_checkpoints: whether a run that was stopped goes on.
+
+    """
+
+    estimator: str
+    parameters: type[Parameterized]
+    has_checkpoints: bool = True
+
+
+# What `podium train` trains, by the word on the command line.
+MODELS: dict[str, TrainableModel] = {
+    "lambdamart": TrainableModel("LambdaMART", LambdaMARTParameters),
+    "ranknet-trees": TrainableModel("RankNetTrees", RankNetTreesParameters),
+    "mart": TrainableModel("MART", MARTParameters),
+    "mcrank": TrainableModel("McRank", McRankParameters),
+    "linear": TrainableModel("LinearRanker", LinearRankerParameters, has_checkpoints=False),
+    "committee": TrainableModel("Committee", CommitteeParameters, has_checkpoints=False),
+    "ranknet": TrainableModel("RankNet", RankNetParameters),
+    "lambdarank": TrainableModel("LambdaRank", LambdaRankParameters),
 }

@@ -1,15 +1,12 @@
-"""The commands that make, describe and convert ranking data."""
+"""`podium generate`."""
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-
-from podium.cli.reading import Absent, Reader, Sources, reads_data
 
 
 class Part(StrEnum):
@@ -64,33 +61,4 @@ def generate(
             feature_noise=feature_noise, shift=shift,
         )  # fmt: skip
     data.write(output)
-    typer.echo(f"{output}: {data}")
-
-
-@reads_data
-def describe(
-    sources: Sources,
-    reader: Reader,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
-) -> None:
-    """Say what is in ranking data, and what looks like a mistake."""
-    summary = reader(sources).summary()
-    typer.echo(json.dumps(summary.to_dict(), indent=2) if as_json else str(summary))
-
-
-@reads_data
-def convert(
-    sources: Sources,
-    output: Annotated[Path, typer.Argument(help="Where to write: LETOR text or .parquet, by suffix.")],
-    reader: Reader,
-    leave_out: Annotated[
-        Absent, typer.Option(help="LETOR text: which features to leave out of a line, zero or missing ones.")
-    ] = Absent.zero,
-    lossy: Annotated[
-        bool, typer.Option("--lossy", help="Leave out what LETOR text cannot hold, such as weights.")
-    ] = False,
-) -> None:
-    """Convert ranking data from one format to another; several files become one."""
-    data = reader(sources)
-    data.write(output, absent=leave_out.value, lossy=lossy)
     typer.echo(f"{output}: {data}")

@@ -1,4 +1,4 @@
-"""The command that compiles every kernel before anybody waits for one."""
+"""`podium warmup`: compile every kernel before anybody waits for one."""
 
 from __future__ import annotations
 

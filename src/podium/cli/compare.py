@@ -1,0 +1,70 @@
+"""`podium compare`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from podium.cli.reading import Reader, reads_data
+from podium.cli.systems import (
+    Data,
+    DropOption,
+    MeasureOption,
+    PresetOption,
+    QrelsOption,
+    Shape,
+    ShapeOption,
+    measures_of,
+    models_of,
+    read_labelled,
+    reader_for,
+    scores_by,
+    show,
+)  # fmt: skip
+
+
+@reads_data
+def compare(
+    data: Data,
+    systems: Annotated[list[str], typer.Argument(help="NAME=SCORES for each system, scores as for evaluate.")],
+    reader: Reader,
+    measure: MeasureOption = None,
+    preset: PresetOption = None,
+    qrels: QrelsOption = False,
+    drop_uniform: DropOption = False,
+    baseline: Annotated[str | None, typer.Option(help="Compare the others with this system only.")] = None,
+    margin: Annotated[float | None, typer.Option(help="Also test whether means differ by less than this.")] = None,
+    moved: Annotated[int, typer.Option(help="Show as many queries that changed most between the first two.")] = 0,
+    shape: ShapeOption = Shape.text,
+) -> None:
+    """Compare rankings query by query: t-test, randomisation test, Holm's correction, equivalence."""
+    import podium.evaluation
+
+    named: dict[str, str] = {}
+    for entry in systems:
+        name, equals, where = entry.partition("=")
+        if not (name and equals and where) or name in named:
+            raise typer.BadParameter(f"systems are given as NAME=SCORES with different names, not {entry!r}")
+        named[name] = where
+    models = models_of(named.values())
+    data_reader = reader_for(reader, models, len(set(named.values())))
+    documents = read_labelled(data, qrels, data_reader)
+    result = podium.evaluation.compare(
+        documents,
+        {name: scores_by(where, documents, [data], reader, data_reader, models) for name, where in named.items()},
+        measures_of(measure, preset), baseline=baseline, margin=margin, drop_uniform=drop_uniform,
+    )  # fmt: skip
+    tables = {"means": result.means_table(), "pairs": result.table()}
+    if moved:
+        first, second = list(named)[:2]
+        tables["moved"] = result.moved(first, second, most=moved)
+    if shape is Shape.json:
+        typer.echo(json.dumps({name: table.records() for name, table in tables.items()}, indent=2))
+    elif shape is Shape.csv:
+        show(tables["pairs"], shape)
+    else:
+        for k, table in enumerate(tables.values()):
+            typer.echo("\n" * (k > 0), nl=False)
+            show(table, shape)

@@ -1,0 +1,71 @@
+"""Command-line options that derive from the declarations of parameters (`podium.core.hyperparameters`)."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from podium.core.hyperparameters import translated_name
+from podium.core.parameters import Parameter, parameters
+
+SHORT = {"measure": "-m", "verbose": "-v"}
+PREFIX = "parameter_"  # before names of a command's arguments: reading data has a `normalize` as well
+
+
+def option(parameter: Parameter[Any], default: str | bool = True) -> Any:
+    """The option of a parameter, with its help; `default` is the text of the default where it is not the argument's."""
+    flag = parameter.flag
+    assert flag is not None, parameter.name
+    names = [f"{flag}/--no-{flag[2:]}" if parameter.kind is bool else flag]
+    names += [flag[:-1]] if parameter.kind is list else []  # --metric as well as --metrics
+    names += [SHORT[parameter.name]] if parameter.name in SHORT else []
+    words = f" One of {', '.join(parameter.choices)}." if parameter.choices else ""
+    text = parameter.summary.replace("`", "").replace('"', "") + words
+    text += " Repeatable." if parameter.kind is list else ""
+    return typer.Option(*names, help=text, show_default=default, rich_help_panel="Parameters")
+
+
+def options_of(cls: type) -> list[inspect.Parameter]:
+    """An argument of a command for each parameter of a class that has an option; None where it is not set."""
+    made = []
+    for name, parameter in parameters(cls).items():
+        if parameter.flag is None:
+            continue
+        kind: Any = list[str] if parameter.kind is list else str if parameter.read else parameter.kind
+        default = False if parameter.default is None or parameter.default == () else str(parameter.default)
+        annotation = Annotated[kind | None, option(parameter, default)]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        made.append(inspect.Parameter(PREFIX + name, keyword, default=None, annotation=annotation))
+    return made
+
+
+def chosen_parameters(cls: type, values: dict[str, Any]) -> dict[str, Any]:
+    """The parameters that were set on the command line, taken out of a command's arguments."""
+    chosen = {}
+    for name, parameter in parameters(cls).items():
+        value = values.pop(PREFIX + name, None)
+        if value is not None and value != []:
+            chosen[name] = parameter.read(value) if parameter.read else value
+    return chosen
+
+
+class Command(TyperCommand):
+    """A command that says which of its options was meant."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; an option that another tool has gets Podium's name for it."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if isinstance(unknown := getattr(error, "option_name", None), str) and hasattr(error, "possibilities"):
+                flag = "--" + translated_name(unknown.lstrip("-").replace("-", "_")).replace("_", "-")
+                if any(flag in parameter.opts for parameter in self.params):
+                    error.possibilities = [flag]
+                self.explain(error, flag)
+            raise
+
+    def explain(self, error: Any, flag: str) -> None:
+        """Say more about an option that does not exist."""

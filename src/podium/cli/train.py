@@ -1,0 +1,199 @@
+"""`podium train`: a subcommand for each model, with the options of its own parameters."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from podium.cli.config import files_of, read_config, reading_options, to_toml
+from podium.cli.options import Command, chosen_parameters, options_of
+from podium.cli.reading import Reader, chosen_options, configured, reads_data
+from podium.cli.runs import RunFolder
+from podium.core.parameters import parameters, unknown_parameter
+from podium.core.validation import did_you_mean
+from podium.errors import DataError
+from podium.estimators.parameters import MODELS
+
+DEFAULT_MODEL = "lambdamart"
+LINES = 50  # trees or epochs from one line to the next, where no bar can be shown
+
+
+class ModelCommand(Command):
+    """The command of one model."""
+
+    def explain(self, error: Any, flag: str) -> None:
+        """Name the models that have an option which this one lacks."""
+        flags = {name: {one.flag for one in parameters(model.parameters).values()} for name, model in MODELS.items()}
+        others = [name for name in MODELS if flag in flags[name]]
+        if others and self.name not in others:
+            error.message = f"{self.name} has no option {flag}; it is one of {', '.join(others)}"
+            error.possibilities = ()
+
+
+class Models(TyperGroup):
+    """The models; a command line that names none means the one of its config, or LambdaMART."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name of the model before the other arguments, where it is not there."""
+        if not (args and args[0] in ("--help", *MODELS)):
+            args = [self._unnamed_model(ctx, args), *args]
+        return list(super().parse_args(ctx, args))
+
+    def _unnamed_model(self, ctx: Any, args: list[str]) -> str:
+        """The model that is meant; a config is read once, and handed on in the context."""
+        if (name := _value_of("--model", args)) is not None:
+            require_model(name)
+            raise DataError(f"a model is named first: podium train {name} DATA…")
+        first = args[0] if args else "-"
+        near = "" if first.startswith("-") else did_you_mean(first, MODELS)
+        if near and not Path(first).exists():
+            raise DataError(f"there is neither a model nor a file {first!r}{near}")
+        config = _value_of("--config", args)
+        ctx.obj = read_config(Path(config)) if config else None
+        name = (ctx.obj or {}).get("model", DEFAULT_MODEL)
+        require_model(name)
+        return str(name)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The models, in the order of their table."""
+        return list(MODELS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A model as `--help` lists it; its options are made where it is called."""
+        return TyperCommand(cmd_name, help=summary_of(cmd_name)) if cmd_name in MODELS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str, Any, list[str]]:
+        """The command of the model that is called."""
+        return args[0], command_of(args[0]), args[1:]
+
+
+def _value_of(flag: str, args: list[str]) -> str | None:
+    """The last value of an option among some arguments, given as `--flag value` or `--flag=value`."""
+    values = [word.partition("=")[2] for word in args if word.startswith(f"{flag}=")]
+    values += ["".join(args[k + 1 : k + 2]) for k, word in enumerate(args) if word == flag]
+    return values[-1] if values else None
+
+
+train = typer.Typer(
+    cls=Models,
+    help="Train a model: podium train MODEL DATA…, or podium train DATA… for lambdamart. Give --help after a model to "
+    "see its options. The same command goes on with a run that was stopped or killed.",
+    subcommand_metavar="[MODEL] DATA...",
+)
+
+
+def require_model(name: object) -> None:
+    """Refuse what is no model."""
+    if not isinstance(name, str) or name not in MODELS:
+        near = did_you_mean(name, MODELS) if isinstance(name, str) else ""
+        raise DataError(f"there is no model {name!r}{near}; there are {', '.join(MODELS)}")
+
+
+def summary_of(name: str) -> str:
+    """What a model is, in one line."""
+    return (MODELS[name].parameters.__doc__ or "").partition("\n")[0]
+
+
+def command_of(name: str) -> Any:
+    """The command that trains one model."""
+    model = MODELS[name]
+
+    def run(
+        ctx: typer.Context,
+        reader: Reader,
+        data: Annotated[
+            list[str] | None, typer.Argument(help="Training files, read as one; or named in --config.")
+        ] = None,
+        output: Annotated[
+            Path, typer.Option("--output", "-o", help="The run's folder: model, history, config.")
+        ] = Path("run"),
+        valid: Annotated[list[str] | None, typer.Option(help="Validation files, read as one.")] = None,
+        config: Annotated[
+            Path | None,
+            typer.Option(
+                help="TOML: data, valid, model, its parameters, a table of reading options; flags override it."
+            ),
+        ] = None,
+        overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run, be it finished or not.")] = False,
+        checkpoint_every: Annotated[
+            int | None, typer.Option(help="Rounds between checkpoints; by default about 30 seconds.")
+        ] = None,
+        **values: Any,
+    ) -> None:
+        chosen = (read_config(config) if ctx.obj is None else ctx.obj) | chosen_parameters(model.parameters, values)
+        chosen.pop("model", None)
+        reader = configured(reader, reading_options(chosen.pop("reading", {})))
+        files, valid_files = files_of(chosen.pop("data", None), data), files_of(chosen.pop("valid", None), valid)
+        if not files:
+            raise typer.BadParameter("name the training files, on the command line or as data = [...] in --config")
+        Training(name, chosen, RunFolder(output), checkpoint_every).run(reader, files, valid_files, overwrite)
+
+    left_out = {"values"} if model.has_checkpoints else {"values", "checkpoint_every"}
+    signature = inspect.signature(run, eval_str=True)
+    own = [p for p in signature.parameters.values() if p.name not in left_out]
+    run.__signature__ = signature.replace(parameters=[*own, *options_of(model.parameters)])  # type: ignore[attr-defined]
+    app = typer.Typer(add_completion=False)
+    app.command(name, cls=ModelCommand, help=summary_of(name))(reads_data(run))
+    return typer.main.get_command(app)
+
+
+class Training:
+    """One run of `podium train`."""
+
+    def __init__(self, name: str, chosen: dict[str, Any], folder: RunFolder, checkpoint_every: int | None) -> None:
+        import podium.estimators
+
+        self.name, self.folder, self.checkpoint_every = name, folder, checkpoint_every
+        known = parameters(MODELS[name].parameters)
+        for parameter in chosen:
+            if parameter not in known:
+                raise unknown_parameter(name, parameter, known)
+        self.ranker = getattr(podium.estimators, MODELS[name].estimator)(**chosen)
+        self.shown = self.ranker.get_params()
+        if self.shown.pop("verbose") is None and not sys.stderr.isatty():
+            self.ranker.set_params(verbose=1 if name == "committee" else LINES)
+
+    def run(self, reader: Reader, files: list[str], valid_files: list[str], overwrite: bool) -> None:
+        """Read the data, train, and write the run's folder."""
+        from podium.core.files import write_text
+
+        folder, options = self.folder, self._fit_options(overwrite)
+        documents = reader(files)
+        options["valid"] = reader(valid_files) if valid_files else None
+        folder.begin(overwrite)
+        reading = chosen_options(reader)
+        config = to_toml({"data": files, "valid": valid_files, "model": self.name, **self.shown})
+        with folder.at_work(config + ("\n[reading]\n" + to_toml(reading) if reading else "")):
+            self.ranker.fit(documents, **options)
+        write_text(folder.history, json.dumps(self.ranker.history_, indent=1) + "\n")
+        self.ranker.save(folder.model)
+        folder.finish()
+        typer.echo(f"{folder.model}: {self._result()}")
+
+    def _fit_options(self, overwrite: bool) -> dict[str, Any]:
+        """The options of `fit`; a folder that cannot hold this run is refused."""
+        from podium.boosting import Checkpoint
+
+        self.folder.require_unfinished(overwrite)
+        if self.shown.get("submodel") == str(self.folder.model):
+            raise DataError(
+                f"{self.folder.model} cannot be the submodel and be replaced: name another folder with --output"
+            )
+        if not MODELS[self.name].has_checkpoints:
+            return {}
+        return {"checkpoint": Checkpoint(self.folder.checkpoint, self.checkpoint_every)}
+
+    def _result(self) -> str:
+        """The size of the model and what its best round measured, in one line."""
+        ranker = self.ranker
+        means = {key: values[ranker.best_iteration_ or 0] for key, values in ranker.history_.items()}
+        if ranker.best_iteration_ == -1:  # no tree is better than the submodel alone
+            means = ranker.submodel_means_
+        size = f"{ranker.n_trees_} trees" if hasattr(ranker, "staged_predict") else f"{ranker.model_!r}"
+        return size + "".join(f", {key} {value:.4f}" for key, value in means.items())
