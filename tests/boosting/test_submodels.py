@@ -67,7 +67,7 @@ class TestScale:
         c = scale_of(data, scores)
         assert c > 0
         shuffle = rng.permutation(n)
-        assert scale_of(data._take(shuffle), scores[shuffle], threads=threads) == c
+        assert scale_of(data.take(shuffle), scores[shuffle], threads=threads) == c
         assert scale_of(data, np.ldexp(scores, exponent)) == pytest.approx(math.ldexp(c, -exponent), rel=1e-12)
         assert scale_of(data, 1e30 * scores) == pytest.approx(c / 1e30, rel=1e-6)
 

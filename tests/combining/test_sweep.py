@@ -112,7 +112,7 @@ def test_neither_rows_nor_threads_change_groups_of_ties(name):
     data, scores, slopes = leaves_on_leaves(5, n_queries=90, most=40)
     shuffle = np.random.default_rng(0).permutation(len(data))
     one = Sweep(data, name, n_threads=1).best(scores, slopes, -1, 5)
-    other = Sweep(data._take(shuffle), name, n_threads=3).best(scores[shuffle], slopes[shuffle], -1, 5)
+    other = Sweep(data.take(shuffle), name, n_threads=3).best(scores[shuffle], slopes[shuffle], -1, 5)
     assert (one.alpha, one.value, one.interval) == (other.alpha, other.value, other.interval)
     assert np.array_equal(one.path.values, other.path.values)
 
@@ -138,7 +138,7 @@ def test_neither_rows_nor_threads_change_a_bit():
     shuffle = rng.permutation(len(data))
     for ties in ("expected", "jitter"):
         one = Sweep(data, "ndcg@10", ties, n_threads=1).best(scores, slopes, 0, 5)
-        other = Sweep(data._take(shuffle), "ndcg@10", ties, n_threads=3).best(scores[shuffle], slopes[shuffle], 0, 5)
+        other = Sweep(data.take(shuffle), "ndcg@10", ties, n_threads=3).best(scores[shuffle], slopes[shuffle], 0, 5)
         assert (one.alpha, one.value, one.interval) == (other.alpha, other.value, other.interval)
         assert np.array_equal(one.path.alphas, other.path.alphas)
         assert np.array_equal(one.path.values, other.path.values)
@@ -240,7 +240,7 @@ class TestSeveral:
         )
         assert Sweep(train, "ndcg@10").value(model.predict(train)) > alone
         shuffle = np.random.default_rng(0).permutation(len(train))
-        other = LinearRanker("ndcg@10", method="ascent", n_iterations=3, n_threads=1).fit(train._take(shuffle))
+        other = LinearRanker("ndcg@10", method="ascent", n_iterations=3, n_threads=1).fit(train.take(shuffle))
         assert other.digest() == model.digest()
         with pytest.raises(DataError, match="method must be"):
             LinearRanker(method="up").fit(train)
@@ -280,7 +280,7 @@ class TestLineSearch:
         train, valid, _ = parts
         one = LambdaMART(5, step=LineSearch(**options), n_threads=1).fit(train, valid=valid)
         shuffle = np.random.default_rng(0).permutation(len(train))
-        other = LambdaMART(5, step=LineSearch(**options), n_threads=2).fit(train._take(shuffle), valid=valid)
+        other = LambdaMART(5, step=LineSearch(**options), n_threads=2).fit(train.take(shuffle), valid=valid)
         assert one.digest() == other.digest()
 
     def test_leaf_by_leaf_is_at_least_as_good_as_one_weight(self, parts):

@@ -64,7 +64,7 @@ class TestEveryRanker:
     def test_neither_threads_nor_row_order_change_a_bit(self, model, data, valid):
         shuffle = np.random.default_rng(3).permutation(len(data))
         first = clone(model).set_params(n_threads=1).fit(data, valid=valid)
-        for n_threads, given in ((2, data), (3, data._take(shuffle))):
+        for n_threads, given in ((2, data), (3, data.take(shuffle))):
             other = clone(model).set_params(n_threads=n_threads).fit(given, valid=valid)
             assert other.digest() == first.digest()
             assert other.history_ == first.history_

@@ -50,7 +50,7 @@ def test_gradients(objective, seed):
     shuffle = np.random.default_rng(seed).permutation(len(data))
     scores = np.round(np.random.default_rng(seed + 1).normal(size=len(data)), 1)
     found = []
-    for given_data, given_scores, threads in ((data, scores, 1), (data._take(shuffle), scores[shuffle], 3)):
+    for given_data, given_scores, threads in ((data, scores, 1), (data.take(shuffle), scores[shuffle], 3)):
         bound = objective.bind(given_data)
         with Team(threads) as team:
             bound.team = team
@@ -70,5 +70,5 @@ def test_models(objective, seed):
     step = Newton(0.1) if objective.has_hessian else Gradient()
     settings = {"n_trees": 3, "n_leaves": 4, "min_documents_in_leaf": 3, "objective": objective, "step": step}
     one = LambdaMART(**settings, n_threads=1).fit(data)
-    other = LambdaMART(**settings, n_threads=2).fit(data._take(shuffle))
+    other = LambdaMART(**settings, n_threads=2).fit(data.take(shuffle))
     assert one.digest() == other.digest()

@@ -116,7 +116,7 @@ def test_curvature_is_the_diagonal_of_the_hessian(loss):
 def test_row_order_and_large_scores(loss):
     data, scores = documents(5)
     shuffle = np.random.default_rng(0).permutation(len(data))
-    other = data._take(shuffle)
+    other = data.take(shuffle)
     for s in (scores, np.zeros(len(data)), scores * 1e4):
         a, b = loss.bind(data).gradients(s, 2), loss.bind(other).gradients(s[shuffle], 2)
         assert np.isfinite(a[0]).all()

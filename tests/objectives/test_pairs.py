@@ -293,7 +293,7 @@ def test_steps_and_objectives_that_do_not_fit():
 def test_row_order_changes_no_bit(seed, term):
     data, scores = clicked(seed % 40, weights=True)
     shuffle = np.random.default_rng(seed).permutation(len(data))
-    other = data._take(shuffle)
+    other = data.take(shuffle)
     a, b = term.bind(data).gradients(scores), term.bind(other).gradients(scores[shuffle])
     assert np.array_equal(a[0][shuffle], b[0])
     assert np.array_equal(a[1][shuffle], b[1])

@@ -117,7 +117,7 @@ class CommitteeTraining:
 
     def _elected(self, found: list[tuple[int, Ensemble]], train: RankingData, valid: RankingData) -> CommitteeResult:
         threads = self.boosting.n_threads
-        valid = valid._take(valid.canonical_order)  # in which ties stand, whatever the order of the rows
+        valid = valid.take(valid.canonical_order)  # in which ties stand, whatever the order of the rows
         sizes = [deviation(train, e.predict(train, n_threads=threads)) for _, e in found]
         scores = [e.predict(valid, n_threads=threads) / size for (_, e), size in zip(found, sizes, strict=True)]
         fixed = [measure.fixed(train, valid) for measure in as_selection(self.measure).measures]

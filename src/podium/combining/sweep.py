@@ -209,7 +209,7 @@ class Sweep:
         alphas, changes, start = [], [], 0
         for q in np.flatnonzero(self.counts):
             rows = self.order[self.data.offsets[q] : self.data.offsets[q + 1]]
-            alone, s, t = self.data._take(rows), scores[rows], slopes[rows]
+            alone, s, t = self.data.take(rows), scores[rows], slopes[rows]
             with np.errstate(divide="ignore", invalid="ignore"):
                 crossings = (s[:, None] - s[None, :]) / (t[None, :] - t[:, None])
             inside = np.unique(crossings[np.isfinite(crossings) & (crossings > low) & (crossings < high)])

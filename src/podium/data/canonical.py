@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from podium.core.compiling import helper, kernel
 from podium.core.random import GOLDEN, mix, seed_of
 from podium.core.threads import map_threads, ranges
-from podium.data.columns import Features
+from podium.data.features import Features
 from podium.data.sparse import is_sparse
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def content_hashes(data: RankingData) -> NDArray[np.uint64]:
     columns["document weights"] = data.document_weights
     columns["positions"] = data.positions
     columns["preferences"] = None if data.preferences is None else preference_hashes(data, keys)
-    columns["query weights"] = None if data.query_weights is None else data._query_weight_of_rows()
+    columns["query weights"] = None if data.query_weights is None else data.query_weight_of_row
     for name, column in columns.items():
         if column is not None:
             bits = column if column.dtype == np.uint64 else column.view(np.uint32).astype(np.uint64)

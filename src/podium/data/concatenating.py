@@ -28,7 +28,7 @@ def concatenate(parts: list[RankingData]) -> RankingData:
         if getattr(first, name) is not None:
             arguments[name] = np.concatenate([getattr(part, name) for part in parts])
     if first.query_weights is not None:
-        arguments["query_weights"] = np.concatenate([part._query_weight_of_rows() for part in parts])
+        arguments["query_weights"] = np.concatenate([part.query_weight_of_row for part in parts])
     if first.preferences is not None:
         before = np.cumsum([0] + [part.n_documents for part in parts])
         pairs = [(part.preferences, start) for part, start in zip(parts, before, strict=False)]

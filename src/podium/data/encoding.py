@@ -186,25 +186,28 @@ class FeatureBuilder:
         short = self.matrix[:, column]
         with np.errstate(over="ignore"):
             short[:] = values
-        if self.encoding is not None or not fits_float32(values.dtype):
-            self.settle(column, name, values, None if self.encoding is not None else precision(values, short))
-
-    def settle(self, column: int, name: Any, values: NDArray[Any], seen: Precision | None) -> None:
-        """Shift a column that the matrix holds already, if it needs that, and take note of what is lost."""
         if self.encoding is not None:
-            if column in self.encoding.shifts:
-                self.matrix[:, column] = shifted(values, self.encoding.shifts[column])
-            return
-        assert seen is not None
-        if seen.is_crowded or seen.is_large:
+            self.apply_shift(column, values)
+        elif not fits_float32(values.dtype):
+            self.shift_if_crowded(column, name, values, precision(values, short))
+
+    def apply_shift(self, column: int, values: NDArray[Any]) -> None:
+        """Shift a column that the matrix holds already, if the encoding says so."""
+        assert self.encoding is not None
+        if column in self.encoding.shifts:
+            self.matrix[:, column] = shifted(values, self.encoding.shifts[column])
+
+    def shift_if_crowded(self, column: int, name: Any, values: NDArray[Any], quality: Precision) -> None:
+        """Shift a column that the matrix holds already, if it needs that, and take note of what is lost."""
+        if quality.is_crowded or quality.is_large:
             self.wide[column] = values.copy()
         short = self.matrix[:, column]
-        shift = best_shift(values, short) if seen.is_crowded else None
+        shift = best_shift(values, short) if quality.is_crowded else None
         if shift is not None:
             self.shifts[column] = shift
             short[:] = shifted(values, shift)
-            seen = precision(values, short, shift)
-        self.losses.add(name, seen)
+            quality = precision(values, short, shift)
+        self.losses.add(name, quality)
 
     def result(self) -> Converted:
         """What was made."""

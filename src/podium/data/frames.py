@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data.encoding import Converted, Encoding, FeatureBuilder
+from podium.data.features import already_encoded, as_list_of_features, numbers_of_features, to_features
 from podium.errors import DataError, PodiumWarning
 
 # The role that a column takes by its name, where the caller gives nothing for that role.
@@ -39,11 +40,11 @@ def is_frame(value: Any) -> bool:
 
 
 def assign_roles(
-    names: Sequence[str], given: dict[str, Any], feature_names: Sequence[str] | None
+    names: Sequence[str], roles: dict[str, Any], feature_names: Sequence[str] | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Which column serves for what.
 
-    `given` maps each role to a column's name, to values, or to None; `labels` to a mapping of those. The
+    `roles` maps each role to a column's name, to values, or to None; `labels` to a mapping of those. The
     result is the same with the names that roles take by default filled in, and the feature columns.
     """
     if len(set(names)) < len(names):
@@ -55,7 +56,7 @@ def assign_roles(
         )
     chosen = set(feature_names or ())
     _require(names, chosen, "feature_names")
-    roles = dict(given)
+    roles = dict(roles)
     for role, defaults in ROLES.items():
         if isinstance(roles.get(role), str):
             _require(names, {roles[role]}, role)
@@ -78,8 +79,8 @@ def assign_roles(
     return roles, [name for name in names if name not in taken and not has_role(name)]
 
 
-def _require(names: Sequence[str], wanted: set[str], argument: str) -> None:
-    absent = sorted(wanted - set(names))
+def _require(names: Sequence[str], required: set[str], argument: str) -> None:
+    absent = sorted(required - set(names))
     if absent:
         raise DataError(f"{argument}: there is no column {absent[0]!r}; the columns are {_shown(names)}")
 
@@ -88,20 +89,47 @@ def _shown(names: Sequence[str]) -> str:
     return ", ".join(map(repr, list(names)[:12])) + (", …" if len(names) > 12 else "")
 
 
-class Parts(NamedTuple):
-    """What a frame holds, as arrays."""
+class Table(NamedTuple):
+    """Features as float32, and the other columns by role: the argument of `RankingData` that they serve as."""
 
     converted: Converted
-    feature_names: list[str]
+    feature_names: Sequence[str] | None
     roles: dict[str, Any]
+
+    @property
+    def features(self) -> Any:
+        """The matrix."""
+        return self.converted.features
+
+
+def as_table(
+    features: Any,
+    roles: dict[str, Any],
+    feature_names: Sequence[str] | None,
+    categorical: Any,
+    encoding: Encoding | None,
+) -> Table:
+    """Features as float32, and the other columns by role, from whatever the caller has."""
+    categorical = as_list_of_features(categorical)
+    if is_frame(features):
+        refuse_other_rows(features, roles | roles["labels"])
+        table = take_apart(features, roles, feature_names, categorical)
+    elif encoding is not None:
+        table = Table(already_encoded(features, encoding), feature_names, roles)
+    else:
+        numbers = numbers_of_features(categorical, feature_names, "categorical")
+        table = Table(to_features(features, numbers), feature_names, roles)
+    if table.roles["qid"] is None:
+        raise DataError("which rows belong to one query? give qid, one id per row, or group_sizes")
+    return table
 
 
 def take_apart(
-    native: Any, given: dict[str, Any], feature_names: Sequence[str] | None, categorical: Sequence[Any] = ()
-) -> Parts:
+    native: Any, roles: dict[str, Any], feature_names: Sequence[str] | None, categorical: Sequence[Any] = ()
+) -> Table:
     """A frame's features as an array, and the other columns by role; `categorical` are features, by name or number."""
     frame, series_of = columns_by_name(native)
-    roles, features = assign_roles(list(series_of), given, feature_names)
+    roles, features = assign_roles(list(series_of), roles, feature_names)
     for role, value in roles.items():
         if isinstance(value, str):
             roles[role] = _column(series_of[value])
@@ -111,7 +139,7 @@ def take_apart(
     }
     chosen = {features[k] if isinstance(k, int) and 0 <= k < len(features) else k for k in categorical}
     _require(features, chosen, "categorical")
-    return Parts(_to_matrix(frame, series_of, features, chosen, None), features, roles)
+    return Table(_to_matrix(frame, series_of, features, chosen, None), features, roles)
 
 
 def _to_matrix(
@@ -207,8 +235,8 @@ def features_by_name(
             f"{_shown(list(series_of))}"
         )
     if refuse_extra:
-        known = set(names)
-        extra = [name for name in series_of if name not in known and not has_role(name)]
+        expected = set(names)
+        extra = [name for name in series_of if name not in expected and not has_role(name)]
         if extra:
             raise DataError(f"the model does not know the column {extra[0]!r} ({len(extra)} in all)")
     features: NDArray[np.float32] = _to_matrix(frame, series_of, names, set(), encoding or Encoding()).features
@@ -240,8 +268,8 @@ def row_index(frame: Any) -> NDArray[Any] | None:
     index = getattr(frame, "index", None)
     if index is None or not hasattr(index, "to_numpy"):
         return None
-    found = np.asarray(index.to_numpy())
-    return None if np.array_equal(found, np.arange(len(found))) else found
+    values = np.asarray(index.to_numpy())
+    return None if np.array_equal(values, np.arange(len(values))) else values
 
 
 def refuse_other_rows(frame: Any, columns: dict[str, Any]) -> None:

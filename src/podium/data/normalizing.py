@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from podium.core.compiling import helper, kernel
 from podium.core.threads import map_threads, ranges
-from podium.data.columns import Features
+from podium.data.features import Features
 from podium.data.sparse import is_sparse
 from podium.errors import DataError
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -12,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from podium.data import columns, frames, grouping
-from podium.data.columns import Features, PreferencePairs
-from podium.data.encoding import Converted, Encoding
+from podium.data.encoding import Encoding
+from podium.data.features import Features, checked_names, n_rows, numbers_of_features
+from podium.data.preferences import PreferencePairs, to_preferences
 from podium.data.sparse import is_sparse
 from podium.errors import DataError
 
@@ -45,7 +45,16 @@ class RankingData:
             columns of frames are such by themselves. They are kept as numbers, with their names beside.
         encoding: for features that are encoded already, how.
 
-    With a frame, any of these may be the name of a column. Columns named `qid`, `label` (or
+    Example:
+        >>> import podium
+        >>> X = [[0.5, 1.0], [0.25, 0.0], [0.75, 2.0]]
+        >>> data = podium.RankingData(X, [2, 0, 1], qid=["shoes", "shoes", "hats"])
+        >>> data
+        RankingData(3 documents in 2 queries, 2 features, labels: relevance)
+        >>> data.rows(0).tolist(), data.query_of_row.tolist()
+        ([0, 1], [0, 0, 1])
+
+    With a frame, any of the arguments may be the name of a column. Columns named `qid`, `label` (or
     `relevance`), `label.SOURCE`, `document_id`, `document_weight`, `query_weight` and `position` take
     those roles by themselves; the other columns are features, or those named in `feature_names`.
 
@@ -100,55 +109,47 @@ class RankingData:
         categorical: Sequence[int | str] = (),
         encoding: Encoding | None = None,
     ) -> None:
-        given = {
-            "relevance": relevance,
-            "qid": qid,
-            "labels": dict(labels or {}),
-            "document_weights": document_weights,
-            "query_weights": query_weights,
-            "positions": positions,
-            "document_ids": document_ids,
-        }
+        roles: dict[str, Any] = {
+            "relevance": relevance, "qid": qid, "labels": dict(labels or {}), "document_weights": document_weights,
+            "query_weights": query_weights, "positions": positions, "document_ids": document_ids,
+        }  # fmt: skip
         if group_sizes is not None:
             if qid is not None:
                 raise DataError("give qid or group_sizes, not both")
-            given["qid"] = grouping.qid_from_sizes(group_sizes, columns.n_rows(features))
-        row_index, categorical = None, columns.listed_features(categorical)
-        if frames.is_frame(features):
-            frames.refuse_other_rows(features, given | given["labels"])
-            row_index = frames.row_index(features)
-            converted, feature_names, given = frames.take_apart(features, given, feature_names, categorical)
-        elif encoding is not None:
-            converted = _already_encoded(features, encoding)
-        else:
-            numbers = columns.numbers_of_features(categorical, feature_names, "categorical")
-            converted = columns.to_features(features, numbers)
-        if given["qid"] is None:
-            raise DataError("which rows belong to one query? give qid, one id per row, or group_sizes")
-
-        kept = converted.features
-        n = kept.shape[0]
-        query_of_row = columns.to_query_ids(given["qid"], n)
-        query_ids, order, offsets = grouping.group_rows(query_of_row)
+            roles["qid"] = grouping.qid_from_sizes(group_sizes, n_rows(features))
+        table = frames.as_table(features, roles, feature_names, categorical, encoding)
         self._set(
-            features=columns.frozen(kept) if isinstance(kept, np.ndarray) else kept,
-            encoding=converted.encoding,
-            wide=MappingProxyType(dict(converted.wide)),
+            features=columns.frozen(table.features) if isinstance(table.features, np.ndarray) else table.features,
+            feature_names=checked_names(table.feature_names, table.features.shape[1]),
+            row_index=frames.row_index(features) if frames.is_frame(features) else None,
+            encoding=table.converted.encoding,
+            wide=MappingProxyType(dict(table.converted.wide)),
+            losses=table.converted.losses,
             absent_value=None,
             reading=MappingProxyType({}),
-            losses=converted.losses,
-            row_index=row_index,
-            qid=query_of_row,
+        )
+        self._set_rows(table.roles, preferences)
+
+    def _set_rows(self, roles: dict[str, Any], preferences: Any) -> None:
+        """Group the rows into queries, and check the columns that are no features."""
+        n = self.n_documents
+        qid = columns.to_query_ids(roles["qid"], n)
+        query_ids, order, offsets = grouping.group_rows(qid)
+
+        def unless_none(convert: Any, value: Any, *arguments: Any) -> Any:
+            return None if value is None else convert(value, *arguments)
+
+        self._set(
+            qid=qid,
             query_ids=columns.frozen(query_ids),
             order=columns.frozen(order),
             offsets=columns.frozen(offsets),
-            labels=MappingProxyType(_all_labels(given["relevance"], given["labels"], n)),
-            feature_names=_checked_names(feature_names, kept.shape[1]),
-            document_weights=_unless_none(columns.to_weights, given["document_weights"], "document_weights", n),
-            query_weights=_unless_none(columns.to_query_weights, given["query_weights"], query_ids, order, offsets),
-            positions=_unless_none(columns.to_positions, given["positions"], n),
-            document_ids=_unless_none(columns.to_document_ids, given["document_ids"], n),
-            preferences=_unless_none(columns.to_preferences, preferences, n, order, offsets),
+            labels=MappingProxyType(columns.to_labels_by_source(roles["relevance"], roles["labels"], n)),
+            document_weights=unless_none(columns.to_weights, roles["document_weights"], "document_weights", n),
+            query_weights=unless_none(columns.to_query_weights, roles["query_weights"], query_ids, order, offsets),
+            positions=unless_none(columns.to_positions, roles["positions"], n),
+            document_ids=unless_none(columns.to_document_ids, roles["document_ids"], n),
+            preferences=unless_none(to_preferences, preferences, n, order, offsets),
         )
 
     def _set(self, **attributes: Any) -> None:
@@ -162,7 +163,7 @@ class RankingData:
         raise AttributeError("RankingData is frozen")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._arguments(), self._origin())
+        return rebuild, (self._arguments(), self._origin())
 
     def __len__(self) -> int:
         return self.n_documents
@@ -237,7 +238,7 @@ class RankingData:
 
         Values that were shifted to fit into float32 are given as they came.
         """
-        (number,) = columns.numbers_of_features([name], self.feature_names, "feature")
+        (number,) = numbers_of_features([name], self.feature_names, "feature")
         if not 0 <= number < self.n_features:
             raise DataError(f"there is no feature {name}; they are numbered 0 to {self.n_features - 1}")
         if number in self.encoding.shifts:
@@ -268,7 +269,7 @@ class RankingData:
             if "encoding" not in changes and (frames.is_frame(changes["features"]) or not self.encoding):
                 arguments["encoding"] = None
             return RankingData(**arguments)
-        return _rebuild(arguments, self._origin())
+        return rebuild(arguments, self._origin())
 
     def _with_features(
         self, features: Any, names: tuple[str, ...] | None, encoding: Encoding, reading: Mapping[str, Any]
@@ -281,56 +282,28 @@ class RankingData:
 
     def select(self, queries: Iterable[int] | NDArray[Any]) -> RankingData:
         """The data of some queries, by their numbers or by a mask; the rows keep their order."""
-        numbers = np.asarray(queries if isinstance(queries, np.ndarray) else list(queries))
-        chosen = np.zeros(self.n_queries, bool)
-        if numbers.size:
-            if numbers.dtype.kind not in "iub":
-                raise DataError(f"queries are chosen by number or by a mask, not by {numbers.dtype}")
-            if numbers.dtype.kind == "b" and len(numbers) != self.n_queries:
-                raise DataError(f"the mask has {len(numbers)} entries for {self.n_queries} queries")
-            if numbers.dtype.kind != "b" and (numbers.min() < 0 or numbers.max() >= self.n_queries):
-                raise DataError(f"queries are numbered 0 to {self.n_queries - 1}")
-            chosen[numbers] = True
-        rows = np.sort(self.order[np.repeat(chosen, self.query_sizes)])
-        return self._take(rows)
+        from podium.data.selecting import rows_of_queries
+
+        return self.take(rows_of_queries(self, queries))
+
+    def take(self, rows: NDArray[np.int64]) -> RankingData:
+        """The data of some rows, in this order."""
+        from podium.data.selecting import take_rows
+
+        return take_rows(self, rows)
 
     def with_weight(self) -> RankingData:
         """The documents whose weight is not 0, for losses of single documents; all where none is left."""
-        counts = np.ones(len(self), bool) if self.document_weights is None else self.document_weights > 0
-        if self.query_weights is not None:
-            counts = counts & (self._query_weight_of_rows() > 0)
-        if counts.all() or not counts.any():
-            return self
-        return self.replace(preferences=None)._take(np.flatnonzero(counts))
+        from podium.data.selecting import rows_with_weight
 
-    def _take(self, rows: NDArray[np.int64]) -> RankingData:
-        """The data of whole queries, given by all their rows."""
-        arguments: dict[str, Any] = {"feature_names": self.feature_names}
-        arguments["labels"] = {source: values[rows] for source, values in self.labels.items()}
-        for name in ("features", "qid", "document_weights", "positions", "document_ids"):
-            value = getattr(self, name)
-            arguments[name] = None if value is None else value[rows]
-        if self.query_weights is not None:
-            arguments["query_weights"] = self._query_weight_of_rows()[rows]
-        if self.preferences is not None:
-            new_row = np.full(self.n_documents, -1)
-            new_row[rows] = np.arange(len(rows))
-            pairs = self.preferences
-            kept = new_row[pairs.i] >= 0
-            arguments["preferences"] = (
-                new_row[pairs.i[kept]], new_row[pairs.j[kept]], pairs.probability[kept],
-            )  # fmt: skip
-        arguments["encoding"] = self.encoding
-        origin = self._origin() | {"wide": {k: values[rows] for k, values in self.wide.items()}}
-        if self.row_index is not None:
-            origin["row_index"] = self.row_index[rows]
-        return _rebuild(arguments, origin)
+        rows = rows_with_weight(self)
+        return self if rows is None else self.replace(preferences=None).take(rows)
 
-    def _query_weight_of_rows(self) -> NDArray[np.float32]:
+    @property
+    def query_weight_of_row(self) -> NDArray[np.float32]:
+        """The weight of each row's query; there must be weights."""
         assert self.query_weights is not None
-        weights = np.empty(self.n_documents, np.float32)
-        weights[self.order] = np.repeat(self.query_weights, self.query_sizes)
-        return weights
+        return self.query_weights[self.query_of_row]
 
     def split(self, *fractions: float, seed: int = 0) -> tuple[RankingData, ...]:
         """Cut into parts by query, such as `train, valid, test = data.split(0.6, 0.2, 0.2)`.
@@ -377,7 +350,7 @@ class RankingData:
 
     def write(self, path: str | os.PathLike[str], **options: Any) -> None:
         """Write to a file: LETOR text or Parquet, by suffix; see `podium.write`."""
-        from podium.data.io.files import write
+        from podium.data.io.writing import write
 
         write(self, path, **options)
 
@@ -402,49 +375,9 @@ class RankingData:
         return concatenate(list(parts))
 
 
-def _unless_none(convert: Any, value: Any, *arguments: Any) -> Any:
-    return None if value is None else convert(value, *arguments)
-
-
-def _rebuild(arguments: dict[str, Any], origin: dict[str, Any]) -> RankingData:
+def rebuild(arguments: dict[str, Any], origin: dict[str, Any]) -> RankingData:
+    """Data from the constructor's arguments, and from what is known of its origin."""
     data = RankingData(**arguments)
     frozen_maps = {name: MappingProxyType(origin[name]) for name in ("wide", "reading")}
     data._set(**(origin | frozen_maps))
     return data
-
-
-def _already_encoded(features: Any, encoding: Encoding) -> Converted:
-    """Features that are float32 numbers by some encoding."""
-    converted = columns.to_features(features, encoding=Encoding())
-    n_features = converted.features.shape[1]
-    beyond = [k for k in (*encoding.categories, *encoding.shifts) if k >= n_features]
-    if beyond:
-        raise DataError(f"the encoding has an entry for feature {beyond[0]}, but there are {n_features} features")
-    for feature, names in encoding.categories.items():
-        codes = np.asarray(converted.features[:, feature])
-        known = codes[~np.isnan(codes)]
-        if not np.isin(known, np.arange(len(names), dtype=np.float32)).all():
-            raise DataError(f"feature {feature} must hold the numbers of its {len(names)} categories, or NaN")
-    return replace(converted, encoding=encoding)
-
-
-def _all_labels(relevance: Any, others: Mapping[str, Any], n: int) -> dict[str, NDArray[np.float32]]:
-    if relevance is not None and "relevance" in others:
-        raise DataError("the relevance labels are given twice, by themselves and among labels")
-    given = ({} if relevance is None else {"relevance": relevance}) | dict(others)
-    for source in given:
-        if not isinstance(source, str) or not source.isidentifier():
-            raise DataError(f"a label source is named by a plain word, such as 'clicks', not {source!r}")
-    return {source: columns.to_labels(values, source, n) for source, values in given.items()}
-
-
-def _checked_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    names = tuple(str(name) for name in names)
-    if len(names) != n_features:
-        raise DataError(f"feature_names has {len(names)} names for {n_features} features")
-    if len(set(names)) < len(names):
-        twice = next(name for k, name in enumerate(names) if name in names[:k])
-        raise DataError(f"feature_names: {twice!r} stands twice")
-    return names

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data import frames
-from podium.data.columns import Features, to_features
 from podium.data.encoding import Encoding, recoded, shifted, warn_of_strangers
+from podium.data.features import Features, to_features
 from podium.data.ranking_data import RankingData
 from podium.data.sparse import is_sparse
 from podium.errors import DataError, PodiumWarning

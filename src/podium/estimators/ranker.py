@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from podium.data import RankingData, frames
-from podium.data.columns import listed_features
+from podium.data.features import as_list_of_features
 from podium.data.schema import columns_of_text
 from podium.errors import DataError
 from podium.measures import Graded, Measure, Ranking, as_selection, selection_for
@@ -125,7 +125,7 @@ class RankerMixin:
                 f"{name} needs the query of each row: fit(X, y, qid=qid), or fit(RankingData(X, y, qid=qid)); "
                 "in scikit-learn's searches, enable metadata routing and give params={'qid': qid}"
             )
-        categorical = columns_of_text(X, listed_features(getattr(self, "categorical", ())))
+        categorical = columns_of_text(X, as_list_of_features(getattr(self, "categorical", ())))
         return RankingData(
             X, y, qid=qid, document_weights=sample_weight, query_weights=query_weight, categorical=categorical
         )

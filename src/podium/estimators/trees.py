@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from podium.boosting import Boosting, Checkpoint, Newton, Round, Sampling, Step, TrainingResult
 from podium.core.parameters import check_parameters
 from podium.data import RankingData
-from podium.data.columns import listed_features
+from podium.data.features import as_list_of_features
 from podium.errors import DataError
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import PointwiseParameters, TreeParameters
@@ -116,7 +116,7 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):  # type: ignore[mi
 
     def _categorical(self, train: RankingData) -> tuple[int, ...]:
         """The categorical features: those that the data says are such, and those that are named here."""
-        named = {_number(train, feature, "categorical") for feature in listed_features(self.categorical)}
+        named = {_number(train, feature, "categorical") for feature in as_list_of_features(self.categorical)}
         return tuple(sorted(named | set(train.encoding.categories)))
 
     def _monotone(self, train: RankingData) -> tuple[int, ...] | None:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data import RankingData
-from podium.data.columns import Features
 from podium.data.encoding import Encoding
+from podium.data.features import Features
 from podium.data.schema import Schema
 from podium.errors import DataError
 

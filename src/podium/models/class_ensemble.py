@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.data.columns import Features
+from podium.data.features import Features
 from podium.models.base import OverTrees
 from podium.models.ensemble import Ensemble
 from podium.objectives.multiclass import expected, softmax

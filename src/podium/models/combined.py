@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from podium.combining import Path, Sweep, ascend, best_mixture, deviation, weighted
 from podium.core.validation import numbers_of, require_number
 from podium.data import RankingData, frames
-from podium.data.columns import Features
 from podium.data.encoding import Encoding
+from podium.data.features import Features
 from podium.data.schema import Schema, as_data
 from podium.data.sparse import is_sparse
 from podium.errors import DataError

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from podium.core.threads import map_threads, ranges
 from podium.core.validation import require_whole
-from podium.data.columns import Features
 from podium.data.encoding import Encoding
+from podium.data.features import Features
 from podium.data.sparse import dense_block, is_sparse
 from podium.errors import DataError
 from podium.models.base import Model

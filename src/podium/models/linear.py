@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data import RankingData
-from podium.data.columns import Features
 from podium.data.encoding import Encoding
+from podium.data.features import Features
 from podium.data.sparse import dense_block
 from podium.models.base import Model
 

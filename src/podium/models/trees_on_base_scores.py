@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.data.columns import Features
+from podium.data.features import Features
 from podium.errors import DataError
 from podium.models.base import OverTrees
 from podium.models.ensemble import Ensemble

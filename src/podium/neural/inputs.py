@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.data.columns import Features
+from podium.data.features import Features
 from podium.data.sparse import is_sparse
 from podium.errors import DataError
 

@@ -16,8 +16,8 @@ from torch import nn
 
 from podium.core.threads import thread_count
 from podium.data import RankingData
-from podium.data.columns import Features
 from podium.data.encoding import Encoding
+from podium.data.features import Features
 from podium.errors import DataError
 from podium.models import Model
 from podium.neural.inputs import Inputs

@@ -237,7 +237,7 @@ class _Run:
         place = np.empty(len(rows), np.float32)
         starts = np.repeat(train.offsets[:-1], train.query_sizes)
         place[train.canonical_order] = np.arange(len(rows)) - starts
-        light = train.replace(features=place[:, None], feature_names=None)._take(rows)
+        light = train.replace(features=place[:, None], feature_names=None).take(rows)
         measuring = self.settings.objective.measuring(train, *self.sets.values())
         whole = measuring.bind(light)  # which looks whether it can be trained on
         require_one_output(whole, self.net)
@@ -252,7 +252,7 @@ class _Run:
         objective, found = measuring.fixed(light), []
         for first in range(0, light.n_queries, size):
             cuts = light.offsets[first : first + size + 1]
-            bound = objective.bind(light._take(np.arange(cuts[0], cuts[-1])))
+            bound = objective.bind(light.take(np.arange(cuts[0], cuts[-1])))
             bound.team = self.team
             found.append(_Batch(slice(cuts[0], cuts[-1]), torch.from_numpy(cuts - cuts[0]), bound))
         return found

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from podium.core.threads import map_threads, ranges
 from podium.core.validation import require_whole
-from podium.data.columns import Features
+from podium.data.features import Features
 from podium.data.sparse import is_sparse
 from podium.errors import DataError
 

@@ -215,7 +215,7 @@ def _table(data: RankingData, pyarrow: Any) -> Any:
         if getattr(data, role) is not None:
             columns[ROLES[role][0]] = pyarrow.array(getattr(data, role))
     if data.query_weights is not None:
-        columns[ROLES["query_weights"][0]] = data._query_weight_of_rows()
+        columns[ROLES["query_weights"][0]] = data.query_weight_of_row
     for k in range(data.n_features):
         name = data.feature_names[k] if data.feature_names is not None else f"f{k + 1}"
         if has_role(name):

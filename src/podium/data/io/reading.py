@@ -1,4 +1,4 @@
-"""Ranking data from files and to files, the format told by the suffix."""
+"""Ranking data from files, in the format of the suffix."""
 
 from __future__ import annotations
 
@@ -6,41 +6,34 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from podium.core.progress import progress
-from podium.core.validation import to_path
+from podium.data.io.suffixes import Format, format_of
 from podium.data.io.text.blocks import Source, source_name
 from podium.data.io.text.options import Absent, Returning, TextOptions
 from podium.data.memory import Budget
 from podium.data.ranking_data import RankingData
-from podium.data.schema import as_data
 from podium.errors import DataError, FileFormatError
 
-Format = Literal["letor", "csv", "tsv", "parquet"]
-
-COMPRESSED = (".gz", ".bz2", ".xz")
-SUFFIXES: dict[str, Format] = {
-    ".txt": "letor", ".letor": "letor", ".svm": "letor", ".svmlight": "letor", ".libsvm": "letor",
-    ".dat": "letor", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet",
-}  # fmt: skip
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
-def format_of(path: str | os.PathLike[str]) -> Format:
-    """The format that a file's name promises."""
-    suffixes = to_path(path).suffixes
-    if suffixes and suffixes[-1].lower() in COMPRESSED:
-        suffixes.pop()
-    found = SUFFIXES.get(suffixes[-1].lower()) if suffixes else None
-    if found is None:
-        raise DataError(
-            f"{os.fspath(path)}: the format is not clear from the name; end it in one of "
-            f"{', '.join(SUFFIXES)} (and .gz, .bz2 or .xz), or give format='letor', 'csv', 'tsv' or 'parquet'"
-        )
-    return found
+class Columns(NamedTuple):
+    """What the columns of a file with column names are.
+
+    Attributes:
+        roles: by argument of `RankingData`, the name of a column, or None; for `labels` a dictionary of names.
+        feature_names: the columns that are features; None for all others.
+        categorical: the features that hold categories.
+
+    """
+
+    roles: dict[str, Any]
+    feature_names: Sequence[str] | None
+    categorical: Sequence[str]
 
 
 def read(
@@ -67,7 +60,7 @@ def read(
     n_threads: int | None = None,
     max_bytes: int | None = None,
 ) -> RankingData:
-    """Read ranking data; several files are read as one.
+    r"""Read ranking data; several files are read as one.
 
     Args:
         source: a path, an open binary file, or several of them. Text may be compressed with gzip, bzip2
@@ -82,116 +75,95 @@ def read(
         returning_qid: text: what to do where a query id comes back after other queries: `"warn"` and
             take its rows as one query, `"merge"` silently, or `"error"`.
         relevance, qid, labels, document_weights, query_weights, positions, document_ids, feature_names:
-            CSV, TSV, Parquet: the columns that serve for these; the defaults are those of `RankingData`.
-        categorical: CSV, TSV, Parquet: features that hold categories, by name; text is kept as names of categories.
+            CSV, TSV, Parquet: the columns that hold these; the defaults are those of `RankingData`.
+        categorical: CSV, TSV, Parquet: features that hold categories, by name; text gives the names of categories.
             Columns of Parquet that hold categories need not be named.
         unlabelled: a label value that stands for "not labelled".
         normalize: bring features to a common scale within each query: `"sum"`, `"zscore"` or `"minmax"`.
         n_threads: threads to parse with; all cores by default. The result is the same.
-        max_bytes: how much of the text, and of the arrays made of it, may be held in memory; by default three
+        max_bytes: how many bytes of the text, and of its arrays, may be held in memory; by default three
             quarters of what is free. Beyond that it is an error, so that a stream without an end is stopped.
+
+    Returns:
+        The data, its rows in the order of the file.
 
     Raises:
         FileFormatError: with file, line and column where the text is not as it should be.
 
+    Example:
+        >>> import io, podium
+        >>> text = b"2 qid:7 1:0.5 2:1\n0 qid:7 1:0.25\n1 qid:8 2:3\n"
+        >>> data = podium.read(io.BytesIO(text), format="letor")
+        >>> data
+        RankingData(3 documents in 2 queries, 2 features, labels: relevance)
+        >>> data.features[1].tolist()
+        [0.25, 0.0]
+
     """
     sources: list[Source] = list(source) if isinstance(source, list | tuple) else [source]  # type: ignore[list-item]
-    if not sources:
-        raise DataError("there is no file to read")
-    kind = format or _common_format(sources)
-    if kind not in ("letor", "csv", "tsv", "parquet"):
-        raise DataError(f"format must be 'letor', 'csv', 'tsv' or 'parquet', not {kind!r}")
+    name = _checked_format(format, sources)
     options = TextOptions(n_features, absent, first_index, largest_index, sparse, returning_qid, n_threads)
     roles = {
         "relevance": relevance, "qid": qid, "labels": _columns_of_labels(labels),
         "document_weights": document_weights, "query_weights": query_weights,
         "positions": positions, "document_ids": document_ids,
     }  # fmt: skip
-    _refuse_unused(kind, options, roles | {"feature_names": feature_names, "categorical": categorical})
-    _require_names("feature_names", feature_names)
-    _require_names("categorical", categorical)
-    categorical = categorical or ()
-    _require_columns(roles)
+    columns = Columns(roles, feature_names, categorical)
+    _check_columns(name, options, columns)
     try:
-        data = _from_format(kind, sources, options, roles, feature_names, categorical, Budget(max_bytes))
+        data = _read_format(name, sources, options, columns._replace(categorical=categorical or ()), Budget(max_bytes))
     except MemoryError as error:
         raise FileFormatError(source_name(sources[0]), "does not fit into the memory that this process has") from error
     if unlabelled is not None:
         data = data.replace(labels={source: np.where(v == unlabelled, np.nan, v) for source, v in data.labels.items()})
-    if normalize is None:
-        return data
-    scaled = data.normalized(normalize)
-    scaled._set(absent_value=data.absent_value, reading=MappingProxyType({**data.reading, "normalize": normalize}))
-    return scaled
+    return data if normalize is None else data.normalized(normalize)
 
 
-def _from_format(
-    kind: str,
-    sources: list[Source],
-    options: TextOptions,
-    roles: dict[str, Any],
-    feature_names: Sequence[str] | None,
-    categorical: Sequence[str],
-    budget: Budget,
+def _read_format(
+    name: Format, sources: list[Source], options: TextOptions, columns: Columns, budget: Budget
 ) -> RankingData:
-    if kind == "parquet":
+    if name == "parquet":
         from podium.data.io.parquet import read_parquet
 
-        return read_parquet(sources, roles, feature_names, categorical, budget)
+        return read_parquet(sources, *columns, budget)
     with progress(f"reading {source_name(sources[0])}", _total_size(sources)) as advance:
-        if kind == "letor":
+        if name == "letor":
             from podium.data.io.text.letor import read_letor
 
             arguments = read_letor(sources, options, advance, budget)
         else:
             from podium.data.io.text.delimited import read_delimited
 
-            arguments = read_delimited(
-                sources, _DELIMITERS[kind], roles, feature_names, categorical, options, advance, budget
-            )
+            arguments = read_delimited(sources, _DELIMITERS[name], *columns, options, advance, budget)
     absent_value = arguments.pop("absent_value", None)
     try:
         data = RankingData(**arguments)
     except DataError as error:  # an infinite label, a negative weight, …: rows count from 0, without the header
         raise FileFormatError(source_name(sources[0]), str(error)) from None
-    reading: dict[str, Any] = {"categorical": list(categorical)} if categorical else {}
-    if kind == "letor":
+    reading: dict[str, Any] = {"categorical": list(columns.categorical)} if columns.categorical else {}
+    if name == "letor":
         reading = {"absent": options.absent, "first_index": options.first_index}
     data._set(absent_value=absent_value, reading=MappingProxyType(reading))
     return data
 
 
-def write(
-    data: RankingData,
-    path: str | os.PathLike[str],
-    format: Format | None = None,  # noqa: A002
-    *,
-    absent: Literal["zero", "missing", "none"] = "zero",
-    lossy: bool = False,
-) -> None:
-    """Write ranking data; what was there under that name is replaced only once all is written.
+def _checked_format(name: str | None, sources: Sequence[Source]) -> Format:
+    """The format that the caller names, or that the suffixes promise."""
+    if not sources:
+        raise DataError("there is no file to read")
+    chosen = name or _common_format(sources)
+    if chosen not in ("letor", "csv", "tsv", "parquet"):
+        raise DataError(f"format must be 'letor', 'csv', 'tsv' or 'parquet', not {chosen!r}")
+    return chosen  # type: ignore[return-value]
 
-    Args:
-        data: the data; every float32 is written so that it reads back as the same bits.
-        path: where to; `.gz`, `.bz2` and `.xz` compress text.
-        format: `"letor"` or `"parquet"`; by default what the suffix says.
-        absent: LETOR: which features are left out of a line: zeros, missing ones (NaN), or none. The first
-            line is always full, so that the number of features can be told.
-        lossy: LETOR text holds the relevance, the query ids, the features and a document id. Data that has
-            more is refused, unless `lossy=True` lets the rest go.
 
-    """
-    kind, data = format or format_of(path), as_data(data)
-    if kind == "parquet":
-        from podium.data.io.parquet import write_parquet
-
-        write_parquet(data, to_path(path))
-    elif kind == "letor":
-        from podium.data.io.text.letor_writer import write_letor
-
-        write_letor(data, to_path(path), absent, lossy)
-    else:
-        raise DataError(f"{os.fspath(path)}: Podium writes 'letor' text and 'parquet', not {kind!r}")
+def _check_columns(name: Format, options: TextOptions, columns: Columns) -> None:
+    """Refuse what is no name of a column, and what has no meaning for the format."""
+    roles, feature_names, categorical = columns
+    _refuse_unused(name, options, roles | {"feature_names": feature_names, "categorical": categorical})
+    _require_names("feature_names", feature_names)
+    _require_names("categorical", categorical)
+    _require_columns(roles)
 
 
 def _common_format(sources: Sequence[Source]) -> Format:

@@ -1,0 +1,200 @@
+"""Features of any kind as a float32 matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.threads import map_threads
+from podium.data.columns import frozen, unmasked
+from podium.data.encoding import (
+    Converted,
+    Encoding,
+    FeatureBuilder,
+    Losses,
+    Precision,
+    fits_float32,
+    precision,
+)
+from podium.data.sparse import checked_rows, float32_rows, is_sparse
+from podium.errors import DataError
+
+Features: TypeAlias = Any  # an (n, f) float32 array, or a scipy csr_array of float32 where zeros are implied
+COLUMNS_AT_ONCE = 8  # of an array that are copied to be looked at
+
+
+def n_rows(features: Any) -> int:
+    """The number of rows of an array, a sparse matrix or a frame."""
+    return int(features.shape[0] if hasattr(features, "shape") else len(features))
+
+
+def to_features(X: Any, categorical: Sequence[Any] = (), encoding: Encoding | None = None) -> Converted:
+    """Features as float32: by an encoding, or by one that follows from the content.
+
+    `categorical` are the numbers of columns of categories, which may hold text.
+    """
+    if is_sparse(X):
+        if categorical or (encoding is not None and encoding.categories):
+            raise DataError("sparse matrices cannot hold categories; give a frame or an array")
+        return _to_compressed_rows(X, encoding or Encoding())
+    try:
+        array = unmasked(X)
+    except ValueError as error:
+        raise DataError(f"features must be a matrix of numbers ({error})") from None
+    if array.ndim != 2:
+        raise DataError(
+            f"features must have two dimensions, documents × features, not {array.ndim}; "
+            "Reshape your data: a single feature is X[:, None], a single document X[None, :]"
+        )
+    chosen = _column_numbers(categorical, array.shape[1]) if encoding is None else set(encoding.categories)
+    if chosen:
+        return _with_categories(array, chosen, encoding)
+    if array.dtype.kind == "O":
+        array = _from_objects(array)
+    if array.dtype.kind not in "fiub":
+        complex_too = " (Complex data not supported)" if array.dtype.kind == "c" else ""
+        raise DataError(f"features must be numbers, not {array.dtype}{complex_too}")
+    with np.errstate(over="ignore"):
+        features = np.ascontiguousarray(array, dtype=np.float32)
+    if encoding is not None and encoding.shifts and np.shares_memory(features, array):
+        features = features.copy()
+    builder = FeatureBuilder(features, encoding)
+    if encoding is not None:
+        for column in sorted(encoding.shifts.keys() & range(array.shape[1])):  # the caller refuses other widths
+            builder.apply_shift(column, array[:, column])
+    elif not fits_float32(array.dtype):
+        for column, quality in enumerate(_precisions(array, features)):
+            builder.shift_if_crowded(column, column, array[:, column], quality)
+    return replace(builder.result(), features=frozen(features))
+
+
+def _precisions(array: NDArray[Any], features: NDArray[np.float32]) -> list[Precision]:
+    """How well float32 holds each column; some columns at a time are copied, since a row holds them side by side."""
+
+    def look(first: int) -> list[Precision]:
+        block = slice(first, first + COLUMNS_AT_ONCE)
+        columns, short = (np.ascontiguousarray(values[:, block].T) for values in (array, features))
+        return [precision(*column) for column in zip(columns, short, strict=True)]
+
+    firsts = range(0, array.shape[1], COLUMNS_AT_ONCE)
+    return [quality for block in map_threads(look, firsts) for quality in block]
+
+
+def as_list_of_features(categorical: Any) -> list[Any]:
+    """Features by name or number, as a list; None is none."""
+    is_list = hasattr(categorical, "__iter__") and not isinstance(categorical, str | bytes)
+    features = list(categorical) if is_list else [] if categorical is None else None
+    if features is None or any(getattr(feature, "__hash__", None) is None for feature in features):
+        raise DataError(f"categorical takes a list of features, by name or number, not {categorical!r:.60}")
+    return features
+
+
+def numbers_of_features(features: Sequence[Any], names: Sequence[str] | None, argument: str) -> list[int]:
+    """Features that are given by name or by number, by number."""
+    numbers = []
+    for feature in features:
+        if isinstance(feature, str):
+            if names is None or feature not in names:
+                numbered = names and all(name.isdecimal() for name in names)
+                hint = f"; they are numbered {names[0]} to {names[-1]}" if names and numbered else ""
+                raise DataError(f"{argument}: there is no feature named {feature!r}{hint}")
+            numbers.append(list(names).index(feature))
+        else:
+            numbers.append(feature)
+    return numbers
+
+
+def _column_numbers(columns: Sequence[Any], n_features: int) -> set[int]:
+    for column in columns:
+        if isinstance(column, bool) or not isinstance(column, int | np.integer) or not 0 <= column < n_features:
+            raise DataError(f"categorical: there is no feature {column!r}; they are numbered 0 to {n_features - 1}")
+    return {int(column) for column in columns}
+
+
+def _with_categories(array: NDArray[Any], categorical: set[int], encoding: Encoding | None) -> Converted:
+    """An array whose columns are numbers, or categories where so said."""
+    if encoding is not None and array.dtype.kind in "fiub":
+        raise DataError(
+            f"feature {min(categorical)} holds categories, whose names an array of numbers does not tell: give a "
+            "frame, RankingData, or an array of objects"
+        )
+    if array.dtype.kind not in "OUfiub":
+        raise DataError(f"features must be numbers or text, not {array.dtype}")
+    builder = FeatureBuilder(np.empty(array.shape, np.float32), encoding)
+    for column in range(array.shape[1]):
+        if column in categorical:
+            builder.put_categories(column, column, array[:, column].tolist())
+            continue
+        numbers = array[:, [column]]
+        if array.dtype.kind in "OU":
+            numbers = _from_objects(numbers, column)
+        builder.put_numbers(column, column, numbers[:, 0])
+    return replace(builder.result(), features=frozen(builder.matrix))
+
+
+def _to_compressed_rows(X: Any, encoding: Encoding) -> Converted:
+    from scipy.sparse import csr_array
+
+    X = checked_rows(X)
+    rows = float32_rows(X)
+    rows = csr_array((frozen(rows.data), frozen(rows.indices), frozen(rows.indptr)), shape=rows.shape, copy=False)
+    losses = Losses()
+    if not fits_float32(X.dtype):
+        columns = X.tocsc()
+        for k in range(X.shape[1]):
+            values = columns.data[columns.indptr[k] : columns.indptr[k + 1]]
+            with np.errstate(over="ignore"):
+                losses.add(k, precision(values, values.astype(np.float32)))
+    if encoding.shifts:
+        raise DataError("this model shifts features before they become float32: give it dense features")
+    return Converted(rows, losses=losses.words())
+
+
+def _from_objects(array: NDArray[Any], first_column: int = 0) -> NDArray[np.float64]:
+    try:
+        return array.astype(np.float64)
+    except (OverflowError, TypeError, ValueError):
+        pass
+    for column in range(array.shape[1]):
+        for row, value in enumerate(array[:, column]):
+            try:
+                float(value)
+            except (OverflowError, TypeError, ValueError):
+                shown = "a number too large" if isinstance(value, int) else f"{value!r:.40}"
+                raise DataError(
+                    f"features must be numbers, but row {row}, column {first_column + column} holds {shown}; "
+                    "categories are named in categorical=…"
+                ) from None
+    raise DataError("features must be numbers")
+
+
+def already_encoded(features: Any, encoding: Encoding) -> Converted:
+    """Features that are float32 numbers by some encoding; numbers that are no category of it are refused."""
+    converted = to_features(features, encoding=Encoding())
+    n_features = converted.features.shape[1]
+    beyond = [k for k in (*encoding.categories, *encoding.shifts) if k >= n_features]
+    if beyond:
+        raise DataError(f"the encoding has an entry for feature {beyond[0]}, but there are {n_features} features")
+    for feature, names in encoding.categories.items():
+        codes = np.asarray(converted.features[:, feature])
+        present = codes[~np.isnan(codes)]
+        if not np.isin(present, np.arange(len(names), dtype=np.float32)).all():
+            raise DataError(f"feature {feature} must hold the numbers of its {len(names)} categories, or NaN")
+    return replace(converted, encoding=encoding)
+
+
+def checked_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
+    """A name for each feature, all different."""
+    if names is None:
+        return None
+    names = tuple(str(name) for name in names)
+    if len(names) != n_features:
+        raise DataError(f"feature_names has {len(names)} names for {n_features} features")
+    if len(set(names)) < len(names):
+        twice = next(name for k, name in enumerate(names) if name in names[:k])
+        raise DataError(f"feature_names: {twice!r} stands twice")
+    return names

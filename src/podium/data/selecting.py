@@ -1,0 +1,56 @@
+"""Some of the queries or documents of ranking data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data.ranking_data import RankingData, rebuild
+from podium.errors import DataError
+
+
+def rows_of_queries(data: RankingData, queries: Iterable[int] | NDArray[Any]) -> NDArray[np.int64]:
+    """The rows of some queries, by their numbers or by a mask, ascending."""
+    numbers = np.asarray(queries if isinstance(queries, np.ndarray) else list(queries))
+    is_chosen = np.zeros(data.n_queries, bool)
+    if numbers.size:
+        if numbers.dtype.kind not in "iub":
+            raise DataError(f"queries are chosen by number or by a mask, not by {numbers.dtype}")
+        if numbers.dtype.kind == "b" and len(numbers) != data.n_queries:
+            raise DataError(f"the mask has {len(numbers)} entries for {data.n_queries} queries")
+        if numbers.dtype.kind != "b" and (numbers.min() < 0 or numbers.max() >= data.n_queries):
+            raise DataError(f"queries are numbered 0 to {data.n_queries - 1}")
+        is_chosen[numbers] = True
+    return np.sort(data.order[np.repeat(is_chosen, data.query_sizes)])
+
+
+def rows_with_weight(data: RankingData) -> NDArray[np.int64] | None:
+    """The rows whose weight is not 0; None where these are all rows, or none."""
+    counts = np.ones(len(data), bool) if data.document_weights is None else data.document_weights > 0
+    if data.query_weights is not None:
+        counts = counts & (data.query_weight_of_row > 0)
+    return None if counts.all() or not counts.any() else np.flatnonzero(counts)
+
+
+def take_rows(data: RankingData, rows: NDArray[np.int64]) -> RankingData:
+    """The data of some rows; a pair of preferences goes with both of its rows, or with neither."""
+    arguments: dict[str, Any] = {"feature_names": data.feature_names, "encoding": data.encoding}
+    arguments["labels"] = {source: values[rows] for source, values in data.labels.items()}
+    for name in ("features", "qid", "document_weights", "positions", "document_ids"):
+        value = getattr(data, name)
+        arguments[name] = None if value is None else value[rows]
+    if data.query_weights is not None:
+        arguments["query_weights"] = data.query_weight_of_row[rows]
+    if data.preferences is not None:
+        new_row = np.full(data.n_documents, -1)
+        new_row[rows] = np.arange(len(rows))
+        i, j = new_row[data.preferences.i], new_row[data.preferences.j]
+        stays = i >= 0
+        arguments["preferences"] = (i[stays], j[stays], data.preferences.probability[stays])
+    origin = data._origin() | {"wide": {k: values[rows] for k, values in data.wide.items()}}
+    if data.row_index is not None:
+        origin["row_index"] = data.row_index[rows]
+    return rebuild(arguments, origin)
