@@ -106,15 +106,15 @@ def test_a_committee_is_made_of_the_members_so_far(data, monkeypatch):
 
 
 def test_a_linear_ranker_stops(data, monkeypatch):
-    from podium.linear import descent
+    from podium.linear import design
 
-    scores = descent.Design.scores
+    scores = design.DesignMatrix.scores
 
     def once(design, weights):
         os.kill(os.getpid(), signal.SIGINT)
         return scores(design, weights)
 
-    monkeypatch.setattr(descent.Design, "scores", once)
+    monkeypatch.setattr(design.DesignMatrix, "scores", once)
     with pytest.raises(KeyboardInterrupt):
         LinearRanker(n_iterations=5).fit(data)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.combining import Sweep
 from podium.combining.sweep import CLOSE
@@ -10,7 +11,8 @@ from podium.core import hyperparameters as h
 from podium.core.parameters import settings
 from podium.core.progress import progress
 from podium.data import RankingData
-from podium.linear.descent import DescentResult, Design
+from podium.linear.descent import DescentResult
+from podium.linear.design import DesignMatrix
 from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
 
 
@@ -18,7 +20,7 @@ from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powe
 class Ascent:
     """The settings of a linear training run without gradients.
 
-    From the best single feature on, the weight of each feature is in turn the exact best while the others stand, as
+    From the best single feature on, the weight of each feature is in turn the exact best for fixed other weights, as
     long as a cycle raises the mean of the measure. (Metzler and Croft 2007 searched by steps; here all weights are
     tried.)
 
@@ -26,6 +28,13 @@ class Ascent:
         measure: what is raised, on the training queries.
         reach: weights of the standardised features go from −reach to reach; the sum of squares is kept at 1.
         watched: measures that stand in the history beside those of the selection.
+
+    Example:
+        >>> import podium
+        >>> from podium.linear import Ascent
+        >>> result = Ascent("ndcg@5", n_iterations=1).fit(podium.artificial(20, features=4))
+        >>> len(result.history["train/ndcg@5"])
+        1
 
     """
 
@@ -40,29 +49,27 @@ class Ascent:
         """Train; the history has the mean of the measure after each cycle."""
         measure = as_selection(self.measure).measures[0]
         warn_of_powers([measure], train)
-        design = Design(train, self.n_threads)
+        design = DesignMatrix(train, self.n_threads)
         sweep = Sweep(train, measure, "expected" if measure.knows_expected_ties else "jitter", self.n_threads)
-        alone = [sweep.value(sign * design.column(k)) for k in range(train.n_features) for sign in (1.0, -1.0)]
-        first = int(np.argmax(alone))
-        weights = np.zeros(train.n_features)
-        weights[first // 2] = 1.0 if first % 2 == 0 else -1.0
-        scores, value = design.scores(weights), alone[first]
+        weights, value = _best_feature(design, sweep)
+        scores = design.scores(weights)
         others = {f"train/{m}": m.fixed(train) for m in dict.fromkeys(self.watched) if m != measure}
         history: dict[str, list[float]] = {key: [] for key in (f"train/{measure}", *others)}
         every = self.verbose and self.verbose * train.n_features
-        with progress("ascending", self.n_iterations * train.n_features, verbose=every, unit="features") as advance:
+        n_steps = self.n_iterations * train.n_features
+        with progress("ascending", n_steps, verbose=every, unit="features") as advance:
             for _ in range(self.n_iterations):
                 before = value
                 for k in range(train.n_features):
                     column = design.column(k)
                     rest = scores - weights[k] * column
-                    found = sweep.best(rest, column, -self.reach, self.reach, near=weights[k])
-                    if found.value > value + CLOSE:
-                        weights[k], value = found.alpha, found.value
-                        scores = rest + found.alpha * column
+                    best = sweep.best(rest, column, -self.reach, self.reach, near=weights[k])
+                    if best.value > value + CLOSE:
+                        weights[k], value = best.alpha, best.value
+                        scores = rest + best.alpha * column
                     advance(1, f"train/{measure} {value:.4f}")
-                size = float(np.sqrt((weights * weights).sum()))
-                weights, scores = weights / size, scores / size
+                length = float(np.sqrt((weights * weights).sum()))
+                weights, scores = weights / length, scores / length
                 history[f"train/{measure}"].append(value)
                 ranking = Ranking(train, scores, base=train.canonical_order)
                 for key, other in others.items():
@@ -71,3 +78,13 @@ class Ascent:
                     break
         fixed = [str(m) for m in (measure.fixed(train), *others.values())]
         return DescentResult(design.model(weights, 0.0).with_info(measures=fixed), history, None)
+
+
+def _best_feature(design: DesignMatrix, sweep: Sweep) -> tuple[NDArray[np.float64], float]:
+    """Weights of 1 or −1 for the feature that ranks best alone and 0 for the others, and what the measure says."""
+    n_features = design.data.n_features
+    values = [sweep.value(sign * design.column(k)) for k in range(n_features) for sign in (1.0, -1.0)]
+    first = int(np.argmax(values))
+    weights = np.zeros(n_features)
+    weights[first // 2] = 1.0 if first % 2 == 0 else -1.0
+    return weights, values[first]
