@@ -17,7 +17,7 @@ from podium import DataError, LambdaMART, LambdaRank, RankingData, RankNet
 from podium.boosting import Checkpoint
 from podium.measures import Ranking
 from podium.neural import Layers, ListTransformer, NetTraining, padded
-from podium.neural.modules import ByHand
+from podium.neural.numpy_layers import NumpyLayers
 from podium.neural.optimizers import OPTIMIZERS, Weights
 from podium.objectives import (
     Anneal,
@@ -353,15 +353,15 @@ def test_a_net_that_sees_lists(parts, shuffled):
 
 @pytest.mark.parametrize("activation", ["tanh", "relu", "sigmoid"])
 @pytest.mark.parametrize("hidden", [(), 7, (5, 4)])
-def test_layers_by_hand_are_torchs(hidden, activation):
+def test_layers_in_numpy_are_torchs(hidden, activation):
     net = Layers(3, hidden, activation)
     documents, push = torch.randn(40, 3), torch.randn(40)
     scores = net(documents)
     scores.backward(push)
     mine = [torch.zeros_like(p) for p in net.parameters()]
-    hand = ByHand(net, mine)
-    assert np.allclose(hand.scores(documents.numpy()), scores.detach(), atol=1e-5)
-    hand.push(push.numpy())
+    by_numpy = NumpyLayers(net, mine)
+    assert np.allclose(by_numpy.scores(documents.numpy()), scores.detach(), atol=1e-5)
+    by_numpy.backward(push.numpy())
     for gradient, tensor in zip(mine, net.parameters(), strict=True):
         assert np.allclose(gradient, tensor.grad, atol=1e-4)
 

@@ -16,6 +16,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 MOST_THREADS = 4096  # more is a mistake, and hardly a system can start them
 WORTH_SHARING = 1 << 16  # rows of a simple pass: fewer take less time than to wake a thread
+MULTIPLICATIONS_WORTH_SHARING = 1 << 26  # of a product of matrices
 
 
 def thread_count(n_threads: int | None = None) -> int:

@@ -31,7 +31,7 @@ class State:
         halved: after which the rate was last halved.
         history: what was measured.
         objectives: what the objective of each batch has learnt itself; mostly nothing.
-        kept: the weights of epochs that are, or may become, the best.
+        candidates: the weights of epochs that are, or may become, the best.
 
     """
 
@@ -41,36 +41,36 @@ class State:
     halved: int = 0
     history: dict[str, list[float]] = field(default_factory=dict)
     objectives: list[dict[str, list[float]]] = field(default_factory=list)
-    kept: States = field(default_factory=dict)
+    candidates: States = field(default_factory=dict)
 
-    def copied(self) -> State:
+    def copy(self) -> State:
         """A copy that the next epoch does not change."""
         history = {key: list(values) for key, values in self.history.items()}
-        return replace(self, history=history, objectives=list(self.objectives), kept=dict(self.kept))
+        return replace(self, history=history, objectives=list(self.objectives), candidates=dict(self.candidates))
 
 
 @dataclass(frozen=True)
-class Captured:
+class Snapshot:
     """A run after an epoch: all that it takes to go on."""
 
     tensors: dict[str, Tensor]
     state: State
 
     @classmethod
-    def of(cls, module: nn.Module, optimizer: Optimizer, state: State) -> Captured:
+    def of(cls, module: nn.Module, optimizer: Optimizer, state: State) -> Snapshot:
         """Copies, which the next epoch does not change."""
         tensors = {f"now/{name}": tensor for name, tensor in module.state_dict().items()}
         tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer.state().items()}
-        return cls({name: tensor.contiguous().clone() for name, tensor in tensors.items()}, state.copied())
+        return cls({name: tensor.contiguous().clone() for name, tensor in tensors.items()}, state.copy())
 
 
-def write_state(checkpoint: Checkpoint, fingerprint: str, captured: Captured) -> None:
-    """Keep a run; the file is replaced only once the new one is written whole."""
-    state, tensors = captured.state, dict(captured.tensors)
+def write_state(checkpoint: Checkpoint, fingerprint: str, snapshot: Snapshot) -> None:
+    """Write a snapshot; the file is replaced only once the new one is written whole."""
+    state, tensors = snapshot.state, dict(snapshot.tensors)
     numbers = {"rate": state.rate, "epochs": state.epochs, "best": state.best, "halved": state.halved}
     learnt = {"history": state.history, "objectives": state.objectives}
     described = json.dumps(numbers | learnt | {"fingerprint": fingerprint})
-    for k, weights in state.kept.items():
+    for k, weights in state.candidates.items():
         tensors |= {f"kept/{k}/{name}": tensor.contiguous() for name, tensor in weights.items()}
     content = save(tensors, {"podium": described, "sha256": _checksum(described, tensors)})
     with replacing(Path(checkpoint.path)) as temporary:
@@ -92,17 +92,17 @@ def read_state(checkpoint: Checkpoint, fingerprint: str, module: nn.Module, opti
         described = json.loads(metadata["podium"])
         if described.pop("fingerprint", None) != fingerprint:
             raise checkpoint.mismatch()
-        return _restored(described, tensors, module, optimizer)
+        return _restore(described, tensors, module, optimizer)
     except PodiumError:
         raise
     except Exception as error:  # whatever damaged bytes lead safetensors, json and torch to
         raise FileFormatError(str(path), f"is no checkpoint of a net, or it is damaged ({error})") from error
 
 
-def _restored(
+def _restore(
     described: dict[str, Any], tensors: dict[str, Tensor], module: nn.Module, optimizer: Optimizer
 ) -> State:  # fmt: skip
-    kept: States = {}
+    candidates: States = {}
     parts: dict[str, dict[str, Tensor]] = {"now": {}, "optimizer": {}}
     for name, tensor in tensors.items():
         kind, _, rest = name.partition("/")
@@ -110,10 +110,10 @@ def _restored(
             parts[kind][rest] = tensor
         else:
             number, _, inner = rest.partition("/")
-            kept.setdefault(int(number), {})[inner] = tensor
+            candidates.setdefault(int(number), {})[inner] = tensor
     module.load_state_dict(parts["now"])
     optimizer.restore(parts["optimizer"])
-    return State(**described, kept=kept)
+    return State(**described, candidates=candidates)
 
 
 def _checksum(described: str, tensors: dict[str, Tensor]) -> str:

@@ -11,10 +11,11 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
+from podium.core.hyperparameters import INPUTS
 from podium.errors import DataError, FileFormatError
-from podium.neural.inputs import KINDS, LEVELS, Inputs
+from podium.neural.inputs import LEVELS, Inputs
 from podium.neural.model import Net
-from podium.neural.modules import NETS, made
+from podium.neural.modules import NETS, build_net
 
 MOST_UNITS, MOST_LAYERS = 1 << 16, 64  # that a description may ask for
 LARGEST_HEADER = 1 << 20  # bytes that the names and shapes of weights may take: some ten thousand tensors
@@ -22,8 +23,8 @@ LARGEST_HEADER = 1 << 20  # bytes that the names and shapes of weights may take:
 
 def described_parts(net: Net) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the header says of a net, and its arrays; weights are bytes."""
-    own = type(net.module) in NETS.values()
-    described = net.module.description if own else {"net": "own", "class": type(net.module).__qualname__}
+    is_podiums = type(net.module) in NETS.values()
+    described = net.module.description if is_podiums else {"net": "own", "class": type(net.module).__qualname__}
     tensors = {name: tensor.detach().contiguous().clone() for name, tensor in net.module.state_dict().items()}
     weights = save(tensors)
     if _header_size(weights) > LARGEST_HEADER:
@@ -64,7 +65,7 @@ def read(
             )
         net = copy.deepcopy(module)
     else:
-        net = _made(described, weights, n_features, file)
+        net = _empty_net(described, weights, n_features, file)
     expected = {name: (tensor.shape, tensor.dtype) for name, tensor in net.state_dict().items()}
     if expected != {name: (tensor.shape, tensor.dtype) for name, tensor in weights.items()}:
         raise FileFormatError(file, f"its weights are not those of a {type(net).__name__} of this shape")
@@ -74,7 +75,7 @@ def read(
     return Net(net.eval(), inputs, names, info)
 
 
-def _made(described: dict[str, Any], weights: dict[str, Tensor], n_features: int, file: str) -> nn.Module:
+def _empty_net(described: dict[str, Any], weights: dict[str, Tensor], n_features: int, file: str) -> nn.Module:
     """A net as described, unless that asks for more than there are weights."""
     settings = {name: value for name, value in described.items() if name != "net"}
     hidden = settings.get("hidden", [])
@@ -87,9 +88,9 @@ def _made(described: dict[str, Any], weights: dict[str, Tensor], n_features: int
         raise FileFormatError(file, "its net is not described as one of Podium's")
     try:
         with torch.device("meta"):  # costs nothing, however large
-            empty = made(described)
+            empty = build_net(described)
         if sum(p.numel() for p in empty.parameters()) == sum(map(Tensor.numel, weights.values())):
-            return empty.to_empty(device="cpu")  # no weights by chance: the file's are put in
+            return empty.to_empty(device="cpu")  # no random weights: the file's are put in
     except (DataError, TypeError) as error:
         raise FileFormatError(file, f"its net is not described as one of Podium's: {error}") from error
     raise FileFormatError(file, "its net is described as larger or smaller than its weights")
@@ -98,7 +99,7 @@ def _made(described: dict[str, Any], weights: dict[str, Tensor], n_features: int
 def _inputs(array: Callable[[str, Any], Any], kind: object, n_features: int, file: str) -> Inputs:
     grid, means, scales = (array(name, np.float64) for name in ("grid", "means", "scales"))
     levels = LEVELS if kind == "quantile" else 0
-    fits = kind in KINDS and len(means) == len(scales) == n_features and len(grid) == n_features * levels
+    fits = kind in INPUTS.choices and len(means) == len(scales) == n_features and len(grid) == n_features * levels
     if not fits or not all(np.isfinite(values).all() for values in (grid, means, scales)):
         raise FileFormatError(file, "the scales of its inputs are not valid")
     grid = grid.reshape(n_features, levels)

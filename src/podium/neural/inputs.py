@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.hyperparameters import INPUTS
 from podium.data.features import Features
-from podium.data.sparse import is_sparse
-from podium.errors import DataError
+from podium.data.sparse import dense_block, is_sparse
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
-KINDS = ("standard", "log", "quantile", "none")
 LEVELS = 129  # quantiles kept of each feature
 ROWS_AT_ONCE = 1 << 14
 LARGEST = 1e6  # an input beyond, in standard deviations, counts as this
@@ -29,7 +28,14 @@ class Inputs:
             and lengths; `"quantile"`: the same after the share of training documents below, for whatever is skewed;
             `"none"`: features as they come.
         grid: for quantiles, their values, a row for each feature.
-        means, scales: of the changed features.
+        means, scales: of the transformed features.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.neural import Inputs
+        >>> features = np.array([[1.0, 10.0], [3.0, 30.0]], np.float32)
+        >>> Inputs.fitted(features, "standard")(features).tolist()
+        [[-1.0, -1.0], [1.0, 1.0]]
 
     """
 
@@ -41,21 +47,19 @@ class Inputs:
     @classmethod
     def fitted(cls, features: Features, kind: str) -> Inputs:
         """The scales of some documents; sums run in the order of the rows."""
-        if kind not in KINDS:
-            raise DataError(f"inputs must be one of {', '.join(map(repr, KINDS))}, not {kind!r}")
+        INPUTS.check(kind)
         n_features = int(features.shape[1])
         levels = np.linspace(0, 1, LEVELS) if kind == "quantile" else np.empty(0)
         grid, means, scales = np.zeros((n_features, len(levels))), np.zeros(n_features), np.ones(n_features)
         by_column: Any = features.tocsc() if is_sparse(features) else features
         for k in range(n_features if kind != "none" else 0):
-            column = by_column[:, [k]]
-            x = np.asarray(column.toarray() if is_sparse(column) else column, np.float64)[:, 0]
+            x = dense_block(by_column[:, [k]], dtype=np.float64)[:, 0]
             x = x[np.isfinite(x)]
             if not len(x):
                 continue
             if len(levels):
                 grid[k] = np.quantile(x, levels)
-            x = _changed(x, kind, grid[k])
+            x = _transformed(x, kind, grid[k])
             means[k], deviation = x.mean(), x.std()
             scales[k] = 1.0 / deviation if deviation > 1e-12 * np.abs(x).max() else 0.0
         return cls(kind, grid, means, scales)
@@ -67,27 +71,27 @@ class Inputs:
 
     def __call__(self, features: Features) -> Singles:
         """The features on their new scale."""
-        found = np.empty((int(features.shape[0]), self.n_features), np.float32)
-        for start in range(0, len(found), ROWS_AT_ONCE):
-            piece: Any = features[start : start + ROWS_AT_ONCE]
-            x = np.asarray(piece.toarray() if is_sparse(piece) else piece, np.float64)
+        scaled = np.empty((int(features.shape[0]), self.n_features), np.float32)
+        for start in range(0, len(scaled), ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            x = dense_block(features, rows, np.float64)
             x = np.where(np.isfinite(x), x, np.nan)
             if self.kind == "quantile":
-                x = np.column_stack([_changed(x[:, k], self.kind, self.grid[k]) for k in range(self.n_features)])
+                x = np.column_stack([_transformed(x[:, k], self.kind, self.grid[k]) for k in range(self.n_features)])
             else:
-                x = _changed(x, self.kind, self.grid)
+                x = _transformed(x, self.kind, self.grid)
             if self.kind != "none":
                 x = ((x - self.means) * self.scales).clip(-LARGEST, LARGEST)
-            found[start : start + ROWS_AT_ONCE] = np.nan_to_num(x, nan=0.0)
-        return found
+            scaled[rows] = np.nan_to_num(x, nan=0.0)
+        return scaled
 
 
-def _changed(x: Floats, kind: str, grid: Floats) -> Floats:
+def _transformed(x: Floats, kind: str, grid: Floats) -> Floats:
     """The features before means and scales; NaN stays NaN."""
     if kind == "log":
         return np.asarray(np.sign(x) * np.log1p(np.abs(x)))
     if kind == "quantile":
         levels = np.linspace(0, 1, len(grid))
-        # A value that many documents share stands in the middle of theirs: from below and from above, halved.
+        # The middle of the share below and the share at or below: a value of many documents stands in their middle.
         return np.asarray(0.5 * (np.interp(x, grid, levels) + 1 - np.interp(-x, -grid[::-1], levels)))
     return x

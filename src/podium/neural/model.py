@@ -39,6 +39,12 @@ class Net(Model):
         info: parameters, history and the like, as JSON has it.
         encoding: how the features of the training data were encoded.
 
+    Example:
+        >>> import podium
+        >>> net = podium.RankNet(hidden=3, epochs=1, n_threads=1).fit(podium.artificial(20, features=4)).model_
+        >>> net
+        Net(Layers, 19 weights)
+
     """
 
     module: nn.Module
@@ -69,71 +75,73 @@ class Net(Model):
         rows = self._checked_rows(features)
         if offsets is None and self.sees_lists:
             raise DataError("this net sees whole lists, which features alone do not tell: predict RankingData")
-        cuts = np.array([0, rows]) if offsets is None else np.asarray(offsets, np.int64)
-        if cuts[0] != 0 or cuts[-1] != rows or (np.diff(cuts) < 0).any():
-            raise DataError(f"offsets must rise from 0 to the number of rows, {rows}")
-        if offsets is None:
-            cuts = np.arange(0, rows + DOCUMENTS_AT_ONCE, DOCUMENTS_AT_ONCE).clip(max=rows)
+        if offsets is None:  # any batches will do
+            offsets = np.arange(0, rows + DOCUMENTS_AT_ONCE, DOCUMENTS_AT_ONCE).clip(max=rows)
+        offsets = np.asarray(offsets, np.int64)
+        if offsets[0] != 0 or offsets[-1] != rows or (np.diff(offsets) < 0).any():
+            raise DataError(f"offsets must ascend from 0 to the number of rows, {rows}")
         with torch_threads(n_threads):
-            return scores_in_runs(
-                self.module, lambda first, last: torch.from_numpy(self.inputs(features[first:last])), cuts
+            return scores_in_batches(
+                self.module, lambda first, last: torch.from_numpy(self.inputs(features[first:last])), offsets
             )
 
     def importance(self, kind: Any = "gain") -> Floats:
-        """How much scores move with each feature: the mean |slope| at inputs by chance, on the scale of the inputs."""
+        """How much scores change with each feature: the mean |∂s/∂x| at random inputs, on the scale of the inputs."""
         draws = torch.randn(256, self.n_features, generator=torch.Generator().manual_seed(0)).requires_grad_()
         with torch.enable_grad():
             scores = scores_of(self.module, draws, torch.tensor([0, len(draws)]), self.sees_lists)
-            (found,) = torch.autograd.grad(scores.sum(), draws)
-        slopes: Floats = found.abs().mean(dim=0).double().numpy()
+            (gradients,) = torch.autograd.grad(scores.sum(), draws)
+        slopes: Floats = gradients.abs().mean(dim=0).double().numpy()
         return np.where(self.inputs.scales > 0, slopes, 0.0)
 
     def digest(self) -> str:
         """A hash of all that decides scores, but for a module's own code."""
         shape = self.module.description if type(self.module) in NETS.values() else repr(self.module)
-        found = hashlib.sha256(repr((shape, self.inputs.kind)).encode())
+        digest = hashlib.sha256(repr((shape, self.inputs.kind)).encode())
         for array in (self.inputs.grid, self.inputs.means, self.inputs.scales):
-            found.update(array.tobytes())
+            digest.update(array.tobytes())
         for name, tensor in self.module.state_dict().items():
-            found.update(name.encode() + tensor.numpy().tobytes())
-        return found.hexdigest()
+            digest.update(name.encode() + tensor.numpy().tobytes())
+        return digest.hexdigest()
 
     def with_info(self, **info: Any) -> Net:
         """The same net with other information."""
         return replace(self, info=self.info | info)
 
     def as_function(self, data: RankingData) -> tuple[Floats, Callable[[Floats], Floats]]:
-        """The weights in a row, and the scores of some data's rows as a function of them."""
+        """The weights as a vector, and the scores of some data's rows as a function of them."""
         order = data.canonical_order
         documents = torch.from_numpy(self.inputs(self.schema.rows(data)[order]))
         module = copy.deepcopy(self.module).requires_grad_(False)
 
         def scores(weights: Floats) -> Floats:
-            moved, found = copy.deepcopy(module), np.empty(len(data))  # threads call this at the same time
+            moved, result = copy.deepcopy(module), np.empty(len(data))  # threads call this at the same time
             nn.utils.vector_to_parameters(torch.from_numpy(weights.astype(np.float32)), moved.parameters())
-            found[order] = scores_in_runs(moved, lambda first, last: documents[first:last], data.offsets)
-            return found
+            result[order] = scores_in_batches(moved, lambda first, last: documents[first:last], data.offsets)
+            return result
 
         return nn.utils.parameters_to_vector(module.parameters()).double().numpy(), scores
 
 
-def scores_in_runs(module: nn.Module, documents: Callable[[int, int], torch.Tensor], cuts: NDArray[np.int64]) -> Floats:
+def scores_in_batches(
+    module: nn.Module, documents: Callable[[int, int], torch.Tensor], offsets: NDArray[np.int64]
+) -> Floats:
     """Scores without gradients, some thousand documents at once; no query is split.
 
-    `documents(first, last)` gives rows, query q having the rows cuts[q] to cuts[q + 1]. Where lists are seen, each is
-    as long as the longest beside it, and pairs of their documents count.
+    `documents(first, last)` gives rows, query q having the rows offsets[q] to offsets[q + 1]. Where lists are seen,
+    each is padded to the longest of its batch, and pairs of their documents count.
     """
-    scores, first, listed = np.empty(cuts[-1]), 0, sees_lists(module)
+    scores, first, with_lists = np.empty(offsets[-1]), 0, sees_lists(module)
     with torch.inference_mode():
-        while first < len(cuts) - 1:
-            last = int(np.searchsorted(cuts, cuts[first] + DOCUMENTS_AT_ONCE, "right")) - 1
-            if listed:
-                longest = np.maximum.accumulate(np.diff(cuts[first : last + 1]))
+        while first < len(offsets) - 1:
+            last = int(np.searchsorted(offsets, offsets[first] + DOCUMENTS_AT_ONCE, "right")) - 1
+            if with_lists:
+                longest = np.maximum.accumulate(np.diff(offsets[first : last + 1]))
                 last = first + int((longest**2 * np.arange(1, len(longest) + 1) <= PAIRS_AT_ONCE).sum())
-            last = min(max(last, first + 1), len(cuts) - 1)
-            lists = torch.from_numpy(cuts[first : last + 1] - cuts[first])
-            own = int(cuts[first]), int(cuts[last])
-            scores[slice(*own)] = scores_of(module, documents(*own), lists, listed).numpy()
+            last = min(max(last, first + 1), len(offsets) - 1)
+            lists = torch.from_numpy(offsets[first : last + 1] - offsets[first])
+            start, end = int(offsets[first]), int(offsets[last])
+            scores[start:end] = scores_of(module, documents(start, end), lists, with_lists).numpy()
             first = last
     return scores
 

@@ -8,14 +8,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from scipy.special import expit
 from torch import Tensor, nn
 
 from podium.core.validation import require_whole
 from podium.errors import DataError
 
-Singles = NDArray[np.float32]
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "sigmoid": nn.Sigmoid}
 
 
@@ -26,6 +23,12 @@ class Layers(nn.Module):
         n_features: the number of inputs.
         hidden: units of the hidden layer, or of each of several; none for a linear model.
         activation: `"tanh"`, `"relu"` or `"sigmoid"`.
+
+    Example:
+        >>> import torch
+        >>> from podium.neural import Layers
+        >>> Layers(4, hidden=(8, 3))(torch.zeros(5, 4)).shape
+        torch.Size([5])
 
     """
 
@@ -52,79 +55,22 @@ class Layers(nn.Module):
         return scores
 
 
-class ByHand:
-    """`Layers` in NumPy, there and back: for nets as small as the papers', autograd takes three times as long.
-
-    Args:
-        net: whose weights are read where they lie.
-        gradients: of each tensor of weights, where they are to be written.
-
-    """
-
-    def __init__(self, net: Layers, gradients: Sequence[Tensor]) -> None:
-        self.weights = [tensor.detach().numpy() for tensor in net.layers.parameters()]
-        self.gradients = [tensor.numpy() for tensor in gradients]
-        self.activation: str = net.description["activation"]
-        self.given: list[Singles] = []
-
-    def scores(self, documents: Singles) -> Singles:
-        """The score of each document; what each layer was given is kept for the way back."""
-        x, self.given = documents, [documents]
-        with np.errstate(all="ignore"):  # training itself looks for what is not finite
-            for matrix, bias in zip(self.weights[:-2:2], self.weights[1:-2:2], strict=True):
-                x = x @ matrix.T
-                x += bias
-                _activate(x, self.activation)
-                self.given.append(x)
-            found: Singles = x @ self.weights[-2][0]
-            found += self.weights[-1]
-        return found
-
-    def push(self, downhill: Singles) -> None:
-        """Write the gradients of all weights, from ∂C/∂s of each document that was scored last."""
-        np.matmul(downhill[None, :], self.given[-1], out=self.gradients[-2])
-        self.gradients[-1][0] = downhill.sum()
-        back = downhill[:, None]
-        for k in range(len(self.weights) // 2 - 2, -1, -1):
-            slopes = self.given[k + 1]
-            _turn_to_slopes(slopes, self.activation)
-            slopes *= back @ self.weights[2 * k + 2]
-            back = slopes
-            np.matmul(back.T, self.given[k], out=self.gradients[2 * k])
-            np.sum(back, axis=0, out=self.gradients[2 * k + 1])
-
-
-def _activate(x: Singles, activation: str) -> None:
-    """Put an activation in the place of its argument."""
-    if activation == "tanh":
-        np.tanh(x, out=x)
-    elif activation == "relu":
-        np.maximum(x, 0, out=x)
-    else:
-        expit(x, out=x)
-
-
-def _turn_to_slopes(y: Singles, activation: str) -> None:
-    """Put the derivative of an activation in the place of what it gave."""
-    if activation == "tanh":
-        y *= y
-        np.subtract(1, y, out=y)
-    elif activation == "relu":
-        np.sign(y, out=y)
-    else:
-        y *= 1 - y
-
-
 class ListTransformer(nn.Module):
     """A small transformer over the documents of a query: each score depends on the whole list.
 
-    There is no place in the list among the inputs: the order of the rows does not matter.
+    The rank in the list is no input: the order of the rows does not matter.
 
     Args:
         n_features: the number of inputs.
         width: of a document's vector, a multiple of `heads`.
         heads: of attention.
         depth: layers.
+
+    Example:
+        >>> import torch
+        >>> from podium.neural import ListTransformer
+        >>> ListTransformer(4, width=8)(torch.zeros(5, 4), torch.tensor([0, 2, 5])).shape
+        torch.Size([5])
 
     """
 
@@ -150,9 +96,17 @@ class ListTransformer(nn.Module):
 
 
 def padded(documents: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
-    """The documents of each query as a list of the longest one's length, and which places hold one.
+    """Lists of documents, one for each query, padded with zeros to the longest, and a mask that is True for documents.
 
     `lists[present]` are the documents again. A query without documents has no list.
+
+    Example:
+        >>> import torch
+        >>> from podium.neural import padded
+        >>> lists, present = padded(torch.ones(5, 4), torch.tensor([0, 2, 5]))
+        >>> lists.shape, int(present.sum())
+        (torch.Size([2, 3, 4]), 5)
+
     """
     sizes = offsets.diff()
     sizes = sizes[sizes > 0]
@@ -165,8 +119,8 @@ def padded(documents: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
 NETS: dict[str, type[nn.Module]] = {"layers": Layers, "list transformer": ListTransformer}
 
 
-def made(description: dict[str, Any]) -> nn.Module:
-    """The net of a description, its weights by chance."""
+def build_net(description: dict[str, Any]) -> nn.Module:
+    """The net of a description, with random weights."""
     settings = {name: value for name, value in description.items() if name != "net"}
     return NETS[description["net"]](**settings)
 
@@ -176,10 +130,10 @@ def sees_lists(module: nn.Module) -> bool:
     return "offsets" in inspect.signature(module.forward).parameters
 
 
-def scores_of(module: nn.Module, documents: Tensor, offsets: Tensor, listed: bool) -> Tensor:
-    """The scores of documents by any module, `listed` if it sees lists, or an error that says what it gave."""
-    found = module(documents, offsets) if listed else module(documents)
-    if not isinstance(found, Tensor) or found.shape not in ((len(documents),), (len(documents), 1)):
-        shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+def scores_of(module: nn.Module, documents: Tensor, offsets: Tensor, with_lists: bool) -> Tensor:
+    """The scores of documents by any module, with `offsets` if it sees lists, or an error that says what it gave."""
+    output = module(documents, offsets) if with_lists else module(documents)
+    if not isinstance(output, Tensor) or output.shape not in ((len(documents),), (len(documents), 1)):
+        shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
         raise DataError(f"a net must give a score for each of the {len(documents)} documents, not {shape}")
-    return found.reshape(len(documents))
+    return output.reshape(len(documents))

@@ -25,12 +25,12 @@ class Weights:
         self.vector = torch.cat([tensor.detach().reshape(-1) for tensor in self.tensors])
         self.gradient = torch.zeros_like(self.vector)
         self.gradients: list[Tensor] = []
-        at = 0
+        start = 0
         for tensor in self.tensors:
-            own = slice(at, at + tensor.numel())
-            tensor.data, tensor.grad = self.vector[own].view_as(tensor), self.gradient[own].view_as(tensor)
+            part = slice(start, start + tensor.numel())
+            tensor.data, tensor.grad = self.vector[part].view_as(tensor), self.gradient[part].view_as(tensor)
             self.gradients.append(tensor.grad)
-            at = own.stop
+            start = part.stop
 
     def release(self) -> None:
         """Give each tensor memory of its own again."""
@@ -47,7 +47,7 @@ class Optimizer(ABC):
 
     """
 
-    usual_rate: float
+    default_rate: float
 
     def __init__(self, weights: Weights, l2: float) -> None:
         self.weights, self.l2 = weights, l2
@@ -64,7 +64,7 @@ class Optimizer(ABC):
         """One step down the gradient."""
 
     def state(self) -> dict[str, Tensor]:
-        """What was learnt from earlier steps."""
+        """What the next step needs of earlier ones."""
         return {}
 
     def restore(self, state: dict[str, Tensor]) -> None:  # noqa: B027
@@ -74,7 +74,7 @@ class Optimizer(ABC):
 class Descent(Optimizer):
     """Stochastic gradient descent, as [B] has it."""
 
-    usual_rate = 1e-3
+    default_rate = 1e-3
 
     def move(self, weights: Tensor, gradient: Tensor, rate: float) -> None:
         """Against the gradient."""
@@ -84,7 +84,7 @@ class Descent(Optimizer):
 class Adam(Optimizer):
     """Kingma and Ba, *Adam: a method for stochastic optimization*, ICLR 2015, with their constants."""
 
-    usual_rate = 1e-2
+    default_rate = 1e-2
 
     def __init__(self, weights: Weights, l2: float) -> None:
         super().__init__(weights, l2)

@@ -21,23 +21,23 @@ from podium.core import hyperparameters as h
 from podium.core.interrupts import Stopped, between_steps
 from podium.core.parameters import settings
 from podium.core.progress import progress
-from podium.core.threads import Team, thread_count
+from podium.core.threads import MULTIPLICATIONS_WORTH_SHARING, Team, thread_count
 from podium.data import RankingData
 from podium.data.canonical import queries_by_content
 from podium.errors import DataError, PodiumWarning
 from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
 from podium.models.base import checked_sets, require_numbers
-from podium.neural.checkpoints import Captured, State, read_state, write_state
+from podium.neural.checkpoints import Snapshot, State, read_state, write_state
 from podium.neural.inputs import Inputs
-from podium.neural.model import Net, scores_in_runs, torch_threads
-from podium.neural.modules import ByHand, Layers, scores_of, sees_lists
+from podium.neural.model import Net, scores_in_batches, torch_threads
+from podium.neural.modules import Layers, scores_of, sees_lists
+from podium.neural.numpy_layers import NumpyLayers
 from podium.neural.optimizers import OPTIMIZERS, Weights
 from podium.objectives import BoundObjective, Lambda, Objective
 from podium.objectives.base import require_one_output
 
 Floats = NDArray[np.float64]
 log = logging.getLogger("podium")
-WORTH_SHARING = 1 << 26  # multiplications in a step
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,14 @@ class NetTraining:
             set, or else on the training queries.
         watched: measures that stand in the history beside those of the selection.
 
+    Example:
+        >>> import podium
+        >>> from podium.neural import Layers, NetTraining
+        >>> data = podium.artificial(20, features=4)
+        >>> result = NetTraining(epochs=2, n_threads=1).fit(data, lambda n: Layers(n, hidden=3))
+        >>> len(result.history["train/ndcg@10"])
+        2
+
     """
 
     objective: Objective = field(default_factory=Lambda)
@@ -109,7 +117,7 @@ class NetTraining:
     @property
     def first_rate(self) -> float:
         """The learning rate of the first epoch."""
-        return OPTIMIZERS[self.optimizer].usual_rate if self.learning_rate is None else float(self.learning_rate)
+        return OPTIMIZERS[self.optimizer].default_rate if self.learning_rate is None else float(self.learning_rate)
 
     def fit(
         self,
@@ -130,17 +138,9 @@ class NetTraining:
         warn_of_powers([*self.objective.all_measures(), *judging], train, *sets.values())
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            made = Layers if module is None else module
-            if not callable(made):
-                raise DataError(f"the net must be a torch module, or a function that makes one, not {made!r}")
-            try:
-                net = copy.deepcopy(made) if isinstance(made, nn.Module) else made(train.n_features)
-            except RuntimeError as error:  # torch's, such as for want of memory
-                raise DataError(f"the net cannot be made: {error}") from error
-            if not isinstance(net, nn.Module):
-                raise DataError(f"the net must be a torch module, or a function that makes one, not {type(net)}")
-            few = self._threads_worthwhile(net, train)
-            with torch_threads(few), threadpool_limits(few, "blas"), Team(self.n_threads) as team:
+            net = _new_module(Layers if module is None else module, train.n_features)
+            n_threads = self._threads_worthwhile(net, train)
+            with torch_threads(n_threads), threadpool_limits(n_threads, "blas"), Team(self.n_threads) as team:
                 run = _Run(self, net, train, sets, team)
                 return self._descend(run, observers, checkpoint)
 
@@ -148,7 +148,7 @@ class NetTraining:
         """Threads for a step's products of matrices: one where the work takes less time than to wake another."""
         share = min((self.batch_queries or train.n_queries) / max(train.n_queries, 1), 1.0)
         work = share * train.n_documents * sum(tensor.numel() for tensor in net.parameters())
-        return 1 if work < WORTH_SHARING else thread_count(self.n_threads)
+        return 1 if work < MULTIPLICATIONS_WORTH_SHARING else thread_count(self.n_threads)
 
     def _descend(
         self, run: _Run, observers: Sequence[Callable[[Epoch], None]], checkpoint: Checkpoint | None
@@ -160,7 +160,7 @@ class NetTraining:
             )
             run.resume(read_state(checkpoint, mark, run.module, run.optimizer))
         pace = checkpoint.pace() if checkpoint else None
-        last, captured = run.state.copied(), None
+        last, snapshot = run.state.copy(), None
         try:
             with (
                 progress("training", self.epochs, verbose=self.verbose, unit="epochs") as advance,
@@ -168,29 +168,42 @@ class NetTraining:
             ):
                 advance(run.state.epochs)
                 while not run.is_done():
-                    found = run.add_epoch(check_signals)
-                    last = run.state.copied()
+                    epoch = run.add_epoch(check_signals)
+                    last = run.state.copy()
                     for observer in observers:
-                        observer(found)
+                        observer(epoch)
                     if checkpoint and pace:
                         run.state.objectives = [batch.bound.state() for batch in run.batches]
-                        captured = Captured.of(run.module, run.optimizer, run.state)
+                        snapshot = Snapshot.of(run.module, run.optimizer, run.state)
                         if pace.is_due(run.state.epochs):
                             with pace.writing():
-                                write_state(checkpoint, mark, captured)
-                    advance(1, ", ".join(f"{name} {value:.4f}" for name, value in found.means.items()))
+                                write_state(checkpoint, mark, snapshot)
+                    advance(1, ", ".join(f"{name} {value:.4f}" for name, value in epoch.means.items()))
         except (KeyboardInterrupt, Stopped) as stop:
             run.state = last  # an epoch that was broken off does not count
-            if checkpoint and captured:
-                write_state(checkpoint, mark, captured)
+            if checkpoint and snapshot:
+                write_state(checkpoint, mark, snapshot)
             if not run.state.epochs or isinstance(stop, Stopped):
                 raise
             warnings.warn(f"interrupted after {run.state.epochs} epochs: the best is kept", PodiumWarning, stacklevel=2)
-        run.module.load_state_dict(run.state.kept[run.state.best])
+        run.module.load_state_dict(run.state.candidates[run.state.best])
         run.weights.release()
         run.module.eval()
         net = run.net.with_info(measures=[str(fixed) for fixed in run.measures.values()])
         return NetTrainingResult(net, run.state.history, run.state.best)
+
+
+def _new_module(module: nn.Module | Callable[[int], nn.Module], n_features: int) -> nn.Module:
+    """A copy of a module, or the one that a function makes."""
+    if not callable(module):
+        raise DataError(f"the net must be a torch module, or a function that makes one, not {module!r}")
+    try:
+        net = copy.deepcopy(module) if isinstance(module, nn.Module) else module(n_features)
+    except RuntimeError as error:  # torch's, such as for want of memory
+        raise DataError(f"the net cannot be made: {error}") from error
+    if not isinstance(net, nn.Module):
+        raise DataError(f"the net must be a torch module, or a function that makes one, not {type(net)}")
+    return net
 
 
 @dataclass(frozen=True)
@@ -209,61 +222,61 @@ class _Run:
         self, settings: NetTraining, module: nn.Module, train: RankingData, sets: dict[str, RankingData], team: Team
     ) -> None:
         self.settings, self.train, self.sets, self.team = settings, train, sets, team
-        # Queries by content and then by chance, documents in the canonical order: how they came does not matter.
+        # Queries by content, then shuffled; documents in the canonical order: the order of the rows does not matter.
         queries = np.random.default_rng(settings.seed).permutation(queries_by_content(train))
         rows = np.concatenate([train.canonical_order[train.offsets[q] : train.offsets[q + 1]] for q in queries])
         features = train.features[rows]
         inputs = Inputs.fitted(features, settings.inputs)
         self.net = Net(module, inputs, train.feature_names, encoding=train.encoding)
-        self.module, self.listed = module, sees_lists(module)
+        self.module, self.with_lists = module, sees_lists(module)
         self.documents = torch.from_numpy(inputs(features))
-        self.batches = self._dealt(train, rows)
+        self.batches = self._batches(train, rows)
         self.weights = Weights(module)
         is_plain = type(module) is Layers and all(tensor.requires_grad for tensor in module.parameters())
-        self.by_hand = ByHand(module, self.weights.gradients) if is_plain else None  # type: ignore[arg-type]
+        self.numpy_layers = NumpyLayers(module, self.weights.gradients) if is_plain else None  # type: ignore[arg-type]
         self.optimizer = OPTIMIZERS[settings.optimizer](self.weights, settings.l2)
         self.selection = as_selection(settings.selection)
         # Where nothing is known that could be measured, the last epoch is the best.
         is_measurable = all(measure.is_defined_on(train) for measure in self.selection.measures)
-        judges = sets or ({"train": train} if is_measurable else {})
+        measured = sets or ({"train": train} if is_measurable else {})
         shown = dict.fromkeys((*self.selection.measures, *settings.watched))
         self.measures = {str(m): m.fixed(train, *sets.values()) for m in shown}
-        self.judges = {name: _Judge(data, inputs, self.measures) for name, data in judges.items()}
+        self.evaluation_sets = {name: _EvaluationSet(data, inputs, self.measures) for name, data in measured.items()}
         self.state = State(settings.first_rate)
-        self._try()
+        self._check_module()
 
-    def _dealt(self, train: RankingData, rows: NDArray[np.int64]) -> list[_Batch]:
+    def _batches(self, train: RankingData, rows: NDArray[np.int64]) -> list[_Batch]:
         """The batches; all that an objective needs of documents is their labels and their order."""
-        place = np.empty(len(rows), np.float32)
+        position = np.empty(len(rows), np.float32)
         starts = np.repeat(train.offsets[:-1], train.query_sizes)
-        place[train.canonical_order] = np.arange(len(rows)) - starts
-        light = train.replace(features=place[:, None], feature_names=None).take(rows)
+        position[train.canonical_order] = np.arange(len(rows)) - starts
+        light = train.replace(features=position[:, None], feature_names=None).take(rows)
         measuring = self.settings.objective.measuring(train, *self.sets.values())
-        whole = measuring.bind(light)  # which looks whether it can be trained on
-        require_one_output(whole, self.net)
+        bound_to_all = measuring.bind(light)  # which looks whether it can be trained on
+        require_one_output(bound_to_all, self.net)
         size = self.settings.batch_queries or light.n_queries
         if size >= light.n_queries:
-            whole.team = self.team
-            return [_Batch(slice(0, len(light)), torch.from_numpy(np.array(light.offsets)), whole)]
-        if whole.state():
+            bound_to_all.team = self.team
+            return [_Batch(slice(0, len(light)), torch.from_numpy(np.array(light.offsets)), bound_to_all)]
+        if bound_to_all.state():
             raise DataError(
                 f"{type(self.settings.objective).__name__} learns from all queries at once: use batch_queries=None"
             )
-        objective, found = measuring.fixed(light), []
+        objective, batches = measuring.fixed(light), []
         for first in range(0, light.n_queries, size):
-            cuts = light.offsets[first : first + size + 1]
-            bound = objective.bind(light.take(np.arange(cuts[0], cuts[-1])))
+            offsets = light.offsets[first : first + size + 1]
+            bound = objective.bind(light.take(np.arange(offsets[0], offsets[-1])))
             bound.team = self.team
-            found.append(_Batch(slice(cuts[0], cuts[-1]), torch.from_numpy(cuts - cuts[0]), bound))
-        return found
+            batches.append(_Batch(slice(offsets[0], offsets[-1]), torch.from_numpy(offsets - offsets[0]), bound))
+        return batches
 
-    def _try(self) -> None:
+    def _check_module(self) -> None:
         """One batch, so that a net which does not fit says so at once."""
         batch = self.batches[0]
         self.module.eval()
         try:
             with torch.inference_mode():
-                scores_of(self.module, self.documents[batch.rows], batch.offsets, self.listed)
+                scores_of(self.module, self.documents[batch.rows], batch.offsets, self.with_lists)
         except RuntimeError as error:
             raise DataError(f"the net does not take {self.train.n_features} features: {error}") from error
 
@@ -286,73 +299,73 @@ class _Run:
     def add_epoch(self, check_signals: Callable[[], None]) -> Epoch:
         """See every batch once, and measure."""
         epoch, started, rate = self.state.epochs, time.perf_counter(), self.state.rate
-        torch.manual_seed(self.settings.seed * 1_000_003 + epoch + 1)  # for modules with chance of their own
+        torch.manual_seed(self.settings.seed * 1_000_003 + epoch + 1)  # for modules that draw, such as dropout
         self.module.train()
         for k in np.random.default_rng([self.settings.seed, epoch]).permutation(len(self.batches)):
             check_signals()
             self._step(self.batches[k], epoch, rate)
         self.module.eval()
         means = {}
-        for name, judge in self.judges.items():
-            for shown, value in judge.means(self.module).items():
+        for name, evaluation_set in self.evaluation_sets.items():
+            for shown, value in evaluation_set.means(self.module).items():
                 means[f"{name}/{shown}"] = value
-        self._note(means)
+        self._record(means)
         shown = "".join(f", {key} {value:.4f}" for key, value in means.items())
         log.info("epoch %d: rate %.3g, %.3f s%s", epoch, rate, time.perf_counter() - started, shown)
         return Epoch(epoch, rate, self.module, means)
 
     def _step(self, batch: _Batch, epoch: int, rate: float) -> None:
-        """Σ_i λ_i ∂s_i/∂w, the mean over queries: λ is what the way back begins with ([B] eq. 3)."""
+        """One step along Σ_i λ_i ∂s_i/∂w, the mean over queries: backpropagation begins with λ ([B] eq. 3)."""
         documents = self.documents[batch.rows]
-        if self.by_hand is not None:
-            self.by_hand.push(self._downhill(batch, self.by_hand.scores(documents.numpy()), epoch))
+        if self.numpy_layers is not None:
+            self.numpy_layers.backward(self._score_gradients(batch, self.numpy_layers.scores(documents.numpy()), epoch))
         else:
-            scores = scores_of(self.module, documents, batch.offsets, self.listed)
-            downhill = self._downhill(batch, scores.detach().numpy(), epoch)
-            scores.backward(torch.from_numpy(downhill))  # type: ignore[no-untyped-call]
+            scores = scores_of(self.module, documents, batch.offsets, self.with_lists)
+            score_gradients = self._score_gradients(batch, scores.detach().numpy(), epoch)
+            scores.backward(torch.from_numpy(score_gradients))  # type: ignore[no-untyped-call]
         self.optimizer.step(rate)
 
     @staticmethod
-    def _downhill(batch: _Batch, scores: NDArray[np.float32], epoch: int) -> NDArray[np.float32]:
-        """−λ over the number of queries."""
-        now = scores.astype(np.float64)
-        lambdas = batch.bound.gradients(now, epoch)[0]
-        if not math.isfinite(now @ now + lambdas @ lambdas):
+    def _score_gradients(batch: _Batch, scores: NDArray[np.float32], epoch: int) -> NDArray[np.float32]:
+        """∂C/∂s of each document: −λ over the number of queries."""
+        double = scores.astype(np.float64)
+        lambdas = batch.bound.gradients(double, epoch)[0]
+        if not math.isfinite(double @ double + lambdas @ lambdas):
             raise DataError("a score or gradient is not finite: lower learning_rate, or choose other inputs")
         return (lambdas * (-1.0 / (len(batch.offsets) - 1))).astype(np.float32)
 
-    def _note(self, means: dict[str, float]) -> None:
-        """Keep what was measured, the weights where they are the best, and halve the rate where it is time."""
+    def _record(self, means: dict[str, float]) -> None:
+        """Note what was measured, keep the weights where they are the best, and halve the rate where it is time."""
         state = self.state
         for key, value in means.items():
             state.history.setdefault(key, []).append(value)
-        state.kept[state.epochs] = {name: tensor.clone() for name, tensor in self.module.state_dict().items()}
+        state.candidates[state.epochs] = {name: tensor.clone() for name, tensor in self.module.state_dict().items()}
         state.best = state.epochs
-        if self.judges:
-            first = next(iter(self.judges))
+        if self.evaluation_sets:
+            first = next(iter(self.evaluation_sets))
             columns = [state.history[f"{first}/{shown}"] for shown in self.selection.measures]
             state.best = self.selection.pick(np.column_stack(columns))
-        is_final = len(self.selection.measures) == 1 or not self.judges
+        is_final = len(self.selection.measures) == 1 or not self.evaluation_sets
         if is_final:  # by several measures, an earlier epoch may become the best again
-            state.kept = {state.best: state.kept[state.best]}
+            state.candidates = {state.best: state.candidates[state.best]}
         state.epochs += 1
         if state.epochs - 1 - max(state.best, state.halved) >= self.settings.halve_after:
             state.rate, state.halved = state.rate / 2, state.epochs - 1
 
 
-class _Judge:
+class _EvaluationSet:
     """Queries that a net is measured on after each epoch."""
 
     def __init__(self, data: RankingData, inputs: Inputs, measures: Mapping[str, Measure]) -> None:
         self.data, self.measures = data, measures
         queries = queries_by_content(data)
         self.rows = np.concatenate([data.canonical_order[data.offsets[q] : data.offsets[q + 1]] for q in queries])
-        self.cuts = np.concatenate([[0], np.cumsum(data.query_sizes[queries])])
+        self.offsets = np.concatenate([[0], np.cumsum(data.query_sizes[queries])])
         self.documents = torch.from_numpy(inputs(data.features[self.rows]))
 
     def means(self, module: nn.Module) -> dict[str, float]:
         """The mean of each measure over the queries."""
         scores = np.empty(len(self.data))
-        scores[self.rows] = scores_in_runs(module, lambda first, last: self.documents[first:last], self.cuts)
+        scores[self.rows] = scores_in_batches(module, lambda first, last: self.documents[first:last], self.offsets)
         ranking = Ranking(self.data, scores, base=self.data.canonical_order)
         return {shown: measure.mean(ranking) for shown, measure in self.measures.items()}
