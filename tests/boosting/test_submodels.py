@@ -161,7 +161,7 @@ class TestModel:
         assert isinstance(loaded, TreesOnBaseScores)
         assert loaded.scale == model.submodel_scale_
         start = 50 * linear.predict(valid)
-        assert np.array_equal(loaded.predict(valid.features, start=start), model.predict(valid))
+        assert np.array_equal(loaded.predict(valid.features, base_scores=start), model.predict(valid))
         assert loaded.digest() == model.digest()
 
     def test_what_is_no_scale(self, parts):

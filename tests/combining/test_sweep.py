@@ -371,7 +371,7 @@ class TestSubmodel:
             loaded = podium.load(tmp_path / "m.podium")
             with pytest.raises(DataError, match=r"goes on from the scores of (mine|Foreign) \(checksum"):
                 loaded.predict(valid.features)
-            assert np.array_equal(loaded.predict(valid.features, start=mine(valid)), model.predict(valid))
+            assert np.array_equal(loaded.predict(valid.features, base_scores=mine(valid)), model.predict(valid))
             assert loaded.digest() == model.digest()
         column = LambdaMART(3, submodel=mine(train)).fit(train)
         assert column.trees_.digest() == model.trees_.digest()

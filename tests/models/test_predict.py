@@ -186,7 +186,9 @@ def test_models_of_other_libraries_get_features(train, frame, tmp_path):
         model = LambdaMART(3, n_leaves=4, submodel=other).fit(train, valid=frame)
         model.save(tmp_path / "m.podium")
         loaded = podium.load(tmp_path / "m.podium")
-        np.testing.assert_allclose(loaded.predict(train, start=expected), model.predict(train), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            loaded.predict(train, base_scores=expected), model.predict(train), rtol=1e-5, atol=1e-6
+        )
         np.testing.assert_allclose(model.predict(frame[[*NAMES]]), model.predict(train), rtol=1e-5, atol=1e-6)
         assert podium.combine(other, model, train).value >= podium.evaluate(train, model, MEASURE).means[MEASURE]
     found = podium.compare(frame, {**foreign, "function": lambda data: data.feature("f1")}, MEASURE)

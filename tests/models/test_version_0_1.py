@@ -34,7 +34,7 @@ def test_there_is_a_score_for_each_file(scores):
 @pytest.mark.parametrize("name", DIGESTS)
 def test_a_file_of_version_0_1_scores_as_it_did(name, data, scores, tmp_path):
     model = podium.load(FOLDER / f"{name}.podium")
-    options = {"start": data.features[:, 0].astype(np.float64)} if name == "started" else {}
+    options = {"base_scores": data.features[:, 0].astype(np.float64)} if name == "started" else {}
     found = model.predict(data, n_threads=1, **options)
     if name in NETS:  # another torch, or another processor, may round otherwise
         assert np.allclose(found, scores[name], rtol=1e-6, atol=1e-6)

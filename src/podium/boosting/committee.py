@@ -136,7 +136,7 @@ class CommitteeTraining:
             for tree in map(ensemble.tree, range(ensemble.n_trees)):
                 trees.append(replace(tree, leaf_value=tree.leaf_value * (weight / (size * len(found)))))
         whole = Ensemble.of_trees(
-            trees, train.n_features, feature_names=train.feature_names, cuts=found[0][1].cuts, encoding=train.encoding,
+            trees, train.n_features, feature_names=train.feature_names, encoding=train.encoding,
             info={
                 "members": names, "weights": list(own), "values": values, "measures": [str(m) for m in fixed],
             },

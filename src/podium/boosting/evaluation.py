@@ -61,7 +61,7 @@ class Evaluator:
         for name, valid in self.data.valid.items():
             for output, ensemble in enumerate(ensembles):
                 scores = of_output(self.scores[name], output)
-                ensemble._add(valid.features, 0, ensemble.n_trees, scores, n_threads)
+                ensemble.add_scores(valid.features, scores, 0, ensemble.n_trees, n_threads)
 
     def measure(self) -> dict[str, float]:
         """The mean of each measure on each validation set, by `set/measure`."""

@@ -226,7 +226,7 @@ class Trainer:
         outputs, n_threads = earlier.outputs(n_outputs), self.settings.n_threads
         for output, ensemble in enumerate(outputs):
             scores = of_output(state.scores, output)
-            ensemble._add(self.data.train.features, 0, ensemble.n_trees, scores, n_threads)
+            ensemble.add_scores(self.data.train.features, scores, 0, ensemble.n_trees, n_threads)
         self.evaluator.add_ensembles(outputs, n_threads)
         state.best_iteration = self.evaluator.best_iteration(state.history)
         state.n_finished = state.n_rounds
@@ -252,7 +252,7 @@ class Trainer:
             info["best_iteration"] = state.best_iteration
         return Ensemble.of_trees(
             state.trees, train.n_features,
-            feature_names=train.feature_names, cuts=self.data.bins.cuts, info=info, encoding=train.encoding,
+            feature_names=train.feature_names, info=info, encoding=train.encoding,
         )  # fmt: skip
 
     def result(self) -> TrainingResult:

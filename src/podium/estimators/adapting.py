@@ -18,7 +18,7 @@ from podium.evaluation import Comparison, compare
 from podium.measures import Measure, as_measure, warn_of_powers
 from podium.measures.gains import POWER_WARNING
 from podium.models import Blend, Combination, combine, combine_all
-from podium.models.combined import as_submodel, scores_of
+from podium.models.rankers import as_submodel, scores_of
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from podium.estimators.ranker import lambda_objective, to_rows
 from podium.estimators.trees import EnsembleRanker
 from podium.measures import as_selection
 from podium.models import Combined, Model, TreesOnBaseScores
-from podium.models.combined import as_submodel, scores_of
+from podium.models.rankers import as_submodel, scores_of
 from podium.models.trees_on_base_scores import checksum
 from podium.objectives import Multiclass, Objective
 from podium.objectives.debiasing import BoundBiases
@@ -117,11 +117,11 @@ class LambdaMART(LambdaMARTParameters, EnsembleRanker):
             return {}
         submodel = as_submodel(self.submodel, self.trees_)
         if isinstance(X, RankingData):
-            return {"start": scores_of(submodel, X, self.n_threads)}
+            return {"base_scores": scores_of(submodel, X, self.n_threads)}
         if isinstance(submodel, np.ndarray):
             return {"start": submodel}
         data = RankingData(X, qid=np.zeros(len(to_rows(X)), np.int64))
-        return {"start": scores_of(submodel, data, self.n_threads)}
+        return {"base_scores": scores_of(submodel, data, self.n_threads)}
 
     def _set_results(self, result: TrainingResult) -> None:
         for name in ("position_bias_", "submodel_scale_", "submodel_means_"):  # of an earlier fit

@@ -21,7 +21,7 @@ from podium.evaluation.tables import Table
 from podium.evaluation.trec import Qrels, Run, matched, pooled
 from podium.measures import Graded, Measure, Ranking, as_measure, warn_of_powers
 from podium.models.base import model_of
-from podium.models.combined import scores_of
+from podium.models.rankers import scores_of
 
 TIE_WARNING = 0.001  # how much of a mean ties may decide before it is said: 0.1 points
 

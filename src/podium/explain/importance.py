@@ -15,7 +15,7 @@ from podium.data.sparse import is_sparse
 from podium.errors import DataError
 from podium.evaluation.tables import Table
 from podium.measures import Measure, Ranking, as_measure
-from podium.models.combined import scores_of
+from podium.models.rankers import scores_of
 
 
 def permutation_importance(

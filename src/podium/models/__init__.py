@@ -1,8 +1,10 @@
-"""Scorers, and the file that keeps them."""
+"""Models that score documents, their combinations, and the model file."""
 
 from podium.models.base import Model
+from podium.models.blend import Blend, combine_all
 from podium.models.class_ensemble import ClassEnsemble
-from podium.models.combined import Blend, Combination, Combined, combine, combine_all
+from podium.models.combination import Combination, combine
+from podium.models.combined import Combined
 from podium.models.ensemble import Ensemble
 from podium.models.file import load, save
 from podium.models.linear import LinearModel

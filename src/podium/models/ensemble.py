@@ -11,20 +11,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.threads import map_threads, ranges
 from podium.core.validation import require_whole
 from podium.data.encoding import Encoding
 from podium.data.features import Features
-from podium.data.sparse import dense_block, is_sparse
 from podium.errors import DataError
 from podium.models.base import Model
-from podium.models.structure import ARRAYS, check_trees, picked_trees
+from podium.models.scoring import Traversal, TreeArrays
+from podium.models.structure import ARRAYS, OF_LEAVES, OF_NODES, check_trees, select_trees
 from podium.trees import Tree
-
-ROWS_AT_ONCE = 4096  # of sparse features made dense
-
-# What decides the way of a document through a tree.
-_OF_NODES = ("feature", "threshold", "missing_left", "category", "left", "right")
 
 
 @dataclass(frozen=True)
@@ -36,16 +30,23 @@ class Ensemble(Model):
         arrays: all trees, flat: tree t has the nodes from `node_offsets[t]` and the leaves from `leaf_offsets[t]` on,
             its children counted from its own first node, a leaf k as ~k. See `podium.trees.Tree`.
         feature_names: names of the features, or None.
-        cuts: the borders between the bins of each feature in training.
         info: parameters, history and the like, as JSON has it.
         encoding: how the features of the training data were encoded: names of categories, shifts.
+
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(20, features=4)
+        >>> model = podium.LambdaMART(n_trees=3, n_leaves=4).fit(data).model_
+        >>> model
+        Ensemble(3 trees with 12 leaves on 4 features)
+        >>> model.truncate(1).n_trees, model.leaves(data).shape
+        (1, (1000, 3))
 
     """
 
     n_features: int
     arrays: dict[str, NDArray[Any]]
     feature_names: tuple[str, ...] | None = None
-    cuts: Sequence[NDArray[np.float32]] = ()
     info: dict[str, Any] = field(default_factory=dict)
     encoding: Encoding = field(default_factory=Encoding)
 
@@ -64,17 +65,7 @@ class Ensemble(Model):
     def of_trees(cls, trees: Sequence[Tree], n_features: int, **others: Any) -> Ensemble:
         """Flat arrays from trees."""
         joined: dict[str, NDArray[Any]] = {}
-        for name in (
-            "feature",
-            "threshold",
-            "missing_left",
-            "left",
-            "right",
-            "gain",
-            "count",
-            "leaf_value",
-            "leaf_count",
-        ):
+        for name in (*(name for name in OF_NODES if name != "category"), *OF_LEAVES):
             joined[name] = np.concatenate([np.empty(0, ARRAYS[name]), *(getattr(tree, name) for tree in trees)])
         sets = [values for tree in trees for values in tree.categories]
         before = np.cumsum([0, *(len(tree.categories) for tree in trees)])
@@ -116,7 +107,7 @@ class Ensemble(Model):
         """The score of each row, by the first `n_trees` trees or all; `offsets` of queries are not needed."""
         last = self._checked_count(n_trees)
         scores = np.zeros(self._checked_rows(features))
-        self._add(features, 0, last, scores, n_threads)
+        self.add_scores(features, scores, 0, last, n_threads)
         return scores
 
     def staged_predict(self, X: Any, n_threads: int | None = None) -> Iterator[NDArray[np.float64]]:
@@ -124,46 +115,25 @@ class Ensemble(Model):
         features = self.schema.rows(X)
         scores = np.zeros(self._checked_rows(features))
         for tree in range(self.n_trees):
-            self._add(features, tree, tree + 1, scores, n_threads)
+            self.add_scores(features, scores, tree, tree + 1, n_threads)
             yield scores.copy()
 
-    def _add(
-        self, features: Features, first: int, last: int, scores: NDArray[np.float64], n_threads: int | None
+    def add_scores(
+        self, features: Features, scores: NDArray[np.float64], first: int, last: int, n_threads: int | None = None
     ) -> None:
-        from podium.models import traversal
-
-        names = ("node_offsets", "leaf_offsets", *_OF_NODES, "category_offsets", "category_values", "leaf_value")
-        arrays: Any = [self.arrays[name] for name in names]
-        add: Any = traversal.add_scores
-
-        def work(bounds: tuple[int, int]) -> None:
-            rows = slice(*bounds)
-            add(dense_block(features, rows), first, last, *arrays, scores[rows])
-
-        for _ in map_threads(work, _pieces(features, n_threads), n_threads):
-            pass
+        """Add the values of the trees `first` … `last` − 1 to the scores of float32 rows, in place."""
+        Traversal(self.arrays).add_scores(features, scores, first, last, n_threads)
 
     def leaves(self, X: Any, n_threads: int | None = None) -> NDArray[np.int32]:
         """The leaf of each tree (column) that each row falls into."""
-        from podium.models import traversal
-
         features = self.schema.rows(X)
-        found = np.empty((self._checked_rows(features), self.n_trees), np.int32)
-        find: Any = traversal.find_leaves
-        arrays: Any = [self.arrays[n] for n in ("node_offsets", *_OF_NODES, "category_offsets", "category_values")]
-
-        def work(bounds: tuple[int, int]) -> None:
-            rows = slice(*bounds)
-            find(dense_block(features, rows), *arrays, found[rows])
-
-        for _ in map_threads(work, _pieces(features, n_threads), n_threads):
-            pass
-        return found
+        self._checked_rows(features)
+        return Traversal(self.arrays).leaves(features, n_threads)
 
     def truncate(self, n_trees: int) -> Ensemble:
         """The first trees alone: less accurate, faster."""
         numbers = np.arange(self._checked_count(n_trees))
-        return replace(self, arrays=picked_trees(self.arrays, numbers))
+        return replace(self, arrays=select_trees(self.arrays, numbers))
 
     def tree(self, number: int) -> Tree:
         """One of the trees."""
@@ -186,7 +156,7 @@ class Ensemble(Model):
         if n == 1:
             return (self,)
         turns = [np.arange(output, self.n_trees, n) for output in range(n)]
-        return tuple(replace(self, arrays=picked_trees(self.arrays, turn), info={}) for turn in turns)
+        return tuple(replace(self, arrays=select_trees(self.arrays, turn), info={}) for turn in turns)
 
     def importance(self, kind: Literal["gain", "count"] = "gain") -> NDArray[np.float64]:
         """For each feature the sum of the gains of its splits, or their number."""
@@ -197,10 +167,10 @@ class Ensemble(Model):
 
     def digest(self) -> str:
         """A hash of all that decides scores: two models with the same digest score alike, to the bit."""
-        found = hashlib.sha256(str(self.n_features).encode())
-        for name in ("node_offsets", "leaf_offsets", *_OF_NODES, "category_offsets", "category_values", "leaf_value"):
-            found.update(name.encode() + self.arrays[name].tobytes())
-        return found.hexdigest()
+        digest = hashlib.sha256(str(self.n_features).encode())
+        for name in TreeArrays._fields:
+            digest.update(name.encode() + self.arrays[name].tobytes())
+        return digest.hexdigest()
 
     def dump(self, kind: Literal["text", "json"] = "text") -> str:
         """All trees, for people or for programs."""
@@ -224,21 +194,21 @@ class Ensemble(Model):
     def _described(self, tree: Tree) -> dict[str, Any]:
         return self._node(tree, 0 if len(tree.feature) else -1)
 
-    def _node(self, t: Tree, place: int) -> dict[str, Any]:
-        if place < 0:
-            return {"value": float(t.leaf_value[~place]), "count": int(t.leaf_count[~place])}
-        found: dict[str, Any] = {"feature": self.label_of_feature(int(t.feature[place]))}
-        if t.category[place] >= 0:
-            found["in"] = self._names_of_categories(int(t.feature[place]), t.categories[t.category[place]])
+    def _node(self, t: Tree, node: int) -> dict[str, Any]:
+        if node < 0:
+            return {"value": float(t.leaf_value[~node]), "count": int(t.leaf_count[~node])}
+        test: dict[str, Any] = {"feature": self.label_of_feature(int(t.feature[node]))}
+        if t.category[node] >= 0:
+            test["in"] = self._names_of_categories(int(t.feature[node]), t.categories[t.category[node]])
         else:
-            limit = float(t.threshold[place])
-            found |= {
+            limit = float(t.threshold[node])
+            test |= {
                 "at_most": limit if np.isfinite(limit) else str(limit),
-                "missing_left": bool(t.missing_left[place]),
+                "missing_left": bool(t.missing_left[node]),
             }
-        return found | {
-            "gain": float(t.gain[place]), "count": int(t.count[place]),
-            "left": self._node(t, int(t.left[place])), "right": self._node(t, int(t.right[place])),
+        return test | {
+            "gain": float(t.gain[node]), "count": int(t.count[node]),
+            "left": self._node(t, int(t.left[node])), "right": self._node(t, int(t.right[node])),
         }  # fmt: skip
 
     def _names_of_categories(self, feature: int, values: NDArray[np.float32]) -> list[Any]:
@@ -269,10 +239,3 @@ class Ensemble(Model):
             return self.n_trees
         require_whole("n_trees", n_trees, 0, most=self.n_trees)
         return n_trees
-
-
-def _pieces(features: Features, n_threads: int | None) -> list[tuple[int, int]]:
-    n = features.shape[0]
-    if is_sparse(features):
-        return [(k, min(k + ROWS_AT_ONCE, n)) for k in range(0, n, ROWS_AT_ONCE)]
-    return ranges(n, n_threads, smallest=256)

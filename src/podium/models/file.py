@@ -23,15 +23,17 @@ from podium.models.class_ensemble import ClassEnsemble
 from podium.models.combined import Combined
 from podium.models.ensemble import Ensemble
 from podium.models.linear import LinearModel
-from podium.models.structure import ARRAYS, Columns
+from podium.models.structure import ARRAYS
 from podium.models.trees_on_base_scores import TreesOnBaseScores
 
 VERSION = 1
 ENSEMBLE, CLASSES, LINEAR = "podium ensemble", "podium classes", "podium linear"
-COMBINED, STARTED, NET = "podium combined", "podium started", "podium net"
+COMBINED, ON_BASE_SCORES, NET = "podium combined", "podium started", "podium net"
 NETS = "podium.neural.file"  # reads and describes them; a layer above, loaded on use: it needs torch
 MOST_PARTS, DEEPEST = 1024, 64  # of combined models, and of those within each other
 MOST_FEATURES = 1 << 24
+# Version 0.1 kept the borders between bins, and its reader asks for them.
+_UNUSED: dict[str, Any] = {"cut_counts": np.empty(0, np.int64), "cuts": np.empty(0, np.float32)}
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
@@ -46,13 +48,13 @@ def _described_parts(model: Model, depth: int) -> tuple[dict[str, Any], dict[str
         if len(model.parts) > MOST_PARTS or depth > DEEPEST:
             raise DataError(f"a model file takes {MOST_PARTS} combined parts, {DEEPEST} deep, at most")
         parts = [_described_parts(part, depth + 1) for part in model.parts]
-        arrays = {f"{k}/{name}": array for k, (_, mine) in enumerate(parts) for name, array in mine.items()}
+        arrays = {f"{k}/{name}": array for k, (_, part) in enumerate(parts) for name, array in part.items()}
         header |= {"format": COMBINED, "parts": [one for one, _ in parts], "weights": list(model.weights)}
         return header, arrays
     if isinstance(model, TreesOnBaseScores):
         header, arrays = _described_parts(model.trees, depth)
         submodel = {"name": model.name, "checksum": model.checksum, "scale": model.scale}
-        return header | {"format": STARTED, "submodel": submodel}, arrays
+        return header | {"format": ON_BASE_SCORES, "submodel": submodel}, arrays
     if model.n_features > MOST_FEATURES:
         raise DataError(f"a model file takes {MOST_FEATURES} features at most, not {model.n_features}")
     header |= {"n_features": model.n_features, "feature_names": model.feature_names}
@@ -68,9 +70,7 @@ def _described_parts(model: Model, depth: int) -> tuple[dict[str, Any], dict[str
 def _parts(model: Model) -> tuple[str, dict[str, Any]]:
     """The name of the model's format, and its arrays."""
     if isinstance(model, Ensemble):
-        lengths = np.array([len(cuts) for cuts in model.cuts], np.int64)
-        cuts = np.concatenate([np.empty(0, np.float32), *model.cuts])
-        return ENSEMBLE, model.arrays | {"cut_counts": lengths, "cuts": cuts}
+        return ENSEMBLE, model.arrays | _UNUSED
     if isinstance(model, ClassEnsemble):
         return CLASSES, _parts(model.trees)[1] | {"classes": model.classes, "worth": model.worth}
     if isinstance(model, LinearModel):
@@ -79,9 +79,24 @@ def _parts(model: Model) -> tuple[str, dict[str, Any]]:
 
 
 def load(path: str | os.PathLike[str], *, module: Any = None) -> Model:
-    """Read a model; a damaged, hostile or newer file is refused with the reason.
+    """Read a model from its file; a damaged, hostile or newer file is refused with the reason.
 
-    A net of your own is code, of which the file has the weights alone: give it a `module` to put them in.
+    Args:
+        path: the file.
+        module: for a net of your own, which is code: the module to put the weights of the file in.
+
+    Returns:
+        The model; it predicts exactly as the one that was saved.
+
+    Example:
+        >>> import pathlib, podium, tempfile
+        >>> data = podium.artificial(20, features=4)
+        >>> model = podium.LambdaMART(n_trees=2, n_leaves=3).fit(data)
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.podium"
+        >>> model.save(path)
+        >>> podium.load(path)
+        Ensemble(2 trees with 6 leaves on 4 features)
+
     """
     name = os.fspath(path)
     with open_archive(name) as (header, array):
@@ -98,31 +113,31 @@ def _model(array: Arrays, header: dict[str, Any], name: str, prefix: str, depth:
         fits = isinstance(parts, list) and isinstance(weights, list) and 1 <= len(parts) <= MOST_PARTS
         if not fits or len(parts) != len(weights) or depth > DEEPEST or not all(isinstance(p, dict) for p in parts):
             raise FileFormatError(name, "its parts are not valid")
-        made = tuple(_model(array, part, name, f"{prefix}{k}/", depth + 1, module) for k, part in enumerate(parts))
+        models = tuple(_model(array, part, name, f"{prefix}{k}/", depth + 1, module) for k, part in enumerate(parts))
         info = header.get("info")
         try:
-            return Combined(made, tuple(weights), info if isinstance(info, dict) else {})
+            return Combined(models, tuple(weights), info if isinstance(info, dict) else {})
         except DataError as error:
             raise FileFormatError(name, f"its parts do not fit: {error}") from error
 
-    def own(key: str, dtype: Any) -> Any:
+    def part_array(key: str, dtype: Any) -> Any:
         return array(prefix + key, dtype)
 
     if kind == LINEAR:
-        return _linear(own, header, name)
+        return _linear(part_array, header, name)
     if kind == NET:
-        net = import_module(NETS).read(own, header, *_described(header, name), name, module)
+        net = import_module(NETS).read(part_array, header, *_described(header, name), name, module)
         encoded: Model = replace(net, encoding=_encoding(header, net.n_features, name))
         return encoded
-    if kind not in (ENSEMBLE, CLASSES, STARTED):
+    if kind not in (ENSEMBLE, CLASSES, ON_BASE_SCORES):
         raise FileFormatError(name, "is no model of Podium's, or of a newer Podium")
-    ensemble = _ensemble(own, header, name)
-    if kind == STARTED:
-        return _started(ensemble, header, name)
-    return ensemble if kind == ENSEMBLE else _classes(own, ensemble, name)
+    ensemble = _ensemble(part_array, header, name)
+    if kind == ON_BASE_SCORES:
+        return _on_base_scores(ensemble, header, name)
+    return ensemble if kind == ENSEMBLE else _classes(part_array, ensemble, name)
 
 
-def _started(ensemble: Ensemble, header: dict[str, Any], name: str) -> TreesOnBaseScores:
+def _on_base_scores(ensemble: Ensemble, header: dict[str, Any], name: str) -> TreesOnBaseScores:
     """Trees on top of a submodel that is named in the header."""
     entries = header.get("submodel")
     entries = entries if isinstance(entries, dict) else {}
@@ -161,14 +176,9 @@ def _are_names(names: Any, n_features: int) -> bool:
 
 def _ensemble(array: Arrays, header: dict[str, Any], name: str) -> Ensemble:
     arrays = {key: array(key, dtype) for key, dtype in ARRAYS.items()}
-    lengths, cuts = array("cut_counts", np.int64), array("cuts", np.float32)
     n_features, names, info = _described(header, name)
-    valid = len(lengths) in (0, n_features) and (lengths >= 0).all() and (lengths <= len(cuts)).all()
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])  # cannot wrap where `valid`
-    if not valid or offsets[-1] != len(cuts):
-        raise FileFormatError(name, "the cuts of the features are not valid")
     try:
-        return Ensemble(n_features, arrays, names, Columns(cuts, offsets), info, _encoding(header, n_features, name))
+        return Ensemble(n_features, arrays, names, info, _encoding(header, n_features, name))
     except DataError as error:
         raise FileFormatError(name, str(error)) from error
 
@@ -192,7 +202,7 @@ def _linear(array: Arrays, header: dict[str, Any], name: str) -> LinearModel:
 
 
 def _check_version(header: dict[str, Any], name: str) -> None:
-    if header.get("format") not in (ENSEMBLE, CLASSES, LINEAR, COMBINED, STARTED, NET):
+    if header.get("format") not in (ENSEMBLE, CLASSES, LINEAR, COMBINED, ON_BASE_SCORES, NET):
         raise FileFormatError(name, "is no model of Podium's, or of a newer Podium")
     version = header.get("version")
     if type(version) is not int or not 1 <= version < 1 << 16:

@@ -1,4 +1,4 @@
-"""The weights of an ensemble's trees, found anew ([W] §4)."""
+"""New weights for the trees of an ensemble, each in turn the exact best ([W] §4)."""
 
 from __future__ import annotations
 
@@ -32,16 +32,26 @@ def refit_weights(
     ties: str | int = "expected",
     n_threads: int | None = None,
 ) -> Ensemble:
-    """Hold all other trees and give each in turn the exact best weight; the measure on the data never falls.
+    """Hold all other trees and give each in turn the exact best weight; the measure on the data never gets worse.
 
     Args:
         model: an ensemble, or an estimator that has one.
         data: the queries whose mean counts; validation queries guard against over-fitting.
         measure: any measure with swap deltas.
-        bounds: the weight of a tree, in units of its present one, between these; 1 is kept unless another is better.
+        bounds: the weight of a tree, in units of its present one, between these; 1 stays unless another is better.
         cycles: how often to go through all trees, at most; it ends when no weight changes.
         ties: see `combine`.
         n_threads: all cores by default; the result is the same.
+
+    Returns:
+        The same trees, their leaf values multiplied by the new weights.
+
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(20, features=4)
+        >>> model = podium.LambdaMART(n_trees=3, n_leaves=4).fit(data)
+        >>> podium.refit_weights(model, data, "ndcg@5")
+        Ensemble(3 trees with 12 leaves on 4 features)
 
     """
     require_whole("cycles", cycles, 1)
@@ -59,10 +69,10 @@ def refit_weights(
         for _ in range(cycles):
             changed = False
             for k, tree in enumerate(trees):
-                own = tree.leaf_value[leaves[:, k]]
-                found = sweep.best(_without(k, trees, leaves, scores, own), own, *bounds, near=1.0)
-                if found.value > value + CLOSE:
-                    trees[k] = replace(tree, leaf_value=found.alpha * tree.leaf_value)
+                tree_scores = tree.leaf_value[leaves[:, k]]
+                best = sweep.best(_without(k, trees, leaves, scores, tree_scores), tree_scores, *bounds, near=1.0)
+                if best.value > value + CLOSE:
+                    trees[k] = replace(tree, leaf_value=best.alpha * tree.leaf_value)
                     summed = _summed(trees, leaves)
                     if (reached := sweep.value(summed)) > value:
                         scores, value, changed = summed, reached, True
@@ -72,7 +82,7 @@ def refit_weights(
             if not changed:
                 break
     return Ensemble.of_trees(
-        trees, ensemble.n_features, feature_names=ensemble.feature_names, cuts=ensemble.cuts, info=ensemble.info,
+        trees, ensemble.n_features, feature_names=ensemble.feature_names, info=ensemble.info,
         encoding=ensemble.encoding,
     )  # fmt: skip
 
@@ -86,10 +96,10 @@ def _summed(trees: list[Tree], leaves: NDArray[np.int32]) -> NDArray[np.float64]
 
 
 def _without(
-    k: int, trees: list[Tree], leaves: NDArray[np.int32], scores: NDArray[np.float64], own: NDArray[np.float64]
+    k: int, trees: list[Tree], leaves: NDArray[np.int32], scores: NDArray[np.float64], tree_scores: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The scores of all trees but one: a difference, but for a tree so large that the others are lost in it."""
-    rest = scores - own
-    if np.abs(rest).max(initial=0.0) > CANCELLED * np.abs(own).max(initial=0.0):
+    rest = scores - tree_scores
+    if np.abs(rest).max(initial=0.0) > CANCELLED * np.abs(tree_scores).max(initial=0.0):
         return rest
     return _summed(trees[:k] + trees[k + 1 :], np.delete(leaves, k, axis=1))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, overload
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,10 @@ LARGEST_VALUE = 1e290  # of a leaf: the sum of as many as memory holds is finite
 def check_trees(arrays: Mapping[str, NDArray[Any]], n_features: int) -> None:
     """Refuse arrays which a walk from a root could leave, or in which it could go round for ever.
 
-    Every kernel that walks a model (`models/kernels.py`) and every method that takes trees apart relies on this:
+    Every kernel that walks a model (`models/scoring/`) and every method that takes trees apart relies on this:
 
     1. All arrays are there, one-dimensional, contiguous, of the types that kernels are compiled for.
-    2. Offsets begin with 0, never fall, and end with the length of what they cut: tree t's nodes and leaves, and the
+    2. Offsets begin with 0, never descend, and end with the length of what they cut: tree t's nodes and leaves, and the
        values of every category, lie within their arrays. This is seen by comparing neighbours. Differences could wrap
        in int64, and are taken only afterwards, when all offsets lie between 0 and a length.
     3. Node k of a tree of n nodes has children that are nodes above k and below n, or leaves from 0 to n. So every
@@ -54,9 +54,9 @@ def check_trees(arrays: Mapping[str, NDArray[Any]], n_features: int) -> None:
     for key in OF_NODES:
         require(len(arrays[key]) == n_nodes, f"{key} has another length than feature")
     require(len(arrays["leaf_count"]) == n_leaves, "leaf_count has another length than leaf_value")
-    require(is_rising(nodes, n_nodes), "node_offsets do not match the arrays")
-    require(is_rising(leaves, n_leaves), "leaf_offsets do not match the arrays")
-    require(is_rising(sets, len(arrays["category_values"])), "category_offsets do not match the arrays")
+    require(are_offsets(nodes, n_nodes), "node_offsets do not match the arrays")
+    require(are_offsets(leaves, n_leaves), "leaf_offsets do not match the arrays")
+    require(are_offsets(sets, len(arrays["category_values"])), "category_offsets do not match the arrays")
     require(len(nodes) == len(leaves), "nodes and leaves are of different numbers of trees")
     sizes = np.diff(nodes)
     require(np.array_equal(np.diff(leaves), sizes + 1), "a tree has not one leaf more than nodes")
@@ -66,7 +66,7 @@ def check_trees(arrays: Mapping[str, NDArray[Any]], n_features: int) -> None:
     require(_are_between(category, -1, len(sets) - 2), "a category is out of range")
     used = category[category >= 0]
     require(np.array_equal(used, np.arange(len(sets) - 1)), "categories are not one for each node")
-    require(_rise_within(arrays["category_values"], sets), "the categories of a node do not rise")
+    require(_ascend_within(arrays["category_values"], sets), "the categories of a node do not ascend")
     require(_are_between(arrays["missing_left"].view(np.uint8), 0, 1), "missing_left is neither true nor false")
     require(not np.isnan(arrays["threshold"]).any(), "a threshold is NaN")
     bounded = _are_between(arrays["leaf_value"], -LARGEST_VALUE, LARGEST_VALUE)  # false for NaN
@@ -81,12 +81,12 @@ def _check_children(
     """Points 3 and 4 of `check_trees`; offsets are known to be right."""
     n_nodes, n_leaves = len(arrays["feature"]), len(arrays["leaf_value"])
     root, size, first_leaf = (np.repeat(x, sizes) for x in (nodes[:-1], sizes, leaves[:-1]))
-    place = np.arange(n_nodes) - root
+    node = np.arange(n_nodes) - root
     is_child, is_leaf_child = np.zeros(n_nodes, np.int64), np.zeros(n_leaves, np.int64)
     for side in ("left", "right"):
         child = arrays[side].astype(np.int64)
         inner = child >= 0
-        require((~inner | (child > place)).all(), "a node leads back to a node before it")
+        require((~inner | (child > node)).all(), "a node leads back to a node before it")
         require((~inner | (child < size)).all(), "the children of a tree are not its nodes")
         require((inner | (~child <= size)).all(), "the children of a tree are not its leaves")
         is_child += np.bincount((root + child)[inner], minlength=n_nodes)
@@ -98,8 +98,8 @@ def _check_children(
     require((is_leaf_child + is_alone == 1).all(), "a leaf of a tree is not the child of one node")
 
 
-def is_rising(offsets: NDArray[np.int64], total: int) -> bool:
-    """Whether offsets go from 0 to a total and never fall; compared, since differences of any int64 may wrap."""
+def are_offsets(offsets: NDArray[np.int64], total: int) -> bool:
+    """Whether offsets go from 0 to a total and never descend; compared, since differences of any int64 may wrap."""
     ends = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == total
     return bool(ends and (offsets[1:] >= offsets[:-1]).all())
 
@@ -108,55 +108,29 @@ def _are_between(values: NDArray[Any], least: float, most: float) -> bool:
     return len(values) == 0 or bool(values.min() >= least and values.max() <= most)
 
 
-def _rise_within(values: NDArray[np.float32], offsets: NDArray[np.int64]) -> bool:
-    """Whether the values between two offsets rise: scoring looks them up by halves."""
-    rises = values[1:] > values[:-1]
+def _ascend_within(values: NDArray[np.float32], offsets: NDArray[np.int64]) -> bool:
+    """Whether the values between two offsets ascend: scoring finds them by bisection."""
+    ascends = values[1:] > values[:-1]
     starts = offsets[(offsets > 0) & (offsets < len(values))]
-    rises[starts - 1] = True
-    return bool(rises.all()) and not np.isnan(values).any()
+    ascends[starts - 1] = True
+    return bool(ascends.all()) and not np.isnan(values).any()
 
 
-def picked_trees(arrays: Mapping[str, NDArray[Any]], numbers: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+def select_trees(arrays: Mapping[str, NDArray[Any]], numbers: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
     """The arrays of some trees alone, in the order of their numbers."""
     nodes, node_offsets = _pieces(arrays["node_offsets"], numbers)
     leaves, leaf_offsets = _pieces(arrays["leaf_offsets"], numbers)
-    picked = {key: arrays[key][nodes] for key in OF_NODES} | {key: arrays[key][leaves] for key in OF_LEAVES}
-    is_category = picked["category"] >= 0
-    values, category_offsets = _pieces(arrays["category_offsets"], picked["category"][is_category].astype(np.int64))
-    picked["category"] = np.where(is_category, np.cumsum(is_category) - 1, -1).astype(np.int32)
-    picked |= {"node_offsets": node_offsets, "leaf_offsets": leaf_offsets, "category_offsets": category_offsets}
-    picked["category_values"] = arrays["category_values"][values]
-    return {key: picked[key] for key in ARRAYS}
+    selected = {key: arrays[key][nodes] for key in OF_NODES} | {key: arrays[key][leaves] for key in OF_LEAVES}
+    is_category = selected["category"] >= 0
+    values, category_offsets = _pieces(arrays["category_offsets"], selected["category"][is_category].astype(np.int64))
+    selected["category"] = np.where(is_category, np.cumsum(is_category) - 1, -1).astype(np.int32)
+    selected |= {"node_offsets": node_offsets, "leaf_offsets": leaf_offsets, "category_offsets": category_offsets}
+    selected["category_values"] = arrays["category_values"][values]
+    return {key: selected[key] for key in ARRAYS}
 
 
 def _pieces(offsets: NDArray[np.int64], numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The places that some pieces take, one piece after the other, and the offsets of the pieces among them."""
+    """The indices of some pieces, one piece after the other, and the offsets of the pieces among them."""
     starts, sizes = offsets[numbers], offsets[numbers + 1] - offsets[numbers]
     after = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     return np.arange(after[-1]) + np.repeat(starts - after[:-1], sizes), after
-
-
-class Columns(Sequence[NDArray[np.float32]]):
-    """Arrays of different lengths that lie one after the other; each is made when it is asked for.
-
-    Args:
-        values: all of them.
-        offsets: array k has the values from offsets[k] to offsets[k + 1].
-
-    """
-
-    def __init__(self, values: NDArray[np.float32], offsets: NDArray[np.int64]) -> None:
-        self.values, self.offsets = values, offsets
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    @overload
-    def __getitem__(self, k: int) -> NDArray[np.float32]: ...
-    @overload
-    def __getitem__(self, k: slice) -> Sequence[NDArray[np.float32]]: ...
-    def __getitem__(self, k: int | slice) -> Any:
-        if isinstance(k, slice):
-            return [self[number] for number in range(*k.indices(len(self)))]
-        number = range(len(self))[k]
-        return self.values[self.offsets[number] : self.offsets[number + 1]]

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 class TreesOnBaseScores(OverTrees):
     """Trees on top of a submodel that is code, not data: a function, another library's model, a column of scores.
 
-    Its scores must be given with the features, `predict(X, start=scores)`: the file cannot hold them.
+    Its scores must be given with the features, `predict(X, base_scores=scores)`: the file cannot hold them.
 
     Attributes:
         trees: that were trained on top.
@@ -48,20 +48,22 @@ class TreesOnBaseScores(OverTrees):
         features: Features,
         offsets: NDArray[np.int64] | None = None,
         *,
-        start: Floats | None = None,
+        base_scores: Floats | None = None,
         n_trees: int | None = None,
         n_threads: int | None = None,
     ) -> Floats:
-        """The score of each row: the submodel's, which must be given as `start`, and the trees'."""
-        if start is None:
+        """The score of each row: the submodel's, which must be passed as `base_scores`, and the trees'."""
+        if base_scores is None:
             raise DataError(
                 f"this model goes on from the scores of {self.name} (checksum {self.checksum[:12]}), which is not in "
-                "the file: give its scores of these rows, predict(X, start=scores)"
+                "the file: give its scores of these rows, predict(X, base_scores=scores)"
             )
-        start = np.asarray(start, np.float64)
-        if start.shape != (self._checked_rows(features),):
-            raise DataError(f"start must be a number for each of the {features.shape[0]} rows, not {start.shape}")
-        return self.scale * start + self.trees._predict_rows(features, n_trees=n_trees, n_threads=n_threads)
+        base_scores = np.asarray(base_scores, np.float64)
+        if base_scores.shape != (self._checked_rows(features),):
+            raise DataError(
+                f"base_scores must be a number for each of the {features.shape[0]} rows, not {base_scores.shape}"
+            )
+        return self.scale * base_scores + self.trees._predict_rows(features, n_trees=n_trees, n_threads=n_threads)
 
     def truncate(self, n_trees: int) -> TreesOnBaseScores:
         """The first trees alone."""

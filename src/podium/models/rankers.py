@@ -1,0 +1,78 @@
+"""The scores of anything that ranks: models, estimators, other libraries' models, functions, columns of scores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.validation import require_number
+from podium.data import RankingData
+from podium.data.schema import Schema
+from podium.data.sparse import is_sparse
+from podium.errors import DataError
+from podium.models.base import Model, model_of
+from podium.models.linear import LinearModel
+from podium.models.trees_on_base_scores import TreesOnBaseScores
+
+Floats = NDArray[np.float64]
+
+
+def scores_of(ranker: Any, data: RankingData, n_threads: int | None = None) -> Floats:
+    """The scores of the data's rows: by a model, by any object with `predict`, by a function, or as they are given.
+
+    Models of other libraries get the features: a matrix of numbers with NaN where a value is missing, or a pandas frame
+    if they were fitted on one. Functions get the data.
+    """
+    model = model_of(ranker)
+    if isinstance(model, Model) and (model is ranker or not isinstance(model, TreesOnBaseScores)):
+        return model.predict(data, n_threads=n_threads)
+    if hasattr(ranker, "predict"):
+        scores = ranker.predict(data if isinstance(model, Model) else _foreign_features(ranker, data))
+    else:
+        scores = ranker(data) if callable(ranker) else ranker
+    scores = np.asarray(scores, np.float64)
+    if scores.shape == (len(data), 1):
+        scores = scores[:, 0]
+    if scores.shape != (len(data),) or not np.isfinite(scores).all():
+        raise DataError(f"a ranker must give a finite number for each of the {len(data)} rows, not {scores.shape}")
+    return scores
+
+
+def _foreign_features(ranker: Any, data: RankingData) -> Any:
+    """The features as a model of another library expects them: by name, if it was fitted with names."""
+    if data.encoding:
+        raise DataError("a model of another library cannot read categories that Podium encoded: give its scores")
+    fitted_with = getattr(ranker, "feature_names_in_", None)
+    if fitted_with is None or data.feature_names is None:
+        return data.features
+    names = tuple(str(name) for name in fitted_with)
+    rows = Schema(len(names), names).rows(data)
+    return rows if is_sparse(rows) else import_module("pandas").DataFrame(rows, columns=names)
+
+
+def as_submodel(ranker: Any, like: Any) -> Any:
+    """A submodel as a model where it is data: a model or its file, an estimator of Podium's, features with weights."""
+    if isinstance(ranker, str | os.PathLike):
+        from podium.models.file import load
+
+        return load(ranker)
+    ranker = model_of(ranker)
+    if not isinstance(ranker, Mapping):
+        return np.asarray(ranker, np.float64) if isinstance(ranker, Sequence) else ranker
+    weights = np.zeros(like.n_features)
+    for name_or_number, weight in ranker.items():
+        feature = name_or_number
+        if isinstance(feature, str):
+            if like.feature_names is None or feature not in like.feature_names:
+                raise DataError(f"submodel: there is no feature named {feature!r}")
+            feature = like.feature_names.index(feature)
+        if not 0 <= feature < like.n_features:
+            raise DataError(f"submodel: there is no feature {feature}; they are numbered 0 to {like.n_features - 1}")
+        require_number(f"the submodel's weight of feature {feature}", weight)
+        weights[feature] = weight
+    return LinearModel(weights, np.zeros(like.n_features), feature_names=like.feature_names)

@@ -1,0 +1,122 @@
+"""Scoring by walking each tree from its root to a leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.compiling import helper, kernel
+from podium.core.threads import map_threads, ranges
+from podium.data.features import Features
+from podium.data.sparse import dense_block, is_sparse
+
+SPARSE_ROWS_AT_ONCE = 4096  # that are made dense
+Ints = NDArray[np.int64]
+Int = Any  # an integer, compiled as int64
+
+
+class TreeArrays(NamedTuple):
+    """What decides scores, of all the arrays of an ensemble; see `podium.models.Ensemble` and `podium.trees.Tree`."""
+
+    node_offsets: Ints
+    leaf_offsets: Ints
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float32]
+    missing_left: NDArray[np.bool_]
+    category: NDArray[np.int32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    category_offsets: Ints
+    category_values: NDArray[np.float32]
+    leaf_value: NDArray[np.float64]
+
+
+class Traversal:
+    """Scores rows of float32 features by walking trees that `check_trees` has found safe."""
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.trees = TreeArrays(*(arrays[name] for name in TreeArrays._fields))
+
+    def add_scores(
+        self, features: Features, scores: NDArray[np.float64], first: int, last: int, n_threads: int | None = None
+    ) -> None:
+        """Add the values of the trees `first` … `last` − 1, in this order, to the scores of all rows."""
+
+        def work(bounds: tuple[int, int]) -> None:
+            rows = slice(*bounds)
+            _add_scores(dense_block(features, rows), first, last, self.trees, scores[rows])
+
+        for _ in map_threads(work, _row_ranges(features, n_threads), n_threads):
+            pass
+
+    def leaves(self, features: Features, n_threads: int | None = None) -> NDArray[np.int32]:
+        """The leaf of each tree (column) that each row falls into."""
+        leaves = np.empty((features.shape[0], len(self.trees.node_offsets) - 1), np.int32)
+
+        def work(bounds: tuple[int, int]) -> None:
+            rows = slice(*bounds)
+            _find_leaves(dense_block(features, rows), self.trees, leaves[rows])
+
+        for _ in map_threads(work, _row_ranges(features, n_threads), n_threads):
+            pass
+        return leaves
+
+
+def _row_ranges(features: Features, n_threads: int | None) -> list[tuple[int, int]]:
+    n = features.shape[0]
+    if is_sparse(features):
+        return [(k, min(k + SPARSE_ROWS_AT_ONCE, n)) for k in range(0, n, SPARSE_ROWS_AT_ONCE)]
+    return ranges(n, n_threads, smallest=256)
+
+
+@kernel
+def _add_scores(
+    features: NDArray[np.float32], first: Int, last: Int, trees: TreeArrays, scores: NDArray[np.float64]
+) -> None:
+    for row in range(features.shape[0]):
+        total = scores[row]
+        for tree in range(first, last):
+            total += trees.leaf_value[trees.leaf_offsets[tree] + _find_leaf(features[row], tree, trees)]
+        scores[row] = total
+
+
+@kernel
+def _find_leaves(features: NDArray[np.float32], trees: TreeArrays, leaves: NDArray[np.int32]) -> None:
+    for row in range(features.shape[0]):
+        for tree in range(len(trees.node_offsets) - 1):
+            leaves[row, tree] = _find_leaf(features[row], tree, trees)
+
+
+@helper
+def _find_leaf(x: NDArray[np.float32], tree: Int, trees: TreeArrays) -> Int:
+    """The leaf of one tree that a document falls into."""
+    root = trees.node_offsets[tree]
+    node = np.int64(0) if trees.node_offsets[tree + 1] > root else np.int64(-1)
+    while node >= 0:
+        k = root + node
+        value = x[trees.feature[k]]
+        if trees.category[k] >= 0:
+            goes_left = _is_among(value, trees.category[k], trees.category_offsets, trees.category_values)
+        elif np.isnan(value):
+            goes_left = trees.missing_left[k]
+        else:
+            goes_left = value <= trees.threshold[k]
+        node = np.int64(trees.left[k] if goes_left else trees.right[k])
+    return ~node
+
+
+@helper
+def _is_among(value: Any, entry: Int, offsets: Ints, values: NDArray[np.float32]) -> Any:
+    """Whether a value is among the ascending values of an entry, by bisection."""
+    low, high = offsets[entry], offsets[entry + 1]
+    last = high
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low < last and values[low] == value
