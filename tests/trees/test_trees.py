@@ -14,10 +14,10 @@ from podium.core import random
 from podium.core.threads import Team
 from podium.models import Ensemble
 from podium.testing.trees import grow_slowly
-from podium.trees import Grower, GrowthParameters, bin_features, find_bins, kernels
+from podium.trees import Grower, GrowthParameters, bin_features, find_bins
 from podium.trees.binning import cut_points
 from podium.trees.quantization import BoundedGradients, quantize
-from podium.trees.sampling import GradientSampler, sampling_threshold
+from podium.trees.sampling import LEADING_BITS, GradientSampler, sampling_threshold
 
 
 def leaves_of(tree, features):
@@ -133,10 +133,10 @@ def sampled(g, h, fraction, seed=0, split="newton", n_threads=1):
 @given(st.lists(st.floats(2.0**-60, 2.0**60), min_size=1, max_size=60), st.floats(0.01, 0.99))
 def test_the_importance_from_which_all_are_sampled(importances, fraction):
     """Σ min(1, u/μ) is what was wanted, for numbers that are their own leading bits."""
-    half = np.int32(1 << (30 - kernels.LEADING_BITS))
+    half = np.int32(1 << (30 - LEADING_BITS))
     bits = np.array(importances, np.float32).view(np.int32) // (2 * half) * (2 * half) + half
     u = bits.view(np.float32).astype(float)
-    counts = np.bincount(bits // (2 * half), minlength=1 << kernels.LEADING_BITS)
+    counts = np.bincount(bits // (2 * half), minlength=1 << LEADING_BITS)
     heavy = sampling_threshold(counts, fraction * len(u))
     assert np.minimum(1, u / heavy).sum() == pytest.approx(fraction * len(u), rel=1e-9)
 

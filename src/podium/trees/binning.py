@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.compiling import helper, kernel
+from podium.core.intrinsics import borrowed
 from podium.core.threads import map_threads, ranges
 from podium.core.validation import require_whole
 from podium.data.features import Features
 from podium.data.sparse import is_sparse
 from podium.errors import DataError
+from podium.trees.layout import BLOCK, MISSING, Bytes, Int, Ints, U
 
 MOST_BINS = 255  # bins of values; bin 0 is for missing ones, and a bin is a byte
 COPIED = 1 << 24  # values that are copied at once to be sorted, on each thread
@@ -70,8 +73,6 @@ class BinnedFeatures:
     @property
     def width(self) -> int:
         """Bytes of a row: the number of features, up to the next multiple of 16."""
-        from podium.trees.kernels import BLOCK
-
         return -(-self.bins.n_features // BLOCK) * BLOCK
 
     def column(self, feature: int) -> NDArray[np.uint8]:
@@ -133,18 +134,16 @@ def _columns(features: Features) -> tuple[int, Callable[[int], Iterator[Counted]
     n, width = features.shape
     if is_sparse(features):
         return 1, _sparse_columns(features)
-    from podium.trees import kernels
-
     step = max(1, min(16, COPIED // max(n, 1)))
 
     def dense(first: int) -> Iterator[Counted]:
         columns = np.empty((min(step, width - first), n), np.float32)
-        kernels.copy_columns(features, first, columns)
+        copy_columns(features, first, columns)
         values, counts = np.empty(n, np.float32), np.empty(n, np.int64)
         for column in columns:
             column.sort()
-            found = kernels.distinct(column, values, counts)
-            yield values[:found].copy(), counts[:found].copy()
+            n_distinct = find_distinct(column, values, counts)
+            yield values[:n_distinct].copy(), counts[:n_distinct].copy()
 
     return step, dense
 
@@ -169,13 +168,11 @@ def _sparse_columns(features: Any) -> Callable[[int], Iterator[Counted]]:
 
 def cut_points(values: NDArray[np.float32], counts: NDArray[np.int64], max_bins: int) -> NDArray[np.float32]:
     """Borders between bins of rising distinct values that occur so often."""
-    from podium.trees import kernels
-
     if len(values) <= 1:
         return np.empty(0, np.float32)
     ends = np.arange(len(values) - 1)
     if len(values) > max_bins:
-        ends = ends[: kernels.equal_shares(counts, max_bins, ends)]
+        ends = ends[: equal_shares(counts, max_bins, ends)]
     below, above = values[ends], values[ends + 1]
     with np.errstate(over="ignore", invalid="ignore"):
         middle = ((below.astype(np.float64) + above.astype(np.float64)) / 2).astype(np.float32)
@@ -184,26 +181,24 @@ def cut_points(values: NDArray[np.float32], counts: NDArray[np.int64], max_bins:
 
 def bin_features(features: Features, bins: Bins, n_threads: int | None = None) -> BinnedFeatures:
     """Bin documents."""
-    from podium.trees import kernels
-
     if features.shape[1] != bins.n_features:
         raise DataError(f"the bins are for {bins.n_features} features, but there are {features.shape[1]}")
     n = features.shape[0]
-    width = -(-bins.n_features // kernels.BLOCK) * kernels.BLOCK
-    flat = np.zeros(n * width + 2 * kernels.BLOCK, np.uint8)
+    width = -(-bins.n_features // BLOCK) * BLOCK
+    flat = np.zeros(n * width + 2 * BLOCK, np.uint8)
     table = _table(bins)
     if is_sparse(features):
         zeros = np.zeros((1, bins.n_features), np.float32)
         absent = np.zeros(width, np.uint8)
-        kernels.bin_rows(zeros, 0, 1, *table, width, absent)
+        bin_rows(zeros, 0, 1, *table, width, absent)
         parts = (features.indptr, features.indices, features.data)
 
         def work(bounds: tuple[int, int]) -> None:
-            kernels.bin_sparse_rows(*parts, *bounds, *table, absent[: bins.n_features], width, flat)
+            bin_sparse_rows(*parts, *bounds, *table, absent[: bins.n_features], width, flat)
     else:
 
         def work(bounds: tuple[int, int]) -> None:
-            kernels.bin_rows(features, *bounds, *table, width, flat)
+            bin_rows(features, *bounds, *table, width, flat)
 
     for _ in map_threads(work, ranges(n, n_threads), n_threads):
         pass
@@ -227,3 +222,105 @@ def _table(bins: Bins) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         cuts[feature, len(mine) :] = np.nan if is_category[feature] else np.inf
         cuts[feature, : len(mine)] = mine
     return cuts, is_category
+
+
+# --- kernels
+
+
+@kernel
+def copy_columns(features: NDArray[np.float32], first: Int, columns: NDArray[np.float32]) -> None:
+    """The columns from `first` on, each together and with one zero (−0 becomes 0); a cache line is read once."""
+    for start in range(0, columns.shape[1], 64):
+        for column in range(columns.shape[0]):
+            for row in range(start, min(start + 64, columns.shape[1])):
+                columns[column, row] = features[row, first + column] + np.float32(0.0)
+
+
+@kernel
+def find_distinct(ordered: NDArray[np.float32], values: NDArray[np.float32], counts: Ints) -> Int:
+    """Distinct values of a sorted column, its NaNs at the end left out, and how often each occurs; their number."""
+    n_distinct = 0
+    for k in range(len(ordered)):
+        if np.isnan(ordered[k]):
+            break
+        if n_distinct == 0 or ordered[k] != values[n_distinct - 1]:
+            values[n_distinct], counts[n_distinct] = ordered[k], 0
+            n_distinct += 1
+        counts[n_distinct - 1] += 1
+    return n_distinct
+
+
+@kernel
+def equal_shares(counts: Ints, max_bins: Int, ends: Ints) -> Int:
+    """The last value of each bin but the last, each bin an equal share or more of what is left; their number."""
+    rest = np.int64(0)
+    for value in range(len(counts)):
+        rest += counts[value]
+    value, n_ends = 0, 0
+    for left in range(max_bins, 1, -1):
+        share: Any = max(1, rest // left)
+        count = np.int64(0)
+        while value < len(counts) and count < share:
+            count += counts[value]
+            value += 1
+        if value >= len(counts):
+            break
+        ends[n_ends] = value - 1
+        n_ends += 1
+        rest -= count
+    return n_ends
+
+
+@helper
+def _bin(x: Any, cuts: NDArray[np.float32], is_category: bool) -> Int:
+    """1 + the number of cuts below x, of a category 1 + its index among them; 0 for NaN and unknown categories.
+
+    There are always 256 cuts, the last of them unreachable, and so eight halving steps, without a branch.
+    """
+    low = np.int64(cuts[127] < x) << 7
+    low += np.int64(cuts[U(low + 63)] < x) << 6
+    low += np.int64(cuts[U(low + 31)] < x) << 5
+    low += np.int64(cuts[U(low + 15)] < x) << 4
+    low += np.int64(cuts[U(low + 7)] < x) << 3
+    low += np.int64(cuts[U(low + 3)] < x) << 2
+    low += np.int64(cuts[U(low + 1)] < x) << 1
+    low += np.int64(cuts[U(low)] < x)
+    is_known = x == x and (not is_category or cuts[U(low)] == x)
+    return low + 1 if is_known else MISSING
+
+
+@kernel
+def bin_rows(
+    features: NDArray[np.float32], first: Int, last: Int, cuts: NDArray[np.float32],
+    is_category: NDArray[np.bool_], width: Int, bins: Bytes,
+) -> None:  # fmt: skip
+    """The bins of some rows; the cuts of a feature are a row of `cuts`. 256 rows at a time, column by column."""
+    cuts = borrowed(cuts)
+    for start in range(first, last, 256):
+        for feature in range(features.shape[1]):
+            feature_cuts, kind = cuts[feature], is_category[feature]
+            for row in range(start, min(last, start + 256)):
+                bins[row * width + feature] = _bin(features[row, feature], feature_cuts, kind)
+
+
+@kernel
+def bin_sparse_rows(
+    indptr: NDArray[np.int32], indices: NDArray[np.int32], data: NDArray[np.float32], first: Int, last: Int,
+    cuts: NDArray[np.float32], is_category: NDArray[np.bool_], zeros: Bytes, width: Int, bins: Bytes,
+) -> None:  # fmt: skip
+    """The same from compressed sparse rows; `zeros` are the bins of the values that are not there."""
+    cuts = borrowed(cuts)
+    for row in range(first, last):
+        bins[row * width : row * width + len(zeros)] = zeros
+        for k in range(indptr[row], indptr[row + 1]):
+            feature = indices[k]
+            bins[row * width + feature] = _bin(data[k], cuts[feature], is_category[feature])
+
+
+@kernel
+def to_columns(rows: Bytes, n: Int, width: Int, n_features: Int, first: Int, last: Int, columns: Bytes) -> None:
+    """Copy some of the rows column by column, 64 rows at a time: as many as a cache line of a column holds."""
+    for start in range(first, last, 64):
+        for feature in range(n_features):
+            for row in range(start, min(start + 64, last)):
+                columns[U(feature * n + row)] = rows[U(row * width + feature)]

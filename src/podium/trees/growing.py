@@ -1,4 +1,8 @@
-"""Best-first growth of one tree from integer histograms."""
+"""Best-first growth of one tree from integer histograms.
+
+A split takes five stages: histograms of the new leaves (`histograms`), scores of all features and the choice of the
+best split (`splitting`), the documents of the leaf that is split next (`partitioning`), and the node (`_add_node`).
+"""
 
 from __future__ import annotations
 
@@ -8,44 +12,80 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.compiling import compile_beside, helper, kernel
+from podium.core.intrinsics import borrowed, meet, not_inlined
 from podium.core.threads import Team
 from podium.errors import DataError
-from podium.trees.binning import BinnedFeatures, Bins
+from podium.trees.binning import BinnedFeatures, Bins, to_columns
+from podium.trees.histograms import build_histograms, share
+from podium.trees.layout import (
+    BLOCK,
+    CELLS,
+    CHUNK,
+    LEAF,
+    SCRATCH,
+    SPLIT,
+    BinMatrix,
+    Bytes,
+    FeatureShare,
+    FeatureTable,
+    GrowingTree,
+    Int,
+    Limits,
+    Member,
+    N,
+    NewLeaves,
+    PackedGradients,
+    Records,
+    Rows,
+)
 from podium.trees.leaves import GrownTree
+from podium.trees.monotone import newton_bounds
 from podium.trees.parameters import GrowthParameters
-from podium.trees.quantization import BoundedGradients, QuantizedGradients, quantize
+from podium.trees.partitioning import WORDS_PER_THREAD, Partition, partition_leaf
+from podium.trees.quantization import BoundedGradients, QuantizedGradients, gradient_of, quantize, sum_words, weight_of
+from podium.trees.splitting import choose_split, may_split, score_features
 from podium.trees.tree import Tree
 
 
 class Grower:
-    """Grows trees on one set of binned documents, with a team of threads."""
+    """Grows trees on one set of binned documents, with a team of threads.
+
+    Args:
+        binned: the documents.
+        parameters: how to grow.
+        team: threads; one by default.
+
+    Examples:
+        >>> import numpy as np
+        >>> from podium.core.threads import Team
+        >>> from podium.trees import Grower, GrowthParameters, bin_features, find_bins
+        >>> from podium.trees.quantization import BoundedGradients, quantize
+        >>> x = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32)
+        >>> gradients = BoundedGradients.of(np.array([-1.0, -1.0, 2.0, 2.0]), np.ones(4), Team(1))
+        >>> grown = Grower(bin_features(x, find_bins(x)), GrowthParameters(n_leaves=2)).grow(quantize(gradients))
+        >>> grown.tree.threshold.tolist(), [rows.tolist() for rows in grown.leaf_rows]
+        ([2.5], [[0, 1], [2, 3]])
+
+    """
 
     def __init__(self, binned: BinnedFeatures, parameters: GrowthParameters, team: Team | None = None) -> None:
-        from podium.core.compiling import compile_beside
-        from podium.trees import kernels
-
-        self._compiled = compile_beside(kernels.grow, __name__, grow_a_little.__name__)
+        self._wait_for_compilation = compile_beside(grow, __name__, grow_small_tree.__name__)
         self.binned, self.parameters, self.team = binned, parameters, team or Team(1)
-        bins = binned.bins
-        self.n_bins = bins.counts
+        bins, n, width, n_threads = binned.bins, binned.n_rows, binned.width, self.team.n_threads
         self.is_categorical = np.zeros(bins.n_features, bool)
         self.is_categorical[list(bins.categories)] = True
-        self.monotone = np.zeros(bins.n_features, np.int64)
-        if parameters.monotone is not None:
-            if len(parameters.monotone) != bins.n_features or not set(parameters.monotone) <= {-1, 0, 1}:
-                raise DataError(f"monotone must have −1, 0 or 1 for each of the {bins.n_features} features")
-            self.monotone[:] = parameters.monotone
-            if self.monotone[self.is_categorical].any():
-                raise DataError("a categorical feature cannot be monotone")
-        n, width, leaves = binned.n_rows, binned.width, min(parameters.n_leaves, max(2, binned.n_rows))
-        self.columns = np.empty(n * bins.n_features, np.uint8)
-        self.team.shares(n, lambda a, b: kernels.to_columns(binned.flat, n, width, bins.n_features, a, b, self.columns))
-        self.n_leaves = leaves
-        self.pool = np.empty((leaves, width * kernels.CELLS), np.int64)  # memory is taken as leaves come to be
-        self.documents, self.spare = np.empty(n, np.int32), np.empty(n, np.int32)
-        self.barrier = np.zeros(16, np.int64)
-        self.room = kernels.room(self.team.n_threads, width)
-        self.parted = np.zeros(self.team.n_threads * 8, np.int64)  # one cache line a thread
+        self.monotone = _monotone_directions(parameters, self.is_categorical)
+        columns = np.empty(n * bins.n_features, np.uint8)
+        self.team.shares(n, lambda a, b: to_columns(binned.flat, n, width, bins.n_features, a, b, columns))
+        self.bins = BinMatrix(binned.flat, columns, n, width)
+        self.n_bins, self.n_leaves = bins.counts, min(parameters.n_leaves, max(2, n))
+        self.histograms = np.empty((self.n_leaves, width * CELLS), np.int64)  # memory is taken as leaves come to be
+        self.documents, self.buffer = np.empty(n, np.int32), np.empty(n, np.int32)
+        barrier, n_left = np.zeros(16, np.int64), np.zeros(n_threads * WORDS_PER_THREAD, np.int64)
+        partial = np.empty((n_threads - 1, width * CELLS), np.int64)
+        self.members = [Member(thread, n_threads, barrier, n_left, partial) for thread in range(n_threads)]
+        self.scratch, self.tiles = np.zeros(n_threads, SCRATCH), np.empty((n_threads, width * CHUNK), np.uint8)
 
     def grow(
         self,
@@ -53,52 +93,44 @@ class Grower:
         rows: NDArray[np.int32] | None = None,
         features: NDArray[np.int64] | None = None,
     ) -> GrownTree:
-        """Grow a tree on some rows, rising, and features, rising (all by default).
+        """Grow a tree.
 
-        The leaf with the highest gain is split next, of equal ones the one that was made first. The rows of the
-        result are those of this grower and change with the next tree. Rows that are not in the
-        sample of the gradients are partitioned with the others.
+        The leaf with the highest gain is split next, of equal ones the one that was made first. Rows that are not in
+        the sample of the gradients are partitioned with the others.
+
+        Args:
+            gradients: of all rows.
+            rows: those that take part, ascending; all by default.
+            features: those that may be split on, ascending; all by default.
+
+        Returns:
+            The tree. Its rows are an array of this grower, which the next tree writes over.
+
         """
-        from podium.trees import kernels
-
-        self._compiled()
-        p, width = self.parameters, self.binned.bins.n_features
-        documents, n_seen = self._listed(gradients, rows)
-        features = np.arange(width) if features is None else features
-        l2 = p.l2 / gradients.weight_unit if p.split == "newton" else 0.0
-        n_leaves = self.n_leaves
-        leaves = np.zeros((n_leaves, kernels.N_INTS), np.int64)
-        floats = np.zeros((n_leaves, kernels.N_FLOATS))
-        goes_left = np.zeros((n_leaves, kernels.CELLS), bool)
-        nodes, node_gains, node_goes_left = np.zeros_like(leaves), np.zeros(n_leaves), np.zeros_like(goes_left)
-        root = leaves[0]
-        root[kernels.SEEN], root[kernels.END], root[kernels.PARENT] = n_seen, len(documents), -1
-        root[kernels.TOTAL] = sum(
-            self.team.shares(n_seen, lambda a, b: int(kernels.sum_words(gradients.words, documents[a:b])))
+        self._wait_for_compilation()
+        p = self.parameters
+        documents, n_sampled = self._list_documents(gradients, rows)
+        candidates = np.arange(len(self.n_bins)) if features is None else features
+        table = FeatureTable(
+            candidates, self.n_bins, self.is_categorical if self.is_categorical.any() else None, self.monotone
         )
-        floats[:, kernels.LOW], floats[:, kernels.HIGH] = -math.inf, math.inf
-        found, splits = np.empty((2, width)), np.empty((2, width, 4), np.int64)
-        depth = -1 if p.max_depth is None else p.max_depth
-
-        flags = self.is_categorical if self.is_categorical.any() else None
+        packed = PackedGradients(gradients.words, gradients.largest_weight, gradients.counts_documents)
+        l2 = p.l2 / gradients.weight_unit if p.split == "newton" else 0.0
+        max_depth = -1 if p.max_depth is None else p.max_depth
+        limits = Limits(self.n_leaves, max_depth, p.min_documents_in_leaf, l2)
+        tree, nodes = self._new_tree(documents, n_sampled, gradients.words), np.zeros(self.n_leaves, LEAF)
 
         def work(thread: int) -> Any:
-            return kernels.grow(
-                thread, self.team.n_threads, self.barrier, self.columns, self.binned.flat, self.binned.n_rows,
-                self.binned.width, gradients.words, gradients.largest_weight, documents, self.spare, features,
-                self.n_bins, flags, self.monotone, gradients.counts_documents, p.min_documents_in_leaf, depth, l2,
-                n_leaves, self.pool, leaves, floats, goes_left, nodes, node_gains, node_goes_left, found, splits,
-                self.parted, *self.room,
-            )  # fmt: skip
+            member = self.members[thread]
+            return grow(
+                member, self.bins, packed, table, limits, tree, nodes, self.buffer, self.tiles[thread], self.scratch
+            )
 
-        many = int(self.team.run(work)[0])
-        return self._finished(
-            gradients, documents, leaves[:many], floats[:many], nodes[: many - 1], node_gains[: many - 1],
-            node_goes_left[: many - 1],
-        )  # fmt: skip
+        n_leaves = int(self.team.run(work)[0])
+        return self._finish(gradients, documents, tree.leaves[:n_leaves], nodes[: n_leaves - 1])
 
-    def _listed(self, gradients: QuantizedGradients, rows: NDArray[np.int32] | None) -> tuple[NDArray[np.int32], int]:
-        """The rows that take part, those that are seen first, and how many those are."""
+    def _list_documents(self, gradients: QuantizedGradients, rows: NDArray[np.int32] | None) -> tuple[Any, int]:
+        """The rows that take part, those of the sample first, and the size of the sample."""
         if gradients.sampled is None or gradients.unsampled is None:
             parts = [np.arange(self.binned.n_rows, dtype=np.int32) if rows is None else rows]
         elif rows is None:
@@ -106,96 +138,205 @@ class Grower:
         else:
             takes_part = np.zeros(self.binned.n_rows, bool)
             takes_part[rows] = True
-            parts = [some[takes_part[some]] for some in (gradients.sampled, gradients.unsampled)]
+            parts = [part[takes_part[part]] for part in (gradients.sampled, gradients.unsampled)]
         return np.concatenate(parts, out=self.documents[: sum(map(len, parts))]), len(parts[0])
 
-    def _finished(
-        self, gradients: QuantizedGradients, documents: NDArray[np.int32], leaves: NDArray[np.int64],
-        floats: NDArray[np.float64], nodes: NDArray[np.int64], gains: NDArray[np.float64], goes_left: NDArray[np.bool_],
-    ) -> GrownTree:  # fmt: skip
-        """The tree as flat arrays, its leaves in the order in which they came to be, their rows with them."""
-        from podium.trees import kernels
+    def _new_tree(self, documents: NDArray[np.int32], n_sampled: int, words: NDArray[np.int64]) -> GrowingTree:
+        """A tree of one leaf with all documents."""
+        leaves = np.zeros(self.n_leaves, LEAF)
+        leaves["low"], leaves["high"] = -math.inf, math.inf
+        root = leaves[0]
+        root["sample_end"], root["end"], root["parent"] = n_sampled, len(documents), -1
+        root["total"] = sum(self.team.shares(n_sampled, lambda a, b: int(sum_words(words, documents[a:b]))))
+        splits = np.empty((2, len(self.n_bins)), SPLIT)
+        return GrowingTree(leaves, documents, self.histograms, splits)
 
+    def _finish(
+        self, gradients: QuantizedGradients, documents: NDArray[np.int32], leaves: Records, nodes: Records
+    ) -> GrownTree:
+        """The tree as flat arrays, its leaves in the order in which they came to be, their rows with them."""
         left, right = np.zeros(len(nodes), np.int32), np.zeros(len(nodes), np.int32)
-        for table, places in ((nodes, np.arange(len(nodes))), (leaves, ~np.arange(len(leaves)))):
-            parent, is_left = table[:, kernels.PARENT], table[:, kernels.IS_LEFT] == 1
-            for side, mine in ((left, (parent >= 0) & is_left), (right, (parent >= 0) & ~is_left)):
-                side[parent[mine]] = places[mine]
+        for records, numbers in ((nodes, np.arange(len(nodes))), (leaves, ~np.arange(len(leaves)))):
+            parent, is_left = records["parent"], records["is_left"] == 1
+            for side, belongs in ((left, (parent >= 0) & is_left), (right, (parent >= 0) & ~is_left)):
+                side[parent[belongs]] = numbers[belongs]
+        goes_left = nodes["goes_left"] == 1
         threshold, category, categories = self._conditions(nodes, goes_left)
-        starts, ends = leaves[:, kernels.START].copy(), leaves[:, kernels.END].copy()
-        unit = gradients.gradient_unit**2 / gradients.weight_unit
+        starts, ends = leaves["start"].copy(), leaves["end"].copy()
+        gain_unit = gradients.gradient_unit**2 / gradients.weight_unit
         tree = Tree(
-            nodes[:, kernels.FEATURE].astype(np.int32), threshold, nodes[:, kernels.MISSING_LEFT] == 1, category, left,
-            right, gains * unit, nodes[:, kernels.END] - nodes[:, kernels.START], np.zeros(len(leaves)), ends - starts,
-            categories,
+            nodes["feature"].astype(np.int32), threshold, nodes["missing_left"] == 1, category, left, right,
+            nodes["gain"] * gain_unit, nodes["end"] - nodes["start"], np.zeros(len(leaves)), ends - starts, categories,
         )  # fmt: skip
-        worth = gradients.gradient_unit / gradients.weight_unit
+        value_unit = gradients.gradient_unit / gradients.weight_unit
         grown = GrownTree(
-            tree,
-            documents,
-            starts,
-            ends,
-            goes_left,
-            worth * floats[:, kernels.LOW],
-            worth * floats[:, kernels.HIGH],
+            tree, documents, starts, ends, goes_left, value_unit * leaves["low"], value_unit * leaves["high"]
         )
         if self.parameters.split == "least-squares" and self.monotone.any():
-            return self._with_newton_bounds(grown, gradients.source)
+            return newton_bounds(grown, gradients.source, self.monotone, self.parameters.l2, self.team)
         return grown
 
     def _conditions(
-        self, nodes: NDArray[np.int64], goes_left: NDArray[np.bool_]
+        self, nodes: Records, goes_left: NDArray[np.bool_]
     ) -> tuple[NDArray[np.float32], NDArray[np.int32], tuple[NDArray[np.float32], ...]]:
         """What each node asks in terms of values: a threshold, or the number of its set of categories."""
-        from podium.trees import kernels
-
         bins = self.binned.bins
         threshold, category = np.zeros(len(nodes), np.float32), np.full(len(nodes), -1, np.int32)
         categories: list[NDArray[np.float32]] = []
-        for k, (feature, last) in enumerate(nodes[:, [kernels.FEATURE, kernels.BIN]].tolist()):
+        for k, (feature, last_bin) in enumerate(zip(nodes["feature"].tolist(), nodes["bin"].tolist(), strict=True)):
             if feature in bins.categories:
                 category[k] = len(categories)
-                known = bins.categories[feature]
-                chosen = known[goes_left[k, 1 : len(known) + 1]]
-                if feature in bins.rare and goes_left[k, len(known) + 1]:
+                values = bins.categories[feature]
+                chosen = values[goes_left[k, 1 : len(values) + 1]]
+                if feature in bins.rare and goes_left[k, len(values) + 1]:
                     chosen = np.sort(np.concatenate([chosen, bins.rare[feature]]))
                 categories.append(chosen)
             else:
                 cuts = bins.cuts[feature]
-                threshold[k] = cuts[last - 1] if last <= len(cuts) else np.inf
+                threshold[k] = cuts[last_bin - 1] if last_bin <= len(cuts) else np.inf
         return threshold, category, tuple(categories)
 
-    def _with_newton_bounds(self, grown: GrownTree, gradients: BoundedGradients) -> GrownTree:
-        """Bounds of leaf values from the Newton values of the nodes, where splits were found by least squares."""
-        tree, n = grown.tree, len(grown.tree.feature)
-        sums = np.column_stack(grown.sums(gradients, self.team))
-        of_nodes = np.zeros((n, 2))
-        for k in range(n - 1, -1, -1):  # children come after their parents
-            for child in (tree.left[k], tree.right[k]):
-                of_nodes[k] += of_nodes[child] if child >= 0 else sums[~child]
-        bounds = {0: (-math.inf, math.inf)}
-        for k in range(n):
-            low, high = bounds[k]
-            children = [int(tree.left[k]), int(tree.right[k])]
-            direction = int(self.monotone[tree.feature[k]])
-            mine = [(low, high), (low, high)]
-            if direction:
-                pairs = [of_nodes[c] if c >= 0 else sums[~c] for c in children]
-                values = [min(max(g / (h + self.parameters.l2) if h + self.parameters.l2 > 0 else 0.0, low), high)
-                          for g, h in pairs]  # fmt: skip
-                middle = (values[0] + values[1]) / 2
-                lower, upper = (0, 1) if direction > 0 else (1, 0)
-                mine[lower], mine[upper] = (low, min(high, middle)), (max(low, middle), high)
-            bounds |= dict(zip(children, mine, strict=True))
-        for leaf in range(len(grown.starts)):
-            grown.low[leaf], grown.high[leaf] = bounds.get(~leaf, (-math.inf, math.inf))
-        return grown
+
+def _monotone_directions(parameters: GrowthParameters, is_categorical: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """+1, −1 or 0 for each feature."""
+    n_features = len(is_categorical)
+    directions = np.zeros(n_features, np.int64)
+    if parameters.monotone is not None:
+        if len(parameters.monotone) != n_features or not set(parameters.monotone) <= {-1, 0, 1}:
+            raise DataError(f"monotone must have −1, 0 or 1 for each of the {n_features} features")
+        directions[:] = parameters.monotone
+        if directions[is_categorical].any():
+            raise DataError("a categorical feature cannot be monotone")
+    return directions
 
 
-def grow_a_little() -> None:
+def grow_small_tree() -> None:
     """Grow a tree on a few documents: what it takes to have growth compiled."""
-    from podium.trees import kernels
-
-    binned = BinnedFeatures(Bins((np.zeros(1, np.float32),), {}), 4, np.ones(4 * kernels.BLOCK + 32, np.uint8))
+    binned = BinnedFeatures(Bins((np.zeros(1, np.float32),), {}), 4, np.ones(4 * BLOCK + 32, np.uint8))
     grower = Grower(binned, GrowthParameters())
     grower.grow(quantize(BoundedGradients.of(np.arange(4.0), np.ones(4), grower.team)))
+
+
+# --- kernels
+
+
+@kernel
+def grow(
+    member: Member, bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: Limits,
+    tree: GrowingTree, nodes: Records, buffer: Rows, tile: Bytes, scratches: Records,
+) -> Int:  # fmt: skip
+    """Grow one tree, best leaf first; the number of leaves. Every thread of a team calls this.
+
+    Args:
+        member: which thread this is.
+        bins, gradients, features: of all rows and features.
+        limits: how far to grow.
+        tree: with its root alone; afterwards with all leaves.
+        nodes: where the leaves that are split go, in that order.
+        buffer: as large as the documents of the tree, for partitioning.
+        tile: for bins that are counted in one go.
+        scratches: one for each thread.
+
+    """
+    not_inlined()
+    bins, tree = _borrow(bins, tree)
+    gradients = PackedGradients(borrowed(gradients.words), gradients.largest_weight, gradients.counts_documents)
+    nodes, buffer, tile, scratch = borrowed(nodes), borrowed(buffer), borrowed(tile), scratches[member.thread]
+    own_features = share_of_features(member, features)
+    new, n_leaves = NewLeaves(N(0), N(0), N(1)), N(1)
+    while True:
+        if may_split(tree.leaves[new.small], limits) or may_split(tree.leaves[new.large], limits):
+            build_histograms(member, bins, gradients.words, own_features, new, tree, tile, scratch.words)
+            score_features(gradients, features, own_features, limits, new, tree, scratch)
+            meet(member.barrier, member.n_threads)
+        for which in range(new.count):
+            if which % member.n_threads == member.thread:
+                leaf = tree.leaves[new.small if which == 0 else new.large]
+                if may_split(leaf, limits):
+                    choose_split(bins, gradients, features, limits, leaf, tree.splits[which], tree, scratch)
+                else:
+                    leaf.feature, leaf.gain = N(-1), 0.0
+        meet(member.barrier, member.n_threads)
+        if n_leaves == limits.n_leaves:
+            break
+        best = leaf_with_highest_gain(tree.leaves, n_leaves)
+        leaf = tree.leaves[best]
+        if not leaf.gain > 0.0:
+            break
+        parts = partition_leaf(member, bins, leaf, tree.documents, buffer)
+        if member.thread == 0:  # the others read nothing of the leaf any more
+            direction = features.monotone[leaf.feature]
+            add_node(best, n_leaves, parts, limits.l2, direction, tree.leaves, nodes)
+        new = NewLeaves(best, n_leaves, N(2)) if parts.is_left_small else NewLeaves(n_leaves, best, N(2))
+        n_leaves += 1
+        meet(member.barrier, member.n_threads)
+        if n_leaves == limits.n_leaves:
+            break
+    return n_leaves
+
+
+@helper
+def _borrow(bins: BinMatrix, tree: GrowingTree) -> tuple[BinMatrix, GrowingTree]:
+    """The same arrays, their slices not counted."""
+    return (
+        BinMatrix(borrowed(bins.rows), borrowed(bins.columns), bins.n_rows, bins.width),
+        GrowingTree(borrowed(tree.leaves), borrowed(tree.documents), borrowed(tree.histograms), borrowed(tree.splits)),
+    )
+
+
+@helper
+def share_of_features(member: Member, features: FeatureTable) -> FeatureShare:
+    """The features of one thread."""
+    n_padded = (len(features.n_bins) + 3) // 4 * 4
+    begin = share(n_padded, N(4), member.thread, member.n_threads)
+    end = share(n_padded, N(4), member.thread + 1, member.n_threads)
+    first, last = N(0), N(0)
+    for feature in features.candidates:
+        first += 1 if feature < begin else 0
+        last += 1 if feature < end else 0
+    return FeatureShare(begin, end, n_padded, first, last)
+
+
+@helper
+def leaf_with_highest_gain(leaves: Records, n_leaves: Int) -> Int:
+    """The leaf to split next; of equal ones the first."""
+    best = N(0)
+    for k in range(1, n_leaves):
+        if leaves[k].gain > leaves[best].gain:
+            best = k
+    return best
+
+
+@helper
+def add_node(
+    split: Int, new: Int, parts: Partition, l2: float, direction: Int, leaves: Records, nodes: Records
+) -> None:
+    """Turn a leaf into a node; its left child takes its place, its right child a new one."""
+    not_inlined()
+    left, right, node = leaves[split], leaves[new], nodes[new - 1]
+    # Field by field: a record is copied as hundreds of bytes, which takes long to compile.
+    node.start, node.end, node.parent, node.is_left = left.start, left.end, left.parent, left.is_left
+    node.feature, node.bin, node.missing_left, node.gain = left.feature, left.bin, left.missing_left, left.gain
+    for b in range(CELLS):
+        node.goes_left[b] = left.goes_left[b]
+    total, left_total, low, high = left.total, left.left_total, left.low, left.high
+    right.start, right.sample_end, right.end = parts.middle, parts.right_sample_end, left.end
+    left.sample_end, left.end = parts.left_sample_end, parts.middle
+    left.total, right.total = left_total, total - left_total
+    if parts.is_left_small:  # the larger child takes over the parent's histogram
+        left.histogram, right.histogram = new, left.histogram
+    else:
+        right.histogram = new
+    left.depth += 1
+    right.depth = left.depth
+    left.parent, right.parent = new - 1, new - 1
+    left.is_left, right.is_left = N(1), N(0)
+    right.low, right.high = low, high
+    if direction != 0:
+        left_value = gradient_of(left_total) / (weight_of(left_total) + l2)
+        right_value = gradient_of(total - left_total) / (weight_of(total - left_total) + l2)
+        middle = (min(max(left_value, low), high) + min(max(right_value, low), high)) / 2
+        if direction > 0:
+            left.high, right.low = min(high, middle), max(low, middle)
+        else:
+            right.high, left.low = min(high, middle), max(low, middle)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.compiling import helper, kernel
 from podium.core.threads import WORTH_SHARING, Team
 from podium.trees.binning import BinnedFeatures
+from podium.trees.layout import Bytes, Flags, Floats, Int, Ints, Rows, U
 from podium.trees.quantization import TINY, BoundedGradients
 from podium.trees.tree import Tree
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,11 @@ class GrownTree:
 
         The scale 2^61 / Σ|values| leaves every partial sum below 2^62, rounding included, for up to 2^60 documents.
         """
-        from podium.trees import kernels
-
         bounds = gradients.sum_bounds
         scales = [math.ldexp(1.0, 61 - math.ceil(math.log2(bound))) if bound > TINY else 0.0 for bound in bounds]
         sums = np.zeros((2, len(self.starts)), np.int64)
         self._for_leaves(
-            lambda a, b: kernels.sum_leaves(
+            lambda a, b: sum_leaves(
                 self.rows, self.starts, self.ends, a, b, gradients.gradients, scales[0], gradients.hessians, scales[1],
                 sums,
             ),
@@ -64,29 +62,26 @@ class GrownTree:
 
     def add_to_rows(self, values: Floats, scores: Floats, team: Team) -> None:
         """Add each leaf's value to the scores of its rows; those of rows that took no part stay."""
-        from podium.trees import kernels
-
-        self._for_leaves(
-            lambda a, b: kernels.add_to_leaves(self.rows, self.starts, self.ends, a, b, values, scores), team
-        )
+        self._for_leaves(lambda a, b: add_leaf_values(self.rows, self.starts, self.ends, a, b, values, scores), team)
 
     def add_by_bins(self, values: Floats, binned: BinnedFeatures, scores: Floats, team: Team) -> None:
         """Add the value of the leaf that each binned document comes to, to its score."""
-        from podium.trees import kernels
-
         t = self.tree
         team.shares(
             binned.n_rows,
-            lambda a, b: kernels.add_by_bins(
+            lambda a, b: add_values_by_bins(
                 binned.flat, binned.width, a, b, t.feature, self.goes_left, t.left, t.right, values, scores
             ),
         )
 
     def leaf_of_rows(self, binned: BinnedFeatures, team: Team) -> NDArray[np.int64]:
         """The leaf that each binned document comes to; the documents need not have taken part."""
-        leaf = np.zeros(binned.n_rows)
-        self.add_by_bins(np.arange(len(self.starts), dtype=np.float64), binned, leaf, team)
-        return leaf.astype(np.int64)
+        t, leaf = self.tree, np.empty(binned.n_rows, np.int64)
+        team.shares(
+            binned.n_rows,
+            lambda a, b: find_leaves(binned.flat, binned.width, a, b, t.feature, self.goes_left, t.left, t.right, leaf),
+        )
+        return leaf
 
     def _for_leaves(self, work: Callable[[int, int], None], team: Team) -> None:
         """Call `work(first, last)` for ranges of leaves with about equally many rows, on threads."""
@@ -105,3 +100,60 @@ class GrownTree:
     def with_values(self, values: Floats) -> Tree:
         """The tree with leaf values."""
         return replace(self.tree, leaf_value=values)
+
+
+# --- kernels
+
+
+@kernel
+def sum_leaves(
+    documents: Rows, starts: Ints, ends: Ints, first: Int, last: Int, values: Floats, by: float, others: Floats,
+    by_other: float, sums: Ints,
+) -> None:  # fmt: skip
+    """For some leaves the sums of rint(value · by), of two columns, over their rows documents[starts[k] : ends[k]]."""
+    for leaf in range(first, last):
+        total, other = np.int64(0), np.int64(0)
+        for k in range(starts[leaf], ends[leaf]):
+            row = U(documents[k])
+            total += np.int64(np.rint(values[row] * by))
+            other += np.int64(np.rint(others[row] * by_other))
+        sums[0, leaf], sums[1, leaf] = total, other
+
+
+@kernel
+def add_leaf_values(
+    documents: Rows, starts: Ints, ends: Ints, first: Int, last: Int, values: Floats, scores: Floats
+) -> None:
+    """Add each leaf's value to the scores of its rows."""
+    for leaf in range(first, last):
+        for k in range(starts[leaf], ends[leaf]):
+            scores[documents[k]] += values[leaf]
+
+
+@helper
+def _leaf_of(rows: Bytes, start: Int, feature: Rows, goes_left: Flags, left: Rows, right: Rows) -> Int:
+    """The leaf that a row, whose bins begin at `start`, comes to, as ~leaf."""
+    node = 0 if len(feature) > 0 else -1
+    while node >= 0:
+        node = left[node] if goes_left[node, rows[start + feature[node]]] else right[node]
+    return node
+
+
+@kernel
+def add_values_by_bins(
+    rows: Bytes, width: Int, first: Int, last: Int, feature: Rows, goes_left: Flags, left: Rows, right: Rows,
+    values: Floats, scores: Floats,
+) -> None:  # fmt: skip
+    """Add a tree's values to the scores of some rows, by the bins that go left at each node."""
+    for row in range(first, last):
+        scores[row] += values[~_leaf_of(rows, row * width, feature, goes_left, left, right)]
+
+
+@kernel
+def find_leaves(
+    rows: Bytes, width: Int, first: Int, last: Int, feature: Rows, goes_left: Flags, left: Rows, right: Rows,
+    leaves: Ints,
+) -> None:  # fmt: skip
+    """The leaf of some rows, by the bins that go left at each node."""
+    for row in range(first, last):
+        leaves[row] = ~_leaf_of(rows, row * width, feature, goes_left, left, right)

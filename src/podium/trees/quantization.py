@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.compiling import helper, kernel
 from podium.core.threads import Team
 from podium.errors import DataError
+from podium.trees.layout import Floats, Int, Ints, Rows
 from podium.trees.parameters import SplitMode
 
-Floats = NDArray[np.float64]
 NEGATIVE_HESSIAN = "a hessian is negative: this objective needs another step than Newton's"
 MAX_REPETITIONS = 2**24  # sum of whole weights: more would leave too few bits for gradients
 MAX_DOCUMENTS = 2**30  # of one machine: `scales` needs 2 units of 2^32 for the rounding of each
@@ -48,16 +50,14 @@ class BoundedGradients:
         values are summed as multiples of a power of two near 2^-62 · n · max|v|, which cannot overflow, and half a unit
         for each rounding is added.
         """
-        from podium.trees import kernels
-
         n = len(gradients)
-        bits = team.shares(n, lambda a, b: kernels.largest_bits(gradients[a:b], hessians[a:b]))
+        bits = team.shares(n, lambda a, b: largest_bits(gradients[a:b], hessians[a:b]))
         largest = [float(np.int64(max(of)).view(np.float64)) for of in zip(*bits, strict=True)]
         if not all(map(math.isfinite, largest)):
             raise DataError("a gradient or hessian is not finite: the scores or labels are too large for the objective")
         exponents = [fixed_point_exponent(value, n) if value >= TINY else 0 for value in largest]
         by = [math.ldexp(1.0, exponent) for exponent in exponents]
-        sums = team.shares(n, lambda a, b: kernels.whole_sums(gradients[a:b], by[0], hessians[a:b], by[1]))
+        sums = team.shares(n, lambda a, b: whole_sums(gradients[a:b], by[0], hessians[a:b], by[1]))
         g, h = (math.ldexp(sum(of) + n, -exp) for of, exp in zip(zip(*sums, strict=True), exponents, strict=True))
         bounds = (g if largest[0] >= TINY else 0.0, h if largest[1] >= TINY else 0.0)
         return cls(gradients, hessians, (largest[0], largest[1]), bounds)
@@ -106,8 +106,6 @@ def quantize(
         weights: how often each document counts in least squares; once by default.
 
     """
-    from podium.trees import kernels
-
     team = team or Team(1)
     g, n = gradients.gradients, len(gradients.gradients)
     if weights is not None and split == "least-squares":
@@ -120,7 +118,7 @@ def quantize(
     by_gradient, by_weight = scales(n, gradients.sum_bounds)
     by_weight = 0.0 if counts_documents else by_weight
     integers = np.empty(n, np.int64) if words is None else words
-    largest = team.shares(n, lambda a, b: int(kernels.pack(g[a:b], h[a:b], by_gradient, by_weight, integers[a:b])))
+    largest = team.shares(n, lambda a, b: int(pack(g[a:b], h[a:b], by_gradient, by_weight, integers[a:b])))
     if min(largest) < 0:
         raise DataError(NEGATIVE_HESSIAN)
     unit = 1.0 / by_weight if by_weight else 1.0
@@ -131,8 +129,6 @@ def _quantize_repeated(
     gradients: Floats, weights: Floats, team: Team, words: NDArray[np.int64] | None
 ) -> QuantizedGradients | None:
     """Documents of whole weights, each as that many equal integers: splits tie where those of repeated documents do."""
-    from podium.trees import kernels
-
     total = math.fsum(weights)
     if not 0 < total <= MAX_REPETITIONS or (weights != np.rint(weights)).any():
         return None
@@ -141,7 +137,7 @@ def _quantize_repeated(
     single = np.divide(gradients, weights, out=np.zeros(n), where=weights > 0)
     repeated = weights * np.rint(single * by_gradient)
     integers = np.empty(n, np.int64) if words is None else words
-    largest = team.shares(n, lambda a, b: int(kernels.pack(repeated[a:b], weights[a:b], 1.0, 1.0, integers[a:b])))
+    largest = team.shares(n, lambda a, b: int(pack(repeated[a:b], weights[a:b], 1.0, 1.0, integers[a:b])))
     return QuantizedGradients(integers, 1.0 / by_gradient, 1.0, max(largest), False, bounded)
 
 
@@ -160,3 +156,65 @@ def scales(n: int, sum_bounds: tuple[float, float]) -> tuple[float, float]:
     """
     g, h = sum_bounds
     return ((2**31 - 1 - n) / g if g > TINY else 1.0), ((2**32 - 1 - 2 * n) / h if h > TINY else 0.0)
+
+
+# --- kernels
+
+
+@helper
+def gradient_of(word: Int) -> Any:
+    """The gradient of a packed word or of a sum of them."""
+    return np.float64(np.int32(word >> 32))
+
+
+@helper
+def weight_of(word: Int) -> Any:
+    """The weight of a packed word or of a sum of them."""
+    return np.float64(np.uint32(word))
+
+
+@kernel
+def largest_bits(values: Floats, others: Floats) -> tuple[Int, Int]:
+    """The bits of the largest |value| of two columns; infinities and NaN are above all numbers, so none is missed."""
+    first, second = values.view(np.int64), others.view(np.int64)
+    largest, other = np.int64(0), np.int64(0)
+    for k in range(len(first)):
+        largest = max(largest, first[k] & np.int64(0x7FFFFFFFFFFFFFFF))
+        other = max(other, second[k] & np.int64(0x7FFFFFFFFFFFFFFF))
+    return largest, other
+
+
+@kernel
+def whole_sums(values: Floats, by: float, others: Floats, by_other: float) -> tuple[Int, Int]:
+    """Σ |value| · by of two columns, each term rounded to an integer."""
+    total, other = np.int64(0), np.int64(0)
+    for k in range(len(values)):
+        total += np.int64(np.rint(abs(values[k]) * by))
+        other += np.int64(np.rint(abs(others[k]) * by_other))
+    return total, other
+
+
+@kernel
+def pack(gradients: Floats, hessians: Floats, by_gradient: float, by_weight: float, words: Ints) -> Int:
+    """Round to integers and pack: gradient · 2^32 + weight, a weight at least 1; the largest weight.
+
+    With `by_weight` = 0 every weight is 1. A negative hessian gives −1 in place of the largest.
+    """
+    largest, lowest = np.int64(0), np.int64(0)
+    for row in range(len(words)):
+        gradient = np.int64(np.rint(gradients[row] * by_gradient))
+        rounded = np.int64(np.rint(hessians[row] * by_weight))
+        weight = max(rounded, np.int64(1))
+        words[row] = (gradient << 32) + weight
+        largest = max(largest, weight)
+        lowest = min(lowest, np.int64(hessians[row] < 0.0) * -1)
+    return largest if lowest == 0 else np.int64(-1)
+
+
+@kernel
+def sum_words(words: Ints, rows: Rows) -> Int:
+    """The sum of the words of some rows."""
+    total = np.int64(0)
+    for k in range(len(rows)):
+        total += words[rows[k]]
+    return total

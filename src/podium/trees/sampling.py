@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.compiling import helper, kernel
+from podium.core.random import keyed_bits, to_unit
 from podium.core.threads import Team
 from podium.errors import DataError
+from podium.trees.layout import Floats, Int, Ints, Rows, U
 from podium.trees.parameters import SplitMode
+from podium.trees.partitioning import scatter_rows
 from podium.trees.quantization import (
     NEGATIVE_HESSIAN,
     TINY,
@@ -22,7 +27,8 @@ from podium.trees.quantization import (
     scales,
 )
 
-Floats = NDArray[np.float64]
+LEADING_BITS = 13  # of an importance, by which documents are counted to find the threshold
+CHUNK = 1024  # documents that are drawn in one go
 
 
 class GradientSampler:
@@ -66,8 +72,6 @@ class GradientSampler:
     def _quantize(
         self, gradients: BoundedGradients, seed: np.uint64, words: NDArray[np.int64] | None, counting: bool
     ) -> QuantizedGradients:
-        from podium.trees import kernels
-
         n, team = len(self.keys), self.team
         require_countable(n)
         sums = gradients.sum_bounds[0], (float(n) if counting else gradients.sum_bounds[1])
@@ -81,9 +85,7 @@ class GradientSampler:
         largest = team.shares(
             len(sampled),
             lambda a, b: int(
-                kernels.pack_seen(
-                    g, h, counting, self.importances, threshold, sampled[a:b], by_gradient, by_weight, packed
-                )
+                pack_sample(g, h, counting, self.importances, threshold, sampled[a:b], by_gradient, by_weight, packed)
             ),
         )
         unit = 1.0 / by_weight if by_weight else 1.0
@@ -91,14 +93,12 @@ class GradientSampler:
 
     def _threshold(self, gradients: BoundedGradients, sums: tuple[float, float], counting: bool) -> float:
         """Compute the importance of every document, and the threshold μ."""
-        from podium.trees import kernels
-
         n, g, h = len(self.keys), gradients.gradients, gradients.hessians
 
         def compute(a: int, b: int) -> NDArray[np.int64]:
-            counts = np.zeros(1 << kernels.LEADING_BITS, np.int64)
+            counts = np.zeros(1 << LEADING_BITS, np.int64)
             by = n / sums[0], n / sums[1]
-            if kernels.importances(g[a:b], h[a:b], counting, *by, self.importances[a:b], counts) < 0:
+            if compute_importances(g[a:b], h[a:b], counting, *by, self.importances[a:b], counts) < 0:
                 raise DataError(NEGATIVE_HESSIAN)
             return counts
 
@@ -108,8 +108,6 @@ class GradientSampler:
         self, gradients: BoundedGradients, sums: tuple[float, float], counting: bool, threshold: float, seed: np.uint64
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], tuple[float, float]]:
         """The rows of the sample and the others, both ascending, and bounds of Σ|g|/p and Σh/p over the sample."""
-        from podium.trees import kernels
-
         n, team, largest = len(self.keys), self.team, gradients.largest
         # Divided by p = u/μ, a gradient is at most μ ḡ, for u ≥ g/ḡ; a weight at most μ h̄. (Twice, for roundings.)
         highest = (
@@ -120,7 +118,7 @@ class GradientSampler:
         by = [math.ldexp(1.0, exponent) for exponent in exponents]
 
         def draw(a: int, b: int) -> tuple[int, int, int, int, int]:
-            size, gradient_sum, weight_sum = kernels.thin(
+            size, gradient_sum, weight_sum = draw_sample(
                 gradients.gradients, gradients.hessians, counting, self.importances, threshold, self.keys, seed, a, b,
                 by[0], by[1], self.buffer,
             )  # fmt: skip
@@ -132,7 +130,7 @@ class GradientSampler:
 
         def scatter(k: int) -> None:
             to_unsampled = before[-1] + starts[k] - before[k]
-            kernels.put(self.buffer, starts[k], ends[k], sizes[k], self.rows, before[k], to_unsampled)
+            scatter_rows(self.buffer, starts[k], ends[k], sizes[k], self.rows, before[k], to_unsampled)
 
         team.each(len(shares), scatter)
         bounds = math.ldexp(sum(gradient_sums) + n, -exponents[0]), math.ldexp(sum(weight_sums) + n, -exponents[1])
@@ -145,10 +143,8 @@ def sampling_threshold(counts: NDArray[np.int64], expected_size: float) -> float
     Let u_0 < u_1 < … be the importances that occur. For a μ with u_{k−1} ≤ μ ≤ u_k the sum is (Σ_{u < u_k} u) / μ plus
     the number of documents with u ≥ u_k: find the k at which it falls to the expected size, then solve for μ.
     """
-    from podium.trees import kernels
-
     occurring = np.flatnonzero(counts)
-    shift = 31 - kernels.LEADING_BITS
+    shift = 31 - LEADING_BITS
     u = ((occurring << shift) + (1 << (shift - 1))).astype(np.int32).view(np.float32).astype(np.float64)
     n_documents = counts[occurring]
     sum_below = np.concatenate([[0.0], np.cumsum(n_documents * u)])
@@ -158,3 +154,82 @@ def sampling_threshold(counts: NDArray[np.int64], expected_size: float) -> float
     if expected_size - n_from[k] <= sum_below[k] / highest:
         return float(highest)
     return float(sum_below[k] / (expected_size - n_from[k]))
+
+
+# --- kernels
+
+
+@kernel
+def compute_importances(
+    gradients: Floats, weights: Floats, counting: bool, by_gradient: float, by_weight: float,
+    importances: NDArray[np.float32], counts: Ints,
+) -> Int:  # fmt: skip
+    """√(gradient² + weight²) of each document, both scaled, and how many documents have the same leading bits.
+
+    A weight is 1 if they are `counting` documents. Returns a negative number if a weight is negative.
+    """
+    lowest = np.int64(0)
+    for k in range(len(importances)):
+        weight = 1.0 if counting else weights[k]
+        lowest = min(lowest, np.int64(weight < 0.0) * -1)
+        gradient = gradients[k] * by_gradient
+        weight *= by_weight
+        importances[k] = np.float32(math.sqrt(gradient * gradient + weight * weight))
+    bits = importances.view(np.int32)
+    for k in range(len(importances)):
+        counts[bits[k] >> (31 - LEADING_BITS)] += 1
+    return lowest
+
+
+@helper
+def _inverse_probability(importance: Any, threshold: float) -> Any:
+    """1/p for a document that is sampled with probability p = min(1, importance / threshold)."""
+    return max(threshold / np.float64(importance), 1.0)
+
+
+@kernel
+def draw_sample(
+    gradients: Floats, weights: Floats, counting: bool, importances: NDArray[np.float32], threshold: float,
+    keys: NDArray[np.uint64], seed: Any, first: Int, last: Int, by_gradient: float, by_weight: float, rows: Rows,
+) -> tuple[Int, Int, Int]:  # fmt: skip
+    """Draw the sample of the rows first … last − 1; its size, and the sums of |gradient|/p and weight/p over it.
+
+    The sums are in fixed point, as in `whole_sums`, and unbiased estimates of those over all documents. Sampled rows
+    are written to the front of rows[first:last], ascending, the others to its end, descending.
+    """
+    left, right = first, last - 1
+    total, weight = np.int64(0), np.int64(0)
+    factors = np.empty(CHUNK)  # 1/p, 0 for a document that is not in the sample
+    for start in range(first, last, CHUNK):  # three loops, of which two vectorise
+        begin, m = U(start), U(min(CHUNK, last - start))
+        for k in range(m):
+            p = np.float64(importances[begin + k]) / threshold
+            is_sampled = to_unit(keyed_bits(keys[begin + k], seed)) < p
+            factors[k] = _inverse_probability(importances[begin + k], threshold) if is_sampled else 0.0
+        for k in range(m):
+            is_sampled = np.int64(factors[k] > 0.0)
+            rows[U(left)] = begin + k
+            rows[U(right)] = begin + k
+            left += is_sampled
+            right -= 1 - is_sampled
+        for k in range(m):
+            total += np.int64(np.rint(abs(gradients[begin + k]) * factors[k] * by_gradient))
+            weight += np.int64(np.rint((1.0 if counting else weights[begin + k]) * factors[k] * by_weight))
+    return left - first, total, weight
+
+
+@kernel
+def pack_sample(
+    gradients: Floats, weights: Floats, counting: bool, importances: NDArray[np.float32], threshold: float,
+    sampled: Rows, by_gradient: float, by_weight: float, words: Ints,
+) -> Int:  # fmt: skip
+    """The same as `quantization.pack` for the rows of the sample, each divided by its probability p."""
+    largest = np.int64(0)
+    for k in range(len(sampled)):
+        row = U(sampled[k])
+        factor = _inverse_probability(importances[row], threshold)
+        gradient = np.int64(np.rint(gradients[row] * factor * by_gradient))
+        weight = max(np.int64(np.rint((1.0 if counting else weights[row]) * factor * by_weight)), np.int64(1))
+        words[row] = (gradient << 32) + weight
+        largest = max(largest, weight)
+    return largest

@@ -1,0 +1,182 @@
+"""What the kernels of growth share: sizes, records, and groups of arrays with names.
+
+**Bins** are uint8: 0 for a missing value, 1 … k for values. They lie twice in memory: row by row, so that the documents
+of a leaf are read with all their features from two or three cache lines, and column by column, for the one feature by
+which a leaf's documents are partitioned.
+
+**A leaf's documents** lie together in `GrowingTree.documents`: from `start` to `sample_end` those that are in its
+histograms, up to `end` those that gradient-based sampling left out. All are partitioned and counted; those of the
+sample decide where to split.
+
+**Threads** grow a tree together: each runs `growing.grow` from beginning to end, works on its share of the features or
+rows, and decides nothing alone; between two stages all meet at a barrier. Whatever is decided, each thread decides for
+itself from the same numbers.
+
+Kernels take groups of arrays (NamedTuples) and records (structured arrays): both cost nothing in compiled code.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCK = 16  # features in a block; a row of bins is padded to whole blocks
+CELLS = 256  # of a feature's histogram
+MISSING = 0  # the bin of a missing value
+CHUNK = 1024  # rows that are counted in one go: their words and one block of their bins stay near the core
+
+Bytes = NDArray[np.uint8]
+Flags = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int32]
+Int = Any  # an integer, compiled as int64
+Records = Any  # a structured array, whose elements have fields that no type checker knows of
+Record = Any  # such an element
+U: Any = np.uintp  # an index that cannot be negative needs no check for it
+N: Any = np.int64  # a helper is compiled anew for each literal that it is called with; N(0) is none
+
+# A leaf of a tree that grows, and after its split the node. Fields are whole words, and so every load is aligned.
+LEAF = np.dtype(
+    [
+        ("start", np.int64),  # its documents begin here,
+        ("sample_end", np.int64),  # those of the sample end here,
+        ("end", np.int64),  # and all of them here
+        ("depth", np.int64),
+        ("total", np.int64),  # the sum of the packed words of the sample
+        ("parent", np.int64),  # a node, −1 for the root
+        ("is_left", np.int64),  # whether it is the left child
+        ("histogram", np.int64),  # its place in `GrowingTree.histograms`
+        ("feature", np.int64),  # of its best split, −1 if there is none
+        ("bin", np.int64),  # the last bin that goes left; of a categorical feature the number of categories
+        ("missing_left", np.int64),  # whether missing values go left
+        ("left_total", np.int64),  # the sum of the packed words that go left
+        ("gain", np.float64),  # of its best split, 0 if there is none
+        ("low", np.float64),  # bounds of its value that monotone constraints set
+        ("high", np.float64),
+        ("goes_left", np.uint8, (CELLS,)),  # 1 for the bins of the feature that its split sends left
+    ],
+    align=True,
+)
+# The best split of one feature.
+SPLIT = np.dtype(
+    [
+        ("score", np.float64),  # −1 if there is none
+        ("bin", np.int64),
+        ("missing_left", np.int64),  # −1: there are no missing values
+        ("left_total", np.int64),
+        ("known", np.int64),  # how well: SCORED, LOCATED or COUNTED of `splitting`
+    ],
+    align=True,
+)
+# What one thread works with.
+SCRATCH = np.dtype(
+    [
+        ("words", np.int64, (CHUNK,)),  # of the documents that are counted in one go
+        ("sums", np.int64, (CELLS,)),  # packed words, cumulated over bins
+        ("counts", np.int64, (CELLS,)),  # documents in each bin,
+        ("counts_below", np.int64, (CELLS,)),  # and cumulated
+        ("ranked", np.int64, (CELLS,)),  # categories by mean gradient,
+        ("means", np.float64, (CELLS,)),  # and their means
+        ("scores", np.float64, (CELLS,)),  # of the split after each bin, missing values on the right,
+        ("missing_left_scores", np.float64, (CELLS,)),  # and on the left
+    ],
+    align=True,
+)
+
+
+class Member(NamedTuple):
+    """A thread of a team, and what the threads hand to each other.
+
+    Attributes:
+        thread, n_threads: its number, and how many there are.
+        barrier: where they meet.
+        n_left: documents of a leaf that went left in each thread's share; a cache line for each thread.
+        partial_histograms: one less than there are threads, for leaves whose rows are shared out.
+
+    """
+
+    thread: Int
+    n_threads: Int
+    barrier: Ints
+    n_left: Ints
+    partial_histograms: Ints
+
+
+class BinMatrix(NamedTuple):
+    """The bins of all rows: `rows[row * width + feature]` and `columns[feature * n_rows + row]`."""
+
+    rows: Bytes
+    columns: Bytes
+    n_rows: Int
+    width: Int
+
+
+class PackedGradients(NamedTuple):
+    """The packed word of each row, the largest weight in them, and whether weights count documents."""
+
+    words: Ints
+    largest_weight: Int
+    counts_documents: bool
+
+
+class FeatureTable(NamedTuple):
+    """The features that may be split on, ascending, and of every feature the number of bins, kind and direction."""
+
+    candidates: Ints
+    n_bins: Ints
+    is_categorical: Flags | None  # None where none is: what is for categories is then not compiled
+    monotone: Ints
+
+
+class Limits(NamedTuple):
+    """How far to grow; l2 is in units of the packed weights, and a depth of −1 is no limit."""
+
+    n_leaves: Int
+    max_depth: Int
+    min_documents: Int
+    l2: float
+
+
+class GrowingTree(NamedTuple):
+    """A tree that grows, shared by all threads.
+
+    Attributes:
+        leaves: `LEAF` records; those of the first leaves are in use.
+        documents: the rows that take part, those of a leaf together.
+        histograms: for each leaf those of all features.
+        splits: `SPLIT` records of all features, for the smaller and the larger of the two newest leaves.
+
+    """
+
+    leaves: Records
+    documents: Rows
+    histograms: Ints
+    splits: Records
+
+
+class NewLeaves(NamedTuple):
+    """The leaves that the last split made, the one with fewer documents in the sample first; at first the root."""
+
+    small: Int
+    large: Int
+    count: Int
+
+
+class FeatureShare(NamedTuple):
+    """The features of one thread.
+
+    Attributes:
+        begin, end: those whose histograms it builds; multiples of 4.
+        n_padded: all features, up to the next multiple of 4.
+        first, last: those that it scans are `FeatureTable.candidates[first:last]`.
+
+    """
+
+    begin: Int
+    end: Int
+    n_padded: Int
+    first: Int
+    last: Int

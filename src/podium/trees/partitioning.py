@@ -1,0 +1,103 @@
+"""The documents of a leaf are partitioned in place: those that go left first, both sides in the order they had."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from podium.core.compiling import helper, kernel
+from podium.core.intrinsics import meet
+from podium.trees.histograms import share
+from podium.trees.layout import BinMatrix, Bytes, Int, Ints, Member, N, Record, Rows, U
+
+WORDS_PER_THREAD = 8  # of `Member.n_left`: a cache line, so that threads do not write to the same one
+
+
+class Partition(NamedTuple):
+    """Where a leaf was cut.
+
+    Attributes:
+        left_sample_end: where the sample of the left side ends.
+        middle: where the left side ends and the right side begins.
+        right_sample_end: where the sample of the right side ends.
+        is_left_small: whether the left side has at most half of the sample.
+
+    """
+
+    left_sample_end: Any
+    middle: Any
+    right_sample_end: Any
+    is_left_small: Any
+
+
+@helper
+def partition_leaf(member: Member, bins: BinMatrix, leaf: Record, documents: Rows, buffer: Rows) -> Partition:
+    """Partition the documents of a leaf by its split; each thread a share of the sample and a share of the others.
+
+    First every thread partitions its shares in the buffer. When all have met, each knows how many documents the threads
+    before it sent left, and so where its own go.
+    """
+    thread, n_threads, one = member.thread, member.n_threads, N(1)
+    start, sample_end, end = leaf.start, leaf.sample_end, leaf.end
+    a = start + share(sample_end - start, one, thread, n_threads)
+    b = start + share(sample_end - start, one, thread + 1, n_threads)
+    c = sample_end + share(end - sample_end, one, thread, n_threads)
+    d = sample_end + share(end - sample_end, one, thread + 1, n_threads)
+    column = bins.columns[leaf.feature * bins.n_rows : (leaf.feature + 1) * bins.n_rows]
+    own = thread * WORDS_PER_THREAD
+    member.n_left[own] = partition(column, leaf.goes_left, documents, buffer, a, b)
+    member.n_left[own + 1] = partition(column, leaf.goes_left, documents, buffer, c, d)
+    meet(member.barrier, n_threads)
+    sampled_left, others_left = _n_left(member.n_left, N(0), n_threads), _n_left(member.n_left, one, n_threads)
+    middle = start + sampled_left + others_left
+    right_sample_end = middle + (sample_end - start) - sampled_left
+    before = _n_left(member.n_left, N(0), thread)
+    scatter(buffer, a, b, member.n_left[own], documents, start + before, middle + (a - start) - before)
+    before = _n_left(member.n_left, one, thread)
+    left_at, right_at = start + sampled_left + before, right_sample_end + (c - sample_end) - before
+    scatter(buffer, c, d, member.n_left[own + 1], documents, left_at, right_at)
+    is_left_small = 2 * sampled_left <= sample_end - start
+    return Partition(start + sampled_left, middle, right_sample_end, is_left_small)
+
+
+@helper
+def partition(column: Bytes, goes_left: Any, documents: Rows, buffer: Rows, a: Int, b: Int) -> Int:
+    """Write the documents a … b − 1 that go left to the front of buffer[a:b], the others to its end, descending.
+
+    Each is written to both ends and one end moves on: no branch that would be guessed wrong half of the time.
+    Returns how many go left.
+    """
+    left, right = a, b - 1
+    for k in range(a, b):
+        document = documents[U(k)]
+        goes = np.int64(goes_left[column[U(document)]])
+        buffer[U(left)] = document
+        buffer[U(right)] = document
+        left += goes
+        right -= 1 - goes
+    return left - a
+
+
+@helper
+def scatter(buffer: Rows, a: Int, b: Int, n_left: Int, documents: Rows, left_at: Int, right_at: Int) -> None:
+    """Copy what `partition` left in buffer[a:b] to two places, in the order it had."""
+    for k in range(n_left):
+        documents[U(left_at + k)] = buffer[U(a + k)]
+    for k in range(b - a - n_left):
+        documents[U(right_at + k)] = buffer[U(b - 1 - k)]
+
+
+@kernel
+def scatter_rows(buffer: Rows, a: Int, b: Int, n_left: Int, rows: Rows, left_at: Int, right_at: Int) -> None:
+    """`scatter`, called from Python."""
+    scatter(buffer, a, b, n_left, rows, left_at, right_at)
+
+
+@helper
+def _n_left(n_left: Ints, which: Int, n_threads: Int) -> Int:
+    """How many documents, of the sample (0) or the others (1), the first threads sent left."""
+    total = np.int64(0)
+    for thread in range(n_threads):
+        total += n_left[thread * WORDS_PER_THREAD + which]
+    return total

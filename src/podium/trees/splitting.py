@@ -1,0 +1,355 @@
+"""The search for the best split of a leaf, from its histograms.
+
+The score of a split is G_l²/(H_l + l2) + G_r²/(H_r + l2), G and H the sums of gradients and weights on each side; its
+gain is what it has above the same of the whole leaf. Of equal scores the lowest feature wins, then the lowest bin, then
+missing values on the right: the choice depends on neither threads nor the order of rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from podium.core.compiling import helper
+from podium.core.intrinsics import not_inlined
+from podium.trees.layout import (
+    CELLS,
+    MISSING,
+    BinMatrix,
+    FeatureShare,
+    FeatureTable,
+    Flags,
+    Floats,
+    GrowingTree,
+    Int,
+    Ints,
+    Limits,
+    N,
+    NewLeaves,
+    PackedGradients,
+    Record,
+    Records,
+    U,
+)
+from podium.trees.quantization import gradient_of, weight_of
+
+SCORED, LOCATED, COUNTED = range(3)  # how well a feature's best split is known
+
+
+class SplitRules(NamedTuple):
+    """What the splits of one feature are scored by.
+
+    Attributes:
+        known: SCORED asks for the score alone, LOCATED for the split, COUNTED for the minimum by `SCRATCH.counts`.
+        total, n_documents: of the leaf.
+        minimum: the least number of documents on a side if COUNTED, else the least weight.
+        l2: added to the weight of each side.
+        direction: +1 or −1 for a monotone feature, else 0.
+        low, high: bounds of the leaf's value.
+
+    """
+
+    known: Int
+    total: Int
+    n_documents: Int
+    minimum: Int
+    l2: float
+    direction: Int
+    low: float
+    high: float
+
+
+class BestSplit(NamedTuple):
+    """The fields of a `SPLIT` record but the last."""
+
+    score: Any
+    bin: Any
+    missing_left: Any
+    left_total: Any
+
+
+# --- stages of growth
+
+
+@helper
+def may_split(leaf: Record, limits: Limits) -> bool:
+    """Whether a leaf has enough documents for two, and is not too deep."""
+    may: bool = leaf.end - leaf.start >= 2 * limits.min_documents and leaf.depth != limits.max_depth
+    return may
+
+
+@helper
+def score_features(
+    gradients: PackedGradients, features: FeatureTable, mine: FeatureShare, limits: Limits, new: NewLeaves,
+    tree: GrowingTree, scratch: Record,
+) -> None:  # fmt: skip
+    """The score of the best split of each feature, of all new leaves; each thread scores its features.
+
+    Where weights do not count documents, a side must weigh at least 1; `choose_split` checks the best one's documents.
+    """
+    minimum = limits.min_documents if gradients.counts_documents else np.int64(1)
+    for which in range(new.count):
+        leaf = tree.leaves[new.small if which == 0 else new.large]
+        if may_split(leaf, limits):
+            cells = tree.histograms[leaf.histogram]
+            for number in range(mine.first, mine.last):
+                feature = features.candidates[number]
+                scan_feature(
+                    N(SCORED),
+                    feature,
+                    cells,
+                    leaf,
+                    features,
+                    features.is_categorical,
+                    minimum,
+                    limits.l2,
+                    scratch,
+                    tree.splits[which],
+                )
+
+
+@helper
+def choose_split(
+    bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: Limits, leaf: Record, splits: Records,
+    tree: GrowingTree, scratch: Record,
+) -> None:  # fmt: skip
+    """Choose the leaf's split from the best ones of its features, each with enough documents on both sides.
+
+    Only the best feature's split is located. Where weights do not count documents, a split is accepted if its sides
+    weigh so much that they must hold enough documents, none weighing more than the largest; otherwise the documents of
+    that one feature are counted and its best split is searched again, as often as it takes.
+    """
+    not_inlined()
+    cells = tree.histograms[leaf.histogram]
+    total, l2, min_documents = leaf.total, limits.l2, limits.min_documents
+    parent = gradient_of(total) * gradient_of(total) / (weight_of(total) + l2)
+    leaf.feature, leaf.gain = N(-1), 0.0
+    while True:
+        best, feature = parent * (1.0 + 1e-12), N(-1)
+        for candidate in features.candidates:
+            if splits[candidate].score > best:
+                best, feature = splits[candidate].score, candidate
+        if feature < 0:
+            return
+        split = splits[feature]
+        if split.known == SCORED:
+            minimum = min_documents if gradients.counts_documents else np.int64(1)
+            scan_feature(
+                N(LOCATED), feature, cells, leaf, features, features.is_categorical, minimum, l2, scratch, splits
+            )
+        is_enough = gradients.counts_documents or split.known == COUNTED or min_documents == 1
+        if not is_enough:
+            lighter = min(np.int64(np.uint32(split.left_total)), np.int64(np.uint32(total - split.left_total)))
+            is_enough = lighter > (min_documents - 1) * gradients.largest_weight
+        if is_enough:
+            break
+        counts = scratch.counts
+        for b in range(CELLS):
+            counts[b] = 0
+        for k in range(leaf.start, leaf.end):
+            counts[bins.columns[U(feature * bins.n_rows + np.int64(tree.documents[k]))]] += 1
+        scan_feature(
+            N(COUNTED), feature, cells, leaf, features, features.is_categorical, min_documents, l2, scratch, splits
+        )
+    leaf.feature, leaf.gain = feature, best - parent
+    leaf.bin, leaf.missing_left, leaf.left_total = split.bin, split.missing_left, split.left_total
+    _send_bins(leaf, cells, features.n_bins, features.is_categorical, l2, scratch)
+
+
+@helper
+def _send_bins(
+    leaf: Record, cells: Ints, n_bins: Ints, is_categorical: Flags | None, l2: float, scratch: Record
+) -> None:
+    """Note which bins the leaf's split sends left."""
+    goes_left, feature = leaf.goes_left, leaf.feature
+    for b in range(CELLS):
+        goes_left[b] = 0
+    if is_categorical is not None:
+        if is_categorical[feature]:
+            own = cells[feature * CELLS : (feature + 1) * CELLS]
+            rank_categories(own, n_bins[feature], l2, scratch.ranked, scratch.means)
+            for rank in range(leaf.bin):
+                goes_left[scratch.ranked[rank]] = 1
+            return
+    for b in range(1, leaf.bin + 1):
+        goes_left[b] = 1
+    if leaf.missing_left < 0:  # missing values, should they come, go to the heavier side
+        leaf.missing_left = np.int64(2.0 * weight_of(leaf.left_total) >= weight_of(leaf.total))
+    goes_left[MISSING] = 1 if leaf.missing_left == 1 else 0
+
+
+# --- one feature
+
+
+@helper
+def scan_feature(
+    known: Int, feature: Int, cells: Ints, leaf: Record, features: FeatureTable, is_categorical: Flags | None,
+    minimum: Int, l2: float, scratch: Record, splits: Records,
+) -> None:  # fmt: skip
+    """Note the best split of one feature in `splits[feature]`; `known` and `minimum` are those of `SplitRules`.
+
+    `is_categorical` is that of the features. Where it is None, nothing for categories is compiled: the compiler sees
+    that of an argument, but not of a field.
+    """
+    own = cells[feature * CELLS : (feature + 1) * CELLS]
+    n_documents, n_bins = leaf.end - leaf.start, features.n_bins[feature]
+    split = splits[feature]
+    split.known = known
+    if is_categorical is not None:
+        if is_categorical[feature]:
+            rules = SplitRules(known, leaf.total, n_documents, minimum, l2, N(0), 0.0, 0.0)
+            best = _scan_categories(own, n_bins, rules, scratch)
+            split.score, split.bin, split.missing_left, split.left_total = best
+            return
+    direction = features.monotone[feature]
+    rules = SplitRules(known, leaf.total, n_documents, minimum, l2, direction, leaf.low, leaf.high)
+    best = _scan_numbers(own, n_bins, rules, scratch)
+    split.score, split.bin, split.missing_left, split.left_total = best
+
+
+@helper
+def _scan_numbers(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Record) -> BestSplit:
+    """The best split of a numeric feature; if SCORED, its score alone."""
+    not_inlined()
+    sums, counts_below, counts = scratch.sums, scratch.counts_below, scratch.counts
+    scores, missing_scores = scratch.scores, scratch.missing_left_scores
+    missing = cells[MISSING]
+    word = np.int64(0)
+    for b in range(n_bins):
+        word += cells[b + 1]
+        sums[b] = word
+    if rules.known == COUNTED:
+        count = np.int64(0)
+        for b in range(n_bins):
+            count += counts[b + 1]
+            counts_below[b] = count
+    # The last bin against the missing values is a split of its own; without any there is nothing on the right.
+    any_missing = np.uint32(missing) > 0 or (rules.known == COUNTED and counts[MISSING] > 0)
+    n_splits = n_bins if any_missing else n_bins - 1
+    best = _score_allowed(sums, counts_below, N(0), n_splits, rules, scores)
+    if any_missing:
+        # Only missing values on the left would be the same split as only missing values on the right.
+        begin = N(0)
+        while begin < n_bins and np.uint32(sums[begin]) == 0:
+            missing_scores[begin] = -1.0
+            begin += 1
+        for b in range(n_bins):
+            sums[b] += missing
+            counts_below[b] += counts[MISSING]
+        other = _score_allowed(sums, counts_below, begin, max(n_bins - 1, begin), rules, missing_scores)
+        best = max(best, other)
+    if rules.known == SCORED:
+        return BestSplit(best, N(0), N(0), N(0))
+    if best >= 0.0:
+        for b in range(n_splits):
+            if scores[b] == best:
+                left_total = sums[b] - missing if any_missing else sums[b]
+                return BestSplit(best, np.int64(b + 1), np.int64(any_missing) - 1, left_total)
+            if any_missing and b < n_bins - 1 and missing_scores[b] == best:
+                return BestSplit(best, np.int64(b + 1), np.int64(1), sums[b])
+    return BestSplit(-1.0, N(0), N(0), N(0))
+
+
+@helper
+def _scan_categories(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Record) -> BestSplit:
+    """The best split of a categorical feature: the first so many of the categories by mean gradient go left.
+
+    For squared error the best of all sets of categories is one of these (Fisher, 1958). Missing and unknown categories
+    stay on the right.
+    """
+    not_inlined()
+    sums, counts_below, ranked = scratch.sums, scratch.counts_below, scratch.ranked
+    n_present = rank_categories(cells, n_bins, rules.l2, ranked, scratch.means)
+    word, count = np.int64(0), np.int64(0)
+    for rank in range(n_present):
+        b = ranked[rank]
+        word += cells[b]
+        count += scratch.counts[b]
+        sums[rank], counts_below[rank] = word, count
+    best = _score_allowed(sums, counts_below, N(0), n_present, rules, scratch.scores)
+    if best >= 0.0:
+        for rank in range(n_present):
+            if scratch.scores[rank] == best:
+                return BestSplit(best, np.int64(rank + 1), N(0), sums[rank])
+    return BestSplit(-1.0, N(0), N(0), N(0))
+
+
+@helper
+def rank_categories(cells: Ints, n_bins: Int, l2: float, ranked: Ints, means: Floats) -> Int:
+    """Bins with documents, by descending mean gradient, of equal ones the lower bin first; their number."""
+    n_present = 0
+    for b in range(1, n_bins + 1):
+        if np.uint32(cells[b]) > 0:
+            mean = gradient_of(cells[b]) / (weight_of(cells[b]) + l2)
+            rank = n_present
+            while rank > 0 and means[rank - 1] < mean:
+                means[rank], ranked[rank] = means[rank - 1], ranked[rank - 1]
+                rank -= 1
+            means[rank], ranked[rank] = mean, b
+            n_present += 1
+    return n_present
+
+
+# --- scores
+
+
+@helper
+def _score_allowed(sums: Ints, counts_below: Ints, begin: Int, end: Int, rules: SplitRules, scores: Floats) -> Any:
+    """Scores of the splits after the bins begin … end − 1 that are allowed, −1 for the others; the highest."""
+    minimum = 1 if rules.known == COUNTED else rules.minimum
+    best = score_splits(sums, begin, end, rules.total, minimum, rules.l2, scores)
+    if rules.known == COUNTED:
+        best = _forbid_few(counts_below, begin, end, rules.n_documents, rules.minimum, scores)
+    if rules.direction != 0:
+        best = _forbid_wrong_direction(sums, begin, end, rules, scores)
+    return best
+
+
+@helper
+def score_splits(sums: Ints, begin: Int, end: Int, total: Int, minimum: Int, l2: float, scores: Floats) -> Any:
+    """For a split after each bin G_l²/H_l + G_r²/H_r, −1 where a side weighs less than `minimum`; the highest.
+
+    `sums` are cumulated over bins. One division a bin: (G_l² H_r + G_r² H_l) / (H_l H_r). The highest is searched among
+    the bits: as integers, numbers from 0 on are in the same order, −1 is below them, and the loop vectorises.
+    """
+    gradient, weight, lightest = gradient_of(total), weight_of(total), np.float64(minimum)
+    for b in range(U(begin), U(end)):
+        gl, wl = gradient_of(sums[b]), weight_of(sums[b])
+        gr, wr = gradient - gl, weight - wl
+        hl, hr = wl + l2, wr + l2
+        score = (gl * gl * hr + gr * gr * hl) / (hl * hr)
+        scores[b] = score if (wl >= lightest) & (wr >= lightest) else -1.0
+    bits = scores.view(np.int64)
+    best = np.int64(-1)
+    for b in range(U(begin), U(end)):
+        best = max(best, bits[b])
+    last = U(len(scores) - 1)
+    bits[last] = best  # there are never so many splits
+    return scores[last] if best >= 0 else -1.0
+
+
+@helper
+def _forbid_few(counts_below: Ints, begin: Int, end: Int, n_documents: Int, min_documents: Int, scores: Floats) -> Any:
+    """Take out the splits with too few documents on a side; the highest score left."""
+    best = -1.0
+    for b in range(begin, end):
+        if counts_below[b] < min_documents or n_documents - counts_below[b] < min_documents:
+            scores[b] = -1.0
+        best = max(best, scores[b])
+    return best
+
+
+@helper
+def _forbid_wrong_direction(sums: Ints, begin: Int, end: Int, rules: SplitRules, scores: Floats) -> Any:
+    """Take out the splits whose leaf values, within their bounds, go against the direction; the highest left."""
+    not_inlined()
+    best = -1.0
+    for b in range(begin, end):
+        left = min(max(gradient_of(sums[b]) / (weight_of(sums[b]) + rules.l2), rules.low), rules.high)
+        rest = rules.total - sums[b]
+        right = min(max(gradient_of(rest) / (weight_of(rest) + rules.l2), rules.low), rules.high)
+        if (right - left) * rules.direction < 0.0:
+            scores[b] = -1.0
+        best = max(best, scores[b])
+    return best

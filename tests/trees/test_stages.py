@@ -1,0 +1,263 @@
+"""Each stage of growth alone, compiled, against NumPy or brute force."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podium.core.compiling import kernel
+from podium.core.threads import Team
+from podium.trees import bin_features, find_bins
+from podium.trees.binning import to_columns
+from podium.trees.growing import add_node, leaf_with_highest_gain, share_of_features
+from podium.trees.histograms import SHARED_ROWS, build_histograms
+from podium.trees.layout import (
+    CELLS,
+    CHUNK,
+    LEAF,
+    SCRATCH,
+    SPLIT,
+    BinMatrix,
+    FeatureTable,
+    GrowingTree,
+    Limits,
+    Member,
+    N,
+    NewLeaves,
+    PackedGradients,
+)
+from podium.trees.partitioning import WORDS_PER_THREAD, Partition, partition_leaf
+from podium.trees.splitting import choose_split, score_features
+
+
+@kernel
+def histograms_stage(member, bins, words, features, new, tree, tile, scratches):
+    mine = share_of_features(member, features)
+    build_histograms(member, bins, words, mine, new, tree, tile, scratches[member.thread].words)
+
+
+@kernel
+def splitting_stage(member, bins, gradients, features, limits, tree, scratches):
+    new, scratch = NewLeaves(N(0), N(0), N(1)), scratches[member.thread]
+    score_features(gradients, features, share_of_features(member, features), limits, new, tree, scratch)
+    choose_split(bins, gradients, features, limits, tree.leaves[0], tree.splits[0], tree, scratch)
+
+
+@kernel
+def partition_stage(member, bins, tree, buffer):
+    return partition_leaf(member, bins, tree.leaves[0], tree.documents, buffer)
+
+
+@kernel
+def node_stage(split, new, parts, l2, direction, leaves, nodes):
+    add_node(N(split), N(new), parts, l2, N(direction), leaves, nodes)
+
+
+@kernel
+def next_leaf(leaves, n_leaves):
+    return leaf_with_highest_gain(leaves, n_leaves)
+
+
+class Problem:
+    """A leaf with some of the documents, and a second one, its sibling, with others."""
+
+    def __init__(self, rng, n=300, width=6, n_threads=1, sizes=(50, 90), categorical=()):
+        self.x = rng.integers(0, 9, (n, width)).astype(np.float32)
+        self.x[rng.random((n, width)) < 0.1] = np.nan
+        self.binned = bin_features(self.x, find_bins(self.x, categorical=categorical))
+        columns = np.empty(n * width, np.uint8)
+        to_columns(self.binned.flat, n, self.binned.width, width, 0, n, columns)
+        self.bins = BinMatrix(self.binned.flat, columns, n, self.binned.width)
+        self.gradients = rng.integers(-50, 51, n)
+        self.weights = rng.integers(1, 9, n)
+        self.words = (self.gradients << 32) + self.weights
+        kinds = np.isin(np.arange(width), categorical) if categorical else None
+        self.table = FeatureTable(np.arange(width), self.binned.bins.counts, kinds, np.zeros(width, np.int64))
+        documents = rng.permutation(n).astype(np.int32)
+        leaves = np.zeros(3, LEAF)
+        leaves["low"], leaves["high"], leaves["histogram"] = -np.inf, np.inf, np.arange(3)
+        leaves["start"], leaves["end"] = [0, sizes[0], 0], [sizes[0], sum(sizes), 0]
+        leaves["sample_end"] = leaves["end"]
+        for leaf in leaves:
+            leaf["total"] = self.words[documents[leaf["start"] : leaf["end"]]].sum()
+        cells = self.binned.width * CELLS
+        self.tree = GrowingTree(
+            leaves, documents, np.full((3, cells), 7, np.int64), np.empty((2, width), SPLIT)
+        )  # fmt: skip
+        barrier, n_left = np.zeros(16, np.int64), np.zeros(n_threads * WORDS_PER_THREAD, np.int64)
+        partial = np.empty((n_threads - 1, cells), np.int64)
+        self.members = [Member(k, n_threads, barrier, n_left, partial) for k in range(n_threads)]
+        self.tiles = np.empty((n_threads, self.binned.width * CHUNK), np.uint8)
+        self.scratches, self.buffer = np.zeros(n_threads, SCRATCH), np.empty(n, np.int32)
+
+    def rows(self, leaf):
+        record = self.tree.leaves[leaf]
+        return self.tree.documents[record["start"] : record["end"]].copy()
+
+    def histogram(self, rows):
+        """The reference: words by feature and bin."""
+        counted = np.zeros((self.x.shape[1], CELLS), np.int64)
+        for feature in range(self.x.shape[1]):
+            np.add.at(counted[feature], self.binned.column(feature)[rows], self.words[rows])
+        return counted
+
+    def run(self, stage, *arguments):
+        with Team(len(self.members)) as team:
+            return team.run(lambda k: stage(self.members[k], *arguments))
+
+
+def build(problem, new):
+    with Team(len(problem.members)) as team:
+        team.run(
+            lambda k: histograms_stage(
+                problem.members[k], problem.bins, problem.words, problem.table, new, problem.tree, problem.tiles[k],
+                problem.scratches,
+            )
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+@pytest.mark.parametrize("width", [1, 6, 12, 21])
+def test_histograms_equal_numpys(n_threads, width):
+    problem = Problem(np.random.default_rng(width), width=width, n_threads=n_threads)
+    small, large = problem.rows(0), problem.rows(1)
+    parent = problem.histogram(np.concatenate([small, large]))
+    problem.tree.histograms[1, : width * CELLS] = parent.ravel()
+    build(problem, NewLeaves(0, 1, 2))
+    for leaf, rows in ((0, small), (1, large)):
+        counted = problem.tree.histograms[leaf, : width * CELLS].reshape(width, CELLS)
+        assert np.array_equal(counted, problem.histogram(rows))
+    assert (problem.tree.histograms[2] == 7).all()
+
+
+def test_histograms_of_large_leaves_are_shared_by_rows():
+    n = SHARED_ROWS + 1000
+    problem = Problem(np.random.default_rng(1), n=n, width=5, n_threads=3, sizes=(SHARED_ROWS + 5, 100))
+    build(problem, NewLeaves(0, 0, 1))
+    counted = problem.tree.histograms[0, : 5 * CELLS].reshape(5, CELLS)
+    assert np.array_equal(counted, problem.histogram(problem.rows(0)))
+
+
+def sides(problem, rows, l2):
+    """All splits of a leaf: feature, whether each row goes left."""
+    for feature in range(problem.x.shape[1]):
+        bins = problem.binned.column(feature)[rows]
+        if problem.table.is_categorical is not None and problem.table.is_categorical[feature]:
+            present = [b for b in np.unique(bins) if b]
+            means = {b: problem.gradients[rows[bins == b]].sum() / (problem.weights[rows[bins == b]].sum() + l2)
+                     for b in present}  # fmt: skip
+            ranked = sorted(present, key=lambda b: (-means[b], b))
+            yield from ((feature, np.isin(bins, ranked[:k])) for k in range(1, len(ranked) + 1))
+            continue
+        for last in range(1, int(problem.table.n_bins[feature]) + 1):
+            yield feature, (bins > 0) & (bins <= last)
+            if (bins == 0).any():
+                yield feature, bins <= last
+
+
+def score(problem, rows, l2):
+    return float(problem.gradients[rows].sum()) ** 2 / (problem.weights[rows].sum() + l2)
+
+
+@given(st.integers(0, 2**32), st.booleans(), st.sampled_from([1, 4, 15]), st.sampled_from([0.0, 2.5]))
+def test_the_best_split_equals_brute_force(seed, categorical, min_documents, l2):
+    rng = np.random.default_rng(seed)
+    problem = Problem(rng, n=80, width=4, sizes=(60, 10), categorical=(1,) if categorical else ())
+    build(problem, NewLeaves(0, 0, 1))
+    rows, largest = problem.rows(0), int(problem.weights.max())
+    gradients, limits = PackedGradients(problem.words, largest, False), Limits(3, -1, min_documents, l2)
+    problem.run(splitting_stage, problem.bins, gradients, problem.table, limits, problem.tree, problem.scratches)
+    leaf = problem.tree.leaves[0]
+    allowed = [
+        score(problem, rows[left], l2) + score(problem, rows[~left], l2)
+        for _, left in sides(problem, rows, l2)
+        if min(left.sum(), (~left).sum()) >= min_documents
+    ]
+    gain = max(allowed, default=0.0) - score(problem, rows, l2)
+    if leaf["feature"] < 0:
+        assert gain <= 1e-9 * max(1.0, max(allowed, default=0.0))
+        return
+    assert leaf["gain"] == pytest.approx(gain, rel=1e-9, abs=1e-9)
+    left = leaf["goes_left"][problem.binned.column(int(leaf["feature"]))[rows]] == 1
+    assert problem.words[rows[left]].sum() == leaf["left_total"]
+    assert min(left.sum(), (~left).sum()) >= min_documents
+    assert score(problem, rows[left], l2) + score(problem, rows[~left], l2) == pytest.approx(max(allowed))
+
+
+def test_a_leaf_without_a_gain_has_no_split():
+    problem = Problem(np.random.default_rng(0), n=80, width=2, sizes=(60, 10))
+    problem.words[:] = (5 << 32) + 2
+    problem.tree.leaves[0]["total"] = 60 * problem.words[0]
+    build(problem, NewLeaves(0, 0, 1))
+    gradients, limits = PackedGradients(problem.words, 2, False), Limits(3, -1, 1, 0.0)
+    problem.run(splitting_stage, problem.bins, gradients, problem.table, limits, problem.tree, problem.scratches)
+    assert (problem.tree.leaves[0]["feature"], problem.tree.leaves[0]["gain"]) == (-1, 0.0)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+@pytest.mark.parametrize("n_sampled", [0, 17, 50])
+def test_a_partition_keeps_the_order(n_threads, n_sampled):
+    rng = np.random.default_rng(n_sampled)
+    problem = Problem(rng, n_threads=n_threads, sizes=(50, 90))
+    leaf = problem.tree.leaves[0]
+    leaf["sample_end"], leaf["feature"] = n_sampled, 3
+    leaf["goes_left"][:] = rng.random(CELLS) < 0.5
+    before = problem.tree.documents.copy()
+    sampled, others = before[:n_sampled], before[n_sampled:50]
+    parts = problem.run(partition_stage, problem.bins, problem.tree, problem.buffer)
+
+    def goes_left(rows):
+        return leaf["goes_left"][problem.binned.column(3)[rows]] == 1
+
+    left = [sampled[goes_left(sampled)], others[goes_left(others)]]
+    right = [sampled[~goes_left(sampled)], others[~goes_left(others)]]
+    expected = np.concatenate([*left, *right, before[50:]])
+    assert np.array_equal(problem.tree.documents, expected)
+    middle = len(left[0]) + len(left[1])
+    assert set(parts) == {
+        Partition(len(left[0]), middle, middle + len(right[0]), 2 * len(left[0]) <= n_sampled)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("direction", [-1, 0, 1])
+@pytest.mark.parametrize("is_left_small", [True, False])
+def test_a_node_and_its_children(direction, is_left_small):
+    leaves, nodes = np.zeros(3, LEAF), np.zeros(2, LEAF)
+    leaves["low"], leaves["high"], leaves["histogram"] = -10.0, 10.0, [0, 9, 9]
+    root = leaves[0]
+    root["end"], root["sample_end"], root["parent"], root["feature"], root["gain"] = 100, 60, -1, 4, 2.5
+    root["total"], root["left_total"] = (8 << 32) + 6, (6 << 32) + 2
+    root["goes_left"][[0, 3]] = 1
+    node_stage(0, 1, Partition(20, 35, 75, is_left_small), 0.0, direction, leaves, nodes)
+    left, right = leaves[0], leaves[1]
+    assert (left["start"], left["sample_end"], left["end"]) == (0, 20, 35)
+    assert (right["start"], right["sample_end"], right["end"]) == (35, 75, 100)
+    assert (left["total"], right["total"]) == ((6 << 32) + 2, (2 << 32) + 4)
+    assert (left["histogram"], right["histogram"]) == ((1, 0) if is_left_small else (0, 1))
+    assert [(leaf["parent"], leaf["is_left"], leaf["depth"]) for leaf in (left, right)] == [(0, 1, 1), (0, 0, 1)]
+    node = nodes[0]
+    assert (node["end"] - node["start"], node["feature"], node["gain"], node["parent"]) == (100, 4, 2.5, -1)
+    assert np.flatnonzero(node["goes_left"]).tolist() == [0, 3]
+    middle = (3.0 + 0.5) / 2
+    bounds = {0: [(-10, 10), (-10, 10)], 1: [(-10, middle), (middle, 10)], -1: [(middle, 10), (-10, middle)]}
+    assert [(leaf["low"], leaf["high"]) for leaf in (left, right)] == bounds[direction]
+
+
+def test_the_first_of_the_leaves_with_the_highest_gain_is_next():
+    leaves = np.zeros(5, LEAF)
+    leaves["gain"] = [1.0, 3.0, 2.0, 3.0, 9.0]
+    assert next_leaf(leaves, 4) == 1
+
+
+def test_threads_share_all_features():
+    @kernel
+    def shares(member, features):
+        return share_of_features(member, features)
+
+    problem = Problem(np.random.default_rng(0), width=21, n_threads=3)
+    table = problem.table._replace(candidates=np.array([0, 3, 9, 17, 20]))
+    parts = [shares(member, table) for member in problem.members]
+    assert [part.begin for part in parts] + [parts[-1].end] == [0, *(part.end for part in parts)]
+    assert parts[-1].end == parts[0].n_padded == 24
+    listed = [table.candidates[part.first : part.last].tolist() for part in parts]
+    assert [feature for part in listed for feature in part] == table.candidates.tolist()
