@@ -5,6 +5,10 @@ a test fails after an upgrade of Numba or llvmlite, mend that one operation in `
 PODIUM_PLAIN_KERNELS=1 gives the same models without it.
 """
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -37,6 +41,7 @@ OPERATIONS = {
     "borrowed": "c = borrowed(a)\n    out[:4] = c[4:8]",
     "prefetch": "prefetch(a, 3)\n    out[0] = a[3]",
     "not_inlined": "not_inlined()\n    out[0] = 1.0",
+    "inlined": "inlined()\n    out[0] = 1.0",
     "add_atomically": "out.view(np.int64)[1] = add_atomically(out.view(np.int64), 0, 5)",
     "read_atomically": "out.view(np.int64)[1] = read_atomically(out.view(np.int64), 0)",
     "yield_thread": "yield_thread()\n    out[0] = 1.0",
@@ -46,7 +51,7 @@ OPERATIONS = {
         "load_lanes(a, 0), load_lanes(b, 0)))"
         for sign in ("<", ">", "==")
     },
-    "abs": "store_lanes(out, 0, abs(load_lanes(a, 0)))",
+    "absolute": "store_lanes(out, 0, absolute(load_lanes(a, 0)))",
 }
 
 
@@ -64,3 +69,25 @@ def test_an_operation_does_what_its_body_says(name):
 
 def test_every_operation_is_tried():
     assert {f.__name__ for f in (*simd.OPERATIONS, *intrinsics.OPERATIONS)} <= {*OPERATIONS, "store_lanes"}
+
+
+@pytest.mark.slow
+def test_plain_kernels_give_the_same_models(tmp_path):
+    """Without the LLVM code: the same bits, on one thread."""
+    code = (
+        "import podium; data = podium.artificial(8, documents=20, features=4); "
+        "fit = lambda **s: podium.LambdaMART(4, 6, min_documents_in_leaf=2, **s).fit(data).digest(); "
+        "print(fit(), fit(objective='lambda(err)'), fit(objective='pairwise(fidelity)', step='gradient'))"
+    )
+    printed = []
+    for plain in ("0", "1"):
+        environment = os.environ | {"PODIUM_PLAIN_KERNELS": plain}
+        if plain == "1":
+            environment["NUMBA_CACHE_DIR"] = str(tmp_path)
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
+        )
+        assert done.returncode == 0, done.stderr
+        printed.append(done.stdout.split())
+    assert printed[0] == printed[1]
+    assert len(set(printed[0])) == 3

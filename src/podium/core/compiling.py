@@ -20,7 +20,7 @@ from functools import cache, cached_property, update_wrapper
 from pathlib import Path
 from typing import Any, TypeVar
 
-from podium.core.threads import thread_count
+from podium.core.threads import USES_LLVM, thread_count
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -111,11 +111,6 @@ def start_numba() -> None:
         import podium.core.llvm  # noqa: F401  it tells Numba of the operations of `intrinsics` and `simd`
     else:
         _new_helpers.extend((*intrinsics.OPERATIONS, *simd.OPERATIONS))
-
-
-# Whether `intrinsics` and `simd` are compiled from LLVM code, which stands on parts of Numba that are not documented.
-# With PODIUM_PLAIN_KERNELS=1 they are compiled from their Python bodies instead: the same bits, on one thread, slowly.
-USES_LLVM = os.environ.get("PODIUM_PLAIN_KERNELS", "") in ("", "0")
 
 
 def _config() -> Any:

@@ -1,7 +1,7 @@
 """Operations on memory and threads that Python has no words for, declared with what they mean.
 
 Kernels call these functions. `podium.core.llvm` tells the compiler how each is done; the bodies here say what it means,
-and are what is compiled where the LLVM code is switched off (`podium.core.compiling.USES_LLVM`).
+and are what is compiled where the LLVM code is switched off (`podium.core.threads.USES_LLVM`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ from podium.core.compiling import helper
 
 def not_inlined() -> None:
     """Said in a helper: keep it a function of its own. In a large caller its inner loop would lack registers."""
+
+
+def inlined() -> None:
+    """Said in a helper: make it a part of its caller, however long it is. For helpers of lanes within a loop."""
 
 
 def borrowed(array: Any) -> Any:
@@ -49,7 +53,7 @@ def yield_thread() -> None:
     """Let other threads run, for a thread that waits for them."""
 
 
-OPERATIONS = (not_inlined, borrowed, prefetch, copy_16_bytes, add_atomically, read_atomically, yield_thread)
+OPERATIONS = (not_inlined, inlined, borrowed, prefetch, copy_16_bytes, add_atomically, read_atomically, yield_thread)
 
 
 @helper

@@ -62,6 +62,15 @@ def _not_inlined(_typing: Any) -> Any:
     return types.void(), generate
 
 
+@_means(intrinsics.inlined)
+def _inlined(_typing: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+        builder.function.attributes.add("alwaysinline")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
 @_means(intrinsics.borrowed)
 def _borrowed(_typing: Any, array: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -153,28 +162,21 @@ class _Comparison(templates.AbstractTemplate):  # type: ignore[misc]
         return templates.signature(_mask, _lanes, _lanes) if arguments == (_lanes, _lanes) else None
 
 
-class _Size(templates.AbstractTemplate):  # type: ignore[misc]
-    def generic(self, arguments: Any, _names: Any) -> Any:
-        return templates.signature(_lanes, _lanes) if arguments == (_lanes,) else None
-
-
-for _name, *_signs in (
-    ("fadd", operator.add, operator.iadd),
-    ("fsub", operator.sub, operator.isub),
-    ("fmul", operator.mul, operator.imul),
-    ("fdiv", operator.truediv, operator.itruediv),
+for _name, _sign in (
+    ("fadd", operator.add),
+    ("fsub", operator.sub),
+    ("fmul", operator.mul),
+    ("fdiv", operator.truediv),
 ):
-    for _sign in _signs:
-        templates.infer_global(_sign)(_Arithmetic)
-        extending.lower_builtin(_sign, _lanes, _lanes)(
-            lambda _c, builder, _s, both, name=_name: getattr(builder, name)(*both)
-        )
+    templates.infer_global(_sign)(_Arithmetic)
+    extending.lower_builtin(_sign, _lanes, _lanes)(
+        lambda _c, builder, _s, both, name=_name: getattr(builder, name)(*both)
+    )
 for _sign, _name in ((operator.gt, ">"), (operator.lt, "<"), (operator.eq, "==")):  # false where one is NaN
     templates.infer_global(_sign)(_Comparison)
     extending.lower_builtin(_sign, _lanes, _lanes)(
         lambda _c, builder, _s, both, name=_name: builder.fcmp_ordered(name, *both)
     )
-templates.infer_global(abs)(_Size)
 
 
 def _of_each_lane(builder: Any, name: str, value: Any) -> Any:
@@ -183,7 +185,9 @@ def _of_each_lane(builder: Any, name: str, value: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{LANES}f32"), [value])
 
 
-extending.lower_builtin(abs, _lanes)(lambda _c, builder, _s, value: _of_each_lane(builder, "fabs", value[0]))
+@_means(simd.absolute)
+def _absolute(_typing: Any, _values: Any) -> Any:
+    return _lanes(_lanes), lambda _c, builder, _s, arguments: _of_each_lane(builder, "fabs", arguments[0])
 
 
 @_means(simd.roots_of)

@@ -4,9 +4,10 @@ Sums of rows of a matrix need an accumulator for each lane, added up at the end.
 additions makes none. Written with lanes, the order of additions is the same on every machine, and so are the bits;
 where the machine's vectors are shorter, LLVM cuts these into those.
 
-In a kernel, lanes have `+ - * /`, `< > ==` and `abs`. They are values: write `a = a + b`, never `a += b`.
+In a kernel, lanes have `+ - * /` and `< > ==`. They are values: `a = a + b` is compiled, `a += b` is refused, since it
+would change an array in place where lanes are arrays.
 `podium.core.llvm` has the type; the bodies here say what each operation means. They are what is compiled, with arrays
-for lanes, where the LLVM code is switched off (`podium.core.compiling.USES_LLVM`).
+for lanes, where the LLVM code is switched off (`podium.core.threads.USES_LLVM`).
 """
 
 from __future__ import annotations
@@ -38,6 +39,11 @@ def choose_lanes(which: Any, yes: Any, no: Any) -> Any:
     return np.where(which, yes, no)
 
 
+def absolute(values: Any) -> Any:
+    """|x| of each lane."""
+    return np.abs(values)
+
+
 def roots_of(values: Any) -> Any:
     """The square root of each lane."""
     return np.sqrt(values)
@@ -54,4 +60,4 @@ def sum_lanes(values: Any) -> Any:
     return halves[0]
 
 
-OPERATIONS = (all_lanes, load_lanes, store_lanes, choose_lanes, roots_of, sum_lanes)
+OPERATIONS = (all_lanes, load_lanes, store_lanes, choose_lanes, absolute, roots_of, sum_lanes)

@@ -18,9 +18,16 @@ MOST_THREADS = 4096  # more is a mistake, and hardly a system can start them
 WORTH_SHARING = 1 << 16  # rows of a simple pass: fewer take less time than to wake a thread
 MULTIPLICATIONS_WORTH_SHARING = 1 << 26  # of a product of matrices
 
+# Whether `intrinsics` and `simd` are compiled from LLVM code, which stands on parts of Numba that are not documented.
+# With PODIUM_PLAIN_KERNELS=1 they are compiled from their Python bodies instead: the same bits, slowly, and on one
+# thread, since kernels whose threads wait for each other need atomic operations.
+USES_LLVM = os.environ.get("PODIUM_PLAIN_KERNELS", "") in ("", "0")
+
 
 def thread_count(n_threads: int | None = None) -> int:
     """The number of threads to use: what was asked for, or the cores this process may run on."""
+    if not USES_LLVM:
+        return 1
     if n_threads is None:
         try:
             return len(os.sched_getaffinity(0))

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import helper
+from podium.core.intrinsics import inlined
 from podium.core.simd import all_lanes, choose_lanes, roots_of
 from podium.core.validation import require_number
 from podium.objectives.registry import register
@@ -118,7 +119,8 @@ class CrossEntropy(Link):
 
 
 @helper
-def _cross_entropy_number(x: Number) -> tuple[Any, Any]:
+def cross_entropy_number(x: Number) -> tuple[Any, Any]:
+    """ρ = 1 / (1 + e^x), and ρ (1 − ρ)."""
     wrong, right = _wrong_and_right(x)
     return wrong, right * wrong
 
@@ -181,6 +183,7 @@ def _local_number(x: Number, centre: Number) -> tuple[Any, Any]:
 @helper
 def _right_and_wrong_lanes(ahead: Lanes, behind: Lanes, shift: Lanes) -> tuple[Any, Any]:
     """1 / (1 + e^{−x−τ}) and 1 / (1 + e^{x+τ}); `shift` is e^τ."""
+    inlined()
     raised = shift * ahead
     inverse = all_lanes(f32(1.0)) / (raised + behind)
     return raised * inverse, behind * inverse
@@ -188,6 +191,7 @@ def _right_and_wrong_lanes(ahead: Lanes, behind: Lanes, shift: Lanes) -> tuple[A
 
 @helper
 def _local_lanes(weight: Lanes, gap: Lanes, ahead: Lanes, behind: Lanes, shift: Lanes) -> tuple[Any, Any]:
+    inlined()
     right, wrong = _right_and_wrong_lanes(ahead, behind, shift)
     gradient = weight / gap * right * wrong
     return gradient, gradient * (right - wrong)
@@ -239,6 +243,7 @@ def _hinge_number(x: Number, margin: Number) -> tuple[Any, Any]:
 
 @helper
 def _hinge_lanes(weight: Lanes, gap: Lanes, lead: Lanes, margin: Lanes) -> tuple[Any, Any]:
+    inlined()
     nothing = all_lanes(f32(0.0))
     return choose_lanes(margin - lead > nothing, weight / gap, nothing), nothing
 
@@ -287,6 +292,7 @@ def _squared_hinge_number(x: Number, margin: Number) -> tuple[Any, Any]:
 
 @helper
 def _squared_hinge_lanes(weight: Lanes, gap: Lanes, lead: Lanes, margin: Lanes) -> tuple[Any, Any]:
+    inlined()
     nothing = all_lanes(f32(0.0))
     short = margin - lead
     hessian = choose_lanes(short > nothing, weight / gap, nothing)
@@ -338,6 +344,7 @@ def _fidelity_number(x: Number) -> tuple[Any, Any]:
 
 @helper
 def _fidelity_lanes(weight: Lanes, gap: Lanes, ahead: Lanes, behind: Lanes, shift: Lanes) -> tuple[Any, Any]:
+    inlined()
     half = all_lanes(f32(0.5))
     right, wrong = _right_and_wrong_lanes(ahead, behind, shift)
     gradient = half * (weight / gap) * roots_of(right) * wrong
@@ -358,7 +365,7 @@ def link_number(link: Int, parameter: Number, x: Number) -> tuple[Any, Any]:
         return _local_number(x, parameter)
     if link == FIDELITY:
         return _fidelity_number(x)
-    return _cross_entropy_number(x)
+    return cross_entropy_number(x)
 
 
 @helper
@@ -383,6 +390,7 @@ def link_lanes(
         lead: o; only links without σ use it.
 
     """
+    inlined()
     if link == CROSS_ENTROPY:
         return cross_entropy_lanes(weight, gap, ahead, behind)
     if link == LOCAL:

@@ -21,12 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import helper, kernel
-from podium.core.intrinsics import borrowed, not_inlined
-from podium.core.simd import LANES, all_lanes, choose_lanes, load_lanes, store_lanes, sum_lanes
+from podium.core.intrinsics import borrowed, inlined, not_inlined
+from podium.core.simd import LANES, absolute, all_lanes, choose_lanes, load_lanes, store_lanes, sum_lanes
 from podium.measures.families import BY_SWAPS, DISCOUNTED, LAMBDALOSS, ONES, LookupTables, Span
 from podium.measures.swap_deltas import fill_columns, write_deltas
 from podium.objectives.lambdaloss_deltas import lambdaloss_columns, lambdaloss_deltas
-from podium.objectives.links import cross_entropy_lanes, link_constant, link_lanes, link_number
+from podium.objectives.links import (
+    cross_entropy_lanes,
+    cross_entropy_number,
+    link_constant,
+    link_lanes,
+    link_number,
+)
 from podium.objectives.pair_layout import (
     DELTA,
     DISCOUNT,
@@ -44,6 +50,7 @@ from podium.objectives.pair_layout import (
     TILE,
     TRUST,
     Documents,
+    Query,
     Scratch,
     add_tiles,
     fill_gains,
@@ -144,11 +151,12 @@ def _weight_lanes(
     row: Any, buffer: Singles, j: Int, better: Lanes, worse: Lanes, settings: PairSettings, extras: Singles | None
 ) -> Any:
     """|ΔZ| times the weights of the pairs of a row with 16 documents; 0 where there is no pair."""
+    inlined()
     nothing = all_lanes(f32(0.0))
     weight = all_lanes(f32(1.0))
     if settings.family == DISCOUNTED:  # |ΔZ| = |g_i − g_j| |d_i − d_j|, the gains divided by the norm
         gain, discount = load_lanes(buffer, j + GAIN * FIELD), load_lanes(buffer, j + DISCOUNT * FIELD)
-        weight = abs((row.gain - gain) * (row.discount - discount))
+        weight = absolute((row.gain - gain) * (row.discount - discount))
     if settings.weighted:
         weight = weight * (row.root * load_lanes(buffer, j + ROOT * FIELD))
     if extras is not None:
@@ -183,7 +191,7 @@ def _pair_row(i: Int, tile: Span, buffer: Singles, settings: PairSettings, extra
         ahead, behind = choose_lanes(better, row.power, power), choose_lanes(better, power, row.power)
         gap = one
         if settings.normalize:
-            gap = near + abs(row.score - load_lanes(buffer, j + SCORE * FIELD))
+            gap = near + absolute(row.score - load_lanes(buffer, j + SCORE * FIELD))
         if extras is None:
             gradient, hessian = cross_entropy_lanes(weight, gap, ahead, behind)
         else:
@@ -244,7 +252,10 @@ def _far_pairs(
         if settings.normalize:
             weight /= NEARNESS + abs(gap)
         sign = 1.0 if better else -1.0
-        gradient, hessian = link_number(settings.link, settings.parameter, sign * settings.sigma * gap)
+        if extras is None:
+            gradient, hessian = cross_entropy_number(sign * settings.sigma * gap)
+        else:
+            gradient, hessian = link_number(settings.link, settings.parameter, sign * settings.sigma * gap)
         gradient, hessian = weight * gradient, weight * hessian
         buffer[j + GRADIENT * FIELD] -= f32(sign * gradient)
         buffer[j + HESSIAN * FIELD] += f32(hessian)
@@ -259,75 +270,71 @@ def _far_pairs(
 # --- queries
 
 
-class _Query(NamedTuple):
-    """One query: its n documents, of which `start` is the first of all; the place of each rank's document, scores by
-    rank, what the tables have for it.
-    """  # noqa: D205
+class _Swaps(NamedTuple):
+    """What the swap deltas of a query depend on: numbers only, they are handed on for every row."""
 
+    family: Any
     n: Any
-    start: Any
-    ranked: Any
-    scores: Any
+    depth: Any
     norm: Any
+    is_graded: Any
+    first_row: Any
 
 
 @helper
-def _row_deltas(
-    i: Int, tile: Span, query: Any, tables: LookupTables, task: Task, columns: Floats, buffer: Singles
-) -> None:
+def _row_deltas(i: Int, tile: Span, swaps: Any, columns: Floats, deltas: Floats, buffer: Singles) -> None:
     """|ΔZ| of rank i with the ranks of a tile, for the families that `_weight_lanes` does not compute itself."""
     not_inlined()
     span = Span(tile.at + DELTA * FIELD, tile.a, tile.b, tile.first)
-    if tables.family == LAMBDALOSS:
+    if swaps.family == LAMBDALOSS:
         lambdaloss_deltas(i, tile, columns, buffer)
-    elif tables.family == BY_SWAPS:
-        for j in range(tile.a, min(tile.b, query.n - tile.first)):
-            buffer[span.at + j] = f32(abs(task.deltas[i - task.first_row, tile.first + j]))
+    elif swaps.family == BY_SWAPS:
+        for j in range(tile.a, min(tile.b, swaps.n - tile.first)):
+            buffer[span.at + j] = f32(abs(deltas[i - swaps.first_row, tile.first + j]))
     else:
-        write_deltas(tables.family, i, span, query.n, tables.depth, query.norm, tables.is_graded, columns, buffer)
+        write_deltas(swaps.family, i, span, swaps.n, swaps.depth, swaps.norm, swaps.is_graded, columns, buffer)
 
 
 @helper
-def _prepare(query: Any, documents: Documents, tables: LookupTables, settings: PairSettings, near: bool,
-             extras: Singles | None, scratch: Scratch) -> None:  # fmt: skip
-    """Lay the documents of a query out by rank, with what their swap deltas need."""
+def _fill_columns(query: Query, tables: LookupTables, columns: Floats) -> None:
+    """What swap deltas need of each rank, for the families that `_weight_lanes` does not compute itself."""
     not_inlined()
-    n, start = query.n, query.start
-    end = start + n
-    fill_tiles(
-        n, start, query.ranked, query.scores, documents, settings.sigma, near, settings.weighted, extras, scratch
-    )
-    values = borrowed(tables.values)[start:end]
-    if tables.family == DISCOUNTED or tables.family == LAMBDALOSS:
-        fill_gains(n, query.ranked, values, query.norm, tables.discounts, scratch.buffer)
-    if extras is not None:
-        columns = scratch.columns
-        if tables.family == LAMBDALOSS:
-            lambdaloss_columns(n, tables.discounts, tables.mu, columns)
-        elif tables.family != DISCOUNTED and tables.family != ONES and tables.family != BY_SWAPS:
-            fill_columns(tables.family, n, query.ranked, values, tables.divisors[start:end], tables.depth, columns)
-            for column in range(3):  # padding
-                for r in range(n, (n + LANES - 1) // LANES * LANES):
-                    columns[column, r] = 0.0
+    n, start, family = query.n, query.start, tables.family
+    if family == LAMBDALOSS:
+        lambdaloss_columns(n, tables.discounts, tables.mu, columns)
+    elif family != BY_SWAPS:
+        values, divisors = tables.values[start : start + n], tables.divisors[start : start + n]
+        fill_columns(family, n, query.ranked, values, divisors, tables.depth, columns)
+        for column in range(3):  # padding
+            for r in range(n, (n + LANES - 1) // LANES * LANES):
+                columns[column, r] = 0.0
 
 
 @helper
 def _query_gradients(
-    query: Any, documents: Documents, tables: LookupTables, settings: PairSettings, extras: Singles | None, task: Task,
-    scratch: Scratch,
+    query: Query, documents: Documents, tables: LookupTables, settings: PairSettings, extras: Singles | None,
+    task: Task, scratch: Scratch,
 ) -> Any:  # fmt: skip
     """λ and w of the ranks of one query into the scratch, without σ and σ²; the sum of |λ_ij| over its pairs."""
     not_inlined()
-    n, scores, buffer = query.n, query.scores, scratch.buffer
+    n, scores, buffer = query.n, query.scores, borrowed(scratch.buffer)
     widest = scores[0] - scores[n - 1]
     near = settings.sigma * widest + 2.0 * abs(settings.parameter) < WIDEST and widest < WIDEST
     settings = PairSettings(
         settings.family, settings.link, settings.parameter, settings.sigma, settings.weighted, settings.has_groups,
         settings.has_trusts, settings.normalize and widest > 0.0,
     )  # fmt: skip
-    _prepare(query, documents, tables, settings, near, extras, scratch)
+    fill_tiles(query, documents, settings.sigma, near, settings.weighted, extras, scratch)
+    if tables.family == DISCOUNTED or tables.family == LAMBDALOSS:
+        fill_gains(query, tables.values, tables.discounts, buffer)
+    has_deltas = tables.family != DISCOUNTED and tables.family != ONES
+    columns, deltas = borrowed(scratch.columns), borrowed(task.deltas)
+    swaps = _Swaps(tables.family, n, tables.depth, query.norm, tables.is_graded, task.first_row)
+    if extras is not None and has_deltas:
+        _fill_columns(query, tables, columns)
+    gradients, hessians = scratch.gradients, scratch.hessians
     for r in range(n):
-        scratch.gradients[r], scratch.hessians[r] = 0.0, 0.0
+        gradients[r], hessians[r] = 0.0, 0.0
     total = 0.0
     for i in range(task.first_row, min(n, tables.depth, task.last_row)):
         for number in range((i + 1) // TILE, (n + TILE - 1) // TILE):
@@ -336,15 +343,15 @@ def _query_gradients(
             b = min((n + LANES - 1) // LANES * LANES - first, TILE)
             if a < b:
                 tile = Span(number * N_FIELDS * FIELD, a, b, first)
-                if extras is not None:
-                    _row_deltas(i, tile, query, tables, task, scratch.columns, buffer)
+                if extras is not None and has_deltas:
+                    _row_deltas(i, tile, swaps, columns, deltas, buffer)
                 if near:
                     total += _pair_row(i, tile, buffer, settings, extras)
                 else:
                     total += _far_pairs(i, tile, buffer, scores, settings, extras)
         if (i - task.first_row) % FLUSH == FLUSH - 1:
-            add_tiles(n, buffer, scratch.gradients, scratch.hessians)
-    add_tiles(n, buffer, scratch.gradients, scratch.hessians)
+            add_tiles(n, buffer, gradients, hessians)
+    add_tiles(n, buffer, gradients, hessians)
     return total
 
 
@@ -381,7 +388,7 @@ def lambda_gradients(
             for r in range(U(n)):
                 by_rank[r] = scores[U(rows[U(places[r])])]
             sort_ranked(by_rank[:n], places, scratch.spare_scores, scratch.spare_places)
-            query = _Query(n, start, places, by_rank[:n], tables.norms[q])
+            query = Query(n, start, places, by_rank[:n], tables.norms[q])
             total = sigma * _query_gradients(query, documents, tables, settings, extras, task, scratch)
             scale = sigma * documents.query_weights[q]
             result.totals[q] += 2.0 * total

@@ -50,6 +50,24 @@ class Documents(NamedTuple):
     query_weights: Floats
 
 
+class Query(NamedTuple):
+    """One query.
+
+    Attributes:
+        n, start: its documents have the places start … start + n − 1 of all.
+        ranked: by rank the document's place in the query.
+        scores: by rank.
+        norm: of the measure.
+
+    """
+
+    n: Any
+    start: Any
+    ranked: Any
+    scores: Any
+    norm: Any
+
+
 class Scratch(NamedTuple):
     """What the kernel writes into, for the largest query.
 
@@ -106,14 +124,15 @@ def exponentials(x: Floats, powers: Floats, bits: Ints) -> None:
 
 @helper
 def fill_tiles(
-    n: Int, start: Int, ranked: Places, scores: Floats, documents: Documents, sigma: float, near: bool, weighted: bool,
-    extras: Singles | None, scratch: Scratch,
+    query: Query, documents: Documents, sigma: float, near: bool, weighted: bool, extras: Singles | None,
+    scratch: Scratch,
 ) -> None:  # fmt: skip
-    """Fill the tiles with the n documents of a query, by rank; the labels of the padding are NaN.
+    """Fill the tiles with the documents of a query, by rank; the labels of the padding are NaN.
 
     Where scores are not near each other, nobody looks at e^{σs}.
     """
     not_inlined()
+    n, start, ranked, scores = query.n, query.start, query.ranked, query.scores
     labels, roots = borrowed(documents.labels), borrowed(documents.roots)
     buffer, powers = borrowed(scratch.buffer), borrowed(scratch.powers)
     middle = 0.5 * (scores[0] + scores[n - 1])
@@ -149,15 +168,16 @@ def fill_tiles(
 
 
 @helper
-def fill_gains(n: Int, ranked: Places, values: Floats, norm: float, discounts: Floats, buffer: Singles) -> None:
+def fill_gains(query: Query, values: Floats, discounts: Floats, buffer: Singles) -> None:
     """Gains, divided by the norm, and discounts of each rank."""
     not_inlined()
-    inverse, depth = 1.0 / norm, len(discounts)
+    n, start, ranked = query.n, query.start, query.ranked
+    inverse, depth = 1.0 / query.norm, len(discounts)
     for first in range(0, n, TILE):
         base, count = first // TILE * N_FIELDS * FIELD, min(TILE, n - first)
         gain, discount = U(base + GAIN * FIELD), U(base + DISCOUNT * FIELD)
         for k in range(U(count)):
-            buffer[gain + k] = f32(values[U(ranked[U(first) + k])] * inverse)
+            buffer[gain + k] = f32(values[U(start + ranked[U(first) + k])] * inverse)
         n_discounted = min(count, max(depth - first, 0))
         for k in range(U(n_discounted)):
             buffer[discount + k] = f32(discounts[U(first) + k])
