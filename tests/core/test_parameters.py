@@ -1,0 +1,201 @@
+"""Parameters that are declared once: constructors, checks, docstrings, tables and names derive from the declaration."""
+
+import copy
+import inspect
+import math
+import pickle
+from dataclasses import KW_ONLY, FrozenInstanceError
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, clone
+
+import podium
+from podium.boosting import Boosting, CommitteeTraining, Newton, Sampling
+from podium.core import hyperparameters as h
+from podium.core.parameters import (
+    Parameter,
+    Parameterized,
+    check_parameters,
+    choice,
+    flag,
+    fraction,
+    number,
+    optional,
+    parameters,
+    settings,
+    table,
+    whole,
+)  # fmt: skip
+from podium.errors import DataError, ParameterError
+from podium.estimators.parameters import MODELS
+from podium.linear import Descent
+from podium.trees import GrowthParameters
+
+DECLARED = [one for one in vars(h).values() if isinstance(one, Parameter) and one is not h.LABEL_GAIN]
+DEPTH = whole("depth", 3, least=1, most=9, help="levels, at most. None of them is empty.")
+RATE = optional(number("rate", above=0, help="of learning"))
+KIND = choice("kind", "a", ("a", "b", "c"), help="a letter")
+
+
+class Small(Parameterized, BaseEstimator):
+    """A small estimator.
+
+    Attributes:
+        nothing_: nothing.
+
+    """
+
+    depth: int = DEPTH(4)
+    _: KW_ONLY
+    rate: float | None = RATE(None)
+    kind: str = KIND("a")
+
+
+class Other(Small):
+    """Another default."""
+
+    _: KW_ONLY
+    rate: float | None = RATE(0.5)
+
+
+def test_the_constructor_follows_from_the_fields():
+    shown = str(inspect.signature(Small))
+    assert shown == "(depth: int = 4, *, rate: float | None = None, kind: str = 'a') -> None"
+    assert Small(2, kind="b").get_params() == {"depth": 2, "rate": None, "kind": "b"}
+    assert (Other().rate, Other(rate=None).rate, Small().rate) == (0.5, None, None)
+    with pytest.raises(TypeError):
+        Small(2, 0.5)
+
+
+def test_values_are_stored_as_they_are_and_checked_later():
+    wrong = Small(depth="deep", rate=-1)
+    assert wrong.depth == "deep"
+    with pytest.raises(DataError, match="depth must be a whole number from 1, but is 'deep'"):
+        check_parameters(wrong)
+    with pytest.raises(DataError, match="rate must be positive, but is -1"):
+        check_parameters(Small(rate=-1))
+    check_parameters(Small(np.int64(3), rate=np.float32(0.5)))
+
+
+def test_scikit_learn_clones_and_sets():
+    model = Small(7, rate=0.25)
+    for same in (clone(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert same.get_params() == model.get_params()
+    assert model.set_params(kind="c") is model
+    with pytest.raises(ParameterError, match=r"Small has no parameter 'kin' \(did you mean 'kind'\?\)"):
+        model.set_params(kin="c")
+    with pytest.raises(ParameterError, match=r"Small has no parameter 'dept' \(did you mean 'depth'\?\)"):
+        Small(dept=3)
+
+
+def test_a_constructor_of_ones_own_takes_the_others_by_settings():
+    class Mine(Small):
+        def __init__(self, depth=1, colour="red", **settings):
+            super().__init__(depth, **settings)
+            self.colour = colour
+
+    assert Mine(colour="blue", rate=0.1).get_params() == {"colour": "blue", "depth": 1, "rate": 0.1, "kind": "a"}
+    with pytest.raises(ParameterError, match="did you mean 'colour'"):
+        Mine(color="blue")
+
+
+def test_docstrings_and_tables():
+    doc = inspect.getdoc(Small)
+    assert "Args:\n    depth: levels, at most. None of them is empty.\n    rate: of learning\n" in doc
+    assert doc.index("Args:") < doc.index("Attributes:")
+    assert "| `depth` | `4` | levels, at most. None of them is empty |\n" in table(Small)
+    assert DEPTH.summary == "Levels, at most."
+    assert "n_leaves: leaves of a tree, at most" in inspect.getdoc(GrowthParameters)
+    assert "monotone: for each feature" in inspect.getdoc(GrowthParameters)
+
+
+def test_settings_are_frozen_and_checked_when_they_are_made():
+    @settings
+    class Both:
+        depth: int = DEPTH(3)
+        rate: float | None = RATE(None)
+
+        def __post_init__(self):
+            if self.depth == 5:
+                raise DataError("five is right out")
+
+    assert Both(2) == Both(depth=2)
+    for values, words in (({"depth": 0}, "from 1"), ({"rate": 0}, "positive"), ({"depth": 5}, "right out")):
+        with pytest.raises(DataError, match=words):
+            Both(**values)
+    with pytest.raises(FrozenInstanceError):
+        Both().depth = 4
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "message"),
+    [
+        (DEPTH, 10, "depth must be 9 at most, but is 10"), (DEPTH, True, "depth must be a whole number"),
+        (DEPTH, None, "depth must be a whole number from 1, but is None"), (DEPTH, 2.0, "must be a whole number"),
+        (RATE, "x", "rate must be a number, but is 'x'"), (RATE, math.nan, "rate must be positive"),
+        (RATE, math.inf, "rate must be positive"), (KIND, "d", "kind must be one of 'a', 'b', 'c', not 'd'"),
+        (fraction("share", help=""), 1.5, "share must be above 0 and at most 1, but is 1.5"),
+        (fraction("share", help=""), 0, "share must be above 0 and at most 1, but is 0"),
+        (number("n", 1.0, above=0, below=1, help=""), 1, "n must be between 0 and 1, but is 1"),
+        (flag("f", True, help=""), "yes", "f must be True or False, but is 'yes'"),
+        (h.RANDOM_STATE, 1.5, "random_state must be a whole number, but is 1.5"),
+        (h.SPLIT, "newtn", "split must be 'newton' or 'least-squares', not 'newtn' .did you mean 'newton'"),
+    ],
+)  # fmt: skip
+def test_errors_say_what_was_expected_and_what_came(parameter, value, message):
+    with pytest.raises(DataError, match=message):
+        parameter.check(value)
+
+
+def test_values_at_the_edges_of_the_ranges():
+    for parameter, values in (
+        (DEPTH, (1, 9)), (RATE, (None, 5e-324, 1e308)), (fraction("s", help=""), (1e-9, 1)),
+        (h.MAX_DELTA_STEP, (None, math.inf)), (h.RANDOM_STATE, (-5, 2**80)), (h.SHRINKAGE, (0, 1, None)),
+        (flag("f", True, help=""), (True, np.False_)),
+    ):  # fmt: skip
+        for value in values:
+            parameter.check(value)
+
+
+@pytest.mark.parametrize("parameter", DECLARED, ids=lambda one: one.name)
+def test_every_declaration_is_whole(parameter):
+    assert parameter.help
+    assert not parameter.help.startswith(" ")
+    if parameter.default is None:
+        assert parameter.optional or parameter.kind is object
+    parameter.check(parameter.default)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_estimators_have_the_declared_parameters_and_no_others(name):
+    model = MODELS[name]
+    estimator = getattr(podium, model.estimator)
+    assert (
+        set(inspect.signature(estimator).parameters) == set(parameters(model.parameters)) == set(parameters(estimator))
+    )
+    for parameter in parameters(estimator).values():
+        parameter.check(parameter.default)
+        assert parameter.name in inspect.getdoc(estimator)
+
+
+def test_the_engine_has_the_same_declarations():
+    """A range or a help text that is written twice would differ one day."""
+    for cls in (Boosting, GrowthParameters, Sampling, Newton, Descent, CommitteeTraining):
+        assert parameters(cls)
+        for parameter in parameters(cls).values():
+            assert any(
+                (parameter.name, parameter.help, parameter.least, parameter.above, parameter.most)
+                == (one.name, one.help, one.least, one.above, one.most)
+                for one in DECLARED
+            ), parameter.name
+
+
+@pytest.mark.parametrize(
+    ("page", "estimator"),
+    [("lambdamart", podium.LambdaMART), ("models", podium.LinearRanker), ("neural", podium.LambdaRank)],
+)
+def test_pages_have_the_tables_of_parameters(page, estimator):
+    path = Path(__file__).parents[2] / "docs" / f"{page}.md"
+    assert table(estimator) in path.read_text(), f"put this table into {path}:\n{table(estimator)}"
