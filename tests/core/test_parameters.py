@@ -21,12 +21,12 @@ from podium.core.parameters import (
     choice,
     flag,
     fraction,
+    integer,
     number,
     optional,
     parameters,
     settings,
     table,
-    whole,
 )  # fmt: skip
 from podium.errors import DataError, ParameterError
 from podium.estimators.parameters import MODELS
@@ -34,7 +34,7 @@ from podium.linear import Descent
 from podium.trees import GrowthParameters
 
 DECLARED = [one for one in vars(h).values() if isinstance(one, Parameter) and one is not h.LABEL_GAIN]
-DEPTH = whole("depth", 3, least=1, most=9, help="levels, at most. None of them is empty.")
+DEPTH = integer("depth", 3, least=1, most=9, help="levels, at most. None of them is empty.")
 RATE = optional(number("rate", above=0, help="of learning"))
 KIND = choice("kind", "a", ("a", "b", "c"), help="a letter")
 

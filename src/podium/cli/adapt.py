@@ -7,23 +7,21 @@ from typing import Annotated, Any
 
 import typer
 
-from podium.cli.options import option
+from podium.cli.options import with_parameters
 from podium.cli.reading import Reader, for_model, reads_data, require_alike
-from podium.core import hyperparameters as h
+from podium.estimators.parameters import AdaptParameters
 
 
 @reads_data
+@with_parameters(AdaptParameters, without=("submodel", "verbose"))
 def adapt(
     reader: Reader,
+    chosen: dict[str, Any],
     background: Annotated[Path, typer.Argument(help="The model file of the background model.")],
     data: Annotated[list[str], typer.Argument(help="The domain's training files, read as one.")],
     valid: Annotated[list[str] | None, typer.Option(help="Validation files; a fifth of the data else.")] = None,
     test: Annotated[list[str] | None, typer.Option(help="Files to compare on; the validation queries else.")] = None,
     other: Annotated[list[Path] | None, typer.Option(help="More models to compare and interpolate with.")] = None,
-    measure: Annotated[str, option(h.MEASURE)] = "ndcg@10",
-    n_trees: Annotated[int, option(h.N_TREES)] = 500,
-    n_leaves: Annotated[int, option(h.N_LEAVES)] = 20,
-    random_state: Annotated[int, option(h.RANDOM_STATE)] = 0,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the adapted model here.")] = None,
 ) -> None:
     """Adapt a model to a domain, beside the background, an in-domain and an interpolated model."""
@@ -39,7 +37,7 @@ def adapt(
 
     result = adapted_to(
         model, read(data), valid=read(valid), test=read(test), others=others,
-        measure=measure, n_trees=n_trees, n_leaves=n_leaves, random_state=random_state,
+        **chosen,
     )  # fmt: skip
     typer.echo(result)
     if output is not None:

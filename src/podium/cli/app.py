@@ -130,7 +130,7 @@ def _mend_streams() -> None:
     if sys.stdin is None:
         sys.stdin = _ClosedInput()
     if sys.stdout is None:
-        _complain(DataError("standard output is closed; send it to /dev/null if it is not wanted"), False)
+        _complain(DataError("standard output is closed; send it to /dev/null if you do not need it"), False)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

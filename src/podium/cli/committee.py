@@ -1,26 +1,24 @@
-"""`podium committee`: `podium train committee` in one step, without a run's folder."""
+"""`podium committee`: `podium train committee` in one step, without the folder of a run."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from podium.cli.options import option
+from podium.cli.options import with_parameters
 from podium.cli.reading import Reader, reads_data
-from podium.core import hyperparameters as h
+from podium.estimators.parameters import CommitteeParameters
 
 
 @reads_data
+@with_parameters(CommitteeParameters)
 def committee(
     reader: Reader,
+    chosen: dict[str, Any],
     data: Annotated[list[str], typer.Argument(help="Training files, read as one.")],
     valid: Annotated[list[str] | None, typer.Option(help="Validation files; a fifth of the queries else.")] = None,
-    measure: Annotated[str, option(h.MEASURE)] = "ndcg@10",
-    time_budget: Annotated[float | None, option(h.TIME_BUDGET)] = None,
-    random_state: Annotated[int, option(h.RANDOM_STATE)] = 0,
-    n_threads: Annotated[int | None, option(h.N_THREADS)] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.")] = Path(
         "committee.podium"
     ),
@@ -29,7 +27,7 @@ def committee(
     from podium.estimators import Committee
 
     documents = reader(data)
-    model = Committee(measure, time_budget=time_budget, random_state=random_state, n_threads=n_threads)
+    model = Committee(**chosen)
     model.fit(documents, valid=reader(valid) if valid else None)
     for name, value in model.values_.items():
         typer.echo(f"{value:.4f}  {name}")

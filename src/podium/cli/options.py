@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -15,8 +16,8 @@ SHORT = {"measure": "-m", "verbose": "-v"}
 PREFIX = "parameter_"  # before names of a command's arguments: reading data has a `normalize` as well
 
 
-def option(parameter: Parameter[Any], default: str | bool = True) -> Any:
-    """The option of a parameter, with its help; `default` is the text of the default where it is not the argument's."""
+def _option(parameter: Parameter[Any], default: str | bool) -> Any:
+    """The option of a parameter, with its help and the text of its default."""
     flag = parameter.flag
     assert flag is not None, parameter.name
     names = [f"{flag}/--no-{flag[2:]}" if parameter.kind is bool else flag]
@@ -28,21 +29,41 @@ def option(parameter: Parameter[Any], default: str | bool = True) -> Any:
     return typer.Option(*names, help=text, show_default=default, rich_help_panel="Parameters")
 
 
-def options_of(cls: type) -> list[inspect.Parameter]:
+def with_parameters(cls: type, without: tuple[str, ...] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of a class's parameters; its argument `chosen` then holds those that were set."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def wrapped(**values: Any) -> None:
+            command(chosen=_chosen(cls, values), **values)
+
+        signature = inspect.signature(command, eval_str=True)
+        arguments = [p for p in signature.parameters.values() if p.name != "chosen"]
+        arguments += [p for p in _options_of(cls) if p.name.removeprefix(PREFIX) not in without]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        wrapped.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[p.replace(kind=keyword) for p in arguments]
+        )
+        wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
+        return wrapped
+
+    return decorate
+
+
+def _options_of(cls: type) -> list[inspect.Parameter]:
     """An argument of a command for each parameter of a class that has an option; None where it is not set."""
-    made = []
+    options = []
     for name, parameter in parameters(cls).items():
         if parameter.flag is None:
             continue
         kind: Any = list[str] if parameter.kind is list else str if parameter.read else parameter.kind
         default = False if parameter.default is None or parameter.default == () else str(parameter.default)
-        annotation = Annotated[kind | None, option(parameter, default)]
+        annotation = Annotated[kind | None, _option(parameter, default)]
         keyword = inspect.Parameter.KEYWORD_ONLY
-        made.append(inspect.Parameter(PREFIX + name, keyword, default=None, annotation=annotation))
-    return made
+        options.append(inspect.Parameter(PREFIX + name, keyword, default=None, annotation=annotation))
+    return options
 
 
-def chosen_parameters(cls: type, values: dict[str, Any]) -> dict[str, Any]:
+def _chosen(cls: type, values: dict[str, Any]) -> dict[str, Any]:
     """The parameters that were set on the command line, taken out of a command's arguments."""
     chosen = {}
     for name, parameter in parameters(cls).items():

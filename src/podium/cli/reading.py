@@ -112,10 +112,10 @@ def _checked(stored: Any, checks: dict[str, Callable[[Any], bool]], name: str) -
     """The options in a model file that the commands know; values that the commands cannot have written are refused."""
     from podium.errors import FileFormatError
 
-    known = {option: stored[option] for option in checks if option in stored} if isinstance(stored, dict) else stored
-    if not isinstance(known, dict) or not all(checks[option](value) for option, value in known.items()):
-        raise FileFormatError(name, f"how its training data was read is not valid: {known!r:.60}")
-    return known
+    options = {option: stored[option] for option in checks if option in stored} if isinstance(stored, dict) else stored
+    if not isinstance(options, dict) or not all(checks[option](value) for option, value in options.items()):
+        raise FileFormatError(name, f"how its training data was read is not valid: {options!r:.60}")
+    return options
 
 
 def for_model(reader: Reader, model: Model, name: str) -> Reader:
@@ -167,21 +167,21 @@ def with_columns(reader: Reader, model: Model, name: str) -> Reader:
     return partial(_read, **options)
 
 
-def configured(reader: Reader, given: dict[str, Any]) -> Reader:
+def configured(reader: Reader, table: dict[str, Any]) -> Reader:
     """The reader with options from a config where the command line left the default."""
     from podium.errors import DataError
 
     defaults = {p.name: p.default for p in _parameters(_read) if p.name in reader.keywords}
-    unknown = set(given) - set(defaults)
+    unknown = set(table) - set(defaults)
     if unknown:
         raise DataError(f"[reading] has no option {min(unknown)!r}; there are {', '.join(sorted(defaults))}")
     kinds: dict[str, Any] = {"absent": Absent, "input_format": Format}
     try:
-        found = {name: kinds[name](value) if name in kinds else value for name, value in given.items()}
+        values = {name: kinds[name](value) if name in kinds else value for name, value in table.items()}
     except ValueError as error:
         raise DataError(f"[reading]: {error}") from None
-    left = {name: value for name, value in found.items() if reader.keywords[name] == defaults[name]}
-    return partial(_read, **(reader.keywords | left))
+    not_on_command_line = {name: value for name, value in values.items() if reader.keywords[name] == defaults[name]}
+    return partial(_read, **(reader.keywords | not_on_command_line))
 
 
 def chosen_options(reader: Reader) -> dict[str, Any]:
@@ -197,14 +197,14 @@ def chosen_options(reader: Reader) -> dict[str, Any]:
 def reads_data(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of `_read`; its argument `reader` then reads with what the user chose."""
     options = [p for p in _parameters(_read) if p.name != "sources"]
-    own = [p for p in _parameters(command) if p.name != "reader"]
+    others = [p for p in _parameters(command) if p.name != "reader"]
 
     def wrapped(**values: Any) -> None:
         chosen = {p.name: values.pop(p.name) for p in options}
         command(reader=partial(_read, **chosen), **values)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [p.replace(kind=keyword) for p in (*own, *options)]
+    parameters = [p.replace(kind=keyword) for p in (*others, *options)]
     wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
     wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__

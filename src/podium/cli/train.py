@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from podium.cli.config import files_of, read_config, reading_options, to_toml
-from podium.cli.options import Command, chosen_parameters, options_of
+from podium.cli.options import Command, with_parameters
 from podium.cli.reading import Reader, chosen_options, configured, reads_data
 from podium.cli.runs import RunFolder
 from podium.core.parameters import parameters, unknown_parameter
@@ -107,6 +107,7 @@ def command_of(name: str) -> Any:
     def run(
         ctx: typer.Context,
         reader: Reader,
+        chosen: dict[str, Any],
         data: Annotated[
             list[str] | None, typer.Argument(help="Training files, read as one; or named in --config.")
         ] = None,
@@ -124,9 +125,8 @@ def command_of(name: str) -> Any:
         checkpoint_every: Annotated[
             int | None, typer.Option(help="Rounds between checkpoints; by default about 30 seconds.")
         ] = None,
-        **values: Any,
     ) -> None:
-        chosen = (read_config(config) if ctx.obj is None else ctx.obj) | chosen_parameters(model.parameters, values)
+        chosen = (read_config(config) if ctx.obj is None else ctx.obj) | chosen
         chosen.pop("model", None)
         reader = configured(reader, reading_options(chosen.pop("reading", {})))
         files, valid_files = files_of(chosen.pop("data", None), data), files_of(chosen.pop("valid", None), valid)
@@ -134,12 +134,12 @@ def command_of(name: str) -> Any:
             raise typer.BadParameter("name the training files, on the command line or as data = [...] in --config")
         Training(name, chosen, RunFolder(output), checkpoint_every).run(reader, files, valid_files, overwrite)
 
-    left_out = {"values"} if model.has_checkpoints else {"values", "checkpoint_every"}
-    signature = inspect.signature(run, eval_str=True)
-    own = [p for p in signature.parameters.values() if p.name not in left_out]
-    run.__signature__ = signature.replace(parameters=[*own, *options_of(model.parameters)])  # type: ignore[attr-defined]
+    if not model.has_checkpoints:
+        signature = inspect.signature(run, eval_str=True)
+        arguments = [p for p in signature.parameters.values() if p.name != "checkpoint_every"]
+        run.__signature__ = signature.replace(parameters=arguments)  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False)
-    app.command(name, cls=ModelCommand, help=summary_of(name))(reads_data(run))
+    app.command(name, cls=ModelCommand, help=summary_of(name))(reads_data(with_parameters(model.parameters)(run)))
     return typer.main.get_command(app)
 
 
@@ -150,13 +150,13 @@ class Training:
         import podium.estimators
 
         self.name, self.folder, self.checkpoint_every = name, folder, checkpoint_every
-        known = parameters(MODELS[name].parameters)
+        names = parameters(MODELS[name].parameters)
         for parameter in chosen:
-            if parameter not in known:
-                raise unknown_parameter(name, parameter, known)
+            if parameter not in names:
+                raise unknown_parameter(name, parameter, names)
         self.ranker = getattr(podium.estimators, MODELS[name].estimator)(**chosen)
-        self.shown = self.ranker.get_params()
-        if self.shown.pop("verbose") is None and not sys.stderr.isatty():
+        self.parameters = self.ranker.get_params()
+        if self.parameters.pop("verbose") is None and not sys.stderr.isatty():
             self.ranker.set_params(verbose=1 if name == "committee" else LINES)
 
     def run(self, reader: Reader, files: list[str], valid_files: list[str], overwrite: bool) -> None:
@@ -168,7 +168,7 @@ class Training:
         options["valid"] = reader(valid_files) if valid_files else None
         folder.begin(overwrite)
         reading = chosen_options(reader)
-        config = to_toml({"data": files, "valid": valid_files, "model": self.name, **self.shown})
+        config = to_toml({"data": files, "valid": valid_files, "model": self.name, **self.parameters})
         with folder.at_work(config + ("\n[reading]\n" + to_toml(reading) if reading else "")):
             self.ranker.fit(documents, **options)
         write_text(folder.history, json.dumps(self.ranker.history_, indent=1) + "\n")
@@ -181,7 +181,7 @@ class Training:
         from podium.boosting import Checkpoint
 
         self.folder.require_unfinished(overwrite)
-        if self.shown.get("submodel") == str(self.folder.model):
+        if self.parameters.get("submodel") == str(self.folder.model):
             raise DataError(
                 f"{self.folder.model} cannot be the submodel and be replaced: name another folder with --output"
             )

@@ -22,7 +22,7 @@ def warmup() -> None:
 
 
 def use_everything(folder: Path) -> None:
-    """Read, train on, score and measure a little data in every way that has kernels of its own."""
+    """Read, train on, score and measure a little data in every way that has its kernels."""
     from scipy import sparse
 
     import podium
@@ -34,11 +34,11 @@ def use_everything(folder: Path) -> None:
     podium.read(folder / "data.txt")
     podium.read(folder / "data.txt", sparse=True)
     podium.read(folder / "data.csv")
-    thin = podium.RankingData(sparse.csr_array(data.features), data.relevance, qid=data.qid)
+    sparse_data = podium.RankingData(sparse.csr_array(data.features), data.relevance, qid=data.qid)
     model = podium.LambdaMART(n_trees=2, n_leaves=4)
-    for some in (data, thin):
-        model.fit(some, valid=some)
-        model.apply(some)
+    for documents in (data, sparse_data):
+        model.fit(documents, valid=documents)
+        model.apply(documents)
     podium.LambdaMART(n_trees=1, n_leaves=4, categorical=[0], max_bins=255).fit(
         data.replace(features=data.features.round().clip(0, 3))
     )

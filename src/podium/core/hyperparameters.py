@@ -16,9 +16,9 @@ from podium.core.parameters import (
     choice,
     flag,
     fraction,
+    integer,
     number,
     optional,
-    whole,
 )  # fmt: skip
 from podium.core.validation import did_you_mean
 
@@ -62,7 +62,7 @@ METRICS: Parameter[Any] = Parameter(
 
 # Boosting
 
-N_TREES = whole(
+N_TREES = integer(
     "n_trees", 500, least=1, help="trees, at most",
     names=Names(
         "num_iterations n_estimators num_boost_round num_iteration n_iter num_tree num_trees num_round num_rounds "
@@ -78,7 +78,7 @@ LEARNING_RATE = number(
         ("0.1", "0.3", "found from the data", "0.1"),
     ),
 )  # fmt: skip
-PATIENCE = optional(whole(
+PATIENCE = optional(integer(
     "patience", least=1, help="stop after so many rounds without a better one on the validation data",
     names=Names(
         "early_stopping_round early_stopping_rounds early_stopping n_iter_no_change", "early_stopping_rounds",
@@ -88,18 +88,18 @@ PATIENCE = optional(whole(
 
 # Trees
 
-N_LEAVES = whole(
+N_LEAVES = integer(
     "n_leaves", 15, least=2, help="leaves of a tree, at most",
     names=Names(
         "num_leaves num_leaf max_leaves max_leaf max_leaf_nodes", "max_leaves", "max_leaves num_leaves", "leaf",
         ("31", "0, no limit", "31", "10"),
     ),
 )  # fmt: skip
-MAX_DEPTH = optional(whole(
+MAX_DEPTH = optional(integer(
     "max_depth", least=1, help="splits on the way to a leaf, at most. None for no limit.",
     names=Names("max_depth", "max_depth", "depth max_depth", "", ("-1, no limit", "6", "6", "")),
 ))  # fmt: skip
-MIN_DOCUMENTS_IN_LEAF = whole(
+MIN_DOCUMENTS_IN_LEAF = integer(
     "min_documents_in_leaf", 20, least=1, help="documents that a leaf has at least, exactly counted",
     names=Names(
         "min_data_in_leaf min_child_samples min_data_per_leaf min_data min_samples_leaf", "",
@@ -126,7 +126,7 @@ SPLIT: Parameter[Literal["newton", "least-squares"]] = choice(
     help="what a split raises. `\"newton\"`: Σ G²/(H + l2), as LightGBM and XGBoost do; `\"least-squares\"`: Σ G²/n, "
     "as the papers do, and the hessian counts in leaf values only.",
 )  # fmt: skip
-MAX_BINS = whole(
+MAX_BINS = integer(
     "max_bins", 255, least=2, most=255, help="bins of each feature, 2 to 255",
     names=Names("max_bin max_bins", "max_bin", "border_count max_bin", "tc", ("255", "256", "254", "256")),
 )  # fmt: skip
@@ -180,7 +180,7 @@ SPLIT_FRACTION = optional(fraction(
         advice="use split_fraction, the share of documents on which splits are sought",
     ),
 ))  # fmt: skip
-RANDOM_STATE = whole(
+RANDOM_STATE = integer(
     "random_state", 0, help="the seed of sampling",
     names=Names(
         "seed random_state random_seed", "seed random_state", "random_seed random_state", "", ("None", "0", "None", "")
@@ -189,7 +189,7 @@ RANDOM_STATE = whole(
 
 # What is trained on
 
-TRUNCATION = optional(whole(
+TRUNCATION = optional(integer(
     "truncation", least=1,
     help="pairs count for the measure cut at this rank. None, the whole list, whatever the measure's cutoff.",
     names=Names(
@@ -242,7 +242,7 @@ EXPECTS = choice(
 
 # Linear models
 
-N_ITERATIONS = whole("n_iterations", 100, least=1, help="steps of descent, or cycles of ascent, at most")
+N_ITERATIONS = integer("n_iterations", 100, least=1, help="steps of descent, or cycles of ascent, at most")
 LINEAR_L2 = number("l2", 1e-4, least=0, help="holds the weights of the standardised features back", names=L2.names)
 METHOD = choice(
     "method", "descent", ("descent", "ascent"),
@@ -272,13 +272,13 @@ FIRST_RATE = optional(number(
     help="of the first epoch. By default .01 for Adam and .001 for SGD.",
 ))  # fmt: skip
 SMALLEST_RATE = number("smallest_rate", 1e-5, above=0, help="training ends where the learning rate falls below")
-HALVE_AFTER = whole("halve_after", 5, least=1, help="epochs without a better one after which the rate is halved")
-EPOCHS = whole("epochs", 100, least=1, help="passes over all queries, at most")
-BATCH_QUERIES = optional(whole(
+HALVE_AFTER = integer("halve_after", 5, least=1, help="epochs without a better one after which the rate is halved")
+EPOCHS = integer("epochs", 100, least=1, help="passes over all queries, at most")
+BATCH_QUERIES = optional(integer(
     "batch_queries", 32, least=1, help="queries that a step sees, None for all. Batches are made once, by the seed.",
 ))  # fmt: skip
 WEIGHT_DECAY = number("l2", 0.0, least=0, help="weight decay", names=L2.names)
-NET_RANDOM_STATE = whole(
+NET_RANDOM_STATE = integer(
     "random_state", 0, least=0, most=2**32 - 1, help="the seed of weights and batches", names=RANDOM_STATE.names
 )  # fmt: skip
 
@@ -289,7 +289,7 @@ MEMBERS = anything(
     help="objectives, by value or text, and how many members each has. By default two of each of these: NDCG's λ, "
     "NDCG's λ truncated at 10, AP's λ, RankNet's pairs, query regression, XE-NDCG.",
 )  # fmt: skip
-CYCLES = whole("cycles", 2, least=0, help="how often the weights are searched. 0 leaves them equal.")
+CYCLES = integer("cycles", 2, least=0, help="how often the weights are searched. 0 leaves them equal.")
 SHRINKAGE = optional(number(
     "shrinkage", least=0, most=1,
     help="how far the weights go from equal ones to the best ones, 0 to 1. By default n / (n + 1000) for n validation "
@@ -305,7 +305,7 @@ TIME_BUDGET = optional(number(
 
 # Running
 
-N_THREADS = optional(whole(
+N_THREADS = optional(integer(
     "n_threads", least=1,
     help="threads, all cores by default. The model is the same, to the bit, for any number.",
     names=Names(
@@ -313,11 +313,11 @@ N_THREADS = optional(whole(
         ("all cores", "all cores", "all cores", "all cores"),
     ),
 ))  # fmt: skip
-NET_N_THREADS = optional(whole(
+NET_N_THREADS = optional(integer(
     "n_threads", least=1, names=N_THREADS.names,
     help="threads, all cores by default. The model is the same, to the bit, for the same number.",
 ))  # fmt: skip
-VERBOSE = optional(whole(
+VERBOSE = optional(integer(
     "verbose", least=0,
     help="a line on standard error every so many rounds, 0 for silence. None for a progress bar on terminals.",
     names=Names("verbosity", "verbosity", "verbose verbose_eval logging_level", "", ("1", "1", "True", "")),
@@ -354,19 +354,19 @@ def by_name(tool: str) -> dict[str, Parameter[Any]]:
     return {name: parameter for parameter in WITH_OTHER_NAMES for name in parameter.names.of(tool)}
 
 
-def advice(name: str, known: Iterable[str]) -> str:
+def advice(name: str, names: Iterable[str]) -> str:
     """What to write in place of a name that does not exist, as the rest of a message; nothing where no name is near.
 
     >>> advice("eta", ["learning_rate", "l2"])
     ': use learning_rate (LightGBM has eta)'
     """
-    known = list(known)
-    for tool, shown in TOOLS.items():
+    names = list(names)
+    for tool, tool_name in TOOLS.items():
         meant = by_name(tool).get(name)
-        if meant is None or not (meant.name in known or (meant.names.advice and "measure" in known)):
+        if meant is None or not (meant.name in names or (meant.names.advice and "measure" in names)):
             continue
-        return f": {meant.names.advice or f'use {meant.name}'} ({shown} has {name})"
-    return did_you_mean(name, known)
+        return f": {meant.names.advice or f'use {meant.name}'} ({tool_name} has {name})"
+    return did_you_mean(name, names)
 
 
 def translated_name(name: str) -> str:

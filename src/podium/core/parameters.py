@@ -2,7 +2,7 @@
 
 A declaration (`core/hyperparameters.py` has all of them) is a value:
 
-    N_LEAVES = whole("n_leaves", 15, least=2, help="leaves of a tree, at most", names=Names(lightgbm="num_leaves"))
+    N_LEAVES = integer("n_leaves", 15, least=2, help="leaves of a tree, at most", names=Names(lightgbm="num_leaves"))
 
 A class says which parameters it has, and its own defaults. Calling a declaration makes the field of a dataclass, so
 type checkers and editors know the constructor:
@@ -94,9 +94,9 @@ class Parameter(Generic[Value]):
 
     def __call__(self, default: Value = UNSET) -> Value:
         """The field of a dataclass that holds this parameter, with a default of the class's own."""
-        own = self if default is UNSET else dataclasses.replace(self, default=default)
+        declared = self if default is UNSET else dataclasses.replace(self, default=default)
         # A type checker sees the value that the attribute will have, as with `dataclasses.field`.
-        return cast("Value", dataclasses.field(default=own.default, metadata={"parameter": own}))
+        return cast("Value", dataclasses.field(default=declared.default, metadata={"parameter": declared}))
 
     @property
     def summary(self) -> str:
@@ -112,7 +112,7 @@ class Parameter(Generic[Value]):
     def check(self, value: object, name: str = "") -> None:
         """Raise a `DataError` that says what was expected and what came; `name` is what the caller calls it.
 
-        >>> whole("n_leaves", 15, least=2, help="leaves of a tree").check(1)
+        >>> integer("n_leaves", 15, least=2, help="leaves of a tree").check(1)
         Traceback (most recent call last):
         podium.errors.DataError: n_leaves must be a whole number from 2, but is 1
         """
@@ -135,7 +135,7 @@ class Parameter(Generic[Value]):
             raise DataError(f"{name} must be {listed}, not {value!r}{near}")
 
 
-def whole(name: str, default: int = UNSET, **declared: Any) -> Parameter[int]:
+def integer(name: str, default: int = UNSET, **declared: Any) -> Parameter[int]:
     """A whole number."""
     return Parameter(name, int, default, **declared)
 
@@ -185,12 +185,12 @@ def check_parameters(owner: object) -> None:
         parameter.check(getattr(owner, name))
 
 
-def unknown_parameter(owner: str, name: str, known: Iterable[str]) -> ParameterError:
+def unknown_parameter(owner: str, name: str, names: Iterable[str]) -> ParameterError:
     """The error for a parameter that `owner` does not have."""
     from podium.core.hyperparameters import advice
 
-    known = sorted(known)
-    hint = advice(name, known) or f"; it has {', '.join(known)}"
+    names = sorted(names)
+    hint = advice(name, names) or f"; it has {', '.join(names)}"
     return ParameterError(f"{owner} has no parameter {name!r}{hint}")
 
 
@@ -220,18 +220,18 @@ class Parameterized:
 
     def __new__(cls, *_: Any, **values: Any) -> Self:
         """Look at the names before the constructor does: its own error does not say which one was meant."""
-        known = inspect.signature(cls.__init__).parameters
+        names = set(inspect.signature(cls.__init__).parameters) - {"self"}
         for name in values:
-            if name not in known:
-                raise unknown_parameter(cls.__name__, name, set(known) - {"self"})
+            if name not in names:
+                raise unknown_parameter(cls.__name__, name, names)
         return super().__new__(cls)
 
     def set_params(self, **values: Any) -> Self:
         """Set parameters, as scikit-learn has it."""
-        known: dict[str, Any] = self.get_params()  # type: ignore[attr-defined]
+        names: dict[str, Any] = self.get_params()  # type: ignore[attr-defined]
         for name in values:
-            if name.partition("__")[0] not in known:
-                raise unknown_parameter(type(self).__name__, name, known)
+            if name.partition("__")[0] not in names:
+                raise unknown_parameter(type(self).__name__, name, names)
         super().set_params(**values)  # type: ignore[misc]
         return self
 
@@ -254,9 +254,9 @@ def settings(cls: Class) -> Class:
 
 def _spell_out_settings(cls: type) -> None:
     """Put all other fields in the place of a constructor's `**settings`: scikit-learn reads parameters from there."""
-    own = inspect.signature(cls.__init__)  # type: ignore[misc]
-    named = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    if "__signature__" in vars(cls.__init__) or len(named) == len(own.parameters):  # type: ignore[misc]
+    signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+    named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    if "__signature__" in vars(cls.__init__) or len(named) == len(signature.parameters):  # type: ignore[misc]
         return
     taken = {p.name for p in named}
     named += [
@@ -264,7 +264,7 @@ def _spell_out_settings(cls: type) -> None:
         for name, parameter in parameters(cls).items()
         if name not in taken
     ]
-    cls.__init__.__signature__ = own.replace(parameters=named)  # type: ignore[misc]
+    cls.__init__.__signature__ = signature.replace(parameters=named)  # type: ignore[misc]
 
 
 def _document(cls: type) -> None:

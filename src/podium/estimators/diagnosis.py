@@ -1,4 +1,4 @@
-"""Why a model comes out constant, in words: one place for all that train."""
+"""Why a model comes out constant, in words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from podium.errors import PodiumWarning
 from podium.objectives import Objective
 from podium.objectives.base import label_source
 
-NO_FORCE = 1e-9  # of the largest label: λ this small are roundings of 0
+NO_GRADIENT = 1e-9  # of the largest label: λ this small are roundings of 0
 ROWS = 1 << 14  # looked at together
 
 
@@ -27,7 +27,7 @@ def warn_if_constant(
         data: that was trained on.
         objective: likewise.
         constant: whether the model is; None where only the data can tell (the weights of a net are never all 0, and an
-            objective that draws by chance grows trees on nothing).
+            objective with random numbers grows trees on nothing).
         min_documents_in_leaf: of trees.
         on_top: whether there is a submodel, which the model then is.
 
@@ -43,8 +43,8 @@ def warn_if_constant(
             reason += "; if the submodel's scores lie far apart, no gradient or hessian is left: submodel_scale='fit'"
     result = "the model gives all documents the same score" if constant else "there is nothing to learn from this data"
     result = "nothing was learnt on top of the submodel" if on_top else result
-    lost = "".join(f"; {loss}" for loss in data.losses)
-    warnings.warn(f"{result}: {reason or 'no feature goes with the labels'}{lost}", PodiumWarning, stacklevel=3)
+    losses = "".join(f"; {loss}" for loss in data.losses)
+    warnings.warn(f"{result}: {reason or 'no feature goes with the labels'}{losses}", PodiumWarning, stacklevel=3)
 
 
 def _reason(data: RankingData, objective: Objective, min_documents_in_leaf: int | None) -> str | None:
@@ -52,7 +52,7 @@ def _reason(data: RankingData, objective: Objective, min_documents_in_leaf: int 
     source = label_source(objective) or "relevance"
     if source in data.labels:
         reason = _about_labels(data, source)
-        if reason is not None and _is_at_rest(data, objective, source):
+        if reason is not None and _has_no_gradient(data, objective, source):
             return reason
     if min_documents_in_leaf is not None and data.n_documents < 2 * min_documents_in_leaf:
         return (
@@ -67,11 +67,13 @@ def _reason(data: RankingData, objective: Objective, min_documents_in_leaf: int 
 def _about_labels(data: RankingData, source: str) -> str | None:
     """Whether no two documents of a query have different labels, and why."""
     labels = data.labels[source][data.canonical_order]
-    known = labels[~np.isnan(labels)]
-    if len(known) == 0:
+    labelled = labels[~np.isnan(labels)]
+    if len(labelled) == 0:
         return None
-    if (known == known[0]).all():
-        return f"all labels {source!r} are equal ({known[0]:g}): give labels that differ, or look for the right column"
+    if (labelled == labelled[0]).all():
+        return (
+            f"all labels {source!r} are equal ({labelled[0]:g}): give labels that differ, or look for the right column"
+        )
     if data.query_sizes.max(initial=0) <= 1:
         return (
             "every query has one document only, and documents are compared within their query: "
@@ -87,12 +89,12 @@ def _about_labels(data: RankingData, source: str) -> str | None:
     return None
 
 
-def _is_at_rest(data: RankingData, objective: Objective, source: str) -> bool:
+def _has_no_gradient(data: RankingData, objective: Objective, source: str) -> bool:
     """Whether the objective has no λ where all scores are equal."""
     bound = objective.fixed(data).bind(data)
     shape: Any = len(data) if bound.n_outputs == 1 else (bound.n_outputs, len(data))
     lambdas = bound.gradients(np.full(shape, float(bound.base_score)))[0]
-    return bool(np.abs(lambdas).max() <= NO_FORCE * max(1.0, float(np.nanmax(np.abs(data.labels[source])))))
+    return bool(np.abs(lambdas).max() <= NO_GRADIENT * max(1.0, float(np.nanmax(np.abs(data.labels[source])))))
 
 
 def _all_constant(data: RankingData) -> bool:

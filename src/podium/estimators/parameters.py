@@ -59,6 +59,15 @@ class LambdaMARTParameters(TreeParameters):
     submodel_scale: float | str = h.SUBMODEL_SCALE("fit")
 
 
+class AdaptParameters(LambdaMARTParameters):
+    """LambdaMART on a new domain: the papers' trees for adaptation ([W] 5.5)."""
+
+    n_leaves: int = h.N_LEAVES(20)
+    _: KW_ONLY
+    document_fraction: float = h.DOCUMENT_FRACTION(0.7)
+    patience: int | None = h.PATIENCE(50)
+
+
 class RankNetTreesParameters(TreeParameters):
     """Boosted trees on RankNet's pairs."""
 

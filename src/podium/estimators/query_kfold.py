@@ -25,6 +25,14 @@ class QueryKFold(BaseCrossValidator):  # type: ignore[misc]
         n_splits: the number of folds.
         seed: another seed gives other folds.
 
+    Example:
+        >>> import numpy as np
+        >>> import podium
+        >>> qid = np.repeat(np.arange(10), 3)
+        >>> splits = list(podium.QueryKFold(5).split(qid, groups=qid))
+        >>> len(splits), all(not set(qid[train]) & set(qid[test]) for train, test in splits)
+        (5, True)
+
     """
 
     __metadata_request__split = {"groups": True}  # noqa: RUF012

@@ -23,6 +23,12 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
     Args:
         method: `"sum"`, `"zscore"` or `"minmax"`; see `RankingData.normalized`.
 
+    Example:
+        >>> import podium
+        >>> X = [[1.0], [3.0], [10.0], [30.0]]
+        >>> podium.QueryNormalizer("minmax").fit(X).transform(X, qid=[1, 1, 2, 2]).ravel().tolist()
+        [0.0, 1.0, 0.0, 1.0]
+
     """
 
     def __init__(self, method: str = "zscore") -> None:
@@ -36,7 +42,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         return self
 
     def transform(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.float32]:
-        """The normalised features, in the order of the rows given."""
+        """The normalised features, in the order of the rows."""
         if qid is None:
             raise DataError(
                 "QueryNormalizer needs the query of each row: transform(X, qid=qid); in a pipeline, enable "
