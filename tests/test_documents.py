@@ -1,5 +1,7 @@
-"""Every example in README and docs runs, in the order of the page."""
+"""Every example runs: those of README and docs, in the order of the page, and those of docstrings."""
 
+import doctest
+import importlib
 import re
 import shlex
 import subprocess
@@ -42,3 +44,45 @@ def test_readme_shows_both_ways_and_both_commands():
     assert {"python", "console"} <= {language for language, _ in BLOCK.findall(text)}
     assert "make demo" in text
     assert "make test" in text
+
+
+# Modules whose docstrings have examples; each module is one test.
+MODULES = sorted(
+    ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+    for path in (ROOT / "src").rglob("*.py")
+    if ">>> " in path.read_text()
+)
+
+# Public names whose docstrings have no example yet. The list must shrink: a name that has one is taken off it.
+WITHOUT_EXAMPLE = {
+    "podium.Adaptation", "podium.QueryKFold", "podium.QueryNormalizer", "podium.adapt", "podium.objectives.PairTerm",
+    "podium.boosting.BaseScores", "podium.boosting.BinnedData", "podium.boosting.Boosting",
+    "podium.boosting.CommitteeResult", "podium.boosting.CommitteeTraining", "podium.boosting.Sampling",
+    "podium.boosting.Step", "podium.boosting.TrainingResult", "podium.measures.Example",
+    "podium.measures.LookupTables", "podium.measures.warn_of_powers",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_docstrings_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    module = importlib.import_module(name.removesuffix(".__init__"))
+    result = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    assert result.attempted
+    assert not result.failed
+
+
+def public_names():
+    """Functions and classes that users import, by the module that they import them from."""
+    for package in ("podium", "podium.objectives", "podium.boosting", "podium.measures"):
+        module = importlib.import_module(package)
+        for name in module.__all__:
+            value = getattr(module, name)
+            if callable(value) and not (isinstance(value, type) and issubclass(value, Exception)):
+                yield f"{package}.{name}", value
+
+
+def test_public_names_have_an_example():
+    missing = {name for name, value in public_names() if ">>> " not in (value.__doc__ or "")}
+    assert missing - WITHOUT_EXAMPLE == set(), "public functions and classes have a runnable example in their docstring"
+    assert WITHOUT_EXAMPLE - missing == set(), "these have an example now: take them off the list"

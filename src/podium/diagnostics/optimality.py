@@ -29,7 +29,14 @@ STEPS = (0.003, 0.01, 0.03, 0.1, 0.3)
 
 
 def directions_needed(p0: float = 0.01, delta: float = 0.01) -> int:
-    """N ≥ log δ / log(1 − p0): so many directions without a rise leave a share above p0 the chance δ ([B] eq. 9)."""
+    """N ≥ log δ / log(1 − p0): without a rise in N directions, a share above p0 has probability δ ([B] eq. 9).
+
+    Example:
+        >>> from podium.diagnostics import directions_needed
+        >>> directions_needed(p0=0.01, delta=0.01)
+        459
+
+    """
     for name, value in (("p0", p0), ("delta", delta)):
         require_number(name, value, above=0)
         if value >= 1:
@@ -49,6 +56,14 @@ class Optimality:
         weights: numbers of the weights that were moved alone.
         moves: how far, as shares of the length of all weights.
         curves: the mean, a row for each of these weights and a column for each move.
+
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(20, features=4)
+        >>> model = podium.LinearRanker(n_iterations=2).fit(data)
+        >>> result = podium.local_optimality(model, data, directions=5, steps=[0.1], curves=2, points=3)
+        >>> result.rising_share.shape, result.curves.shape
+        ((1,), (2, 3))
 
     """
 
@@ -80,8 +95,8 @@ class Optimality:
     def table(self) -> Table:
         """A row for each step."""
         rows = [
-            [step, float(share), float(most), float(mine.mean()), float(mine.max())]
-            for step, share, most, mine in zip(self.steps, self.rising_share, self.bound(), self.changes, strict=True)
+            [step, float(share), float(most), float(row.mean()), float(row.max())]
+            for step, share, most, row in zip(self.steps, self.rising_share, self.bound(), self.changes, strict=True)
         ]
         return Table(["step", "share rising", "at most, 99%", f"mean change of {self.measure}", "highest"], rows)
 
@@ -96,8 +111,8 @@ class Optimality:
             except ImportError:
                 raise ImportError("directions are drawn with matplotlib: pip install matplotlib") from None
             axes = plt.subplots(1, 2, figsize=(10, 3.5), layout="constrained")[1]
-        for step, mine in zip(self.steps, self.changes, strict=True):
-            axes[0].plot(np.full(len(mine), step), mine, ".", alpha=0.3, color="C0")
+        for step, changes in zip(self.steps, self.changes, strict=True):
+            axes[0].plot(np.full(len(changes), step), changes, ".", alpha=0.3, color="C0")
         axes[0].axhline(0.0, color="black", linewidth=0.8)
         axes[0].set_xscale("log")
         axes[0].set(xlabel="step, as a share of |w|", ylabel=f"change of {self.measure}, a point for each direction")
@@ -147,52 +162,98 @@ def local_optimality(
         random_state: the seed of the directions.
         n_threads: all cores by default; the result is the same.
 
+    Returns:
+        The changes of the mean for each step and direction, and the curves.
+
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(20, features=4)
+        >>> model = podium.LinearRanker(n_iterations=2).fit(data)
+        >>> podium.local_optimality(model, data, directions=5, steps=[0.1, 0.3]).changes.shape
+        (2, 5)
+
     """
-    require_whole("directions", directions, 1)
-    require_whole("points", points, 3)
-    require_whole("curves", curves, 0, optional=True)
-    ladder = numbers_of("steps", steps)
-    if not ladder or not all(0 < step < math.inf for step in ladder):
-        raise DataError(f"steps must be positive numbers, not {steps!r}")
-    scorer = model_of(model)
-    if not hasattr(scorer, "as_function"):
-        raise DataError(f"a {type(scorer).__name__} has no weights to move: nets and linear models have")
     data = as_data(data)
-    weights, scores = cast(tuple[Floats, Callable[[Floats], Floats]], scorer.as_function(data))
-    length = float(np.linalg.norm(weights)) or 1.0
+    weights, scores_of_weights = _weights_and_scores(model, data)
+    moved = _MovedWeights.checked(weights, steps, directions, curves, points, random_state)
     fixed = as_measure(measure).fixed(data)
 
-    def value(moved: Floats) -> float:
-        return fixed.mean(Ranking(data, scores(moved), base=data.canonical_order))
+    def value(at: Floats) -> float:
+        return fixed.mean(Ranking(data, scores_of_weights(at), base=data.canonical_order))
 
-    def drawn(number: int) -> Floats:
-        way = np.random.default_rng([random_state, number]).normal(size=len(weights))
-        return np.asarray(way * (length / np.linalg.norm(way)))
-
-    chosen = np.arange(len(weights))
-    if curves is not None:
-        chosen = np.unique(np.linspace(0, len(weights) - 1, min(curves, len(weights))).round().astype(np.int64))
-    moves = np.linspace(-max(ladder), max(ladder), points)
-
-    def place(number: int) -> Floats:
-        if number < len(ladder) * directions:
-            return weights + ladder[number // directions] * drawn(number % directions)
-        weight, point = divmod(number - len(ladder) * directions, points)
-        found = weights.copy()
-        found[chosen[weight]] += moves[point] * length
-        return found
-
-    total, found = len(ladder) * directions + len(chosen) * points, []
-    with _one_thread_each(scorer), progress("moving weights", total) as advance:
+    values = []
+    with _one_thread_each(model_of(model)), progress("moving weights", len(moved)) as advance:
         here = value(weights)
         if not here > 0:
             raise DataError(f"{fixed} is {here} for every order: there are no relevant documents")
-        for one in map_threads(lambda number: value(place(number)), range(total), n_threads):
-            found.append(one)
+        for one in map_threads(lambda number: value(moved.point(number)), range(len(moved)), n_threads):
+            values.append(one)
             advance(1)
-    cut = len(ladder) * directions
-    changes = np.array(found[:cut]).reshape(len(ladder), directions) - here
+    changes, curve_values = moved.sorted_out(values)
     return Optimality(
-        str(as_measure(measure)), here, ladder, changes, chosen, moves,
-        np.array(found[cut:]).reshape(len(chosen), points),
-    )  # fmt: skip
+        str(as_measure(measure)), here, moved.steps, changes - here, moved.curved, moved.moves, curve_values
+    )
+
+
+def _weights_and_scores(model: Any, data: RankingData) -> tuple[Floats, Callable[[Floats], Floats]]:
+    """The weights of a model, and the scores of the data as a function of weights."""
+    scorer = model_of(model)
+    if not hasattr(scorer, "as_function"):
+        raise DataError(f"a {type(scorer).__name__} has no weights to move: nets and linear models have")
+    return cast(tuple[Floats, Callable[[Floats], Floats]], scorer.as_function(data))
+
+
+@dataclass(frozen=True)
+class _MovedWeights:
+    """All the weights at which to measure, by number: those of each step and direction, then those of each curve."""
+
+    weights: Floats
+    length: float
+    steps: tuple[float, ...]
+    directions: int
+    curved: NDArray[np.int64]
+    moves: Floats
+    random_state: int
+
+    @classmethod
+    def checked(
+        cls, weights: Floats, steps: Sequence[float], directions: int, curves: int | None, points: int, seed: int
+    ) -> _MovedWeights:
+        """Refuse numbers that cannot be."""
+        require_whole("directions", directions, 1)
+        require_whole("points", points, 3)
+        require_whole("curves", curves, 0, optional=True)
+        ladder = numbers_of("steps", steps)
+        if not ladder or not all(0 < step < math.inf for step in ladder):
+            raise DataError(f"steps must be positive numbers, not {steps!r}")
+        curved = np.arange(len(weights))
+        if curves is not None:
+            evenly = np.linspace(0, len(weights) - 1, min(curves, len(weights)))
+            curved = np.unique(evenly.round().astype(np.int64))
+        moves = np.linspace(-max(ladder), max(ladder), points)
+        return cls(weights, float(np.linalg.norm(weights)) or 1.0, ladder, directions, curved, moves, seed)
+
+    def __len__(self) -> int:
+        return len(self.steps) * self.directions + len(self.curved) * len(self.moves)
+
+    def point(self, number: int) -> Floats:
+        """The weights of a number."""
+        if number < len(self.steps) * self.directions:
+            return self.weights + self.steps[number // self.directions] * self._direction(number % self.directions)
+        weight, move = divmod(number - len(self.steps) * self.directions, len(self.moves))
+        moved = self.weights.copy()
+        moved[self.curved[weight]] += self.moves[move] * self.length
+        return moved
+
+    def _direction(self, number: int) -> Floats:
+        """A random direction, as long as the weights."""
+        direction = np.random.default_rng([self.random_state, number]).normal(size=len(self.weights))
+        return np.asarray(direction * (self.length / np.linalg.norm(direction)))
+
+    def sorted_out(self, values: Sequence[float]) -> tuple[Floats, Floats]:
+        """The values by step and direction, and by curve and move."""
+        n_random = len(self.steps) * self.directions
+        return (
+            np.array(values[:n_random]).reshape(len(self.steps), self.directions),
+            np.array(values[n_random:]).reshape(len(self.curved), len(self.moves)),
+        )

@@ -61,6 +61,13 @@ class Comparison:
         evaluations: for each system, its `Evaluation`.
         pairs: a `Pair` for each measure and pair of systems.
 
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(20, features=4)
+        >>> result = podium.compare(data, {"a": data.feature(0), "b": data.relevance}, "ndcg@10")
+        >>> len(result.pairs), result.pairs[0].b, result.evaluations["b"].means["ndcg@10"]
+        (1, 'b', 1.0)
+
     """
 
     evaluations: dict[str, Evaluation]
@@ -86,7 +93,7 @@ class Comparison:
     def means_table(self) -> Table:
         """The mean of each system by each measure."""
         names = list(next(iter(self.evaluations.values())).means)
-        rows = [[system, *(found.means[name] for name in names)] for system, found in self.evaluations.items()]
+        rows = [[system, *(result.means[name] for name in names)] for system, result in self.evaluations.items()]
         return Table(["system", *names], rows)
 
     def table(self) -> Table:
@@ -136,6 +143,16 @@ def compare(
         resamples: of the randomisation test.
         seed: of the randomisation test.
 
+    Returns:
+        The evaluation of each system, and for each pair the difference with its interval and p-values.
+
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(20, features=4)
+        >>> pair = podium.compare(data, {"a": data.feature(0), "b": data.relevance}, "ndcg@10").pairs[0]
+        >>> pair.wins > pair.losses, pair.p_random < 0.05
+        (True, True)
+
     """
     if not isinstance(systems, Mapping):
         raise DataError("systems are given by name, as {'a': scores, 'b': scores}")
@@ -155,15 +172,15 @@ def compare(
     sides = list(combinations(names, 2)) if baseline is None else [(baseline, b) for b in names if b != baseline]
     pairs = []
     for measure in map(str, chosen):
-        found = [_tested(evaluations, measure, a, b, margin, resamples, seed) for a, b in sides]
-        t_holm, random_holm = holm([p["p_t"] for p in found]), holm([p["p_random"] for p in found])
+        tests = [_test(evaluations, measure, a, b, margin, resamples, seed) for a, b in sides]
+        t_holm, random_holm = holm([p["p_t"] for p in tests]), holm([p["p_random"] for p in tests])
         pairs += [
-            Pair(**entry, p_t_holm=t, p_random_holm=r) for entry, t, r in zip(found, t_holm, random_holm, strict=True)
+            Pair(**entry, p_t_holm=t, p_random_holm=r) for entry, t, r in zip(tests, t_holm, random_holm, strict=True)
         ]
     return Comparison(evaluations, pairs)
 
 
-def _tested(
+def _test(
     evaluations: Mapping[str, Evaluation],
     measure: str,
     a: str,

@@ -48,6 +48,13 @@ class Evaluation:
         means: their means over the queries that are not skipped.
         intervals: 95% intervals of the means by Student's t.
 
+    Example:
+        >>> import podium
+        >>> data = podium.RankingData([[1.0], [2.0], [3.0]], [0, 1, 1], qid=[1, 1, 2])
+        >>> evaluation = podium.evaluate(data, data.feature(0), ["ndcg@10", "precision@1"])
+        >>> evaluation.values["ndcg@10"].tolist(), evaluation.means["precision@1"]
+        ([1.0, 1.0], 1.0)
+
     """
 
     query_ids: NDArray[Any]
@@ -57,9 +64,9 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", ByMeasure(self.values))
-        kept = {name: values[~np.isnan(values)] for name, values in self.values.items()}
-        object.__setattr__(self, "means", ByMeasure({name: mean(values) for name, values in kept.items()}))
-        object.__setattr__(self, "intervals", ByMeasure({name: t_interval(values) for name, values in kept.items()}))
+        defined = {name: values[~np.isnan(values)] for name, values in self.values.items()}
+        object.__setattr__(self, "means", ByMeasure({name: mean(values) for name, values in defined.items()}))
+        object.__setattr__(self, "intervals", ByMeasure({name: t_interval(values) for name, values in defined.items()}))
 
     def bootstrap(
         self, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0
@@ -121,6 +128,15 @@ def evaluate(
         PodiumWarning: where the order of documents with equal scores but different labels, which is that of the
             rows, decides more than 0.1 points of a mean; `ties=expected` in a measure's name averages over it.
 
+    Returns:
+        The value of each measure for each query, with means and intervals.
+
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(20, features=4)
+        >>> podium.evaluate(data, data.relevance, "ndcg@10").means["ndcg@10"]
+        1.0
+
     """
     chosen = as_measures(measures)
     data, (ranking,) = rankings_of(data, [scores])
@@ -135,12 +151,12 @@ def evaluated(
     """The values of measures, as fixed as those that models were trained by, with a warning where ties decide."""
     values = {}
     for measure in measures:
-        found = measure.fixed_like(*trained_by).values(ranking)
+        of_queries = measure.fixed_like(*trained_by).values(ranking)
         if drop_uniform:
-            found = np.where(_is_uniform(data, measure.labels), np.nan, found)
-        if len(found) and np.isnan(found).all():
+            of_queries = np.where(_is_uniform(data, measure.labels), np.nan, of_queries)
+        if len(of_queries) and np.isnan(of_queries).all():
             warnings.warn(f"{measure} skips every query: its mean is not defined", PodiumWarning, stacklevel=3)
-        values[str(measure)] = found
+        values[str(measure)] = of_queries
         _warn_of_ties(ranking, measure, name)
     return Evaluation(data.query_ids, values)
 
@@ -149,8 +165,8 @@ def as_measures(measures: Measures) -> list[Measure]:
     """A list of measures without repetition."""
     if isinstance(measures, Graded):
         return list(measures.measures)
-    given = [measures] if isinstance(measures, Measure | str) else list(measures)
-    chosen = [as_measure(measure) for measure in given]
+    names = [measures] if isinstance(measures, Measure | str) else list(measures)
+    chosen = [as_measure(measure) for measure in names]
     if not chosen:
         raise DataError("name at least one measure, such as 'ndcg@10'")
     return list(dict.fromkeys(chosen))
@@ -207,10 +223,10 @@ def _warn_of_ties(ranking: Ranking, measure: Measure, name: str) -> None:
         return
     if np.isnan(measure.values(ranking)).all():
         return
-    known = np.nan_to_num(data.labels[measure.labels].astype(np.float64))
+    relevance = np.nan_to_num(data.labels[measure.labels].astype(np.float64))
     best, worst = (
         np.nanmean(measure.values(Ranking(
-            data, ranking.scores, base=Ranking(data, sign * known).order, retrieved=ranking.retrieved
+            data, ranking.scores, base=Ranking(data, sign * relevance).order, retrieved=ranking.retrieved
         )))
         for sign in (1, -1)
     )  # fmt: skip

@@ -41,24 +41,71 @@ class Qrels:
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:
-    """Read a run; the ranks in it are ignored, as trec_eval does: the scores decide."""
+    r"""Read a TREC run; the ranks in it are ignored, as trec_eval does: the scores decide.
+
+    Args:
+        path: a text file, compressed or not, of lines `query Q0 document rank score name`.
+
+    Returns:
+        The scores by query and document.
+
+    Example:
+        >>> import pathlib, podium, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.txt"
+        >>> _ = path.write_text("7 Q0 a 1 2.5 mine\n7 Q0 b 2 1.0 mine\n")
+        >>> podium.read_run(path).scores
+        {'7': {'a': 2.5, 'b': 1.0}}
+
+    """
     scores: dict[str, dict[str, float]] = {}
     name = ""
     for line, (query, _, document, _, score, name) in _lines(path, 6, "query Q0 document rank score name"):  # noqa: B007
-        _put(scores, query, document, _number(path, line, score, "score"), path, line)
+        _add_entry(scores, query, document, _number(path, line, score, "score"), path, line)
     return Run(name, scores)
 
 
 def read_qrels(path: str | os.PathLike[str]) -> Qrels:
-    """Read judgements."""
+    r"""Read TREC judgements.
+
+    Args:
+        path: a text file, compressed or not, of lines `query 0 document label`.
+
+    Returns:
+        The labels by query and document.
+
+    Example:
+        >>> import pathlib, podium, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "qrels.txt"
+        >>> _ = path.write_text("7 0 a 1\n7 0 b 0\n")
+        >>> podium.read_qrels(path).labels
+        {'7': {'a': 1.0, 'b': 0.0}}
+
+    """
     labels: dict[str, dict[str, float]] = {}
     for line, (query, _, document, label) in _lines(path, 4, "query 0 document label"):
-        _put(labels, query, document, _number(path, line, label, "label"), path, line)
+        _add_entry(labels, query, document, _number(path, line, label, "label"), path, line)
     return Qrels(labels)
 
 
 def write_run(data: RankingData, scores: Any, path: str | os.PathLike[str], name: str = "podium") -> None:
-    """Write the ranking of data by scores as a run."""
+    """Write the ranking of data by scores as a TREC run.
+
+    Args:
+        data: the documents; their ids, or else their row numbers, name them.
+        scores: a finite number for each row.
+        path: where to.
+        name: of the run, a word.
+
+    Example:
+        >>> import pathlib, podium, tempfile
+        >>> data = podium.RankingData([[1.0], [2.0]], [1, 0], qid=[7, 7], document_ids=["a", "b"])
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.txt"
+        >>> podium.write_run(data, data.feature(0), path)
+        >>> print(path.read_text().strip())
+        7 Q0 b 1 2.0 podium
+        7 Q0 a 2 1.0 podium
+
+    """
     if not name or any(c.isspace() for c in name):
         raise DataError(f"a run's name is a word without blanks, not {name!r}")
     data = as_data(data)
@@ -75,13 +122,29 @@ def write_run(data: RankingData, scores: Any, path: str | os.PathLike[str], name
 
 
 def write_qrels(data: RankingData, path: str | os.PathLike[str], labels: str = "relevance") -> None:
-    """Write labels as judgements; they must be whole numbers, and documents without one are left out."""
+    """Write labels as TREC judgements; they must be whole numbers, and documents without one are left out.
+
+    Args:
+        data: the documents.
+        path: where to.
+        labels: the label source.
+
+    Example:
+        >>> import pathlib, podium, tempfile
+        >>> data = podium.RankingData([[1.0], [2.0]], [1, 0], qid=[7, 7], document_ids=["a", "b"])
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "qrels.txt"
+        >>> podium.write_qrels(data, path)
+        >>> print(path.read_text().strip())
+        7 0 a 1
+        7 0 b 0
+
+    """
     data = as_data(data)
     if labels not in data.labels:
         raise DataError(f"the data has no labels {labels!r}")
     values, ids = data.labels[labels], _pairs_of_ids(data)
-    known = values[~np.isnan(values)]
-    if (known != np.floor(known)).any():
+    present = values[~np.isnan(values)]
+    if (present != np.floor(present)).any():
         raise DataError(f"TREC judgements are whole numbers, but the labels {labels!r} are not")
     lines = []
     for row in np.flatnonzero(~np.isnan(values)):
@@ -91,7 +154,7 @@ def write_qrels(data: RankingData, path: str | os.PathLike[str], labels: str = "
 
 def matched(data: RankingData, run: Run) -> Ranking:
     """A run as a ranking of data, its documents found by query and document id."""
-    left = {(query, document) for query, found in run.scores.items() for document in found}
+    left = {(query, document) for query, documents in run.scores.items() for document in documents}
     scores, retrieved = np.zeros(data.n_documents), np.zeros(data.n_documents, bool)
     for row, (query, document) in enumerate(_pairs_of_ids(data)):
         if (query, document) in left:
@@ -122,7 +185,7 @@ def pooled(qrels: Qrels, runs: Sequence[Run]) -> tuple[RankingData, list[Ranking
     """Judgements and runs as rankings of one data set without features.
 
     All queries with judgements count, also those that a run lacks. Relevant documents that a run did
-    not return count as relevant but have no rank. Equal scores stand as trec_eval has them, by falling
+    not return count as relevant but have no rank. Equal scores stand as trec_eval has them, by descending
     document id.
     """
     if not qrels.labels:
@@ -144,10 +207,10 @@ def pooled(qrels: Qrels, runs: Sequence[Run]) -> tuple[RankingData, list[Ranking
     )  # fmt: skip
     rankings = []
     for run in runs:
-        found = [run.scores.get(query, {}).get(document) for query, document in rows]
-        retrieved = np.array([score is not None for score in found])
+        listed = [run.scores.get(query, {}).get(document) for query, document in rows]
+        retrieved = np.array([score is not None for score in listed])
         # trec_eval keeps scores in single precision, and so what ties there ties here.
-        scores = np.array([0.0 if score is None else score for score in found], np.float32)
+        scores = np.array([0.0 if score is None else score for score in listed], np.float32)
         rankings.append(Ranking(data, scores, retrieved=retrieved))
     return data, rankings
 
@@ -175,16 +238,16 @@ def _check_overlap(qrels: Qrels, run: Run) -> None:
 
 
 def _lines(path: str | os.PathLike[str], fields: int, shape: str) -> Any:
-    found = False
+    is_empty = True
     for number, line in enumerate(text_lines(path), 1):
         parts = line.split()
         if not parts:
             continue
         if len(parts) != fields:
             raise FileFormatError(os.fspath(path), f"expected '{shape}', but found {line[:60]!r}", line=number)
-        found = True
+        is_empty = False
         yield number, parts
-    if not found:
+    if is_empty:
         raise FileFormatError(os.fspath(path), f"is empty; expected lines '{shape}'")
 
 
@@ -207,11 +270,13 @@ def _number(path: str | os.PathLike[str], line: int, text: str, what: str) -> fl
     return value
 
 
-def _put(table: dict[str, dict[str, float]], query: str, document: str, value: float, path: Any, line: int) -> None:
-    mine = table.setdefault(query, {})
-    if document in mine:
+def _add_entry(
+    table: dict[str, dict[str, float]], query: str, document: str, value: float, path: Any, line: int
+) -> None:
+    documents = table.setdefault(query, {})
+    if document in documents:
         raise FileFormatError(os.fspath(path), f"document {document!r} stands twice for query {query!r}", line=line)
-    mine[document] = value
+    documents[document] = value
 
 
 def _document_ids(data: RankingData) -> list[str]:
@@ -219,8 +284,8 @@ def _document_ids(data: RankingData) -> list[str]:
     if data.document_ids is None:
         return [f"row{row}" for row in range(data.n_documents)]
     words: NDArray[Any] = data.document_ids
-    found = [match[1] if (match := _LETOR_ID.search(text)) else text for text in words.tolist()]
-    return [_word(text, "document id") for text in found]
+    ids = [match[1] if (match := _LETOR_ID.search(text)) else text for text in words.tolist()]
+    return [_word(text, "document id") for text in ids]
 
 
 def _word(text: str, what: str) -> str:

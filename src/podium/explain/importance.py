@@ -1,4 +1,4 @@
-"""How much a measure falls when a feature is spoilt."""
+"""How much a measure loses when a feature is shuffled."""
 
 from __future__ import annotations
 
@@ -33,6 +33,13 @@ def permutation_importance(
     Returns:
         A table of features, their mean loss and its standard deviation over the shuffles, the largest loss first.
 
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(20, features=3)
+        >>> model = podium.LambdaMART(n_trees=3, n_leaves=4).fit(data)
+        >>> podium.permutation_importance(model, data, "ndcg@10", repeats=1).columns
+        ['feature', 'loss of ndcg@10', 'deviation']
+
     """
     data = as_data(data)
     if is_sparse(data.features):
@@ -45,16 +52,16 @@ def permutation_importance(
         shuffled = data._with_features(features, data.feature_names, data.encoding, data.reading)
         return chosen.mean(Ranking(data, scores_of(model, shuffled), base=data.canonical_order))
 
-    whole = value(data.features)
+    unshuffled = value(data.features)
     names: Sequence[Any] = data.feature_names or range(data.n_features)
     rows: list[list[Any]] = []
     with progress("shuffling features", data.n_features) as advance:
         for k, name in enumerate(names):
             losses = []
             for repeat in range(repeats):
-                spoilt = data.features.copy()
-                np.random.default_rng(int(seed_of(seed, k, repeat))).shuffle(spoilt[:, k])
-                losses.append(whole - value(spoilt))
+                features = data.features.copy()
+                np.random.default_rng(int(seed_of(seed, k, repeat))).shuffle(features[:, k])
+                losses.append(unshuffled - value(features))
             rows.append([name, float(np.mean(losses)), float(np.std(losses))])
             advance(1)
     rows.sort(key=lambda row: -row[1])

@@ -29,6 +29,13 @@ class Model(ABC):
         sees_lists: whether a document's score depends on the others of its query.
         file_format: the name of its format in model files, where that is of another layer.
 
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(20, features=4)
+        >>> model = podium.LambdaMART(n_trees=2, n_leaves=3).fit(data).model_
+        >>> isinstance(model, podium.Model), model.predict(data).shape, len(model.digest())
+        (True, (1000,), 64)
+
     """
 
     n_features: int

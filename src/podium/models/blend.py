@@ -27,6 +27,12 @@ class Blend:
         values: of each ranker alone.
         scorer: the combined model, where all are models and not just scores.
 
+    Example:
+        >>> import podium
+        >>> data = podium.RankingData([[1.0, 0.0], [0.0, 1.0]], [0, 1], qid=[1, 1])
+        >>> podium.combine_all([data.feature(0), data.feature(1)], data, "ndcg").value
+        1.0
+
     """
 
     weights: tuple[float, ...]

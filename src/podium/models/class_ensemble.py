@@ -27,6 +27,15 @@ class ClassEnsemble(OverTrees):
         classes: the labels that they stand for.
         worth: what each class counts in a score.
 
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(20, features=4)
+        >>> model = podium.McRank(n_trees=2, n_leaves=3).fit(data).model_
+        >>> model
+        ClassEnsemble(2 trees for each of 5 classes)
+        >>> model.probabilities(data).shape
+        (1000, 5)
+
     """
 
     trees: Ensemble
@@ -42,14 +51,13 @@ class ClassEnsemble(OverTrees):
         return f"ClassEnsemble({self.n_trees} trees for each of {len(self.classes)} classes)"
 
     @cached_property
-    def _parts(self) -> tuple[Ensemble, ...]:
+    def _ensembles(self) -> tuple[Ensemble, ...]:
         return self.trees.outputs(len(self.classes))
 
     def probabilities(self, X: Any, *, n_trees: int | None = None, n_threads: int | None = None) -> Floats:
         """The probability of each class (column) for each row, by the first rounds or all."""
         features = self.schema.rows(X)
-        found = [part._predict_rows(features, n_trees=n_trees, n_threads=n_threads) for part in self._parts]
-        return softmax(np.array(found)).T
+        return softmax(self._class_scores(features, n_trees, n_threads)).T
 
     def _predict_rows(
         self,
@@ -60,8 +68,12 @@ class ClassEnsemble(OverTrees):
         n_threads: int | None = None,
     ) -> Floats:
         """The expected worth of each row, by the first `n_trees` rounds or all."""
-        found = [part._predict_rows(features, n_trees=n_trees, n_threads=n_threads) for part in self._parts]
-        return expected(np.array(found), self.worth)
+        return expected(self._class_scores(features, n_trees, n_threads), self.worth)
+
+    def _class_scores(self, features: Features, n_trees: int | None, n_threads: int | None) -> Floats:
+        """A row for each class, a column for each document."""
+        scores = [e._predict_rows(features, n_trees=n_trees, n_threads=n_threads) for e in self._ensembles]
+        return np.array(scores)
 
     def truncate(self, n_trees: int) -> ClassEnsemble:
         """The first rounds alone."""

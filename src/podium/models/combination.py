@@ -30,6 +30,13 @@ class Combination:
         measure: its name.
         scorer: the combined model, where a and b are models and not just scores.
 
+    Example:
+        >>> import podium
+        >>> data = podium.RankingData([[1.0, 0.0], [0.0, 1.0]], [0, 1], qid=[1, 1])
+        >>> result = podium.combine(data.feature(0), data.feature(1), data, "ndcg")
+        >>> result.interval, result.value
+        ((0.5, 1.0), 1.0)
+
     """
 
     alpha: float

@@ -31,6 +31,12 @@ class LinearModel(Model):
         info: parameters, history and the like, as JSON has it.
         encoding: how the features of the training data were encoded.
 
+    Example:
+        >>> import numpy as np, podium
+        >>> model = podium.LinearModel(np.array([1.0, -2.0]), means=np.zeros(2), intercept=0.5)
+        >>> model.predict([[3.0, 1.0], [np.nan, 1.0]]).tolist()
+        [1.5, -1.5]
+
     """
 
     weights: Floats
@@ -58,8 +64,8 @@ class LinearModel(Model):
             rows = slice(start, start + ROWS_AT_ONCE)
             block = dense_block(features, rows, np.float64)
             for k in used:
-                part = self.weights[k] * (block[:, k] - self.means[k])
-                scores[rows] += np.where(np.isfinite(part), part, 0.0)
+                terms = self.weights[k] * (block[:, k] - self.means[k])
+                scores[rows] += np.where(np.isfinite(terms), terms, 0.0)
         return scores
 
     def as_function(self, data: RankingData) -> tuple[Floats, Callable[[Floats], Floats]]:

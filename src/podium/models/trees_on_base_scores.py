@@ -20,13 +20,22 @@ Floats = NDArray[np.float64]
 class TreesOnBaseScores(OverTrees):
     """Trees on top of a submodel that is code, not data: a function, another library's model, a column of scores.
 
-    Its scores must be given with the features, `predict(X, base_scores=scores)`: the file cannot hold them.
+    Its scores must be passed with the features, `predict(X, base_scores=scores)`: the file cannot hold them.
 
     Attributes:
         trees: that were trained on top.
         name: what the submodel was called.
         checksum: of its scores of the training data, in the order of their values.
         scale: what its scores are multiplied by.
+
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(20, features=4)
+        >>> def first_feature(data):
+        ...     return data.feature(0)
+        >>> model = podium.LambdaMART(n_trees=2, n_leaves=3, submodel=first_feature).fit(data).model_
+        >>> model.n_trees, model.predict(data, base_scores=data.feature(0)).shape
+        (2, (1000,))
 
     """
 

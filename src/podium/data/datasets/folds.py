@@ -35,6 +35,20 @@ class Fold:
     """Training, validation and test data that belong together, read when first asked for.
 
     All parts get the number of features of the widest. `valid` and `test` are None where there are none.
+
+    Attributes:
+        name: of the fold.
+        files: for `train`, `valid` and `test` the files that are read as one.
+        options: handed on to `podium.read`.
+
+    Example:
+        >>> import pathlib, podium, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> podium.artificial(2, features=4).write(folder / "train.txt")
+        >>> train, valid, test = podium.folds(folder)[0]
+        >>> train.n_queries, valid, test
+        (2, None, None)
+
     """
 
     name: str
@@ -86,23 +100,35 @@ def folds(folder: str | os.PathLike[str], *, parts: Parts = "letor", **options: 
             on the part before and trains on the rest (as LETOR 2 has OHSUMED).
         options: handed on to `podium.read`.
 
+    Returns:
+        The folds; their files are read when `train`, `valid` or `test` is first used.
+
+    Example:
+        >>> import pathlib, podium, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> for k in (1, 2):
+        ...     (folder / f"Fold{k}").mkdir()
+        ...     podium.artificial(2, features=4, seed=k).write(folder / f"Fold{k}" / "train.txt")
+        >>> [fold.name for fold in podium.folds(folder)]
+        ['Fold1', 'Fold2']
+
     """
     root = to_path(folder)
     if not root.is_dir():
         raise FileFormatError(root, "is not a folder")
     if parts not in ("letor", "ohsumed"):
         raise DataError(f"parts must be 'letor' or 'ohsumed', not {parts!r}")
-    found = _from_subfolders(root) or _from_parts(root, parts) or _from_named_files(root)
-    if not found:
+    files_by_fold = _from_subfolders(root) or _from_parts(root, parts) or _from_named_files(root)
+    if not files_by_fold:
         raise FileFormatError(
             root, "holds no folds: expected Fold1/train.txt …, S1.txt …, train.txt, or set1.train.txt …"
         )
-    return [Fold(name, files, options) for name, files in found.items()]
+    return [Fold(name, files, options) for name, files in files_by_fold.items()]
 
 
 def _data_files(folder: Path) -> dict[str, Path]:
     """Files that `read` knows, by their names without suffixes, in lower case."""
-    found: dict[str, Path] = {}
+    by_stem: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         name = path.name.lower()
         for suffix in COMPRESSED:
@@ -112,10 +138,10 @@ def _data_files(folder: Path) -> dict[str, Path]:
             stem in _ROLE_OF_WORD or re.fullmatch(r"s[1-5]", stem) or stem.rpartition(".")[2] in _ROLE_OF_WORD
         )
         if path.is_file() and dot + last in SUFFIXES and role_or_part:
-            if stem in found:
-                raise FileFormatError(path, f"and {found[stem].name} are both there; keep one of them")
-            found[stem] = path
-    return found
+            if stem in by_stem:
+                raise FileFormatError(path, f"and {by_stem[stem].name} are both there; keep one of them")
+            by_stem[stem] = path
+    return by_stem
 
 
 def _by_role(files: dict[str, Path]) -> dict[str, list[Path]]:
@@ -130,13 +156,13 @@ def _by_role(files: dict[str, Path]) -> dict[str, list[Path]]:
 def _from_subfolders(root: Path) -> dict[str, dict[str, list[Path]]]:
     numbered = [(re.fullmatch(r"fold[ _-]?(\d+)", p.name.lower()), p) for p in root.iterdir() if p.is_dir()]
     named = sorted((int(match[1]), path) for match, path in numbered if match)
-    folds_found = {}
+    files_by_fold = {}
     for _, path in named:
         roles = _by_role(_data_files(path))
         if not roles:
             raise FileFormatError(path, "holds no training data: expected train.txt or the like")
-        folds_found[path.name] = roles
-    return folds_found
+        files_by_fold[path.name] = roles
+    return files_by_fold
 
 
 def _from_parts(root: Path, parts: Parts) -> dict[str, dict[str, list[Path]]]:
@@ -144,18 +170,18 @@ def _from_parts(root: Path, parts: Parts) -> dict[str, dict[str, list[Path]]]:
     pieces = [files[f"s{k}"] for k in range(1, 6) if f"s{k}" in files]
     if len(pieces) != 5:
         return {}
-    found = {}
+    files_by_fold = {}
     for k in range(5):
         if parts == "letor":
             train, valid, test = [k, k + 1, k + 2], k + 3, k + 4
         else:
             train, valid, test = [k + 1, k + 2, k + 3], k + 4, k
-        found[f"Fold{k + 1}"] = {
+        files_by_fold[f"Fold{k + 1}"] = {
             "train": [pieces[t % 5] for t in train],
             "valid": [pieces[valid % 5]],
             "test": [pieces[test % 5]],
         }
-    return found
+    return files_by_fold
 
 
 def _from_named_files(root: Path) -> dict[str, dict[str, list[Path]]]:
