@@ -1,4 +1,4 @@
-"""What training starts from: the scores of a submodel, on the scale that training needs."""
+"""Base scores: the scores of a submodel, on the scale that training needs."""
 
 from __future__ import annotations
 
@@ -29,8 +29,16 @@ class BaseScores:
 
     Attributes:
         scores: of the training documents, as the submodel gave them.
-        scale: c, as given or fitted.
-        means: of each measure on each evaluation set, by `set/measure`, before the first tree.
+        scale: c, as set or fitted.
+        means: of each measure on each validation set, by `set/measure`, before the first tree.
+
+    Example:
+        >>> import podium
+        >>> from podium.boosting import Boosting
+        >>> train = podium.artificial(20, features=4)
+        >>> first_feature = lambda data: data.features[:, 0].astype(float)
+        >>> Boosting(n_trees=2, submodel=first_feature, submodel_scale=0.5).fit(train).base_scores.scale
+        0.5
 
     """
 
@@ -72,7 +80,7 @@ def fitted_scale(data: RankingData, scores: Floats, objective: Objective, team: 
     c = _root(slope, 1.0 / deviation(data, spread), ENOUGH * total)
     if c == SMALLEST:
         warnings.warn(
-            "the submodel puts the training documents in no better order than chance: its scores count next to "
+            "the submodel puts the training documents in no better order than a random one: its scores count next to "
             f"nothing (submodel_scale {math.ldexp(c, -exponent):.3g}). Are higher scores better?",
             PodiumWarning,
             stacklevel=2,
@@ -81,7 +89,7 @@ def fitted_scale(data: RankingData, scores: Floats, objective: Objective, team: 
 
 
 def _root(slope: Callable[[float], float], guess: float, enough: float) -> float:
-    """Where a falling function passes 0."""
+    """Where a descending function passes 0."""
     from scipy.optimize import brentq
 
     if slope(0.0) <= 0:
@@ -117,7 +125,7 @@ def _spread(data: RankingData, scores: Floats) -> tuple[Floats, int]:
 
 
 def _pairs(data: RankingData, objective: Objective) -> BoundObjective | None:
-    """RankNet's pairs: of different labels, or as they were given outright."""
+    """RankNet's pairs: of different labels, or those of the data's preferences."""
     source = label_source(objective) or "relevance"
     if source in data.labels and not isinstance(objective, Preferences):
         return Pairwise(CrossEntropy(), source).fixed(data).bind(data)

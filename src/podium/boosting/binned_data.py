@@ -29,6 +29,14 @@ class BinnedData:
         bins: how features are cut.
         binned, binned_valid: the documents' bins.
 
+    Example:
+        >>> import podium
+        >>> from podium.boosting import BinnedData, Boosting
+        >>> train, settings = podium.artificial(20, features=4), Boosting(n_trees=2)
+        >>> data = BinnedData.of(train, {}, settings)
+        >>> data.binned.n_rows, settings.fit(train, data=data).ensemble.n_trees
+        (1000, 2)
+
     """
 
     train: RankingData
@@ -41,8 +49,8 @@ class BinnedData:
     def of(cls, train: RankingData, valid: Mapping[str, RankingData], settings: Boosting) -> BinnedData:
         """Bin the data as the settings say."""
         matched = checked_sets(train, valid)
-        judging = (*as_selection(settings.selection).measures, *settings.watched) if matched else ()
-        warn_of_powers([*settings.objective.all_measures(), *judging], train, *matched.values())
+        measures = (*as_selection(settings.selection).measures, *settings.watched) if matched else ()
+        warn_of_powers([*settings.objective.all_measures(), *measures], train, *matched.values())
         started, threads = time.perf_counter(), settings.n_threads
         bins = find_bins(train.features, settings.max_bins, settings.categorical, threads)
         binned = bin_features(train.features, bins, threads)

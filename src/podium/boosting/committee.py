@@ -32,7 +32,7 @@ MEMBERS: tuple[tuple[Objective, int], ...] = (
     (Lambda("ndcg", normalize=True), 2), (QueryRegression(), 2), (XENDCG(), 2), (Pairwise(), 2),
     (Lambda("ap", normalize=True), 2), (Lambda("ndcg", 10, normalize=True), 2),
 )  # fmt: skip
-TRUSTED = 1000  # validation queries whose best weights count as much as equal ones
+TRUSTED_QUERIES = 1000  # validation queries whose best weights count as much as equal ones
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,16 @@ class CommitteeResult:
         members: the objective and the number of trees of each.
         weights: of each member, in units of its standardised scores.
         values: the measure on the validation queries of each member alone, of equal weights, and of the committee.
+
+    Example:
+        >>> import podium
+        >>> from podium.boosting import Boosting, CommitteeTraining
+        >>> from podium.objectives import XENDCG, Lambda
+        >>> train, valid = podium.artificial(20, features=4), podium.artificial(10, features=4, part="valid")
+        >>> training = CommitteeTraining(((Lambda("ndcg"), 1), (XENDCG(), 1)), Boosting(n_trees=3, verbose=0))
+        >>> result = training.fit(train, valid)
+        >>> len(result.members), list(result.values)[-2:]
+        (2, ['equal weights', 'committee'])
 
     """
 
@@ -89,7 +99,7 @@ class CommitteeTraining:
         turns = self._turns()
         data = BinnedData.of(train, {"valid": valid}, replace(self.boosting, selection=self.measure))
         started = time.perf_counter()
-        found: list[tuple[int, Ensemble]] = []
+        trained: list[tuple[int, Ensemble]] = []
         with progress("training members", len(turns), verbose=self.boosting.verbose, unit="members") as advance:
             for number, (kind, seed) in enumerate(turns):
                 late = self.time_budget is not None and time.perf_counter() - started > self.time_budget
@@ -103,11 +113,11 @@ class CommitteeTraining:
                     sampling=replace(self.boosting.sampling, seed=self.boosting.sampling.seed + seed),
                 )  # fmt: skip
                 member = settings.fit(train, {"valid": valid}, data=data)
-                found.append((kind, member.ensemble))
+                trained.append((kind, member.ensemble))
                 if member.interrupted:  # the committee of those so far
                     break
                 advance(1, describe_or_name(objective))
-        return self._elected(found, train, data.valid["valid"])
+        return self._combine(trained, train, data.valid["valid"])
 
     def _turns(self) -> list[tuple[int, int]]:
         """Objectives in turn, each as often as it has members, and the number of each member."""
@@ -115,36 +125,35 @@ class CommitteeTraining:
         rounds = [(kind, k) for k in range(most) for kind, (_, count) in enumerate(self.members) if k < count]
         return [(kind, 1000 * kind + k) for kind, k in rounds]
 
-    def _elected(self, found: list[tuple[int, Ensemble]], train: RankingData, valid: RankingData) -> CommitteeResult:
+    def _combine(self, trained: list[tuple[int, Ensemble]], train: RankingData, valid: RankingData) -> CommitteeResult:
         threads = self.boosting.n_threads
         valid = valid.take(valid.canonical_order)  # in which ties stand, whatever the order of the rows
-        sizes = [deviation(train, e.predict(train, n_threads=threads)) for _, e in found]
-        scores = [e.predict(valid, n_threads=threads) / size for (_, e), size in zip(found, sizes, strict=True)]
+        sizes = [deviation(train, e.predict(train, n_threads=threads)) for _, e in trained]
+        scores = [e.predict(valid, n_threads=threads) / size for (_, e), size in zip(trained, sizes, strict=True)]
         fixed = [measure.fixed(train, valid) for measure in as_selection(self.measure).measures]
         sweep = Sweep(valid, fixed[0], "stable", threads)
-        kinds = sorted({kind for kind, _ in found})
-        shared = [sum(s for (k, _), s in zip(found, scores, strict=True) if k == kind) for kind in kinds]
-        share = valid.n_queries / (valid.n_queries + TRUSTED) if self.shrinkage is None else self.shrinkage
-        weights = self._weighed(sweep, [np.asarray(part) for part in shared], share)
-        own = tuple(weights[kinds.index(kind)] for kind, _ in found)
-        names = [describe_or_name(self.members[kind][0]) for kind, _ in found]
+        kinds = sorted({kind for kind, _ in trained})
+        shared = [sum(s for (k, _), s in zip(trained, scores, strict=True) if k == kind) for kind in kinds]
+        share = valid.n_queries / (valid.n_queries + TRUSTED_QUERIES) if self.shrinkage is None else self.shrinkage
+        weights = self._weights(sweep, [np.asarray(part) for part in shared], share)
+        member_weights = tuple(weights[kinds.index(kind)] for kind, _ in trained)
+        names = [describe_or_name(self.members[kind][0]) for kind, _ in trained]
         values = {f"{name} {k}": sweep.value(s) for k, (name, s) in enumerate(zip(names, scores, strict=True))}
         values["equal weights"] = sweep.value(weighted(scores, [1.0] * len(scores)))
-        values["committee"] = sweep.value(weighted(scores, own))
+        values["committee"] = sweep.value(weighted(scores, member_weights))
         trees = []
-        for (_, ensemble), weight, size in zip(found, own, sizes, strict=True):
-            for tree in map(ensemble.tree, range(ensemble.n_trees)):
-                trees.append(replace(tree, leaf_value=tree.leaf_value * (weight / (size * len(found)))))
-        whole = Ensemble.of_trees(
+        for (_, member), weight, size in zip(trained, member_weights, sizes, strict=True):
+            for tree in map(member.tree, range(member.n_trees)):
+                trees.append(replace(tree, leaf_value=tree.leaf_value * (weight / (size * len(trained)))))
+        info = {"members": names, "weights": list(member_weights), "values": values}
+        ensemble = Ensemble.of_trees(
             trees, train.n_features, feature_names=train.feature_names, encoding=train.encoding,
-            info={
-                "members": names, "weights": list(own), "values": values, "measures": [str(m) for m in fixed],
-            },
+            info=info | {"measures": [str(m) for m in fixed]},
         )  # fmt: skip
-        members = tuple((name, ensemble.n_trees) for name, (_, ensemble) in zip(names, found, strict=True))
-        return CommitteeResult(whole, members, own, values)
+        members = tuple((name, member.n_trees) for name, (_, member) in zip(names, trained, strict=True))
+        return CommitteeResult(ensemble, members, member_weights, values)
 
-    def _weighed(self, sweep: Sweep, parts: list[Floats], share: float) -> list[float]:
+    def _weights(self, sweep: Sweep, parts: list[Floats], share: float) -> list[float]:
         """A weight for each objective: the exact best in turn, from equal ones, and part of the way back."""
         weights = [1.0] * len(parts)
         if len(parts) > 1:

@@ -63,6 +63,14 @@ class TrainingResult:
         n_splits: of all trees that were grown and whose leaves differ; without any, all documents got the same score.
         interrupted: whether Ctrl-C ended it.
 
+    Example:
+        >>> import podium
+        >>> from podium.boosting import Boosting
+        >>> train, valid = podium.artificial(20, features=4), podium.artificial(10, features=4, part="valid")
+        >>> result = Boosting(n_trees=3).fit(train, {"valid": valid})
+        >>> list(result.history), result.best_iteration in range(3)
+        (['valid/ndcg@10'], True)
+
     """
 
     ensemble: Ensemble

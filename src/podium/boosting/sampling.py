@@ -22,6 +22,14 @@ class Sampling:
     found 70% of the documents crucial ([W] 5.5). Within the sample, splits are searched on the `split_fraction`:
     documents with large gradients or hessians, and some that stand for the others
     (`podium.trees.sampling.GradientSampler`); None stands for half, and for fewer where there are many.
+
+    Example:
+        >>> import podium
+        >>> from podium.boosting import Boosting, Sampling
+        >>> sampling = Sampling(document_fraction=0.7, split_fraction=0.5)
+        >>> Boosting(n_trees=2, sampling=sampling).fit(podium.artificial(20, features=4)).ensemble.n_trees
+        2
+
     """
 
     document_fraction: float = h.DOCUMENT_FRACTION(1.0)

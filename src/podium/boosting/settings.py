@@ -39,6 +39,13 @@ class Boosting:
         submodel: gives the scores that training starts from, for any data ([W] §3: LambdaSMART); 0 or F_0 without.
         watched: measures that stand in the history beside those of the selection.
 
+    Example:
+        >>> import podium
+        >>> from podium.boosting import Boosting
+        >>> result = Boosting(n_trees=3).fit(podium.artificial(20, features=4))
+        >>> result.ensemble.n_trees
+        3
+
     """
 
     objective: Objective = field(default_factory=Lambda)

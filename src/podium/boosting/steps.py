@@ -34,6 +34,16 @@ class Step(ABC):
     Attributes:
         uses_hessians: whether w plays a part; where it does not, splits are those of least squares.
 
+    Example:
+        >>> import numpy as np, podium
+        >>> from podium.boosting import Step
+        >>> class Sign(Step):
+        ...     def leaf_values(self, grown, gradients, team):
+        ...         return np.sign(grown.sums(gradients, team)[0])
+        >>> model = podium.LambdaMART(1, step=Sign(), learning_rate=0.5).fit(podium.artificial(20, features=4))
+        >>> np.unique(np.abs(model.predict(podium.artificial(20, features=4)))).tolist()
+        [0.5]
+
     """
 
     uses_hessians: ClassVar[bool] = True
@@ -152,5 +162,5 @@ class Gradient(Step):
 
 
 def max_delta_step_for(objective: Objective, value: float | None) -> float:
-    """The limit that was asked for, or the usual one, in units of the objective's scores."""
+    """The limit that was asked for, or 1000, in units of the objective's scores."""
     return MAX_UNITS * objective.score_unit if value is None else float(value)

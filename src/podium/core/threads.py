@@ -39,6 +39,22 @@ def thread_count(n_threads: int | None = None) -> int:
     return int(n_threads)
 
 
+def n_threads_for(work: float, n_threads: int | None = None, least: float = WORTH_SHARING) -> int:
+    """The number of threads for some work: one if it is less than `least`, since waking a thread takes time, too.
+
+    Args:
+        work: in units of `least`: rows of a simple pass by default.
+        n_threads: what was asked for; all cores by default.
+        least: the work from which a second thread is worth it.
+
+    Example:
+        >>> n_threads_for(100, 4), n_threads_for(1_000_000, 4)
+        (1, 4)
+
+    """
+    return 1 if work < least else thread_count(n_threads)
+
+
 def map_threads(
     function: Callable[[Item], Result], items: Iterable[Item], n_threads: int | None = None
 ) -> Iterator[Result]:
@@ -125,7 +141,7 @@ class Team:
 
     def shares(self, n: int, work: Callable[[int, int], Result]) -> list[Result]:
         """`work(first, last)` for contiguous shares of 0 … n − 1, one a thread; few are not worth sharing."""
-        pieces = 1 if n < WORTH_SHARING else self.n_threads
+        pieces = n_threads_for(n, self.n_threads)
         return self.each(pieces, lambda k: work(n * k // pieces, n * (k + 1) // pieces))
 
     def each(self, n: int, work: Callable[[int], Result]) -> list[Result]:

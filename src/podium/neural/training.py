@@ -21,7 +21,7 @@ from podium.core import hyperparameters as h
 from podium.core.interrupts import Stopped, between_steps
 from podium.core.parameters import settings
 from podium.core.progress import progress
-from podium.core.threads import MULTIPLICATIONS_WORTH_SHARING, Team, thread_count
+from podium.core.threads import MULTIPLICATIONS_WORTH_SHARING, Team, n_threads_for
 from podium.data import RankingData
 from podium.data.canonical import queries_by_content
 from podium.errors import DataError, PodiumWarning
@@ -148,7 +148,7 @@ class NetTraining:
         """Threads for a step's products of matrices: one where the work takes less time than to wake another."""
         share = min((self.batch_queries or train.n_queries) / max(train.n_queries, 1), 1.0)
         work = share * train.n_documents * sum(tensor.numel() for tensor in net.parameters())
-        return 1 if work < MULTIPLICATIONS_WORTH_SHARING else thread_count(self.n_threads)
+        return n_threads_for(work, self.n_threads, MULTIPLICATIONS_WORTH_SHARING)
 
     def _descend(
         self, run: _Run, observers: Sequence[Callable[[Epoch], None]], checkpoint: Checkpoint | None

@@ -1,4 +1,4 @@
-"""Features as small integers: cut at quantiles of their values, exactly, whatever the order of the rows."""
+"""Binning: features as small integers, cut at quantiles of their values, exactly, whatever the order of the rows."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from podium.data.sparse import is_sparse
 from podium.errors import DataError
 from podium.trees.layout import BLOCK, MISSING, Bytes, Int, Ints, U
 
-MOST_BINS = 255  # bins of values; bin 0 is for missing ones, and a bin is a byte
-COPIED = 1 << 24  # values that are copied at once to be sorted, on each thread
+MAX_BINS = 255  # bins of values; bin 0 is for missing ones, and a bin is a byte
+MAX_COPIED = 1 << 24  # values that are copied at once to be sorted, on each thread
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,17 @@ class Bins:
     """How each feature is cut: bin b of a feature holds the values x with cuts[b−2] < x ≤ cuts[b−1], b from 1.
 
     Attributes:
-        cuts: for each feature the rising borders between its bins (empty for a constant feature).
-        categories: for each categorical feature, by number, its values that have a bin of their own, rising; bin b is
-            the value b − 1.
-        rare: for each categorical feature with more values than bins, the rarest, rising: they share the bin behind.
+        cuts: for each feature the ascending borders between its bins (empty for a constant feature).
+        categories: for each categorical feature, by number, its values that have a bin to themselves, ascending; bin b
+            is the value b − 1.
+        rare: for each categorical feature with more values than bins, the rarest, ascending: they share the last bin.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.trees import find_bins
+        >>> bins = find_bins(np.array([[1.0, 3.0], [2.0, 7.0], [2.0, 3.0]], np.float32), categorical=[1])
+        >>> bins.cuts[0].tolist(), bins.categories[1].tolist(), bins.counts.tolist()
+        ([1.5], [3.0, 7.0], [2, 2])
 
     """
 
@@ -64,6 +71,14 @@ class BinnedFeatures:
         n_rows: the number of documents.
         flat: `flat[row * width + feature]` is a bin; a few bytes more follow the last row.
 
+    Example:
+        >>> import numpy as np
+        >>> from podium.trees import bin_features, find_bins
+        >>> x = np.array([[1.0, 3.0], [2.0, 7.0]], np.float32)
+        >>> binned = bin_features(x, find_bins(x))
+        >>> binned.n_rows, binned.width, binned.column(1).tolist()
+        (2, 16, [1, 2])
+
     """
 
     bins: Bins
@@ -81,21 +96,34 @@ class BinnedFeatures:
 
 
 def find_bins(
-    features: Features, max_bins: int = MOST_BINS, categorical: Iterable[int] = (), n_threads: int | None = None
+    features: Features, max_bins: int = MAX_BINS, categorical: Iterable[int] = (), n_threads: int | None = None
 ) -> Bins:
     """Choose the cuts of each feature from the counts of its distinct values.
 
-    A feature with no more distinct values than bins gets one for each. Otherwise bins are filled from below
-    with as many documents as an equal share of what is left, whole values at a time: a frequent value has a bin
-    to itself. Of a categorical feature with more values than bins the rarest share one. Everything follows from
-    integer counts, so neither row order nor threads matter.
+    A feature with no more distinct values than bins gets one for each. Otherwise bins are filled from below with as
+    many documents as an equal share of what is left, all documents of a value in one bin: a frequent value has a bin to
+    itself. Of a categorical feature with more values than bins the rarest share one. Everything follows from integer
+    counts, so neither row order nor threads matter.
+
+    Args:
+        features: of the documents, dense or compressed sparse rows.
+        max_bins: of a feature, besides the one for missing values; 255 at most.
+        categorical: numbers of the categorical features.
+        n_threads: all cores by default.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.trees import find_bins
+        >>> find_bins(np.array([[1.0], [2.0], [2.0], [4.0]], np.float32)).cuts[0].tolist()
+        [1.5, 3.0]
+
     """
     require_whole("max_bins", max_bins, 2)
-    if max_bins > MOST_BINS:
-        raise DataError(f"max_bins must be between 2 and {MOST_BINS}, but is {max_bins}")
+    if max_bins > MAX_BINS:
+        raise DataError(f"max_bins must be between 2 and {MAX_BINS}, but is {max_bins}")
     chosen = set(categorical)
     if not chosen <= set(range(features.shape[1])):
-        raise DataError(f"categorical features are given by number, 0 to {features.shape[1] - 1}")
+        raise DataError(f"categorical features are named by number, 0 to {features.shape[1] - 1}")
 
     categories: dict[int, NDArray[np.float32]] = {}
     rare: dict[int, NDArray[np.float32]] = {}
@@ -112,8 +140,8 @@ def find_bins(
         return cuts
 
     step, columns = _columns(features)
-    found = [one for some in map_threads(cut, range(0, features.shape[1], step), n_threads) for one in some]
-    return Bins(tuple(found), categories, rare)
+    cuts = [one for some in map_threads(cut, range(0, features.shape[1], step), n_threads) for one in some]
+    return Bins(tuple(cuts), categories, rare)
 
 
 def _rarest(counts: NDArray[np.int64], max_bins: int) -> NDArray[np.bool_]:
@@ -134,7 +162,7 @@ def _columns(features: Features) -> tuple[int, Callable[[int], Iterator[Counted]
     n, width = features.shape
     if is_sparse(features):
         return 1, _sparse_columns(features)
-    step = max(1, min(16, COPIED // max(n, 1)))
+    step = max(1, min(16, MAX_COPIED // max(n, 1)))
 
     def dense(first: int) -> Iterator[Counted]:
         columns = np.empty((min(step, width - first), n), np.float32)
@@ -156,18 +184,18 @@ def _sparse_columns(features: Any) -> Callable[[int], Iterator[Counted]]:
         absent = sparse.shape[0] - len(column)
         values, counts = np.unique(column[~np.isnan(column)] + np.float32(0.0), return_counts=True)
         if absent:
-            place = int(np.searchsorted(values, 0.0))
-            if place < len(values) and values[place] == 0.0:
-                counts[place] += absent
+            index = int(np.searchsorted(values, 0.0))
+            if index < len(values) and values[index] == 0.0:
+                counts[index] += absent
             else:
-                values, counts = np.insert(values, place, 0.0), np.insert(counts, place, absent)
+                values, counts = np.insert(values, index, 0.0), np.insert(counts, index, absent)
         yield values, counts.astype(np.int64)
 
     return distinct
 
 
 def cut_points(values: NDArray[np.float32], counts: NDArray[np.int64], max_bins: int) -> NDArray[np.float32]:
-    """Borders between bins of rising distinct values that occur so often."""
+    """Borders between bins of distinct values, ascending, that occur so often."""
     if len(values) <= 1:
         return np.empty(0, np.float32)
     ends = np.arange(len(values) - 1)
@@ -180,7 +208,21 @@ def cut_points(values: NDArray[np.float32], counts: NDArray[np.int64], max_bins:
 
 
 def bin_features(features: Features, bins: Bins, n_threads: int | None = None) -> BinnedFeatures:
-    """Bin documents."""
+    """Bin documents.
+
+    Args:
+        features: of the documents, dense or compressed sparse rows.
+        bins: how to cut them.
+        n_threads: all cores by default.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.trees import bin_features, find_bins
+        >>> x = np.array([[1.0], [5.0], [np.nan], [5.0]], np.float32)
+        >>> bin_features(x, find_bins(x)).column(0).tolist()
+        [1, 2, 0, 2]
+
+    """
     if features.shape[1] != bins.n_features:
         raise DataError(f"the bins are for {bins.n_features} features, but there are {features.shape[1]}")
     n = features.shape[0]
@@ -214,13 +256,13 @@ def _table(bins: Bins) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
 
     Behind the cuts follow infinities, which no value exceeds, behind the categories NaN, which no value equals.
     """
-    cuts = np.empty((bins.n_features, MOST_BINS + 1), np.float32)
+    cuts = np.empty((bins.n_features, MAX_BINS + 1), np.float32)
     is_category = np.zeros(bins.n_features, bool)
     for feature in range(bins.n_features):
-        mine = bins.categories.get(feature, bins.cuts[feature])
+        values = bins.categories.get(feature, bins.cuts[feature])
         is_category[feature] = feature in bins.categories
-        cuts[feature, len(mine) :] = np.nan if is_category[feature] else np.inf
-        cuts[feature, : len(mine)] = mine
+        cuts[feature, len(values) :] = np.nan if is_category[feature] else np.inf
+        cuts[feature, : len(values)] = values
     return cuts, is_category
 
 

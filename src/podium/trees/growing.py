@@ -242,12 +242,12 @@ def grow(
     bins, tree = _borrow(bins, tree)
     gradients = PackedGradients(borrowed(gradients.words), gradients.largest_weight, gradients.counts_documents)
     nodes, buffer, tile, scratch = borrowed(nodes), borrowed(buffer), borrowed(tile), scratches[member.thread]
-    own_features = share_of_features(member, features)
+    feature_share = share_of_features(member, features)
     new, n_leaves = NewLeaves(N(0), N(0), N(1)), N(1)
     while True:
         if may_split(tree.leaves[new.small], limits) or may_split(tree.leaves[new.large], limits):
-            build_histograms(member, bins, gradients.words, own_features, new, tree, tile, scratch.words)
-            score_features(gradients, features, own_features, limits, new, tree, scratch)
+            build_histograms(member, bins, gradients.words, feature_share, new, tree, tile, scratch.words)
+            score_features(gradients, features, feature_share, limits, new, tree, scratch)
             meet(member.barrier, member.n_threads)
         for which in range(new.count):
             if which % member.n_threads == member.thread:

@@ -67,7 +67,7 @@ SPLIT = np.dtype(
         ("bin", np.int64),
         ("missing_left", np.int64),  # −1: there are no missing values
         ("left_total", np.int64),
-        ("known", np.int64),  # how well: SCORED, LOCATED or COUNTED of `splitting`
+        ("precision", np.int64),  # how well it is known: SCORED, LOCATED or COUNTED of `splitting`
     ],
     align=True,
 )

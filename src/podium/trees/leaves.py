@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import helper, kernel
-from podium.core.threads import WORTH_SHARING, Team
+from podium.core.threads import Team, n_threads_for
 from podium.trees.binning import BinnedFeatures
 from podium.trees.layout import Bytes, Flags, Floats, Int, Ints, Rows, U
 from podium.trees.quantization import TINY, BoundedGradients
@@ -27,6 +27,18 @@ class GrownTree:
         starts, ends: the rows of leaf k are `rows[starts[k] : ends[k]]`.
         goes_left: for each node and bin whether it goes left.
         low, high: bounds of each leaf's value that monotone constraints set.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.core.threads import Team
+        >>> from podium.trees import Grower, GrowthParameters, bin_features, find_bins
+        >>> from podium.trees.quantization import BoundedGradients, quantize
+        >>> x, team = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32), Team(1)
+        >>> gradients = BoundedGradients.of(np.array([-1.0, -1.0, 2.0, 3.0]), np.ones(4), team)
+        >>> binned = bin_features(x, find_bins(x))
+        >>> grown = Grower(binned, GrowthParameters(n_leaves=2)).grow(quantize(gradients))
+        >>> grown.sums(gradients, team)[0].tolist(), grown.leaf_of_rows(binned, team).tolist()
+        ([-2.0, 5.0], [0, 0, 1, 1])
 
     """
 
@@ -85,11 +97,11 @@ class GrownTree:
 
     def _for_leaves(self, work: Callable[[int, int], None], team: Team) -> None:
         """Call `work(first, last)` for ranges of leaves with about equally many rows, on threads."""
-        if len(self.rows) < WORTH_SHARING:
+        if n_threads_for(len(self.rows), team.n_threads) == 1:
             work(0, len(self.starts))
             return
-        done = np.cumsum(self.ends - self.starts)
-        bounds = np.searchsorted(done, done[-1] * np.arange(1, team.n_threads) / team.n_threads)
+        n_rows_up_to = np.cumsum(self.ends - self.starts)
+        bounds = np.searchsorted(n_rows_up_to, n_rows_up_to[-1] * np.arange(1, team.n_threads) / team.n_threads)
         edges = [0, *bounds.tolist(), len(self.starts)]
         team.run(lambda k: work(edges[k], edges[k + 1]))
 

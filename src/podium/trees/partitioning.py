@@ -45,18 +45,18 @@ def partition_leaf(member: Member, bins: BinMatrix, leaf: Record, documents: Row
     c = sample_end + share(end - sample_end, one, thread, n_threads)
     d = sample_end + share(end - sample_end, one, thread + 1, n_threads)
     column = bins.columns[leaf.feature * bins.n_rows : (leaf.feature + 1) * bins.n_rows]
-    own = thread * WORDS_PER_THREAD
-    member.n_left[own] = partition(column, leaf.goes_left, documents, buffer, a, b)
-    member.n_left[own + 1] = partition(column, leaf.goes_left, documents, buffer, c, d)
+    at = thread * WORDS_PER_THREAD
+    member.n_left[at] = partition(column, leaf.goes_left, documents, buffer, a, b)
+    member.n_left[at + 1] = partition(column, leaf.goes_left, documents, buffer, c, d)
     meet(member.barrier, n_threads)
     sampled_left, others_left = _n_left(member.n_left, N(0), n_threads), _n_left(member.n_left, one, n_threads)
     middle = start + sampled_left + others_left
     right_sample_end = middle + (sample_end - start) - sampled_left
     before = _n_left(member.n_left, N(0), thread)
-    scatter(buffer, a, b, member.n_left[own], documents, start + before, middle + (a - start) - before)
+    scatter(buffer, a, b, member.n_left[at], documents, start + before, middle + (a - start) - before)
     before = _n_left(member.n_left, one, thread)
     left_at, right_at = start + sampled_left + before, right_sample_end + (c - sample_end) - before
-    scatter(buffer, c, d, member.n_left[own + 1], documents, left_at, right_at)
+    scatter(buffer, c, d, member.n_left[at + 1], documents, left_at, right_at)
     is_left_small = 2 * sampled_left <= sample_end - start
     return Partition(start + sampled_left, middle, right_sample_end, is_left_small)
 

@@ -41,7 +41,7 @@ class SplitRules(NamedTuple):
     """What the splits of one feature are scored by.
 
     Attributes:
-        known: SCORED asks for the score alone, LOCATED for the split, COUNTED for the minimum by `SCRATCH.counts`.
+        precision: SCORED asks for the score alone, LOCATED for the split, COUNTED for the minimum by `SCRATCH.counts`.
         total, n_documents: of the leaf.
         minimum: the least number of documents on a side if COUNTED, else the least weight.
         l2: added to the weight of each side.
@@ -50,7 +50,7 @@ class SplitRules(NamedTuple):
 
     """
 
-    known: Int
+    precision: Int
     total: Int
     n_documents: Int
     minimum: Int
@@ -81,7 +81,7 @@ def may_split(leaf: Record, limits: Limits) -> bool:
 
 @helper
 def score_features(
-    gradients: PackedGradients, features: FeatureTable, mine: FeatureShare, limits: Limits, new: NewLeaves,
+    gradients: PackedGradients, features: FeatureTable, share: FeatureShare, limits: Limits, new: NewLeaves,
     tree: GrowingTree, scratch: Record,
 ) -> None:  # fmt: skip
     """The score of the best split of each feature, of all new leaves; each thread scores its features.
@@ -93,7 +93,7 @@ def score_features(
         leaf = tree.leaves[new.small if which == 0 else new.large]
         if may_split(leaf, limits):
             cells = tree.histograms[leaf.histogram]
-            for number in range(mine.first, mine.last):
+            for number in range(share.first, share.last):
                 feature = features.candidates[number]
                 scan_feature(
                     N(SCORED),
@@ -133,12 +133,12 @@ def choose_split(
         if feature < 0:
             return
         split = splits[feature]
-        if split.known == SCORED:
+        if split.precision == SCORED:
             minimum = min_documents if gradients.counts_documents else np.int64(1)
             scan_feature(
                 N(LOCATED), feature, cells, leaf, features, features.is_categorical, minimum, l2, scratch, splits
             )
-        is_enough = gradients.counts_documents or split.known == COUNTED or min_documents == 1
+        is_enough = gradients.counts_documents or split.precision == COUNTED or min_documents == 1
         if not is_enough:
             lighter = min(np.int64(np.uint32(split.left_total)), np.int64(np.uint32(total - split.left_total)))
             is_enough = lighter > (min_documents - 1) * gradients.largest_weight
@@ -167,8 +167,8 @@ def _send_bins(
         goes_left[b] = 0
     if is_categorical is not None:
         if is_categorical[feature]:
-            own = cells[feature * CELLS : (feature + 1) * CELLS]
-            rank_categories(own, n_bins[feature], l2, scratch.ranked, scratch.means)
+            feature_cells = cells[feature * CELLS : (feature + 1) * CELLS]
+            rank_categories(feature_cells, n_bins[feature], l2, scratch.ranked, scratch.means)
             for rank in range(leaf.bin):
                 goes_left[scratch.ranked[rank]] = 1
             return
@@ -184,27 +184,27 @@ def _send_bins(
 
 @helper
 def scan_feature(
-    known: Int, feature: Int, cells: Ints, leaf: Record, features: FeatureTable, is_categorical: Flags | None,
+    precision: Int, feature: Int, cells: Ints, leaf: Record, features: FeatureTable, is_categorical: Flags | None,
     minimum: Int, l2: float, scratch: Record, splits: Records,
 ) -> None:  # fmt: skip
-    """Note the best split of one feature in `splits[feature]`; `known` and `minimum` are those of `SplitRules`.
+    """Note the best split of one feature in `splits[feature]`; `precision` and `minimum` are those of `SplitRules`.
 
     `is_categorical` is that of the features. Where it is None, nothing for categories is compiled: the compiler sees
     that of an argument, but not of a field.
     """
-    own = cells[feature * CELLS : (feature + 1) * CELLS]
+    feature_cells = cells[feature * CELLS : (feature + 1) * CELLS]
     n_documents, n_bins = leaf.end - leaf.start, features.n_bins[feature]
     split = splits[feature]
-    split.known = known
+    split.precision = precision
     if is_categorical is not None:
         if is_categorical[feature]:
-            rules = SplitRules(known, leaf.total, n_documents, minimum, l2, N(0), 0.0, 0.0)
-            best = _scan_categories(own, n_bins, rules, scratch)
+            rules = SplitRules(precision, leaf.total, n_documents, minimum, l2, N(0), 0.0, 0.0)
+            best = _scan_categories(feature_cells, n_bins, rules, scratch)
             split.score, split.bin, split.missing_left, split.left_total = best
             return
     direction = features.monotone[feature]
-    rules = SplitRules(known, leaf.total, n_documents, minimum, l2, direction, leaf.low, leaf.high)
-    best = _scan_numbers(own, n_bins, rules, scratch)
+    rules = SplitRules(precision, leaf.total, n_documents, minimum, l2, direction, leaf.low, leaf.high)
+    best = _scan_numbers(feature_cells, n_bins, rules, scratch)
     split.score, split.bin, split.missing_left, split.left_total = best
 
 
@@ -219,13 +219,13 @@ def _scan_numbers(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Record) 
     for b in range(n_bins):
         word += cells[b + 1]
         sums[b] = word
-    if rules.known == COUNTED:
+    if rules.precision == COUNTED:
         count = np.int64(0)
         for b in range(n_bins):
             count += counts[b + 1]
             counts_below[b] = count
     # The last bin against the missing values is a split of its own; without any there is nothing on the right.
-    any_missing = np.uint32(missing) > 0 or (rules.known == COUNTED and counts[MISSING] > 0)
+    any_missing = np.uint32(missing) > 0 or (rules.precision == COUNTED and counts[MISSING] > 0)
     n_splits = n_bins if any_missing else n_bins - 1
     best = _score_allowed(sums, counts_below, N(0), n_splits, rules, scores)
     if any_missing:
@@ -239,7 +239,7 @@ def _scan_numbers(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Record) 
             counts_below[b] += counts[MISSING]
         other = _score_allowed(sums, counts_below, begin, max(n_bins - 1, begin), rules, missing_scores)
         best = max(best, other)
-    if rules.known == SCORED:
+    if rules.precision == SCORED:
         return BestSplit(best, N(0), N(0), N(0))
     if best >= 0.0:
         for b in range(n_splits):
@@ -297,9 +297,9 @@ def rank_categories(cells: Ints, n_bins: Int, l2: float, ranked: Ints, means: Fl
 @helper
 def _score_allowed(sums: Ints, counts_below: Ints, begin: Int, end: Int, rules: SplitRules, scores: Floats) -> Any:
     """Scores of the splits after the bins begin … end − 1 that are allowed, −1 for the others; the highest."""
-    minimum = 1 if rules.known == COUNTED else rules.minimum
+    minimum = 1 if rules.precision == COUNTED else rules.minimum
     best = score_splits(sums, begin, end, rules.total, minimum, rules.l2, scores)
-    if rules.known == COUNTED:
+    if rules.precision == COUNTED:
         best = _forbid_few(counts_below, begin, end, rules.n_documents, rules.minimum, scores)
     if rules.direction != 0:
         best = _forbid_wrong_direction(sums, begin, end, rules, scores)
