@@ -12,6 +12,7 @@ from podium.measures.pairwise_accuracy import PairwiseAccuracy
 from podium.measures.precision import Precision
 from podium.measures.preference_accuracy import PreferenceAccuracy
 from podium.measures.presets import letor
+from podium.measures.q_measure import QMeasure
 from podium.measures.ranking import Ranking
 from podium.measures.rbp import RBP
 from podium.measures.recall import Recall
@@ -35,6 +36,7 @@ __all__ = [
     "PairwiseAccuracy",
     "Precision",
     "PreferenceAccuracy",
+    "QMeasure",
     "Ranking",
     "Recall",
     "as_measure",
