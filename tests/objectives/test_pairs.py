@@ -12,6 +12,7 @@ from podium.objectives import (
     Constant,
     CrossEntropy,
     Debiased,
+    Exponential,
     ExponentialGrowth,
     ExponentialShare,
     Fidelity,
@@ -36,7 +37,7 @@ from podium.testing.lambdas import slow_pairs
 SINGLE = {"rtol": 3e-6, "atol": 2e-6}
 LINKS = [
     CrossEntropy(), CrossEntropy(2.0), LocalSigmoid(), LocalSigmoid(0.7), Hinge(), Hinge(0.3), SquaredHinge(),
-    SquaredHinge(0.4), Fidelity(), Fidelity(1.7),
+    SquaredHinge(0.4), Fidelity(), Fidelity(1.7), Exponential(), Exponential(0.6),
 ]  # fmt: skip
 TERMS = [
     Lambda("ndcg"), Lambda("err", sigma=1.5), Lambda("ap", normalize=True), Local("ndcg@3"), Local("err", 0.5),

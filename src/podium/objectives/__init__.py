@@ -5,7 +5,7 @@ from podium.objectives.base import BoundObjective, Objective
 from podium.objectives.debiasing import Debiased
 from podium.objectives.lambdaloss import LambdaLoss
 from podium.objectives.lambdarank import Lambda
-from podium.objectives.links import CrossEntropy, Fidelity, Hinge, Link, LocalSigmoid, SquaredHinge
+from podium.objectives.links import CrossEntropy, Exponential, Fidelity, Hinge, Link, LocalSigmoid, SquaredHinge
 from podium.objectives.listmle import ListMLE
 from podium.objectives.listnet import ListNet
 from podium.objectives.local import Local
@@ -24,9 +24,9 @@ from podium.objectives.tiers import Tiers
 from podium.objectives.xendcg import XENDCG
 
 __all__ = [
-    "XENDCG", "Anneal", "BoundObjective", "Constant", "CrossEntropy", "Debiased", "ExponentialGrowth",
-    "ExponentialShare", "Fidelity", "Hinge", "Lambda", "LambdaLoss", "LinearGrowth", "Link", "ListMLE", "ListNet",
-    "Local", "LocalSigmoid", "Logistic", "Multiclass", "Objective", "PairFilter", "PairTerm", "Pairwise",
-    "Preferences", "QueryRegression", "RankCosine", "Regression", "Schedule", "SquaredHinge", "Tiers", "describe",
-    "parse", "register",
+    "XENDCG", "Anneal", "BoundObjective", "Constant", "CrossEntropy", "Debiased", "Exponential",
+    "ExponentialGrowth", "ExponentialShare", "Fidelity", "Hinge", "Lambda", "LambdaLoss", "LinearGrowth", "Link",
+    "ListMLE", "ListNet", "Local", "LocalSigmoid", "Logistic", "Multiclass", "Objective", "PairFilter", "PairTerm",
+    "Pairwise", "Preferences", "QueryRegression", "RankCosine", "Regression", "Schedule", "SquaredHinge", "Tiers",
+    "describe", "parse", "register",
 ]  # fmt: skip

@@ -28,7 +28,7 @@ Number = Any  # compiled as float64
 Int = Any  # an integer, compiled as int64
 f32 = np.float32
 
-CROSS_ENTROPY, LOCAL, HINGE, SQUARED_HINGE, FIDELITY = range(5)  # codes for the kernel
+CROSS_ENTROPY, LOCAL, HINGE, SQUARED_HINGE, FIDELITY, EXPONENTIAL = range(6)  # codes for the kernel
 
 
 class Link(ABC):
@@ -351,6 +351,64 @@ def _fidelity_lanes(weight: Lanes, gap: Lanes, ahead: Lanes, behind: Lanes, shif
     return gradient, half * gradient * (all_lanes(f32(3.0)) * right - all_lanes(f32(1.0)))
 
 
+# --- the exponential of RankBoost
+
+LARGEST_EXPONENT = 30.0  # a pair that is further wrong counts as much as this: e^{−σo} would drown all others
+
+
+@register
+@dataclass(frozen=True)
+class Exponential(Link):
+    """C = e^{−σo}: RankBoost (Freund, Iyer, Schapire and Singer 2003).
+
+    Gradient and hessian stay at e^30 (times σ and σ²) for pairs with −σo > 30, and the cost goes on as a straight line:
+    one pair that is far wrong must not drown all others, nor leave single precision.
+
+    Args:
+        sigma: σ, the steepness.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.objectives import Exponential
+        >>> Exponential().gradient(np.array([0.0, 1.0])).round(4).tolist()
+        [1.0, 0.3679]
+
+    """
+
+    sigma: float = 1.0
+    code: ClassVar[int] = EXPONENTIAL
+    has_hessian: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require_number("sigma", self.sigma, above=0)
+
+    def cost(self, o: Floats) -> Floats:  # noqa: D102
+        exponent = -self.sigma * o
+        beyond = np.maximum(exponent - LARGEST_EXPONENT, 0.0)
+        return np.exp(np.minimum(exponent, LARGEST_EXPONENT)) * (1.0 + beyond)
+
+    def gradient(self, o: Floats) -> Floats:  # noqa: D102
+        return self.sigma * np.exp(np.minimum(-self.sigma * o, LARGEST_EXPONENT))
+
+    def hessian(self, o: Floats) -> Floats:  # noqa: D102
+        return self.sigma * self.gradient(o)
+
+
+@helper
+def _exponential_number(x: Number) -> tuple[Any, Any]:
+    power = math.exp(min(-x, LARGEST_EXPONENT))
+    return power, power
+
+
+@helper
+def _exponential_lanes(weight: Lanes, gap: Lanes, ahead: Lanes, behind: Lanes) -> tuple[Any, Any]:
+    inlined()
+    largest = all_lanes(f32(math.exp(LARGEST_EXPONENT)))
+    ratio = behind / ahead
+    gradient = weight / gap * choose_lanes(ratio < largest, ratio, largest)
+    return gradient, gradient
+
+
 # --- by code
 
 
@@ -365,6 +423,8 @@ def link_number(link: Int, parameter: Number, x: Number) -> tuple[Any, Any]:
         return _local_number(x, parameter)
     if link == FIDELITY:
         return _fidelity_number(x)
+    if link == EXPONENTIAL:
+        return _exponential_number(x)
     return cross_entropy_number(x)
 
 
@@ -397,6 +457,8 @@ def link_lanes(
         return _local_lanes(weight, gap, ahead, behind, constant)
     if link == FIDELITY:
         return _fidelity_lanes(weight, gap, ahead, behind, constant)
+    if link == EXPONENTIAL:
+        return _exponential_lanes(weight, gap, ahead, behind)
     if link == HINGE:
         return _hinge_lanes(weight, gap, lead, constant)
     return _squared_hinge_lanes(weight, gap, lead, constant)
