@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from podium.cli.reading import Reader, reads_data
-from podium.cli.systems import (
-    Data,
-    DropOption,
-    MeasureOption,
-    PresetOption,
-    QrelsOption,
-    Shape,
-    ShapeOption,
-    measures_of,
-    models_of,
-    read_labelled,
-    reader_for,
-    scores_by,
-    show,
-)  # fmt: skip
+from podium.cli.systems import Data, Ranked, Shape, ShapeOption, ranks_systems, show
 
 
 @reads_data
+@ranks_systems
 def compare(
     data: Data,
     systems: Annotated[list[str], typer.Argument(help="NAME=SCORES for each system, scores as for evaluate.")],
     reader: Reader,
-    measure: MeasureOption = None,
-    preset: PresetOption = None,
-    qrels: QrelsOption = False,
-    drop_uniform: DropOption = False,
+    rank: Callable[..., Ranked],
     baseline: Annotated[str | None, typer.Option(help="Compare the others with this system only.")] = None,
     margin: Annotated[float | None, typer.Option(help="Also test whether means differ by less than this.")] = None,
     moved: Annotated[int, typer.Option(help="Show as many queries that changed most between the first two.")] = 0,
@@ -48,13 +33,10 @@ def compare(
         if not (name and equals and where) or name in named:
             raise typer.BadParameter(f"systems are given as NAME=SCORES with different names, not {entry!r}")
         named[name] = where
-    models = models_of(named.values())
-    data_reader = reader_for(reader, models, len(set(named.values())))
-    documents = read_labelled(data, qrels, data_reader)
+    ranked = rank(data, named, reader)
     result = podium.evaluation.compare(
-        documents,
-        {name: scores_by(where, documents, [data], reader, data_reader, models) for name, where in named.items()},
-        measures_of(measure, preset), baseline=baseline, margin=margin, drop_uniform=drop_uniform,
+        ranked.documents, ranked.scores, ranked.measures, baseline=baseline, margin=margin,
+        drop_uniform=ranked.drop_uniform,
     )  # fmt: skip
     tables = {"means": result.means_table(), "pairs": result.table()}
     if moved:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -29,6 +30,41 @@ def _option(parameter: Parameter[Any], default: str | bool) -> Any:
     return typer.Option(*names, help=text, show_default=default, rich_help_panel="Parameters")
 
 
+def options_in(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The keyword arguments of a function, which are the options of a command."""
+    signature = inspect.signature(function, eval_str=True, locals={"RankingData": Any})  # typed only, not imported
+    return [p for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
+
+
+def with_options(function: Callable[..., Any], argument: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give commands the options of a function; their argument of this name is the function with the chosen values."""
+    options = options_in(function)
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def wrapped(**values: Any) -> None:
+            chosen = {p.name: values.pop(p.name) for p in options}
+            command(**{argument: partial(function, **chosen)}, **values)
+
+        return _as_command(wrapped, command, argument, options)
+
+    return decorate
+
+
+def _as_command(
+    wrapped: Callable[..., None], command: Callable[..., None], argument: str, options: list[inspect.Parameter]
+) -> Callable[..., None]:
+    """A function that typer sees as a command with further options in the place of one argument."""
+    signature = inspect.signature(command, eval_str=True)
+    arguments = [p for p in signature.parameters.values() if p.name != argument] + options
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    wrapped.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[p.replace(kind=keyword) for p in arguments]
+    )
+    wrapped.__annotations__ = {p.name: p.annotation for p in arguments}
+    wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
+    return wrapped
+
+
 def with_parameters(cls: type, without: tuple[str, ...] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of a class's parameters; its argument `chosen` then holds those that were set."""
 
@@ -36,15 +72,8 @@ def with_parameters(cls: type, without: tuple[str, ...] = ()) -> Callable[[Calla
         def wrapped(**values: Any) -> None:
             command(chosen=_chosen(cls, values), **values)
 
-        signature = inspect.signature(command, eval_str=True)
-        arguments = [p for p in signature.parameters.values() if p.name != "chosen"]
-        arguments += [p for p in _options_of(cls) if p.name.removeprefix(PREFIX) not in without]
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        wrapped.__signature__ = signature.replace(  # type: ignore[attr-defined]
-            parameters=[p.replace(kind=keyword) for p in arguments]
-        )
-        wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
-        return wrapped
+        options = [p for p in _options_of(cls) if p.name.removeprefix(PREFIX) not in without]
+        return _as_command(wrapped, command, "chosen", options)
 
     return decorate
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable
 from enum import StrEnum
@@ -10,6 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
+
+from podium.cli.options import options_in, with_options
 
 if TYPE_CHECKING:
     from podium.data import RankingData
@@ -171,7 +172,7 @@ def configured(reader: Reader, table: dict[str, Any]) -> Reader:
     """The reader with options from a config where the command line left the default."""
     from podium.errors import DataError
 
-    defaults = {p.name: p.default for p in _parameters(_read) if p.name in reader.keywords}
+    defaults = {p.name: p.default for p in options_in(_read)}
     unknown = set(table) - set(defaults)
     if unknown:
         raise DataError(f"[reading] has no option {min(unknown)!r}; there are {', '.join(sorted(defaults))}")
@@ -186,7 +187,7 @@ def configured(reader: Reader, table: dict[str, Any]) -> Reader:
 
 def chosen_options(reader: Reader) -> dict[str, Any]:
     """The options that are not the default, as a config has them."""
-    defaults = {p.name: p.default for p in _parameters(_read)}
+    defaults = {p.name: p.default for p in options_in(_read)}
     return {
         name: value.value if isinstance(value, StrEnum) else value
         for name, value in reader.keywords.items()
@@ -194,24 +195,4 @@ def chosen_options(reader: Reader) -> dict[str, Any]:
     }
 
 
-def reads_data(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `_read`; its argument `reader` then reads with what the user chose."""
-    options = [p for p in _parameters(_read) if p.name != "sources"]
-    others = [p for p in _parameters(command) if p.name != "reader"]
-
-    def wrapped(**values: Any) -> None:
-        chosen = {p.name: values.pop(p.name) for p in options}
-        command(reader=partial(_read, **chosen), **values)
-
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [p.replace(kind=keyword) for p in (*others, *options)]
-    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
-    wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
-    return wrapped
-
-
-def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    names = {"RankingData": Any}  # imported for type checkers only
-    signature = inspect.signature(function, eval_str=True, locals=names)
-    return list(signature.parameters.values())
+reads_data = with_options(_read, "reader")  # a command's argument `reader` then reads with what the user chose

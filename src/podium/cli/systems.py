@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from podium.cli.options import with_options
 from podium.cli.reading import Reader, for_model, with_columns
 
 if TYPE_CHECKING:
@@ -122,3 +123,33 @@ def show(table: Table, shape: Shape) -> None:
         Console().print(table)
     else:
         typer.echo(table.render(shape.value))
+
+
+class Ranked(NamedTuple):
+    """Labelled data, the scores of each system by name, and what to measure."""
+
+    documents: Any
+    scores: dict[str, Any]
+    measures: list[Any]
+    drop_uniform: bool
+
+
+def _rank(
+    data: str,
+    systems: Mapping[str, str],
+    reader: Reader,
+    *,
+    measure: MeasureOption = None,
+    preset: PresetOption = None,
+    qrels: QrelsOption = False,
+    drop_uniform: DropOption = False,
+) -> Ranked:
+    """Read the data and the scores of the systems, each as its model needs it."""
+    models = models_of(systems.values())
+    data_reader = reader_for(reader, models, len(set(systems.values())))
+    documents = read_labelled(data, qrels, data_reader)
+    scores = {name: scores_by(where, documents, [data], reader, data_reader, models) for name, where in systems.items()}
+    return Ranked(documents, scores, measures_of(measure, preset), drop_uniform)
+
+
+ranks_systems = with_options(_rank, "rank")  # a command's argument `rank` takes the data, the systems and the reader

@@ -195,5 +195,6 @@ class Training:
         means = {key: values[ranker.best_iteration_ or 0] for key, values in ranker.history_.items()}
         if ranker.best_iteration_ == -1:  # no tree is better than the submodel alone
             means = ranker.submodel_means_
-        size = f"{ranker.n_trees_} trees" if hasattr(ranker, "staged_predict") else f"{ranker.model_!r}"
+        is_one_ensemble = hasattr(ranker, "staged_predict")
+        size = f"{ranker.n_trees_} trees" if is_one_ensemble else repr(ranker.model_)
         return size + "".join(f", {key} {value:.4f}" for key, value in means.items())
