@@ -32,7 +32,7 @@ def main(folder: Path) -> None:
         "MART": regression.predict(test),
         "LambdaMART": model.predict(test),
     }
-    found = podium.compare(test, systems, MEASURES)
+    comparison = podium.compare(test, systems, MEASURES)
     lines = [
         "# LambdaMART on the papers' artificial data",
         "",
@@ -43,11 +43,11 @@ def main(folder: Path) -> None:
         f"LambdaMART: {model.n_trees_} trees of 10 leaves, chosen by NDCG@10 on validation queries, in {seconds:.1f} s "
         "(the first run compiles). MART has as many, fitted to the labels by regression. On the test queries:",
         "",
-        found.means_table().render("markdown"),
+        comparison.means_table().render("markdown"),
         "",
         "Are the differences real?",
         "",
-        found.table().render("markdown"),
+        comparison.table().render("markdown"),
         "",
     ]
     folder.mkdir(parents=True, exist_ok=True)

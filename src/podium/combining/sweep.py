@@ -329,5 +329,4 @@ def _tie_order(data: RankingData, ties: str | int) -> Ints:
         return data.order
     rows = data.canonical_order
     key = -ContentRandom(data).of_documents("ties")[rows] if ties == "jitter" else data.feature(ties)[rows]
-    query = np.repeat(np.arange(data.n_queries), data.query_sizes)
-    return rows[np.lexsort((-np.nan_to_num(key.astype(np.float64), nan=-np.inf), query))]
+    return rows[np.lexsort((-np.nan_to_num(key.astype(np.float64), nan=-np.inf), data.query_in_order))]

@@ -27,10 +27,10 @@ def hash_rows(features: Features) -> NDArray[np.uint64]:
 
         def work(first: int) -> None:
             rows = slice(first, first + ROWS_AT_ONCE)
-            starts = features.indptr[first : first + ROWS_AT_ONCE + 1].astype(np.int64)
-            mine = slice(starts[0], starts[-1])
-            columns = features.indices[mine].astype(np.int64)
-            hash_compressed_rows(starts - starts[0], columns, values[mine], hashes[rows])
+            row_starts = features.indptr[first : first + ROWS_AT_ONCE + 1].astype(np.int64)
+            block = slice(row_starts[0], row_starts[-1])
+            columns = features.indices[block].astype(np.int64)
+            hash_compressed_rows(row_starts - row_starts[0], columns, values[block], hashes[rows])
 
         for _ in map_threads(work, range(0, len(hashes), ROWS_AT_ONCE)):
             pass
@@ -122,11 +122,11 @@ def preference_hashes(data: RankingData, hashes: NDArray[np.uint64]) -> NDArray[
     assert data.preferences is not None
     pairs = data.preferences
     sums = np.zeros(data.n_documents, np.uint64)
-    surely = pairs.probability.view(np.uint32).astype(np.uint64)
-    for mine, other, side in ((pairs.i, pairs.j, 1), (pairs.j, pairs.i, 2)):
-        words = (hashes[other] ^ (surely << np.uint64(2))) + np.uint64(side)
+    probability = pairs.probability.view(np.uint32).astype(np.uint64)
+    for rows, others, side in ((pairs.i, pairs.j, 1), (pairs.j, pairs.i, 2)):
+        words = (hashes[others] ^ (probability << np.uint64(2))) + np.uint64(side)
         words *= GOLDEN
-        np.add.at(sums, mine, words ^ (words >> np.uint64(29)))
+        np.add.at(sums, rows, words ^ (words >> np.uint64(29)))
     return sums
 
 
@@ -155,10 +155,10 @@ def query_keys(data: RankingData) -> NDArray[np.uint64]:
     order = _by_content(data, keys)
     starts = np.ones(len(order), bool)
     starts[1:] = keys[order][1:] != keys[order][:-1]
-    place = np.arange(len(order))
-    times = np.empty(len(order), np.uint64)
-    times[order] = place - np.maximum.accumulate(np.where(starts, place, 0))
-    mixed: NDArray[np.uint64] = mix(keys ^ mix(times))
+    index = np.arange(len(order))
+    occurrences = np.empty(len(order), np.uint64)
+    occurrences[order] = index - np.maximum.accumulate(np.where(starts, index, 0))
+    mixed: NDArray[np.uint64] = mix(keys ^ mix(occurrences))
     return mixed
 
 

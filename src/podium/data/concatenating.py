@@ -37,13 +37,13 @@ def concatenate(parts: list[RankingData]) -> RankingData:
             np.concatenate([p.j + start for p, start in pairs if p is not None]),
             np.concatenate([p.probability for p, _ in pairs if p is not None]),
         )
-    whole = RankingData(**arguments)
+    result = RankingData(**arguments)
     absent_values = {str(part.absent_value): part.absent_value for part in parts}
-    whole._set(
+    result._set(
         wide=MappingProxyType(wide), reading=first.reading,
         absent_value=first.absent_value if len(absent_values) == 1 else None,
     )  # fmt: skip
-    return whole
+    return result
 
 
 def _stacked(parts: list[RankingData]) -> tuple[Any, Encoding | None, dict[int, NDArray[Any]]]:
@@ -57,7 +57,7 @@ def _stacked(parts: list[RankingData]) -> tuple[Any, Encoding | None, dict[int, 
     matrix = np.concatenate([part.features for part in parts])
     builder = FeatureBuilder(matrix)
     for feature in sorted({k for part in parts for k in (*part.wide, *part.encoding.shifts)}):
-        builder.put_numbers(feature, feature, np.concatenate([part.original_column(feature) for part in parts]))
+        builder.set_numbers(feature, feature, np.concatenate([part.original_column(feature) for part in parts]))
     categories = {}
     for feature in parts[0].encoding.categories:
         lists = [part.encoding.categories[feature] for part in parts]

@@ -47,7 +47,7 @@ def _occurrences(data: RankingData, hashes: Words) -> NDArray[np.int64]:
     starts = np.ones(len(order), bool)
     starts[1:] = hashes[1:] != hashes[:-1]
     starts[data.offsets[:-1][data.query_sizes > 0]] = True
-    place = np.arange(len(order))
-    found = np.empty(len(order), np.int64)
-    found[order] = place - np.maximum.accumulate(np.where(starts, place, 0))
-    return found
+    index = np.arange(len(order))
+    occurrences = np.empty(len(order), np.int64)
+    occurrences[order] = index - np.maximum.accumulate(np.where(starts, index, 0))
+    return occurrences

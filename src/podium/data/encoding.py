@@ -112,24 +112,24 @@ def codes_of_categories(values: Iterable[Any], names: Sequence[str]) -> NDArray[
     return np.fromiter((code.get(name, math.nan) for name in map(category_name, values)), np.float32)
 
 
-def recoded(codes: NDArray[np.float32], names: Sequence[str], wanted: Sequence[str]) -> NDArray[np.float32]:
+def recoded(codes: NDArray[np.float32], names: Sequence[str], new_names: Sequence[str]) -> NDArray[np.float32]:
     """Codes of one list of categories as codes of another; NaN where the other has no such category."""
-    place = {name: float(k) for k, name in enumerate(wanted)}
-    table = np.array([*(place.get(name, math.nan) for name in names), math.nan], np.float32)
+    code_of = {name: float(k) for k, name in enumerate(new_names)}
+    new_codes = np.array([*(code_of.get(name, math.nan) for name in names), math.nan], np.float32)
     numbers = np.where(np.isnan(codes), len(names), codes).astype(np.int64)
-    return table[numbers]
+    return new_codes[numbers]
 
 
-def warn_of_strangers(feature: Any, present: Sequence[str], known: Sequence[str]) -> None:
+def warn_of_unknown_categories(feature: Any, present: Sequence[str], trained: Sequence[str]) -> None:
     """Warn where data has several categories, and training has seen none of them: they may be written differently.
 
-    One strange category alone, as in the rows of a single query, is nothing to speak of.
+    One unknown category alone, as in the rows of a single query, is nothing to speak of.
     """
-    if len(present) < 2 or set(present) & set(known):
+    if len(present) < 2 or set(present) & set(trained):
         return
     warnings.warn(
         f"training has seen none of the {len(present)} categories of feature {feature}, so all count as missing: they "
-        f"are {_first_few(present)}, and those of training {_first_few(known)}. Write them as in training",
+        f"are {_first_few(present)}, and those of training {_first_few(trained)}. Write them as in training",
         PodiumWarning,
         stacklevel=6,
     )
@@ -145,7 +145,7 @@ class Converted:
 
     Attributes:
         features: the matrix.
-        encoding: the categories and shifts that were found, or that were asked for.
+        encoding: the categories and shifts of the content, or those that were asked for.
         wide: for each column whose values are crowded, by number, the values as they came.
         losses: what float32 could not hold, in words.
 
@@ -171,17 +171,17 @@ class FeatureBuilder:
         self.wide: dict[int, NDArray[Any]] = {}
         self.losses = Losses()
 
-    def put_categories(self, column: int, name: Any, values: Sequence[Any]) -> None:
+    def set_categories(self, column: int, name: Any, values: Sequence[Any]) -> None:
         """A column of categories, of any type that has a text; `name` is what messages call it."""
-        known = None if self.encoding is None else self.encoding.categories.get(column)
-        names = names_of_categories(values) if known is None else known
+        trained = None if self.encoding is None else self.encoding.categories.get(column)
+        names = names_of_categories(values) if trained is None else trained
         codes = codes_of_categories(values, names)
-        if known is not None and np.isnan(codes).all():
-            warn_of_strangers(name, names_of_categories(values), known)
+        if trained is not None and np.isnan(codes).all():
+            warn_of_unknown_categories(name, names_of_categories(values), trained)
         self.matrix[:, column] = codes
         self.categories[column] = names
 
-    def put_numbers(self, column: int, name: Any, values: NDArray[Any]) -> None:
+    def set_numbers(self, column: int, name: Any, values: NDArray[Any]) -> None:
         """A column of numbers; `name` is what messages call it."""
         short = self.matrix[:, column]
         with np.errstate(over="ignore"):
@@ -295,12 +295,12 @@ class Losses:
         self.infinite: list[Any] = []
         self.few_left: list[Any] = []
 
-    def add(self, name: Any, seen: Precision) -> None:
+    def add(self, name: Any, quality: Precision) -> None:
         """Take note of a column."""
-        for noted, names in (
-            (seen.is_infinite, self.infinite), (seen.is_merged, self.merged), (seen.loses_much, self.few_left)
+        for is_lost, names in (
+            (quality.is_infinite, self.infinite), (quality.is_merged, self.merged), (quality.loses_much, self.few_left)
         ):  # fmt: skip
-            if noted:
+            if is_lost:
                 names.append(name)
 
     def words(self) -> tuple[str, ...]:

@@ -127,12 +127,12 @@ def _with_categories(array: NDArray[Any], categorical: set[int], encoding: Encod
     builder = FeatureBuilder(np.empty(array.shape, np.float32), encoding)
     for column in range(array.shape[1]):
         if column in categorical:
-            builder.put_categories(column, column, array[:, column].tolist())
+            builder.set_categories(column, column, array[:, column].tolist())
             continue
         numbers = array[:, [column]]
         if array.dtype.kind in "OU":
             numbers = _from_objects(numbers, column)
-        builder.put_numbers(column, column, numbers[:, 0])
+        builder.set_numbers(column, column, numbers[:, 0])
     return replace(builder.result(), features=frozen(builder.matrix))
 
 

@@ -154,11 +154,11 @@ def _to_matrix(
         else:
             holds_categories = k in encoding.categories
         if holds_categories:
-            builder.put_categories(k, repr(name), series.to_list())
+            builder.set_categories(k, repr(name), series.to_list())
         elif series.null_count() == len(series):  # of no type, where a library knows none
-            builder.put_numbers(k, repr(name), np.full(len(series), np.nan, np.float32))
+            builder.set_numbers(k, repr(name), np.full(len(series), np.nan, np.float32))
         elif _holds_numbers(series):
-            builder.put_numbers(k, repr(name), _column(series))
+            builder.set_numbers(k, repr(name), _column(series))
         else:
             raise DataError(f"column {name!r} holds {series.dtype}, not numbers: {_remedy(series)}")
     return builder.result()

@@ -27,7 +27,7 @@ class Budget:
         self._lock = threading.Lock()
 
     def left(self, what: str) -> int:
-        """The bytes of `text` or `data` that there is still room for."""
+        """The bytes of `text` or `data` that may still be held."""
         return max(0, self.limit - self._held[what])
 
     def hold(self, what: str, size: int, name: str) -> None:
@@ -46,8 +46,8 @@ class Budget:
 
 def free_bytes() -> int:
     """The memory that this process may still take: of the machine, and of the control groups it runs in."""
-    rooms = [*_of_machine(), *_of_groups()]
-    return max(1, min(rooms)) if rooms else _UNKNOWN
+    limits = [*_of_machine(), *_of_groups()]
+    return max(1, min(limits)) if limits else _UNKNOWN
 
 
 def _of_machine() -> Iterator[int]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data import frames
-from podium.data.encoding import Encoding, recoded, shifted, warn_of_strangers
+from podium.data.encoding import Encoding, recoded, shifted, warn_of_unknown_categories
 from podium.data.features import Features, to_features
 from podium.data.ranking_data import RankingData
 from podium.data.sparse import is_sparse
@@ -99,8 +99,8 @@ class Schema:
                 return [*range(data.n_features), *[-1] * absent]
             self._require_width(data.n_features)
             return list(range(self.n_features))
-        place = {name: k for k, name in enumerate(data.feature_names)}
-        sources = [place.get(name, -1) for name in self.names]
+        column_of = {name: k for k, name in enumerate(data.feature_names)}
+        sources = [column_of.get(name, -1) for name in self.names]
         missing = [name for name, source in zip(self.names, sources, strict=True) if source < 0]
         if missing:
             if not _are_beyond(missing, data):
@@ -108,8 +108,8 @@ class Schema:
                     f"the model needs the feature {missing[0]!r}, which the data lacks ({len(missing)} in all)"
                 )
             self._tell_of_absent(data, len(missing))
-        known = set(self.names)
-        unknown = [name for name in data.feature_names if name not in known] if extra == "refuse" else []
+        expected = set(self.names)
+        unknown = [name for name in data.feature_names if name not in expected] if extra == "refuse" else []
         if unknown:
             raise DataError(f"the model does not know the data's feature {unknown[0]!r} ({len(unknown)} in all)")
         return sources
@@ -149,21 +149,21 @@ class Schema:
             return features
         changed: dict[int, NDArray[np.float32]] = {}
         for feature, source in enumerate(sources):
-            names, wanted = data.encoding.categories.get(source), self.encoding.categories.get(feature)
-            if wanted is not None and names is None:
+            names, expected = data.encoding.categories.get(source), self.encoding.categories.get(feature)
+            if expected is not None and names is None:
                 raise DataError(
                     f"the model's feature {self._shown(feature)} holds categories, the data's holds numbers"
                 )
-            if names is not None and wanted is None:
+            if names is not None and expected is None:
                 raise DataError(
                     f"the data's feature {self._shown(feature)} holds categories, the model's holds numbers"
                 )
-            if wanted is not None and names is not None and wanted != names:
+            if expected is not None and names is not None and expected != names:
                 codes = np.asarray(data.features[:, source])
-                changed[feature] = recoded(codes, names, wanted)
+                changed[feature] = recoded(codes, names, expected)
                 if np.isnan(changed[feature]).all():
                     present = [names[int(code)] for code in np.unique(codes[~np.isnan(codes)])]
-                    warn_of_strangers(self._shown(feature), present, wanted)
+                    warn_of_unknown_categories(self._shown(feature), present, expected)
             shift = self.encoding.shifts.get(feature, 0)
             if shift != data.encoding.shifts.get(source, 0):
                 if is_sparse(features):

@@ -57,7 +57,7 @@ def float32_rows(X: Any) -> Any:
 
     with np.errstate(over="ignore"):
         values = X.data.astype(np.float32, copy=False)
-    if _rises_in_rows(X.indices, X.indptr):
+    if _ascends_in_rows(X.indices, X.indptr):
         return csr_array((values, X.indices, X.indptr), shape=X.shape, copy=False)
     rows = csr_array((values.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
     rows.sum_duplicates()
@@ -83,7 +83,7 @@ def _check_before_conversion(X: Any) -> None:
 
 
 def _check_compressed(X: Any, n_major: int, n_minor: int) -> None:
-    """Starts of rows from 0, never falling, within the values; columns within the shape."""
+    """Offsets of rows from 0, never descending, within the values; columns within the shape."""
     indptr, indices, data = X.indptr, X.indices, X.data
     _check_whole(indptr, "indptr")
     _check_whole(indices, "indices")
@@ -110,11 +110,11 @@ def _check_range(indices: NDArray[Any], size: int, what: str) -> None:
         raise DataError(f"the sparse matrix is broken: {what} {wrong} is not in 0 … {size - 1}")
 
 
-def _rises_in_rows(indices: NDArray[Any], indptr: NDArray[Any]) -> bool:
-    """Whether each row's columns rise."""
+def _ascends_in_rows(indices: NDArray[Any], indptr: NDArray[Any]) -> bool:
+    """Whether each row's columns ascend."""
     if len(indices) < 2:
         return True
-    rises = indices[1:] > indices[:-1]
+    ascends = indices[1:] > indices[:-1]
     row_starts = indptr[(indptr > 0) & (indptr < len(indices))]
-    rises[row_starts.astype(np.int64) - 1] = True
-    return bool(rises.all())
+    ascends[row_starts.astype(np.int64) - 1] = True
+    return bool(ascends.all())

@@ -54,11 +54,11 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, texts, lists and dictionaries, with None for what is not defined."""
-        found = asdict(self)
-        for label in found["labels"].values():
+        content = asdict(self)
+        for label in content["labels"].values():
             for name in ("lowest", "mean", "highest"):
                 label[name] = None if math.isnan(label[name]) else label[name]
-        return found
+        return content
 
     def __str__(self) -> str:
         lines = [
@@ -78,7 +78,7 @@ class Summary:
 def summarize(data: RankingData) -> Summary:
     """Look at all of the data once."""
     sizes = data.query_sizes
-    constant, nonzero, missing = _look_at_features(data)
+    constant, nonzero, missing = _count_values(data)
     cells = max(1, data.n_documents * data.n_features)
     return Summary(
         documents=data.n_documents,
@@ -89,20 +89,20 @@ def summarize(data: RankingData) -> Summary:
         most_documents=int(sizes.max(initial=0)),
         density=nonzero / cells,
         missing=missing / cells,
-        labels={source: _look_at_labels(values) for source, values in data.labels.items()},
+        labels={source: _summarize_labels(values) for source, values in data.labels.items()},
         warnings=[*_warnings(data, constant), *data.losses],
     )
 
 
-def _look_at_labels(values: NDArray[np.float32]) -> LabelSummary:
-    known = values[~np.isnan(values)]
-    if len(known) == 0:
+def _summarize_labels(values: NDArray[np.float32]) -> LabelSummary:
+    present = values[~np.isnan(values)]
+    if len(present) == 0:
         return LabelSummary(0, float("nan"), float("nan"), float("nan"))
-    distinct, counts = np.unique(known, return_counts=True)
+    distinct, counts = np.unique(present, return_counts=True)
     few = len(distinct) <= MOST_DISTINCT
     return LabelSummary(
-        len(known), float(distinct[0]), float(known.mean(dtype=np.float64)), float(distinct[-1]),
-        _exact_counts(distinct, counts) if few else _histogram(known),
+        len(present), float(distinct[0]), float(present.mean(dtype=np.float64)), float(distinct[-1]),
+        _exact_counts(distinct, counts) if few else _histogram(present),
     )  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def _number(value: np.float32) -> str:
     return str(int(value)) if value == int(value) else str(value)
 
 
-def _look_at_features(data: RankingData) -> tuple[list[int], int, int]:
+def _count_values(data: RankingData) -> tuple[list[int], int, int]:
     """The constant features, and how many values are not zero and how many are missing."""
     X = data.features
     if is_sparse(X):
@@ -147,30 +147,30 @@ def _warnings(data: RankingData, constant: list[int]) -> list[str]:
             return listed("feature", features) + " (counted from 0)"
         return listed("feature", [repr(data.feature_names[k]) for k in features])
 
-    found = []
+    problems = []
     if data.n_documents > 1 and constant:
-        found.append(f"{named(constant)} {'has' if len(constant) == 1 else 'have'} one value only")
+        problems.append(f"{named(constant)} {'has' if len(constant) == 1 else 'have'} one value only")
     for source, values in data.labels.items():
         copies = _copies_of(values, data)
         if copies:
-            found.append(f"{named(copies)} equal{'s' * (len(copies) == 1)} the labels {source!r}: a leak?")
+            problems.append(f"{named(copies)} equal{'s' * (len(copies) == 1)} the labels {source!r}: a leak?")
     duplicates = _count_duplicates(data)
     if duplicates:
-        found.append(f"{duplicates:,} documents have the features of another one of their query")
+        problems.append(f"{duplicates:,} documents have the features of another one of their query")
     if "relevance" in data.labels and data.n_queries:
-        found += _barren_queries(data)
-    return found
+        problems += _queries_without_order(data)
+    return problems
 
 
 def _copies_of(labels: NDArray[np.float32], data: RankingData) -> list[int]:
     """The features that equal a label wherever there is one (and the label is not constant)."""
-    known = np.flatnonzero(~np.isnan(labels))
-    if len(known) == 0 or (labels[known] == labels[known[0]]).all():
+    labelled = np.flatnonzero(~np.isnan(labels))
+    if len(labelled) == 0 or (labels[labelled] == labels[labelled[0]]).all():
         return []
-    probe = known[np.linspace(0, len(known) - 1, min(64, len(known))).astype(np.int64)]
+    probe = labelled[np.linspace(0, len(labelled) - 1, min(64, len(labelled))).astype(np.int64)]
     rows = dense_block(data.features, probe)
     candidates = np.flatnonzero((rows == labels[probe, None]).all(axis=0))
-    return [int(k) for k in candidates if np.array_equal(data.feature(int(k))[known], labels[known])]
+    return [int(k) for k in candidates if np.array_equal(data.feature(int(k))[labelled], labels[labelled])]
 
 
 def _count_duplicates(data: RankingData) -> int:
@@ -179,17 +179,17 @@ def _count_duplicates(data: RankingData) -> int:
     return int(((hashes[1:] == hashes[:-1]) & (query[1:] == query[:-1])).sum())
 
 
-def _barren_queries(data: RankingData) -> list[str]:
+def _queries_without_order(data: RankingData) -> list[str]:
     labels = data.relevance[data.order]
     highest = np.fmax.reduceat(labels, data.offsets[:-1])
     lowest = np.fmin.reduceat(labels, data.offsets[:-1])
     nothing = int((~(highest > 0)).sum())
     equal = int((highest == lowest).sum())
-    found = []
+    problems = []
     if nothing:
-        found.append(
+        problems.append(
             f"{nothing:,} of {data.n_queries:,} queries have no relevant document: say how measures shall count them"
         )
     if equal:
-        found.append(f"{equal:,} of {data.n_queries:,} queries have equal labels only: nothing to learn there")
-    return found
+        problems.append(f"{equal:,} of {data.n_queries:,} queries have equal labels only: nothing to learn there")
+    return problems

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from podium.data import RankingData
-from podium.data.sparse import is_sparse
+from podium.data.sparse import dense_block
 from podium.errors import PodiumWarning
 from podium.objectives import Objective
 from podium.objectives.base import label_source
@@ -101,10 +101,7 @@ def _all_constant(data: RankingData) -> bool:
     """Whether no feature has two values; ends as soon as one has."""
     X = data.features
     for start in range(0, X.shape[0], ROWS):
-        rows = X[start : start + ROWS]
-        if is_sparse(rows):
-            rows = rows.toarray()
-        first = X[:1].toarray()[0] if is_sparse(X) else X[0]
+        rows, first = dense_block(X, slice(start, start + ROWS)), dense_block(X, slice(0, 1))[0]
         if not ((rows == first) | (np.isnan(rows) & np.isnan(first))).all():
             return False
     return True

@@ -32,7 +32,7 @@ class Pair:
         difference: mean of b minus mean of a, with its 95% interval `low` … `high` by Student's t.
         p_t, p_random: two-sided p of the paired t-test and of Fisher's randomisation test.
         p_t_holm, p_random_holm: the same, corrected for the number of pairs (Holm).
-        p_equivalent: p of the equivalence test (TOST) with the margin given, or None.
+        p_equivalent: p of the equivalence test (TOST) with a margin, or None.
         wins, ties, losses: queries on which b is better, equal, worse.
 
     """

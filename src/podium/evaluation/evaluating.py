@@ -23,7 +23,7 @@ from podium.measures import Graded, Measure, Ranking, as_measure, warn_of_powers
 from podium.models.base import model_of
 from podium.models.rankers import scores_of
 
-TIE_WARNING = 0.001  # how much of a mean ties may decide before it is said: 0.1 points
+TIE_WARNING = 0.001  # how much of a mean ties may decide before there is a warning: 0.1 points
 
 Measures = Measure | Graded | str | Iterable[Measure | str]
 

@@ -61,8 +61,7 @@ class PreferenceAccuracy(OfPairs):
         pairs, scores = data.preferences, ranking.scores
         surplus = 2.0 * pairs.probability.astype(np.float64) - 1.0
         right = 0.5 * (1.0 + np.sign(surplus) * np.sign(scores[pairs.i] - scores[pairs.j]))
-        query = np.empty(len(data), np.int64)
-        query[data.order] = np.repeat(np.arange(data.n_queries), data.query_sizes)
+        query = data.query_of_row
         order = np.lexsort((right, np.abs(surplus), query[pairs.i]))  # sums do not depend on the order of the pairs
         weights, of_query = np.abs(surplus)[order], query[pairs.i][order]
         whole = np.bincount(of_query, weights, data.n_queries)

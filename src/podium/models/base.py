@@ -171,8 +171,8 @@ class OverTrees(Model):
 
     def importance(self, kind: Any = "gain") -> NDArray[np.float64]:
         """For each feature the sum of the gains of its splits, or their number."""
-        found: NDArray[np.float64] = self.trees.importance(kind)
-        return found
+        importance: NDArray[np.float64] = self.trees.importance(kind)
+        return importance
 
     def with_info(self, **info: Any) -> Self:
         """The same trees with other information."""

@@ -64,23 +64,23 @@ class Ensemble(Model):
     @classmethod
     def of_trees(cls, trees: Sequence[Tree], n_features: int, **others: Any) -> Ensemble:
         """Flat arrays from trees."""
-        joined: dict[str, NDArray[Any]] = {}
+        columns: dict[str, NDArray[Any]] = {}
         for name in (*(name for name in OF_NODES if name != "category"), *OF_LEAVES):
-            joined[name] = np.concatenate([np.empty(0, ARRAYS[name]), *(getattr(tree, name) for tree in trees)])
+            columns[name] = np.concatenate([np.empty(0, ARRAYS[name]), *(getattr(tree, name) for tree in trees)])
         sets = [values for tree in trees for values in tree.categories]
         before = np.cumsum([0, *(len(tree.categories) for tree in trees)])
-        joined["category"] = np.concatenate(
+        columns["category"] = np.concatenate(
             [
                 np.empty(0, np.int32),
                 *(np.where(t.category >= 0, t.category + first, -1) for t, first in zip(trees, before, strict=False)),
             ]
         )
-        joined["category_values"] = np.concatenate([np.empty(0, np.float32), *sets])
-        joined["category_offsets"] = np.cumsum([0, *map(len, sets)])
-        joined["node_offsets"] = np.cumsum([0, *(len(tree.feature) for tree in trees)])
-        joined["leaf_offsets"] = np.cumsum([0, *(tree.n_leaves for tree in trees)])
+        columns["category_values"] = np.concatenate([np.empty(0, np.float32), *sets])
+        columns["category_offsets"] = np.cumsum([0, *map(len, sets)])
+        columns["node_offsets"] = np.cumsum([0, *(len(tree.feature) for tree in trees)])
+        columns["leaf_offsets"] = np.cumsum([0, *(tree.n_leaves for tree in trees)])
         arrays: dict[str, NDArray[Any]] = {
-            name: np.ascontiguousarray(joined[name], dtype) for name, dtype in ARRAYS.items()
+            name: np.ascontiguousarray(columns[name], dtype) for name, dtype in ARRAYS.items()
         }
         return cls(n_features, arrays, **others)
 

@@ -62,7 +62,7 @@ class Lists:
         labels = labels_of(data, source, who).astype(np.float64)
         require_labels(labels, source, who)
         labelled = ~np.isnan(labels)
-        query = np.repeat(np.arange(data.n_queries), data.query_sizes)[labelled]
+        query = data.query_in_order[labelled]
         self.data, self.rows, self.labels = data, data.canonical_order[labelled], labels[labelled]
         self.weights = document_weights_of(data)[labelled]
         self.queries, self.offsets, self.list_of = np.unique(query, return_index=True, return_inverse=True)

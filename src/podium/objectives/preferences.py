@@ -78,10 +78,9 @@ class _BoundPreferences(BoundObjective):
         i, j, share = pairs.i, pairs.j, pairs.probability.astype(np.float64)
         order = np.lexsort((share, place[j], place[i]))  # sums do not depend on the order of the pairs
         self.i, self.j, self.share = i[order], j[order], share[order]
-        query = np.repeat(np.arange(data.n_queries), data.query_sizes)
         weights = np.empty(self.n)
         weights[data.canonical_order] = document_weights_of(data)
-        queries = query_weights_of(data)[query[place[self.i]]]
+        queries = query_weights_of(data)[data.query_of_row[self.i]]
         self.weights = queries * np.sqrt(weights[self.i] * weights[self.j])
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:

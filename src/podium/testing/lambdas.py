@@ -29,26 +29,26 @@ def slow_pairs(
 
     With `normalize` each pair is divided by 0.01 + |s_i − s_j|, then each query scaled by log2(1 + Λ)/Λ, Λ = Σ 2|λ_ij|.
     """
-    lambdas, curvatures, cost = np.zeros(len(data)), np.zeros(len(data)), 0.0
+    lambdas, hessians, cost = np.zeros(len(data)), np.zeros(len(data)), 0.0
     among = among or PairFilter()
     labels = data.labels[term.labels].astype(np.float64)
-    place = np.empty(len(data), np.int64)
-    place[data.canonical_order] = np.arange(len(data))
+    canonical_index = np.empty(len(data), np.int64)
+    canonical_index[data.canonical_order] = np.arange(len(data))
     for q in range(data.n_queries):
         rows = data.canonical_order[data.offsets[q] : data.offsets[q + 1]]
         rows = np.array(sorted(rows, key=lambda row: -scores[row]))
         deltas = _deltas(data, term, rows, labels[rows])
-        pushes = 0.0
+        total = 0.0
         for a in range(len(rows)):
             for b in range(a + 1, len(rows)):
                 i, j = (rows[a], rows[b]) if labels[rows[a]] > labels[rows[b]] else (rows[b], rows[a])
                 if not labels[i] > labels[j] or (among.nonzero and 0 in (labels[i], labels[j])):
                     continue  # equal, or one has no label
-                if among.groups is not None and among.groups[place[i]] != among.groups[place[j]]:
+                if among.groups is not None and among.groups[canonical_index[i]] != among.groups[canonical_index[j]]:
                     continue
                 weight = deltas[a, b]
                 if among.trusts is not None:
-                    weight *= float(among.trusts[place[i]])
+                    weight *= float(among.trusts[canonical_index[i]])
                 if data.document_weights is not None:
                     weight *= math.sqrt(float(data.document_weights[i]) * float(data.document_weights[j]))
                 if data.query_weights is not None:
@@ -56,17 +56,20 @@ def slow_pairs(
                 if term.normalize and scores[rows[0]] != scores[rows[-1]]:
                     weight /= 0.01 + abs(scores[i] - scores[j])
                 gap = np.array([scores[i] - scores[j]])
-                push, bend = weight * float(term.link.gradient(gap)[0]), weight * float(term.link.hessian(gap)[0])
-                lambdas[i] += push
-                lambdas[j] -= push
-                curvatures[i] += bend
-                curvatures[j] += bend
+                gradient, hessian = (
+                    weight * float(term.link.gradient(gap)[0]),
+                    weight * float(term.link.hessian(gap)[0]),
+                )
+                lambdas[i] += gradient
+                lambdas[j] -= gradient
+                hessians[i] += hessian
+                hessians[j] += hessian
                 cost += weight * float(term.link.cost(gap)[0])
-                pushes += 2 * push
-        if term.normalize and pushes > 0:
-            lambdas[rows] *= math.log2(1 + pushes) / pushes
-            curvatures[rows] *= math.log2(1 + pushes) / pushes
-    return lambdas, curvatures, cost
+                total += 2 * gradient
+        if term.normalize and total > 0:
+            lambdas[rows] *= math.log2(1 + total) / total
+            hessians[rows] *= math.log2(1 + total) / total
+    return lambdas, hessians, cost
 
 
 def _deltas(data: RankingData, term: PairTerm, rows: NDArray[np.int64], labels: Floats) -> Floats:
@@ -74,8 +77,8 @@ def _deltas(data: RankingData, term: PairTerm, rows: NDArray[np.int64], labels: 
     measure = term.trained_measure()
     if measure is None:
         return np.ones((len(rows), len(rows)))
-    known = measure.fixed(data)
-    deltas = np.abs(Measure.swaps(known, labels))
+    fixed = measure.fixed(data)
+    deltas = np.abs(Measure.swaps(fixed, labels))
     if isinstance(term, LambdaLoss):
         ranks = np.arange(1, len(rows) + 1)
         discounts = 1 / np.log2(1 + ranks)

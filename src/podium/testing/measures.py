@@ -27,12 +27,12 @@ def slow_value(measure: Measure, labels: Floats) -> float:
 
 
 def ranked(labels: Floats, scores: Floats) -> Floats:
-    """Labels by falling score, equal scores in the order given."""
+    """Labels by descending score, equal scores in the order of the list."""
     return labels[sorted(range(len(scores)), key=lambda k: -scores[k])]
 
 
 def tied_orders(labels: Floats, scores: Floats) -> Iterator[Floats]:
-    """Every order of the labels in which scores do not rise."""
+    """Every order of the labels in which scores do not ascend."""
     order = sorted(range(len(scores)), key=lambda k: -scores[k])
     groups = [list(group) for _, group in groupby(order, key=lambda k: scores[k])]
     for choice in product(*(permutations(group) for group in groups)):
@@ -65,32 +65,32 @@ def _check_values(measure: Measure, labels: NDArray[Any], qid: NDArray[Any], sco
     fixed = measure.fixed(data)
     values = measure.values(Ranking(data, scores))
     for query in range(data.n_queries):
-        mine, its = labels[qid == query].astype(np.float64), scores[qid == query]
+        list_labels, list_scores = labels[qid == query].astype(np.float64), scores[qid == query]
         if measure.ties == "expected":
-            expected = float(np.mean([slow_value(fixed, order) for order in tied_orders(mine, its)]))
+            expected = float(np.mean([slow_value(fixed, order) for order in tied_orders(list_labels, list_scores)]))
         elif measure.has_swaps:
-            expected = slow_value(fixed, ranked(mine, its))
+            expected = slow_value(fixed, ranked(list_labels, list_scores))
         else:
             continue
         assert np.isclose(values[query], expected, rtol=1e-12, atol=1e-12, equal_nan=True), (
-            f"{measure}: {values[query]} instead of {expected} for labels {mine} with scores {its}"
+            f"{measure}: {values[query]} instead of {expected} for labels {list_labels} with scores {list_scores}"
         )
     mapped = measure.values(Ranking(data, np.exp(scores) * 3 - 7))
     assert np.array_equal(mapped, values, equal_nan=True), f"{measure} depends on more than the order of scores"
     if measure.ties == "expected":
         rows = RankingData(np.empty((len(qid), 0)), qid=qid[shuffle], labels={measure.labels: labels[shuffle]})
         again = measure.values(Ranking(rows, scores[shuffle]))
-        place = {query: k for k, query in enumerate(rows.query_ids.tolist())}
-        back = again[[place[query] for query in data.query_ids.tolist()]]
-        assert np.allclose(back, values, rtol=1e-12, equal_nan=True), f"{measure} depends on the order of rows"
+        number_of = {query: k for k, query in enumerate(rows.query_ids.tolist())}
+        in_order = again[[number_of[query] for query in data.query_ids.tolist()]]
+        assert np.allclose(in_order, values, rtol=1e-12, equal_nan=True), f"{measure} depends on the order of rows"
 
 
 def _check_swaps(measure: Measure, labels: NDArray[Any]) -> None:
     expected = brute_force_swaps(measure, labels.astype(np.float64))
-    found = measure.swaps(labels)
-    assert np.allclose(found, expected, rtol=1e-10, atol=1e-12), f"{measure}: swaps of {labels} are wrong"
+    swaps = measure.swaps(labels)
+    assert np.allclose(swaps, expected, rtol=1e-10, atol=1e-12), f"{measure}: swaps of {labels} are wrong"
     pieces = [measure.swaps(labels, k, k + 1) for k in range(len(labels))]
-    assert np.array_equal(np.concatenate(pieces), found), f"{measure}: swaps depend on the blocks"
+    assert np.array_equal(np.concatenate(pieces), swaps), f"{measure}: swaps depend on the blocks"
 
 
 def _check_dependence(measure: Measure, highest: int) -> None:

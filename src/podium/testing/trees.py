@@ -26,27 +26,27 @@ class SlowNode:
 def grow_slowly(
     features: NDArray[np.float32],
     gradients: NDArray[np.int64],
-    curvatures: NDArray[np.int64],
+    hessians: NDArray[np.int64],
     parameters: GrowthParameters,
     categorical: tuple[int, ...] = (),
     units: tuple[float, float] = (1.0, 1.0),
-    seen: NDArray[np.bool_] | None = None,
+    sampled: NDArray[np.bool_] | None = None,
 ) -> SlowNode:
     """Grow a tree best first, from integer gradients and weights, those of least squares 1, worth `units` each.
 
     Of equal gains the leaf made first wins, then the lower feature, the lower threshold, and missing values on the
-    right before the left. Where only some rows are `seen`, they decide; all count as documents. (Then no value may be
-    missing.)
+    right before the left. Where only some rows are `sampled`, they decide; all count as documents. (Then no
+    value may be missing.)
     """
-    if seen is not None:
-        gradients, curvatures = np.where(seen, gradients, 0), np.where(seen, curvatures, 0)
+    if sampled is not None:
+        gradients, hessians = np.where(sampled, gradients, 0), np.where(sampled, hessians, 0)
     root = SlowNode(np.arange(len(features)), 0)
     leaves = [root]
-    context = (features, gradients, curvatures, parameters, categorical, units)
+    context = (features, gradients, hessians, parameters, categorical, units)
     while len(leaves) < parameters.n_leaves:
-        found = [_best(leaf, *context) for leaf in leaves]
-        k = max(range(len(leaves)), key=lambda i: (found[i][0], -i))
-        gain, feature, goes_left = found[k]
+        splits = [_best(leaf, *context) for leaf in leaves]
+        k = max(range(len(leaves)), key=lambda i: (splits[i][0], -i))
+        gain, feature, goes_left = splits[k]
         if gain <= 0 or goes_left is None:
             break
         leaf = leaves[k]
@@ -117,7 +117,7 @@ def _subsets(
     p: GrowthParameters,
     units: tuple[float, float],
 ) -> Any:
-    """Categories by falling mean, taken into the left side one by one."""
+    """Categories by descending mean, taken into the left side one by one."""
     values = np.unique(x[~np.isnan(x) & (h[rows] > 0)])
 
     def mean(value: np.float32) -> float:

@@ -24,7 +24,7 @@ from podium.errors import DataError, FileFormatError, MissingExtraError
 _DESCRIPTION = b"podium"  # what columns cannot say, as JSON in the file's own metadata
 _PREFERENCES = b"podium.preferences"  # an .npy array of (i, j, probability)
 
-# The SHA-256 of the whole file, taken with zeros in its own place, is put there when all else is written: the
+# The SHA-256 of the whole file, taken with zeros in its place, is written there when all else is written: the
 # checksums of pages cover neither their headers nor the footer. Thrift writes a text of 64 bytes as \x18\x40 and these.
 _DIGEST = b"podium.sha256"
 _DIGEST_BYTES = 64
@@ -84,17 +84,19 @@ def _description(table: Any) -> dict[str, Any]:
 
 def _as_described(data: RankingData, table: Any, descriptions: list[dict[str, Any]], all_features: bool) -> RankingData:
     """Data with the encoding, the origin and without the names that it was written with, where all files agree."""
-    said = {name: value for name, value in descriptions[0].items() if all(d.get(name) == value for d in descriptions)}
-    encoding = Encoding.from_json(said.get("encoding"), data.n_features) if all_features else None
+    description = {
+        name: value for name, value in descriptions[0].items() if all(d.get(name) == value for d in descriptions)
+    }
+    encoding = Encoding.from_json(description.get("encoding"), data.n_features) if all_features else None
     if encoding and encoding != data.encoding:
         wide = data.wide
         data = data.replace(features=features_by_name(table, data.feature_names, encoding), encoding=encoding)
         data._set(wide=wide)
-    if said.get("features_are_named") is False:
+    if description.get("features_are_named") is False:
         data = data.replace(feature_names=None)
-    reading = said.get("reading")
+    reading = description.get("reading")
     data._set(
-        absent_value=_ABSENT_VALUES.get(str(said.get("absent_value"))),
+        absent_value=_ABSENT_VALUES.get(str(description.get("absent_value"))),
         reading=MappingProxyType(reading if isinstance(reading, dict) else {}),
     )
     return data
@@ -106,8 +108,8 @@ def _read_table(source: Source, budget: Budget, pyarrow: Any) -> Any:
     with opened(source) as stream:
         try:
             file = stream if stream.seekable() else _in_memory(stream, budget, name)
-            place = _place_of_digest(file)
-            if place is not None and _digest(file, place) != _bytes_at(file, place, _DIGEST_BYTES):
+            position = _position_of_digest(file)
+            if position is not None and _digest(file, position) != _bytes_at(file, position, _DIGEST_BYTES):
                 raise FileFormatError(name, "is damaged: its checksum is wrong")
             parquet = pyarrow.parquet.ParquetFile(file, page_checksum_verification=True)
             budget.hold("data", _unpacked_bytes(parquet.metadata), name)
@@ -117,7 +119,7 @@ def _read_table(source: Source, budget: Budget, pyarrow: Any) -> Any:
         except (*_DAMAGED, pyarrow.ArrowException) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise FileFormatError(name, f"cannot be read as Parquet: {reason}") from error
-    if place is None and _CHECKED in (table.schema.metadata or {}).get(_DESCRIPTION, b""):
+    if position is None and _CHECKED in (table.schema.metadata or {}).get(_DESCRIPTION, b""):
         raise FileFormatError(name, "is damaged: its checksum is not where it should be")
     return table
 
@@ -137,33 +139,33 @@ def _unpacked_bytes(metadata: Any) -> int:
     return int(max(stated, 12 * max(0, metadata.num_rows) * metadata.num_columns))
 
 
-def _place_of_digest(file: Any) -> int | None:
-    """Where the digest of the whole file stands, in the footer; None if it has none."""
+def _position_of_digest(file: Any) -> int | None:
+    """The position of the digest of all of the file, in the footer; None if it has none."""
     end = max(0, file.seek(0, io.SEEK_END) - 8)  # the length of the footer, and "PAR1"
     start = max(0, end - int.from_bytes(_bytes_at(file, end, 4), "little"))
     places = [match.start(1) for match in _DIGEST_PLACE.finditer(_bytes_at(file, start, end - start))]
     return start + places[-1] if places else None
 
 
-def _digest(file: Any, place: int) -> bytes:
-    """The digest of a file whose own digest stands, or will stand, at `place`."""
+def _digest(file: Any, position: int) -> bytes:
+    """The digest of a file whose digest stands, or will stand, at a position."""
     digest = hashlib.sha256()
     at, end = 0, file.seek(0, io.SEEK_END)
     while at < end:
-        size = min(_PIECE_BYTES, place - at if at < place else end - at)
+        size = min(_PIECE_BYTES, position - at if at < position else end - at)
         piece = _bytes_at(file, at, size)
         if len(piece) != size:
             raise EOFError("the file became shorter while it was read")
         digest.update(piece)
         at += size
-        if at == place:
+        if at == position:
             digest.update(_NO_DIGEST)
             at += _DIGEST_BYTES
     return digest.hexdigest().encode()
 
 
-def _bytes_at(file: Any, place: int, size: int) -> bytes:
-    file.seek(place)
+def _bytes_at(file: Any, position: int, size: int) -> bytes:
+    file.seek(position)
     return bytes(file.read(size))
 
 
@@ -172,8 +174,8 @@ def _preferences(metadata: list[dict[bytes, bytes]], sizes: list[int]) -> Any:
     pairs, first_row = [], 0
     for entries, size in zip(metadata, sizes, strict=True):
         if _PREFERENCES in entries:
-            found = np.load(io.BytesIO(entries[_PREFERENCES]), allow_pickle=False)
-            pairs.append(found + np.array([first_row, first_row, 0.0]))
+            array = np.load(io.BytesIO(entries[_PREFERENCES]), allow_pickle=False)
+            pairs.append(array + np.array([first_row, first_row, 0.0]))
         first_row += size
     return np.concatenate(pairs) if pairs else None
 
@@ -188,10 +190,10 @@ def write_parquet(data: RankingData, path: Path) -> None:
     with replacing(path) as temporary:
         pyarrow.parquet.write_table(table, temporary, write_page_checksum=True)
         with temporary.open("r+b") as file:
-            place = _place_of_digest(file)
-            assert place is not None
-            digest = _digest(file, place)
-            file.seek(place)
+            position = _position_of_digest(file)
+            assert position is not None
+            digest = _digest(file, position)
+            file.seek(position)
             file.write(digest)
 
 

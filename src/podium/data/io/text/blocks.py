@@ -75,7 +75,7 @@ def read_blocks(
     name = source_name(source)
     budget = budget or Budget()
     with opened(source) as raw, _blaming(name):
-        seen = 0.0
+        n_read = 0.0
         head = raw.read(MAGIC_BYTES) or b""
         stream = decompressed(raw, head)
         # The beginning of a line whose end is not read yet; in the beginning, what was read to know the format.
@@ -83,8 +83,8 @@ def read_blocks(
         stream, first = stream or raw, True
         while True:
             # A line longer than a block makes the next one twice as large: no line is copied often.
-            room = min(max(BLOCK_BYTES, len(rest)), budget.left("text") + 1)
-            text = _pages(len(rest) + room + 1)
+            n_more = min(max(BLOCK_BYTES, len(rest)), budget.left("text") + 1)
+            text = _pages(len(rest) + n_more + 1)
             text[: len(rest)] = rest
             filled = _fill(stream, text.data[len(rest) : -1])
             budget.hold("text", filled, name)
@@ -100,8 +100,8 @@ def read_blocks(
             if cut > 0:
                 yield Block(name, text[:cut])
             if raw.seekable():
-                seen, before = float(raw.tell()), seen
-                advance(seen - before)
+                n_read, before = float(raw.tell()), n_read
+                advance(n_read - before)
         if len(rest) > 0:
             text[end] = ord("\n")
             yield Block(name, text[: end + 1])
@@ -112,11 +112,11 @@ def _pages(size: int) -> NDArray[np.uint8]:
     return np.frombuffer(mmap.mmap(-1, size), np.uint8)
 
 
-def _fill(stream: Any, room: memoryview) -> int:
-    """Read until the room is full or the stream ends; the number of bytes read."""
+def _fill(stream: Any, buffer: memoryview) -> int:
+    """Read until the buffer is full or the stream ends; the number of bytes read."""
     filled = 0
-    while filled < len(room):
-        n_read = stream.readinto(room[filled:])
+    while filled < len(buffer):
+        n_read = stream.readinto(buffer[filled:])
         if n_read is None:
             raise BlockingIOError("it has no data yet, and does not wait")
         if n_read == 0:
@@ -128,9 +128,9 @@ def _fill(stream: Any, room: memoryview) -> int:
 def _after_last_line_feed(text: NDArray[np.uint8]) -> int:
     """The place after the last line feed, 0 if there is none; most often found near the end."""
     for tail in (1 << 14, len(text)):
-        found = text[-tail:].tobytes().rfind(b"\n")
-        if found >= 0:
-            return max(0, len(text) - tail) + found + 1
+        position = text[-tail:].tobytes().rfind(b"\n")
+        if position >= 0:
+            return max(0, len(text) - tail) + position + 1
     return 0
 
 
@@ -175,13 +175,13 @@ class _Readable(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, room: Any) -> int:
-        piece = self.source.read(len(room))
-        if not isinstance(piece, bytes | bytearray | memoryview) or len(piece) > len(room):
+    def readinto(self, buffer: Any) -> int:
+        piece = self.source.read(len(buffer))
+        if not isinstance(piece, bytes | bytearray | memoryview) or len(piece) > len(buffer):
             raise FileFormatError(
                 source_name(self.source), "is no binary stream: read(n) must return up to n bytes; open files with 'rb'"
             )
-        room[: len(piece)] = piece
+        buffer[: len(piece)] = piece
         return len(piece)
 
 

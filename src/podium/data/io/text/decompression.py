@@ -59,27 +59,27 @@ _FORMATS = (
     _Format("bzip2", b"BZh", bz2.BZ2Decompressor, 0),
     _Format("xz", b"\xfd7zXZ\x00", lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ), 4),
 )
-MAGIC_BYTES = max(len(known.magic) for known in _FORMATS)
+MAGIC_BYTES = max(len(format_.magic) for format_ in _FORMATS)
 
 
 def decompressed(raw: Any, head: bytes) -> io.RawIOBase | None:
     """The text of a compressed stream whose first bytes, already read, are `head`; None if it is not compressed."""
-    for known in _FORMATS:
-        if head.startswith(known.magic):
-            return _Decompressed(raw, head, known)
+    for format_ in _FORMATS:
+        if head.startswith(format_.magic):
+            return _Decompressed(raw, head, format_)
     return None
 
 
 class _Decompressed(io.RawIOBase):
-    def __init__(self, raw: Any, head: bytes, known: _Format) -> None:
-        self._raw, self._format = raw, known
-        self._decompressor = known.decompressor()
+    def __init__(self, raw: Any, head: bytes, format_: _Format) -> None:
+        self._raw, self._format = raw, format_
+        self._decompressor = format_.decompressor()
         self._ahead = head  # compressed bytes that no decompressor has seen
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, room: Any) -> int:
+    def readinto(self, buffer: Any) -> int:
         while True:
             if self._decompressor.eof and not self._next_member():
                 return 0
@@ -89,11 +89,11 @@ class _Decompressed(io.RawIOBase):
                 if not piece:
                     raise EOFError
             try:
-                text = self._decompressor.decompress(piece, len(room))
+                text = self._decompressor.decompress(piece, len(buffer))
             except (OSError, ValueError, zlib.error, lzma.LZMAError) as error:
                 raise DamagedError(str(error)) from error
             if text:
-                room[: len(text)] = text
+                buffer[: len(text)] = text
                 return len(text)
 
     def _more(self) -> bytes:

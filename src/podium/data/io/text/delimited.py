@@ -76,7 +76,7 @@ class _Part:
 def read_delimited(
     sources: Sequence[Source],
     delimiter: str,
-    given: dict[str, Any],
+    roles: dict[str, Any],
     feature_names: Sequence[str] | None,
     categorical: Sequence[str],
     options: TextOptions,
@@ -98,7 +98,7 @@ def read_delimited(
         return (*scan_lines(block.text), 0)
 
     items = load_blocks(sources, scan, advance, options.n_threads, budget, without_header)
-    layout = _layout(source_name(sources[0]), delimiter, headers[0], given, feature_names, categorical)
+    layout = _layout(source_name(sources[0]), delimiter, headers[0], roles, feature_names, categorical)
     n_rows = sum(item.rows for item in items)
     names = ", ".join(map(source_name, sources))
     budget.hold("data", n_rows * (ROW_BYTES + 4 * (len(layout.features) + len(layout.extras))), names)
@@ -180,12 +180,12 @@ def _layout(
     file: str,
     delimiter: str,
     names: list[str],
-    given: dict[str, Any],
+    roles: dict[str, Any],
     feature_names: Sequence[str] | None,
     categorical: Sequence[str],
 ) -> _Layout:
     try:
-        roles, features = assign_roles(names, given, feature_names)
+        roles, features = assign_roles(names, roles, feature_names)
     except ValueError as error:
         raise FileFormatError(file, str(error), line=1) from None
     numeric = ("relevance", "document_weights", "query_weights", "positions")

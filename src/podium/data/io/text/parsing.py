@@ -38,7 +38,7 @@ OBJECT_BYTES = 256  # a run of rows with one query id, or a document id: Python'
 
 @dataclass
 class Counted:
-    """A block with what a first look at it found, and where its rows go."""
+    """A block with what a first scan of it counted, and the number of its first row."""
 
     block: Block
     rows: int
@@ -171,20 +171,20 @@ def runs_of(item: Counted, runs: NDArray[np.int64], text_of: Callable[[int, int]
 
 def query_ids(runs: Iterable[Run], n_rows: int, returning: Returning) -> NDArray[Any]:
     """One query id for each row: integers where every id is written as one, else text."""
-    joined: list[Run] = []
+    distinct: list[Run] = []
     for run in runs:
-        if not joined or joined[-1].query != run.query:  # a run may go on in the next block
-            joined.append(run)
+        if not distinct or distinct[-1].query != run.query:  # a run may go on in the next block
+            distinct.append(run)
     if returning != "merge":
-        _look_for_returning(joined, returning)
-    lengths = np.diff([run.row for run in joined], append=n_rows)
-    return np.repeat(_integers_or_text([run.query for run in joined]), lengths)
+        _look_for_returning(distinct, returning)
+    lengths = np.diff([run.row for run in distinct], append=n_rows)
+    return np.repeat(_integers_or_text([run.query for run in distinct]), lengths)
 
 
 def _look_for_returning(runs: list[Run], returning: Returning) -> None:
-    seen: set[str] = set()
+    earlier: set[str] = set()
     for run in runs:
-        if run.query in seen:
+        if run.query in earlier:
             problem = f"query {run.query!r} comes back after other queries"
             if returning == "error":
                 raise FileFormatError(run.file, problem, line=run.line)
@@ -195,7 +195,7 @@ def _look_for_returning(runs: list[Run], returning: Returning) -> None:
                 stacklevel=2,
             )
             return
-        seen.add(run.query)
+        earlier.add(run.query)
 
 
 def _integers_or_text(tokens: list[str]) -> NDArray[Any]:
