@@ -27,23 +27,34 @@ def ascend(
 
     A weight changes only where that raises the measure, so it never falls. With `turning`, the way of each cycle is
     searched as well, and takes the place of the direction that gained most (Powell 1964, as [W] 5.5 interpolates).
+
+    Example:
+        >>> import podium
+        >>> from podium.combining import Sweep, ascend
+        >>> data = podium.artificial(20, features=3)
+        >>> sweep = Sweep(data, "ndcg@10")
+        >>> columns = [data.feature(k) for k in range(3)]
+        >>> weights, value = ascend(sweep, columns, [1.0, 0.0, 0.0], cycles=2, bounds=(-1.0, 1.0))
+        >>> len(weights), value >= sweep.value(columns[0])
+        (3, True)
+
     """
-    found = np.array(weights, np.float64)
-    value = sweep.value(weighted(columns, found))
-    directions = list(np.eye(len(found)))
+    best = np.array(weights, np.float64)
+    value = sweep.value(weighted(columns, best))
+    directions = list(np.eye(len(best)))
     for _ in range(cycles):
-        start, before, gains = found, value, []
+        start, start_value, gains = best, value, []
         for direction in directions:
-            known = value
-            found, value = _best_along(sweep, columns, found, value, direction, bounds)
-            gains.append(value - known)
-        if value <= before:
+            before = value
+            best, value = _best_along(sweep, columns, best, value, direction, bounds)
+            gains.append(value - before)
+        if value <= start_value:
             break
         if turning:
-            way = found - start
+            way = best - start
             directions[int(np.argmax(gains))] = way
-            found, value = _best_along(sweep, columns, found, value, way, bounds)
-    return found.tolist(), value
+            best, value = _best_along(sweep, columns, best, value, way, bounds)
+    return best.tolist(), value
 
 
 def _best_along(
@@ -62,7 +73,15 @@ def _best_along(
 
 
 def weighted(columns: Sequence[Floats], weights: Sequence[float] | Floats) -> Floats:
-    """Σ_k weight_k column_k, in their order."""
+    """Σ_k weight_k column_k, in their order.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.combining import weighted
+        >>> weighted([np.array([1.0, 2.0]), np.array([3.0, 4.0])], [1.0, 0.5]).tolist()
+        [2.5, 4.0]
+
+    """
     scores = np.zeros(len(columns[0]))
     for column, weight in zip(columns, weights, strict=True):
         if weight:
@@ -71,7 +90,16 @@ def weighted(columns: Sequence[Floats], weights: Sequence[float] | Floats) -> Fl
 
 
 def deviation(data: RankingData, scores: Floats) -> float:
-    """The root mean square of scores less their mean in the query: all that ranking sees of their scale; 1 for none."""
+    """The root mean square of scores less their mean in the query: all that ranking sees of their scale; 1 for none.
+
+    Example:
+        >>> import numpy as np, podium
+        >>> from podium.combining import deviation
+        >>> data = podium.RankingData([[0.0], [1.0]], [0, 1], qid=["a", "a"])
+        >>> deviation(data, np.array([1.0, 5.0]))
+        2.0
+
+    """
     order, starts = data.canonical_order, data.offsets[:-1][data.query_sizes > 0]
     sizes = data.query_sizes[data.query_sizes > 0]
     exponent = math.frexp(float(np.abs(scores).max(initial=0.0)))[1]  # squares of scaled scores stay in range

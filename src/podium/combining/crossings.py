@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import helper, kernel
-from podium.core.intrinsics import not_inlined
+from podium.core.intrinsics import borrowed, inlined, not_inlined
 from podium.core.sorting import sort_with_items
 from podium.measures.families import DISCOUNTED, LookupTables
 from podium.measures.sweep_rules import before_all, before_next, contribution, group_contribution, group_value
@@ -67,6 +67,15 @@ class Crossings(NamedTuple):
     changes: Ints
 
 
+# Rows of the table of numbers: score, slope and value by item; what stands before a position; and for groups of tied
+# documents see `podium.measures.sweep_rules.group_value`. Two arrays instead of ten: counting the owners of arrays that
+# are taken from a tuple costs more than a passing.
+SCORE, SLOPE, VALUE, BEFORE, GROUP, N_NUMBERS = range(6)
+# Rows of the table of places: the item at a position from the top and the position of an item; an item's documents, how
+# many and the first of them; and how many documents stand above a position.
+ITEM_AT, POSITION_OF, SIZE, FIRST_OF, RANK_AT, N_PLACES = range(6)
+
+
 class Scratch(NamedTuple):
     """What the sweep writes into, for the largest query.
 
@@ -74,10 +83,7 @@ class Scratch(NamedTuple):
         lines: score and slope of each document of the query.
         candidates, arranged: numbers of documents; the candidates in the order at the lower end.
         values: by candidate in that order.
-        group: see `podium.measures.sweep_rules.group_value`.
-        score, slope, value, size, first_of: of each item; of a group, how many documents and the first of them.
-        item_at, position_of: the item at a position from the top, and the position of an item.
-        before, rank_at: what stands before a position, and how many documents do.
+        table, places: of items and positions, see above.
         keys, spare_keys, pairs, spare_pairs: for the crossings.
 
     """
@@ -86,16 +92,8 @@ class Scratch(NamedTuple):
     candidates: Ints
     arranged: Ints
     values: Floats
-    group: Floats
-    score: Floats
-    slope: Floats
-    value: Floats
-    size: Ints
-    first_of: Ints
-    item_at: Ints
-    position_of: Ints
-    before: Floats
-    rank_at: Ints
+    table: Floats
+    places: Ints
     keys: Floats
     spare_keys: Floats
     pairs: Ints
@@ -105,22 +103,17 @@ class Scratch(NamedTuple):
 def scratch_for(largest: int, n_candidates: int) -> Scratch:
     """For queries of at most so many documents and candidates."""
     n, n_pairs = largest + 1, max(n_candidates, n_candidates * (n_candidates - 1) // 2)
-    numbers = [np.empty(n) for _ in range(6)]
-    places = [np.empty(n, np.int64) for _ in range(7)]
     return Scratch(
-        lines=np.empty((2, largest)), candidates=places[0], arranged=places[1], values=numbers[0], group=numbers[1],
-        score=numbers[2], slope=numbers[3], value=numbers[4], size=places[2], first_of=places[3], item_at=places[4],
-        position_of=places[5], before=numbers[5], rank_at=places[6], keys=np.empty(n_pairs),
-        spare_keys=np.empty(n_pairs), pairs=np.empty(n_pairs, np.int64), spare_pairs=np.empty(n_pairs, np.int64),
+        np.empty((2, largest)), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty((N_NUMBERS, n)),
+        np.empty((N_PLACES, n), np.int64), np.empty(n_pairs), np.empty(n_pairs), np.empty(n_pairs, np.int64),
+        np.empty(n_pairs, np.int64),
     )  # fmt: skip
 
 
 class _Rule(NamedTuple):
-    """How items add up for one query: the tables of the measure, and what the integers are multiplied by."""
+    """How items add up for one query: the family of the measure, and what the integers are multiplied by."""
 
     family: Any
-    discounts: Any
-    divisors: Any
     depth: Any
     scale: Any
 
@@ -178,6 +171,7 @@ def _lay_out(family: Int, n: Int, values: Floats, expected: bool, scratch: Scrat
     """
     not_inlined()
     scores, slopes = scratch.lines[0], scratch.lines[1]
+    table, places = borrowed(scratch.table), borrowed(scratch.places)
     for k in range(n):
         scratch.values[k] = values[scratch.candidates[scratch.arranged[k]]]
     n_items, start = 0, 0
@@ -188,20 +182,20 @@ def _lay_out(family: Int, n: Int, values: Floats, expected: bool, scratch: Scrat
             if scores[document] == scores[other] and slopes[document] == slopes[other]:
                 continue
         size = end - start
-        value = group_value(family, start, size, scratch.values, scratch.group)
+        value = group_value(family, start, size, scratch.values, table[GROUP])
         for _ in range(size if family == DISCOUNTED else 1):
-            scratch.score[n_items], scratch.slope[n_items] = scores[document], slopes[document]
-            scratch.value[n_items] = value
-            scratch.item_at[n_items], scratch.position_of[n_items] = n_items, n_items
-            scratch.size[n_items] = 1 if family == DISCOUNTED else size
-            scratch.first_of[n_items] = start
+            table[SCORE, n_items], table[SLOPE, n_items] = scores[document], slopes[document]
+            table[VALUE, n_items] = value
+            places[ITEM_AT, n_items], places[POSITION_OF, n_items] = n_items, n_items
+            places[SIZE, n_items] = 1 if family == DISCOUNTED else size
+            places[FIRST_OF, n_items] = start
             n_items += 1
         start = end
     before, rank = before_all(family), 0
     for position in range(n_items):
-        scratch.before[position], scratch.rank_at[position] = before, rank
-        before = before_next(family, before, scratch.value[position])
-        rank += scratch.size[position]
+        table[BEFORE, position], places[RANK_AT, position] = before, rank
+        before = before_next(family, before, table[VALUE, position])
+        rank += places[SIZE, position]
     return n_items
 
 
@@ -212,7 +206,7 @@ def _lay_out(family: Int, n: Int, values: Floats, expected: bool, scratch: Scrat
 def _sort_crossings(n_items: Int, low: float, high: float, scratch: Scratch) -> Int:
     """α of each pair of items that cross below `high`, ascending, and the pairs; how many."""
     not_inlined()
-    score, slope, keys, pairs = scratch.score, scratch.slope, scratch.keys, scratch.pairs
+    score, slope, keys, pairs = scratch.table[SCORE], scratch.table[SLOPE], scratch.keys, scratch.pairs
     n_pairs = 0
     for i in range(n_items):
         for j in range(i + 1, n_items):
@@ -229,52 +223,65 @@ def _sort_crossings(n_items: Int, low: float, high: float, scratch: Scratch) -> 
 
 
 @helper
-def _units(rule: Any, item: Int, position: Int, scratch: Scratch) -> Int:
+def _units(
+    rule: Any, item: Int, position: Int, table: Floats, places: Ints, discounts: Floats, divisors: Floats
+) -> Int:
     """What an item at a position adds to the measure, as an integer."""
-    rank, size = scratch.rank_at[position], scratch.size[item]
+    inlined()
+    rank, size = places[RANK_AT, position], places[SIZE, item]
     if rank >= rule.depth:
         return np.int64(0)
-    value, before = scratch.value[item], scratch.before[position]
+    value, before = table[VALUE, item], table[BEFORE, position]
     if size > 1:
         n_counted = min(size, rule.depth - rank)
-        first = scratch.first_of[item]
-        added = group_contribution(
-            rule.family, value, before, rank, size, n_counted, first, scratch.group, rule.divisors
-        )
+        first = places[FIRST_OF, item]
+        added = group_contribution(rule.family, value, before, rank, size, n_counted, first, table[GROUP], divisors)
     else:
-        added = contribution(rule.family, value, before, rank, rule.discounts, rule.divisors)
+        added = contribution(rule.family, value, before, rank, discounts, divisors)
     return np.int64(np.rint(added * rule.scale))
 
 
 @helper
-def _pass(rule: Any, position: Int, scratch: Scratch) -> Int:
+def _pass(rule: Any, position: Int, table: Floats, places: Ints, discounts: Floats, divisors: Floats) -> Int:
     """Let the item below a position pass the one at it; the change of the measure."""
-    upper, lower = scratch.item_at[position], scratch.item_at[position + 1]
-    scratch.item_at[position], scratch.item_at[position + 1] = lower, upper
-    scratch.position_of[lower], scratch.position_of[upper] = position, position + 1
-    rank_below = scratch.rank_at[position] + scratch.size[lower]
-    are_documents = scratch.size[upper] + scratch.size[lower] == 2
-    if scratch.rank_at[position] >= rule.depth or (are_documents and scratch.value[upper] == scratch.value[lower]):
-        scratch.rank_at[position + 1] = rank_below
+    inlined()
+    upper, lower = places[ITEM_AT, position], places[ITEM_AT, position + 1]
+    places[ITEM_AT, position], places[ITEM_AT, position + 1] = lower, upper
+    places[POSITION_OF, lower], places[POSITION_OF, upper] = position, position + 1
+    rank_below = places[RANK_AT, position] + places[SIZE, lower]
+    are_documents = places[SIZE, upper] + places[SIZE, lower] == 2
+    if places[RANK_AT, position] >= rule.depth or (are_documents and table[VALUE, upper] == table[VALUE, lower]):
+        places[RANK_AT, position + 1] = rank_below
         return np.int64(0)
-    before = _units(rule, upper, position, scratch) + _units(rule, lower, position + 1, scratch)
-    scratch.rank_at[position + 1] = rank_below
-    scratch.before[position + 1] = before_next(rule.family, scratch.before[position], scratch.value[lower])
-    return _units(rule, lower, position, scratch) + _units(rule, upper, position + 1, scratch) - before
+    before = _units(rule, upper, position, table, places, discounts, divisors) + _units(
+        rule, lower, position + 1, table, places, discounts, divisors
+    )
+    places[RANK_AT, position + 1] = rank_below
+    table[BEFORE, position + 1] = before_next(rule.family, table[BEFORE, position], table[VALUE, lower])
+    return (
+        _units(rule, lower, position, table, places, discounts, divisors)
+        + _units(rule, upper, position + 1, table, places, discounts, divisors)
+        - before
+    )
 
 
 @helper
-def _walk(rule: Any, n_items: Int, n_pairs: Int, scratch: Scratch, out: Crossings, n_changes: Int) -> Int:
+def _walk(
+    rule: Any, n_items: Int, n_pairs: Int, scratch: Scratch, discounts: Floats, divisors: Floats, out: Crossings,
+    n_changes: Int,
+) -> Int:  # fmt: skip
     """Let items pass each other at their crossings; write down where the measure changes. The number of changes."""
     not_inlined()
-    keys, pairs, position_of = scratch.keys, scratch.pairs, scratch.position_of
+    keys, pairs, table, places = scratch.keys, scratch.pairs, borrowed(scratch.table), borrowed(scratch.places)
     k = 0
     while k < n_pairs:
         alpha, change = keys[k], np.int64(0)
         while k < n_pairs and keys[k] == alpha:  # all that cross at once
             i, j = pairs[k] // n_items, pairs[k] % n_items
-            while position_of[j] > position_of[i]:  # mostly neighbours; by rounding others may be between
-                change += _pass(rule, position_of[j] - 1, scratch)
+            while (
+                places[POSITION_OF, j] > places[POSITION_OF, i]
+            ):  # mostly neighbours; by rounding others may be between
+                change += _pass(rule, places[POSITION_OF, j] - 1, table, places, discounts, divisors)
             k += 1
         if change != 0:
             out.alphas[n_changes], out.changes[n_changes] = alpha, change
@@ -316,6 +323,7 @@ def sweep_queries(
         scratch: for the largest query.
 
     """
+    table, places, discounts = borrowed(scratch.table), borrowed(scratch.places), borrowed(tables.discounts)
     n_changes = 0
     for q in range(within.first, within.last):
         begin, end = lines.offsets[q], lines.offsets[q + 1]
@@ -335,10 +343,10 @@ def sweep_queries(
             keys[k], spare_keys[k] = by_number[0, document], by_number[1, document]
         _order_after(n_candidates, within.low, keys, spare_keys, scratch.arranged)
         n_items = _lay_out(tables.family, n_candidates, tables.values[begin:end], expected, scratch)
-        divisors = tables.divisors[begin:end]
-        rule = _Rule(tables.family, tables.discounts, divisors, tables.depth, 1.0 / (norm * unit))
+        divisors = borrowed(tables.divisors)[begin:end]
+        rule = _Rule(tables.family, tables.depth, 1.0 / (norm * unit))
         for item in range(n_items):
-            out.starts[q] += _units(rule, item, item, scratch)
+            out.starts[q] += _units(rule, item, item, table, places, discounts, divisors)
         n_pairs = _sort_crossings(n_items, within.low, within.high, scratch)
-        n_changes = _walk(rule, n_items, n_pairs, scratch, out, n_changes)
+        n_changes = _walk(rule, n_items, n_pairs, scratch, discounts, divisors, out, n_changes)
     return n_changes

@@ -72,6 +72,16 @@ def best_mixture(sweep: Sweep, first: Floats, second: Floats, low: float, high: 
     """The best (1 − α) first + α second of all α in [low, high]: intervals between crossings, and the two ends.
 
     Of equal intervals the nearest to the middle of the bounds is taken, and its midpoint.
+
+    Example:
+        >>> import podium
+        >>> from podium.combining import Sweep, best_mixture
+        >>> data = podium.artificial(20, features=3)
+        >>> sweep = Sweep(data, "ndcg@10")
+        >>> first, second = data.feature(0).astype(float), data.feature(1).astype(float)
+        >>> best_mixture(sweep, first, second, 0.0, 1.0).value >= max(sweep.value(first), sweep.value(second))
+        True
+
     """
     require_interval(low, high)
     columns, near = (first, second), 0.5 * low + 0.5 * high

@@ -36,6 +36,12 @@ class Example(NamedTuple):
         value: the exact value.
         scores: of the documents, where ties matter; by default they fall from rank to rank.
 
+    Example:
+        >>> from podium.measures import NDCG, parse
+        >>> example = NDCG.examples[2]
+        >>> example.measure, example.labels, parse(example.measure).value(example.labels) == example.value
+        ('ndcg@1', (1, 2), True)
+
     """
 
     measure: str

@@ -42,6 +42,13 @@ class LookupTables(NamedTuple):
         depth: the ranks that count.
         mu: the weight of the second term (LAMBDALOSS).
 
+    Example:
+        >>> import numpy as np
+        >>> from podium.measures import NDCG
+        >>> tables = NDCG(2).lookup_tables(np.array([2.0, 0.0, 1.0]), np.array([0, 3]))
+        >>> tables.values.tolist(), tables.norms.round(3).tolist(), tables.depth
+        ([3.0, 0.0, 1.0], [3.631], 2)
+
     """
 
     family: int

@@ -113,7 +113,15 @@ def highest_label(source: str, *data: RankingData) -> float:
 
 
 def warn_of_powers(measures: Iterable[Measure], *data: RankingData, stacklevel: int = 3) -> bool:
-    """Warn once where the gain 2^label of a label leaves nothing of the others; returns whether it does."""
+    """Warn once where the gain 2^label of a label leaves nothing of the others; returns whether it does.
+
+    Example:
+        >>> import podium
+        >>> from podium.measures import NDCG, warn_of_powers
+        >>> warn_of_powers([NDCG()], podium.artificial(2, features=2))
+        False
+
+    """
     for measure in measures:
         if LARGEST_USUAL_POWER < (power := measure.power(*data)) < 1024:  # from there on 2^label is an error
             warnings.warn(

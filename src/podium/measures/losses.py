@@ -35,8 +35,8 @@ class Loss(Measure):
         data = ranking.data
         labels = data.labels[self.labels].astype(np.float64)
         weights = np.ones(len(labels)) if data.document_weights is None else data.document_weights.astype(np.float64)
-        known = ~np.isnan(labels) & (weights > 0)
-        return self.loss(labels[known], ranking.scores[known], weights[known]) if known.any() else math.nan
+        counts = ~np.isnan(labels) & (weights > 0)
+        return self.loss(labels[counts], ranking.scores[counts], weights[counts]) if counts.any() else math.nan
 
     @abstractmethod
     def loss(self, labels: Floats, scores: Floats, weights: Floats) -> float:

@@ -64,6 +64,6 @@ class PreferenceAccuracy(OfPairs):
         query = data.query_of_row
         order = np.lexsort((right, np.abs(surplus), query[pairs.i]))  # sums do not depend on the order of the pairs
         weights, of_query = np.abs(surplus)[order], query[pairs.i][order]
-        whole = np.bincount(of_query, weights, data.n_queries)
-        shares = np.bincount(of_query, weights * right[order], data.n_queries) / np.where(whole > 0, whole, 1.0)
-        return self._with_empties(shares, whole <= 0)
+        totals = np.bincount(of_query, weights, data.n_queries)
+        shares = np.bincount(of_query, weights * right[order], data.n_queries) / np.where(totals > 0, totals, 1.0)
+        return self._with_empties(shares, totals <= 0)

@@ -85,9 +85,9 @@ class Ranking:
     def labels(self, source: str) -> NDArray[np.float32]:
         """The labels of a source from the top of each query, NaN where there is none."""
         if source not in self.data.labels:
-            known = ", ".join(map(repr, self.data.labels)) or "none"
+            sources = ", ".join(map(repr, self.data.labels)) or "none"
             pairs = " (its preferences are measured by 'preferences')" if self.data.preferences is not None else ""
-            raise DataError(f"the data has no labels {source!r}; it has {known}{pairs}")
+            raise DataError(f"the data has no labels {source!r}; it has {sources}{pairs}")
         return self.data.labels[source][self.order]
 
 
