@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,24 @@ from podium.trees.quantization import (
 
 LEADING_BITS = 13  # of an importance, by which documents are counted to find the threshold
 CHUNK = 1024  # documents that are drawn in one go
+
+
+class Documents(NamedTuple):
+    """What the probability of a document and its share of a sum depend on.
+
+    Attributes:
+        gradients, weights: of each document.
+        counting: whether every document weighs 1 instead.
+        importances: u of each document.
+        threshold: μ.
+
+    """
+
+    gradients: Floats
+    weights: Floats
+    counting: bool
+    importances: NDArray[np.float32]
+    threshold: float
 
 
 class GradientSampler:
@@ -78,15 +96,12 @@ class GradientSampler:
         if min(sums) <= TINY:  # importances are not defined
             return quantize(gradients, "least-squares" if counting else "newton", team, words)
         threshold = self._threshold(gradients, sums, counting)
-        sampled, unsampled, sample_sums = self._draw(gradients, sums, counting, threshold, seed)
+        documents = Documents(gradients.gradients, gradients.hessians, counting, self.importances, threshold)
+        sampled, unsampled, sample_sums = self._draw(documents, gradients.largest, sums, seed)
         by_gradient, by_weight = scales(n, sample_sums)
         packed = np.empty(n, np.int64) if words is None else words
-        g, h = gradients.gradients, gradients.hessians
         largest = team.shares(
-            len(sampled),
-            lambda a, b: int(
-                pack_sample(g, h, counting, self.importances, threshold, sampled[a:b], by_gradient, by_weight, packed)
-            ),
+            len(sampled), lambda a, b: int(pack_sample(documents, sampled[a:b], by_gradient, by_weight, packed))
         )
         unit = 1.0 / by_weight if by_weight else 1.0
         return QuantizedGradients(packed, 1.0 / by_gradient, unit, max(largest), False, gradients, sampled, unsampled)
@@ -105,23 +120,20 @@ class GradientSampler:
         return sampling_threshold(np.sum(self.team.shares(n, compute), 0), self.fraction * n)
 
     def _draw(
-        self, gradients: BoundedGradients, sums: tuple[float, float], counting: bool, threshold: float, seed: np.uint64
+        self, documents: Documents, largest: tuple[float, float], sums: tuple[float, float], seed: np.uint64
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], tuple[float, float]]:
         """The rows of the sample and the others, both ascending, and bounds of Σ|g|/p and Σh/p over the sample."""
-        n, team, largest = len(self.keys), self.team, gradients.largest
+        n, team, threshold = len(self.keys), self.team, documents.threshold
         # Divided by p = u/μ, a gradient is at most μ ḡ, for u ≥ g/ḡ; a weight at most μ h̄. (Twice, for roundings.)
         highest = (
             max(largest[0], 2 * threshold * sums[0] / n),
-            max(1.0 if counting else largest[1], 2 * threshold * sums[1] / n),
+            max(1.0 if documents.counting else largest[1], 2 * threshold * sums[1] / n),
         )
         exponents = [fixed_point_exponent(value, n) for value in highest]
         by = [math.ldexp(1.0, exponent) for exponent in exponents]
 
         def draw(a: int, b: int) -> tuple[int, int, int, int, int]:
-            size, gradient_sum, weight_sum = draw_sample(
-                gradients.gradients, gradients.hessians, counting, self.importances, threshold, self.keys, seed, a, b,
-                by[0], by[1], self.buffer,
-            )  # fmt: skip
+            size, gradient_sum, weight_sum = draw_sample(documents, self.keys, seed, a, b, by[0], by[1], self.buffer)
             return a, b, size, gradient_sum, weight_sum
 
         shares = team.shares(n, draw)
@@ -189,14 +201,16 @@ def _inverse_probability(importance: Any, threshold: float) -> Any:
 
 @kernel
 def draw_sample(
-    gradients: Floats, weights: Floats, counting: bool, importances: NDArray[np.float32], threshold: float,
-    keys: NDArray[np.uint64], seed: Any, first: Int, last: Int, by_gradient: float, by_weight: float, rows: Rows,
+    documents: Documents, keys: NDArray[np.uint64], seed: Any, first: Int, last: Int, by_gradient: float,
+    by_weight: float, rows: Rows,
 ) -> tuple[Int, Int, Int]:  # fmt: skip
     """Draw the sample of the rows first … last − 1; its size, and the sums of |gradient|/p and weight/p over it.
 
     The sums are in fixed point, as in `whole_sums`, and unbiased estimates of those over all documents. Sampled rows
     are written to the front of rows[first:last], ascending, the others to its end, descending.
     """
+    gradients, weights, counting = documents.gradients, documents.weights, documents.counting
+    importances, threshold = documents.importances, documents.threshold
     left, right = first, last - 1
     total, weight = np.int64(0), np.int64(0)
     factors = np.empty(CHUNK)  # 1/p, 0 for a document that is not in the sample
@@ -219,11 +233,10 @@ def draw_sample(
 
 
 @kernel
-def pack_sample(
-    gradients: Floats, weights: Floats, counting: bool, importances: NDArray[np.float32], threshold: float,
-    sampled: Rows, by_gradient: float, by_weight: float, words: Ints,
-) -> Int:  # fmt: skip
+def pack_sample(documents: Documents, sampled: Rows, by_gradient: float, by_weight: float, words: Ints) -> Int:
     """The same as `quantization.pack` for the rows of the sample, each divided by its probability p."""
+    gradients, weights, counting = documents.gradients, documents.weights, documents.counting
+    importances, threshold = documents.importances, documents.threshold
     largest = np.int64(0)
     for k in range(len(sampled)):
         row = U(sampled[k])
