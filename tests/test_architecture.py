@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -56,6 +57,19 @@ def test_imports_go_down_the_layers_only(path):
                 assert theirs == mine, f"{path.name} ({mine}) imports {name} of the same layer"
         else:
             assert theirs == "__version__", f"{path.name} imports {name}"
+
+
+# Modules that load another of a higher layer by its name, when they are called.
+UPWARD = {"models/file.py": {"podium.neural.file"}}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_layers_above_are_named_only_where_they_are_listed(path):
+    package = package_of(path)
+    texts = {node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)}
+    modules = {text for text in texts if isinstance(text, str) and re.fullmatch(r"podium(\.[a-z_]+)+", text)}
+    above = {name for name in modules if LEVEL.get(name.split(".")[1], -1) > LEVEL.get(package, len(LAYERS))}
+    assert above == UPWARD.get(str(path.relative_to(SOURCE)), set())
 
 
 def test_only_the_core_imports_numba():

@@ -1,4 +1,4 @@
-"""Chance by content: numbers for documents and queries that follow from what they are, never from where they stand."""
+"""Random numbers keyed by content: for documents and queries, whatever the order of the rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ContentRandom:
 
     @cached_property
     def document_keys(self) -> Words:
-        """What chance knows of each row."""
+        """The key of each row: a hash of its features and of its query, and a number among equal rows."""
         hashes = self.data.row_hashes
         times = _occurrences(self.data, hashes).astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
         keys: Words = hashes ^ times

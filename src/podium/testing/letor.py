@@ -44,6 +44,11 @@ def read_letor_slowly(text: bytes, *, first_index: int = 1, largest_index: int =
     Raises:
         Rejected: at the first character that does not belong there.
 
+    Example:
+        >>> from podium.testing.letor import read_letor_slowly
+        >>> read_letor_slowly(b"2 qid:7 1:0.5 # a").features.tolist()
+        [[0.5]]
+
     """
     labels, qids, rows, comments = [], [], [], []
     for k, line in enumerate(text.split(b"\n"), 1):

@@ -45,7 +45,14 @@ def brute_force_swaps(measure: Measure, labels: Floats) -> Floats:
 
 
 def check_measure(measure: Measure, cases: int = 60, highest: int = 4, seed: int = 0) -> None:
-    """Check one measure on random short lists with many ties; AssertionError says what failed."""
+    """Check one measure on random short lists with many ties; AssertionError says what failed.
+
+    Example:
+        >>> from podium.measures import NDCG
+        >>> from podium.testing.measures import check_measure
+        >>> check_measure(NDCG(3), cases=5)
+
+    """
     rng = np.random.default_rng(seed)
     assert parse(str(measure)) == measure, f"{measure} does not parse back"
     for _ in range(cases):
