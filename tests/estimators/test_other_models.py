@@ -154,7 +154,7 @@ class TestMcRank:
     def test_the_first_round_is_the_papers(self, data):
         model = McRank(1, 4, 1.0).fit(data)
         many = len(np.unique(data.relevance))
-        for k, part in enumerate(model.model_._parts):
+        for k, part in enumerate(model.model_._ensembles):
             leaves = part.leaves(data.features)[:, 0]
             y = (data.relevance == k) - 1 / many
             for leaf in np.unique(leaves):

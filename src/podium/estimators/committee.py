@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from podium.boosting import Boosting, CommitteeTraining, Sampling
@@ -18,12 +17,13 @@ from podium.errors import DataError
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import CommitteeParameters
 from podium.estimators.ranker import RankerMixin
+from podium.estimators.sklearn_bases import BaseEstimator
 from podium.measures import as_selection
 from podium.objectives import Objective, parse
 from podium.trees import GrowthParameters
 
 
-class Committee(CommitteeParameters, RankerMixin, BaseEstimator):  # type: ignore[misc]
+class Committee(CommitteeParameters, RankerMixin, BaseEstimator):
     """Several objectives, each bagged, weighed by the exact sweep on validation queries, in one ensemble of trees.
 
     An ensemble of LambdaMART rankers won the Yahoo! challenge ([B] §1). Members see part of the documents and features

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from podium.core.parameters import check_parameters
@@ -15,12 +14,13 @@ from podium.errors import DataError
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import LinearRankerParameters
 from podium.estimators.ranker import RankerMixin, lambda_objective
+from podium.estimators.sklearn_bases import BaseEstimator
 from podium.linear import Ascent, Descent, DescentResult
 from podium.measures import as_selection, as_watched, selection_for
 from podium.objectives import Lambda
 
 
-class LinearRanker(LinearRankerParameters, RankerMixin, BaseEstimator):  # type: ignore[misc]
+class LinearRanker(LinearRankerParameters, RankerMixin, BaseEstimator):
     """A weighted sum of features, trained on λ ([B] §4: LambdaRank with the simplest of nets).
 
     Attributes:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
-from sklearn.base import RegressorMixin
 
 from podium.data import RankingData
 from podium.estimators.parameters import MARTParameters
+from podium.estimators.sklearn_bases import RegressorMixin
 from podium.estimators.trees import PointwiseRanker, TreeRanker
 from podium.measures.losses import RMSE, Loss
 from podium.objectives import Objective, Regression
 
 
-class MART(MARTParameters, RegressorMixin, PointwiseRanker):  # type: ignore[misc]
+class MART(MARTParameters, RegressorMixin, PointwiseRanker):
     """Least-squares regression on the labels by boosted trees ([B] §5, [Q]): the pointwise baseline.
 
     Without queries it is a plain regressor: `fit(X, y)`, and `score` is R²; the root mean square error picks the number

@@ -6,13 +6,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.estimators.parameters import MARTClassifierParameters
 from podium.estimators.ranker import require_entry
+from podium.estimators.sklearn_bases import ClassifierMixin
 from podium.estimators.trees import PointwiseRanker
 from podium.measures.losses import LogLoss, Loss
 from podium.objectives import Logistic, Objective
@@ -20,7 +20,7 @@ from podium.objectives import Logistic, Objective
 Floats = NDArray[np.float64]
 
 
-class MARTClassifier(MARTClassifierParameters, ClassifierMixin, PointwiseRanker):  # type: ignore[misc]
+class MARTClassifier(MARTClassifierParameters, ClassifierMixin, PointwiseRanker):
     """Two classes by boosted trees ([B] §6): log loss with slope σ, balanced on request (eq. 15).
 
     Without queries the log loss picks the number of trees. A document of weight d counts as d equal ones.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 
 from podium.boosting import Checkpoint
 from podium.core.parameters import check_parameters
@@ -15,6 +14,7 @@ from podium.data import RankingData
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import NetParameters
 from podium.estimators.ranker import RankerMixin
+from podium.estimators.sklearn_bases import BaseEstimator
 from podium.measures import as_watched, selection_for
 from podium.objectives import Objective
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from podium.neural.training import Epoch
 
 
-class NetRanker(NetParameters, RankerMixin, BaseEstimator):  # type: ignore[misc]
+class NetRanker(NetParameters, RankerMixin, BaseEstimator):
     """A net that is trained on λ."""
 
     def _objective(self) -> Objective:

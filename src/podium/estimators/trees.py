@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from podium.boosting import Boosting, Checkpoint, Newton, Round, Sampling, Step, TrainingResult
@@ -19,6 +18,7 @@ from podium.errors import DataError
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import PointwiseParameters, TreeParameters
 from podium.estimators.ranker import RankerMixin
+from podium.estimators.sklearn_bases import BaseEstimator
 from podium.measures import as_watched, selection_for
 from podium.measures.losses import Loss
 from podium.models import Combined, Ensemble
@@ -26,7 +26,7 @@ from podium.objectives import Objective
 from podium.trees import GrowthParameters
 
 
-class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):  # type: ignore[misc]
+class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
     """Boosted trees on an objective."""
 
     def fit(
