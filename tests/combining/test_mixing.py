@@ -100,13 +100,15 @@ def test_the_best_of_all_where_one_score_or_query_is_larger_by_far(seed, outlier
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 100_000), st.integers(-990, 990), st.integers(-990, 990))
+@example(166, 0, 54)
 def test_powers_of_two_change_nothing(seed, first_power, second_power):
     data, first, second = small(seed, 30)
     sweep = Sweep(data, "ndcg")
     one = best_mixture(sweep, first, second, 0.0, 1.0)
     other = best_mixture(sweep, np.ldexp(first, first_power), np.ldexp(second, second_power), 0.0, 1.0)
-    assert other.value == one.value
     assert np.array_equal(other.path.values, one.path.values)
+    # Of the sums of scores some may be equal at one scale only; then the expectation over ties rounds differently.
+    assert other.value == pytest.approx(one.value, rel=1e-15)
 
 
 @pytest.fixture(scope="module")
