@@ -6,7 +6,7 @@ Everything that users need stands here; each name is loaded when it is first use
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from podium.data import RankingData as RankingData
