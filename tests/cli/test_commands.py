@@ -383,7 +383,7 @@ def test_combine_adapt_and_committee(sample, tmp_path):
     assert done.stdout.startswith("α = ")
     data = podium.read(sample)
     expected = podium.combine(podium.load(a), podium.load(b), data, "err")
-    assert podium.load(tmp_path / "both.podium").digest() == expected.scorer.digest()
+    assert podium.load(tmp_path / "both.podium").digest() == expected.model.digest()
     done = run("adapt", a, sample, "--other", b, "--n-trees", 3, "-o", tmp_path / "adapted.podium")
     assert done.returncode == 0, done.stderr
     assert "interpolated" in done.stdout

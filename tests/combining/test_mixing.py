@@ -166,12 +166,12 @@ def test_the_scorer_gives_the_value(data, columns):
     named = data.replace(features=np.column_stack(columns).astype(np.float32), feature_names=None)
     models = [LinearModel(weights, np.zeros(2)) for weights in (np.array([1.0, 0.0]), np.array([0.0, 1e25]))]
     found = combine(*models, named)
-    assert isinstance(found.scorer, Combined)
-    assert found.scorer.weights == found.weights
+    assert isinstance(found.model, Combined)
+    assert found.model.weights == found.weights
     sweep = Sweep(named, "ndcg@10")
     first, second = (column.astype(np.float32).astype(float) for column in columns)
     assert found.value == pytest.approx(combine(first, second, named).value, abs=1e-9)
-    assert found.value == sweep.value(scores_of(found.scorer, named))
+    assert found.value == sweep.value(scores_of(found.model, named))
 
 
 def test_a_plot_of_scales_far_apart(data, columns):

@@ -181,12 +181,12 @@ class TestCombine:
         assert found.value >= max(found.values)
         mixed = (1 - found.alpha) * trees.predict(valid) + found.alpha * linear.predict(valid)
         assert Sweep(valid, "ndcg@10").value(mixed) == pytest.approx(found.value)
-        assert np.allclose(found.scorer.predict(test.features), (1 - found.alpha) * trees.predict(test)
+        assert np.allclose(found.model.predict(test.features), (1 - found.alpha) * trees.predict(test)
                            + found.alpha * linear.predict(test))  # fmt: skip
         assert f"α = {found.alpha:.4g}" in str(found)
         given = combine(trees.predict(valid), linear.predict(valid), valid)
         assert given.alpha == found.alpha
-        assert given.scorer is None
+        assert given.model is None
 
     def test_the_file(self, parts, tmp_path):
         train, valid, _ = parts
@@ -225,8 +225,8 @@ class TestSeveral:
         assert found.value >= max(found.values)
         mixed = sum(w * r.predict(valid) for w, r in zip(found.weights, rankers, strict=True))
         assert Sweep(valid, "ndcg@10").value(mixed) == pytest.approx(found.value, abs=1e-3)
-        assert found.scorer.predict(test.features).shape == (len(test),)
-        assert combine_all([r.predict(valid) for r in rankers], valid).scorer is None
+        assert found.model.predict(test.features).shape == (len(test),)
+        assert combine_all([r.predict(valid) for r in rankers], valid).model is None
         with pytest.raises(DataError, match="two or more"):
             combine_all(rankers[:1], valid)
 
@@ -375,7 +375,7 @@ class TestSubmodel:
             assert loaded.digest() == model.digest()
         column = LambdaMART(3, submodel=mine(train)).fit(train)
         assert column.trees_.digest() == model.trees_.digest()
-        with pytest.raises(DataError, match="start must be a number for each of the 5 rows"):
+        with pytest.raises(DataError, match="base_scores must be a number for each of the 5 rows"):
             column.predict(valid.features[:5])
         with pytest.raises(DataError, match="finite number for each"):
             LambdaMART(3, submodel=np.ones(3)).fit(train)

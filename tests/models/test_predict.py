@@ -109,7 +109,7 @@ def test_parts_may_order_their_features_differently(train, frame):
         np.testing.assert_allclose(
             on_top.predict(frame), on_top.submodel_scale_ * second.predict(frame) + on_top.trees_.predict(frame)
         )
-        assert podium.combine(a, second, train).scorer.predict(frame).shape == (len(train),)
+        assert podium.combine(a, second, train).model.predict(frame).shape == (len(train),)
 
 
 def test_a_narrower_file_is_refused_unless_its_text_is_sparse(tmp_path):
@@ -145,7 +145,7 @@ def test_data_on_another_scale_is_refused(train):
         model.predict(train.normalized("minmax"))
     with pytest.raises(DataError, match="trained on features not normalized"):
         LambdaMART(3, n_leaves=4).fit(train).predict(scaled)
-    both = podium.combine(model, podium.LinearRanker().fit(scaled), scaled).scorer
+    both = podium.combine(model, podium.LinearRanker().fit(scaled), scaled).model
     for combination in (both, Combined((both, model.model_), (1.0, 1.0))):
         with pytest.raises(DataError, match="trained on features normalized by 'zscore'"):
             combination.predict(train)

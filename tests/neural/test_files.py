@@ -54,9 +54,9 @@ def test_ones_own_module_is_asked_for(parts, tmp_path):
     with pytest.raises(FileFormatError, match="not those of a Own of this shape"):
         load(path, module=Own(4))
     both = podium.combine(model, LambdaMART(3).fit(parts[0]), parts[1])
-    save(both.scorer, tmp_path / "both.podium")
+    save(both.model, tmp_path / "both.podium")
     again = load(tmp_path / "both.podium", module=fresh)
-    assert again.digest() == both.scorer.digest()
+    assert again.digest() == both.model.digest()
 
 
 def test_nets_serve_as_submodels_and_are_kept_in_the_file(parts, tmp_path):

@@ -347,8 +347,8 @@ def test_a_net_that_sees_lists(parts, shuffled):
     assert np.allclose(trees.predict(mixed), trees.predict(train)[rows], atol=1e-5)
     both = podium.combine(trees, model, valid)
     assert both.value >= max(both.values)
-    assert both.scorer.sees_lists
-    assert np.allclose(both.scorer.predict(mixed), both.scorer.predict(train)[rows], atol=1e-5)
+    assert both.model.sees_lists
+    assert np.allclose(both.model.predict(mixed), both.model.predict(train)[rows], atol=1e-5)
 
 
 @pytest.mark.parametrize("activation", ["tanh", "relu", "sigmoid"])

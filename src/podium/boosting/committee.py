@@ -72,6 +72,13 @@ class CommitteeTraining:
         boosting: how each member is trained; the seed of its sampling changes from member to member.
         measure: by which the weights are found.
 
+    Example:
+        >>> from podium.boosting import CommitteeTraining
+        >>> from podium.objectives import Lambda, QueryRegression
+        >>> training = CommitteeTraining(members=((Lambda("ndcg"), 2), (QueryRegression(), 1)))
+        >>> sum(count for _, count in training.members)
+        3
+
     """
 
     members: tuple[tuple[Objective, int], ...] = MEMBERS

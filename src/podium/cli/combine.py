@@ -31,6 +31,6 @@ def combine(
     documents = for_model(for_model(reader, first, str(a)), second, str(b))(data)
     result = best(first, second, documents, measure, bounds=(lower, upper), ties=ties)
     typer.echo(result)
-    if output is not None and result.scorer is not None:
-        save(result.scorer, output)
-        typer.echo(f"{output}: {result.scorer.weights[0]:.4g} · {a} + {result.scorer.weights[1]:.4g} · {b}")
+    if output is not None and result.model is not None:
+        save(result.model, output)
+        typer.echo(f"{output}: {result.model.weights[0]:.4g} · {a} + {result.model.weights[1]:.4g} · {b}")

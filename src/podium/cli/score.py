@@ -24,12 +24,12 @@ def score(
     from podium.errors import DataError
     from podium.models import ClassEnsemble, Ensemble, load
 
-    scorer = load(model)
-    documents = for_model(reader, scorer, str(model))(data)
-    if n_trees is not None and not isinstance(scorer, Ensemble | ClassEnsemble):
-        raise DataError(f"{model}: {scorer!r} has no trees to be cut")
+    loaded = load(model)
+    documents = for_model(reader, loaded, str(model))(data)
+    if n_trees is not None and not isinstance(loaded, Ensemble | ClassEnsemble):
+        raise DataError(f"{model}: {loaded!r} has no trees to be cut")
     options: dict[str, Any] = {} if n_trees is None else {"n_trees": n_trees}
-    scores = scorer.predict(documents, **options)
+    scores = loaded.predict(documents, **options)
     if trec is not None:
         from podium.evaluation import write_run
 

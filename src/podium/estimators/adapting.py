@@ -34,6 +34,12 @@ class Adaptation:
             one of two, or one of more found by Powell's method.
         comparison: of `background`, any others, `in-domain`, `interpolated` and `adapted`, with significance.
 
+    Example:
+        >>> import podium
+        >>> domain = podium.artificial(30, features=4)
+        >>> podium.adapt({0: -1.0}, domain, n_trees=2, n_leaves=3, submodel_scale=1.0).adapted.n_trees_ <= 2
+        True
+
     """
 
     adapted: LambdaMART

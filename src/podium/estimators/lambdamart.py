@@ -119,7 +119,7 @@ class LambdaMART(LambdaMARTParameters, EnsembleRanker):
         if isinstance(X, RankingData):
             return {"base_scores": scores_of(submodel, X, self.n_threads)}
         if isinstance(submodel, np.ndarray):
-            return {"start": submodel}
+            return {"base_scores": submodel}
         data = RankingData(X, qid=np.zeros(len(to_rows(X)), np.int64))
         return {"base_scores": scores_of(submodel, data, self.n_threads)}
 

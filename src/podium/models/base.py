@@ -1,4 +1,4 @@
-"""What all scorers have."""
+"""What all models have."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def model_of(ranker: Any) -> Any:
 
 
 class OverTrees(Model):
-    """A scorer that makes something of an ensemble's trees, and has all else from it.
+    """A model that makes something of an ensemble's trees, and has all else from it.
 
     Attributes:
         trees: the ensemble.

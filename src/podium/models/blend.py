@@ -25,7 +25,7 @@ class Blend:
         weights: of each ranker's scores as they come.
         value: the mean of the measure.
         values: of each ranker alone.
-        scorer: the combined model, where all are models and not just scores.
+        model: the combined model, where all are models and not just scores.
 
     Example:
         >>> import podium
@@ -38,7 +38,7 @@ class Blend:
     weights: tuple[float, ...]
     value: float
     values: tuple[float, ...]
-    scorer: Combined | None
+    model: Combined | None
 
 
 def combine_all(

@@ -28,7 +28,7 @@ class Combination:
         interval: the open interval of α on which the value holds.
         path: the measure along all α.
         measure: its name.
-        scorer: the combined model, where a and b are models and not just scores.
+        model: the combined model, where a and b are models and not just scores.
 
     Example:
         >>> import podium
@@ -46,7 +46,7 @@ class Combination:
     interval: tuple[float, float]
     path: Path
     measure: str
-    scorer: Combined | None
+    model: Combined | None
 
     def __str__(self) -> str:
         first, second = self.values
@@ -112,7 +112,7 @@ def combine(
     sweep = Sweep(data, measure, ties, n_threads)
     best = best_mixture(sweep, first, second, *bounds)
     values = sweep.value(first), sweep.value(second)
-    scorer = combined_if_models((a, b), best.weights)
+    model = combined_if_models((a, b), best.weights)
     return Combination(
-        best.alpha, best.weights, best.value, values, best.interval, best.path, str(sweep.measure), scorer
+        best.alpha, best.weights, best.value, values, best.interval, best.path, str(sweep.measure), model
     )

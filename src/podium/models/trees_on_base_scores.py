@@ -33,7 +33,8 @@ class TreesOnBaseScores(OverTrees):
         >>> data = podium.artificial(20, features=4)
         >>> def first_feature(data):
         ...     return data.feature(0)
-        >>> model = podium.LambdaMART(n_trees=2, n_leaves=3, submodel=first_feature).fit(data).model_
+        >>> model = podium.LambdaMART(n_trees=2, n_leaves=3, submodel=first_feature, submodel_scale=1.0)
+        >>> model = model.fit(data).model_
         >>> model.n_trees, model.predict(data, base_scores=data.feature(0)).shape
         (2, (1000,))
 

@@ -69,6 +69,15 @@ class PairTerm(Objective):
         normalize: divide each pair by 0.01 + |s_i − s_j| (unless all scores are equal), then scale each query's λ and
             w by log2(1 + Λ)/Λ, Λ the sum of |λ_ij| over both documents of all pairs, as LightGBM does.
 
+    Example:
+        >>> import numpy as np
+        >>> import podium
+        >>> from podium.objectives import Lambda, PairTerm
+        >>> data = podium.artificial(3, features=2)
+        >>> gradients, hessians = Lambda("ndcg").bind(data).gradients(np.zeros(len(data)))
+        >>> isinstance(Lambda(), PairTerm), bool(abs(gradients.sum()) < 1e-6), (hessians >= 0).all().item()
+        (True, True, True)
+
     """
 
     link: Link
