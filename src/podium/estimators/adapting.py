@@ -37,7 +37,8 @@ class Adaptation:
     Example:
         >>> import podium
         >>> domain = podium.artificial(30, features=4)
-        >>> podium.adapt({0: -1.0}, domain, n_trees=2, n_leaves=3, submodel_scale=1.0).adapted.n_trees_ <= 2
+        >>> background = podium.LambdaMART(n_trees=2, n_leaves=3).fit(podium.artificial(30, features=4, shift=0.2))
+        >>> podium.adapt(background, domain, n_trees=2, n_leaves=3).adapted.n_trees_ <= 2
         True
 
     """
