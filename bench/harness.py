@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +82,14 @@ def measured_memory() -> Iterator[Memory]:
     memory.peak = held("VmHWM") - before
 
 
+def _version(package: str) -> str:
+    """The version of an installed package; nothing for one that is not."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
 def machine() -> dict[str, Any]:
     """What the figures depend on."""
     cpu = platform.processor()
@@ -92,7 +100,7 @@ def machine() -> dict[str, Any]:
         "cpu": cpu,
         "cores": len(os.sched_getaffinity(0)),
         "python": platform.python_version(),
-        "packages": {name: version(name) for name in PACKAGES},
+        "packages": {name: number for name in PACKAGES if (number := _version(name))},
     }
 
 

@@ -123,6 +123,13 @@ def test_help_and_version():
     assert loaded.stdout.strip() == "[]"
 
 
+def test_the_list_of_commands_says_what_they_say_themselves():
+    from podium.cli.app import COMMANDS, load_command
+
+    for name, summary in COMMANDS.items():
+        assert " ".join((load_command(name).help or "").split()).startswith(summary)
+
+
 # --- evaluation
 
 

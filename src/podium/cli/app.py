@@ -15,26 +15,60 @@ from types import FrameType
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from podium import __version__
-from podium.cli.options import Command
 from podium.core.interrupts import Stopped
 from podium.errors import DataError, PodiumError, PodiumWarning
 
-# Every command: a file of this name beside this one has a function, or a group of commands, of this name.
-COMMANDS = (
-    "generate", "describe", "convert", "train", "score", "inspect", "evaluate", "compare", "combine", "adapt",
-    "committee", "warmup",
-)  # fmt: skip
+# Every command, with the first sentence of its help: a file of this name beside this one has a function, or a group of
+# commands, of this name. It is loaded when the command is called, so that `podium --help` stays quick.
+COMMANDS = {
+    "generate": "Make artificial ranking data: the same seed gives the same data everywhere.",
+    "describe": "Say what is in ranking data, and what looks like a mistake.",
+    "convert": "Convert ranking data from one format to another; several files become one.",
+    "train": "Train a model: podium train MODEL DATA…, or podium train DATA… for lambdamart.",
+    "score": "Score documents: one number per line in the order of the rows, or a TREC run.",
+    "inspect": "Say what is in a model file: its parameters, its most important features, its trees.",
+    "evaluate": "Measure a ranking: means with 95% intervals, or a value for each query.",
+    "compare": "Compare rankings query by query: t-test, randomisation test, Holm's correction, equivalence.",
+    "combine": "Find the α for which (1 − α) a + α b is best, of all α there are.",
+    "adapt": "Adapt a model to a domain, beside the background, an in-domain and an interpolated model.",
+    "committee": "Just give me the best model: several objectives, bagged and weighed, in one ensemble of trees.",
+    "warmup": "Compile all kernels into the cache: for container images, or once after installation.",
+}
 
 
 class Commands(TyperGroup):
-    """All commands, listed in their order above."""
+    """All commands as they stand in the list, by name and help; the one that is called is loaded."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = {name: TyperCommand(name, help=summary) for name, summary in COMMANDS.items()}
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names."""
+        """The names, in the order above."""
         return list(COMMANDS)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
+        """The command that was called, whole."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, load_command(name) if listed is not None and name else listed, rest
+
+
+def load_command(name: str) -> Any:
+    """A command with its options."""
+    from podium.cli.options import Command
+
+    command = getattr(import_module(f"podium.cli.{name}"), name)
+    if isinstance(command, typer.Typer):
+        loaded: Any = typer.main.get_group(command)
+    else:
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        alone.command(name, cls=Command)(command)
+        loaded = typer.main.get_command(alone)
+    loaded.name = name
+    return loaded
 
 
 app = typer.Typer(
@@ -45,12 +79,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for _name in COMMANDS:
-    _command = getattr(import_module(f"podium.cli.{_name}"), _name)
-    if isinstance(_command, typer.Typer):
-        app.add_typer(_command, name=_name)
-    else:
-        app.command(_name, cls=Command)(_command)
 
 
 def _show_version(asked: bool) -> None:
