@@ -38,7 +38,7 @@ class Adaptation:
         >>> import podium
         >>> domain = podium.artificial(30, features=4)
         >>> background = podium.LambdaMART(n_trees=2, n_leaves=3).fit(podium.artificial(30, features=4, shift=0.2))
-        >>> podium.adapt(background, domain, n_trees=2, n_leaves=3).adapted.n_trees_ <= 2
+        >>> podium.adapt(background, domain, n_trees=2, measure="ndcg(ties=expected)").adapted.n_trees_ <= 2
         True
 
     """
