@@ -116,5 +116,5 @@ def run() -> Report:
          "for each query, 95% t intervals over queries, queries without relevant documents counted 0; at most "
          f"{TREES} trees of 15 leaves, learning rate 0.1, 80% of the documents and half of the features for each, "
          f"stopped after {PATIENCE} without a gain on validation; Newton's step with l2 = 1 where the objective "
-         "has curvature, else the gradient step."],
+         "has hessian, else the gradient step."],
     )  # fmt: skip

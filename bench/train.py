@@ -233,11 +233,11 @@ def pair_rates() -> dict[str, float]:
         "RankNet": Pairwise(),
     }.items():
         bound = objective.bind(data)
-        lambdas, curvatures = bound.gradients(scores)
+        lambdas, hessians = bound.gradients(scores)
         times = []
         for _ in range(5):
             started = time.perf_counter()
-            bound.fill(scores, 0, lambdas, curvatures)
+            bound.fill(scores, 0, lambdas, hessians)
             times.append(time.perf_counter() - started)
         found[name] = float((sizes * (sizes - 1) / 2).sum() / min(times))
     return found

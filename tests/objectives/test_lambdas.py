@@ -59,7 +59,7 @@ def test_gradients_are_finite_differences_at_fixed_ranks(name):
     data, _ = random_data(3)
     scores = rng.permutation(len(data)).astype(float)  # far apart: a small step changes no rank
     bound = Lambda(name).bind(data)
-    lambdas, curvatures = bound.gradients(scores)
+    lambdas, hessians = bound.gradients(scores)
     step = 1e-3
     for row in range(len(data)):
         moved = np.zeros(len(data))
@@ -67,7 +67,7 @@ def test_gradients_are_finite_differences_at_fixed_ranks(name):
         up, down = (slow_lambdas(data, scores + s * moved, parse(name))[2] for s in (1, -1))
         assert -(up - down) / (2 * step) == pytest.approx(lambdas[row], abs=1e-6)  # λ = −∂C/∂s
         change = (bound.gradients(scores + moved)[0] - bound.gradients(scores - moved)[0]) / (2 * step)
-        assert -change[row] == pytest.approx(curvatures[row], abs=2e-4)  # w = −∂λ/∂s
+        assert -change[row] == pytest.approx(hessians[row], abs=2e-4)  # w = −∂λ/∂s
 
 
 def test_cross_derivatives_are_symmetric():
@@ -101,9 +101,9 @@ def test_row_order_does_not_matter(seed, name):
 def test_scores_far_apart_are_safe():
     data = RankingData([[1], [2], [3]], [0, 1, 2], qid=[1, 1, 1])
     for scores in ([1e4, 0, -1e4], [-1e4, 0, 1e4], [1e300, 0, -1e300]):
-        lambdas, curvatures = Lambda().bind(data).gradients(np.array(scores, float))
+        lambdas, hessians = Lambda().bind(data).gradients(np.array(scores, float))
         assert np.isfinite(lambdas).all()
-        assert np.isfinite(curvatures).all()
+        assert np.isfinite(hessians).all()
         assert abs(lambdas.sum()) < 1e-6
 
 

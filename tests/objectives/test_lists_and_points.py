@@ -87,7 +87,7 @@ def cost_of(loss, data, scores):
 def test_lambdas_are_slopes(loss):
     for seed in range(4):
         data, scores = documents(seed)
-        lambdas, curvatures = loss.bind(data).gradients(scores, 7)
+        lambdas, hessians = loss.bind(data).gradients(scores, 7)
         step = 1e-5
         for row in range(len(data)):
             moved = np.zeros(len(data))
@@ -96,7 +96,7 @@ def test_lambdas_are_slopes(loss):
             assert lambdas[row] == pytest.approx(-(up - down) / (2 * step), abs=1e-7)
         assert (lambdas[np.isnan(data.relevance)] == 0).all()
         if not isinstance(loss, RankCosine):
-            assert (curvatures >= 0).all()
+            assert (hessians >= 0).all()
             assert abs(lambdas.sum()) < 1e-9  # what one document gains the others lose
 
 
@@ -104,12 +104,12 @@ def test_lambdas_are_slopes(loss):
 def test_curvature_is_the_diagonal_of_the_hessian(loss):
     data, scores = documents(2)
     bound = loss.bind(data)
-    curvatures = bound.gradients(scores)[1]
+    hessians = bound.gradients(scores)[1]
     for row in range(len(data)):
         moved = np.zeros(len(data))
         moved[row] = 1e-5
         slope = (bound.gradients(scores + moved)[0] - bound.gradients(scores - moved)[0])[row] / 2e-5
-        assert curvatures[row] == pytest.approx(-slope, abs=1e-6)
+        assert hessians[row] == pytest.approx(-slope, abs=1e-6)
 
 
 @pytest.mark.parametrize("loss", COSTS, ids=str)
@@ -148,11 +148,11 @@ def test_list_mle_bounds_the_likelihood_of_all_orders_of_equal_labels(documents)
 def test_equal_labels_with_equal_scores_are_pushed_alike(documents):
     labels, scores = (np.array(column, float) for column in zip(*documents, strict=True))
     data = RankingData(np.arange(len(labels))[:, None], labels, qid=np.zeros(len(labels)))
-    lambdas, curvatures = ListMLE().bind(data).gradients(scores)
+    lambdas, hessians = ListMLE().bind(data).gradients(scores)
     for i, j in itertools.combinations(range(len(labels)), 2):
         if labels[i] == labels[j] and scores[i] == scores[j]:
             assert lambdas[i] == lambdas[j]
-            assert curvatures[i] == curvatures[j]
+            assert hessians[i] == hessians[j]
 
 
 def test_list_mle_learns_as_well_as_list_net():
@@ -183,9 +183,9 @@ class TestPoints:
         bound = Regression().bind(data)
         known = ~np.isnan(data.relevance)
         weights = data.document_weights * data.query_weights[data.qid.astype(int)]
-        lambdas, curvatures = bound.gradients(scores)
+        lambdas, hessians = bound.gradients(scores)
         assert np.allclose(lambdas[known], (weights * (data.relevance - scores))[known])
-        assert np.allclose(curvatures[known], weights[known])
+        assert np.allclose(hessians[known], weights[known])
         assert (lambdas[~known] == 0).all()
         assert bound.base_score == pytest.approx(np.average(data.relevance[known], weights=weights[known]))
 
@@ -199,9 +199,9 @@ class TestPoints:
         n = {side: (t[known] == side).sum() for side in (1.0, -1.0)}
         factor = np.array([1 / n[side] for side in t]) if balanced else np.ones(len(t))
         y = 2 * t * sigma / (1 + np.exp(2 * t * sigma * scores))  # [B] §6
-        lambdas, curvatures = bound.gradients(scores)
+        lambdas, hessians = bound.gradients(scores)
         assert np.allclose(lambdas[known], (factor * y)[known])
-        assert np.allclose(curvatures[known], (factor * np.abs(y) * (2 * sigma - np.abs(y)))[known])
+        assert np.allclose(hessians[known], (factor * np.abs(y) * (2 * sigma - np.abs(y)))[known])
         mean = 0.0 if balanced else t[known].mean()
         assert bound.base_score == pytest.approx(math.log((1 + mean) / (1 - mean)) / (2 * sigma))
         assert np.isfinite(bound.gradients(scores * 1e5)[0]).all()
@@ -213,10 +213,10 @@ class TestPoints:
         scores = np.random.default_rng(0).normal(size=(bound.n_outputs, len(data)))
         p = np.exp(scores) / np.exp(scores).sum(axis=0)
         y = (data.relevance == bound.classes[:, None]) - p
-        lambdas, curvatures = bound.gradients(scores)
+        lambdas, hessians = bound.gradients(scores)
         many = bound.n_outputs
         assert np.allclose(lambdas[:, known], y[:, known])
-        assert np.allclose((many - 1) / many * curvatures[:, known], (np.abs(y) * (1 - np.abs(y)))[:, known])
+        assert np.allclose((many - 1) / many * hessians[:, known], (np.abs(y) * (1 - np.abs(y)))[:, known])
         assert np.allclose(bound.ranked_by(scores), (p * (2**bound.classes - 1)[:, None]).sum(axis=0))
 
     def test_one_class_is_too_few(self):

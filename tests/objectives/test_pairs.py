@@ -154,8 +154,8 @@ def test_tiers_by_definition(nonzero):
 def test_unlabelled_documents_keep_their_rank():
     data = RankingData(np.eye(4), labels={"relevance": [3, np.nan, 0, 1]}, qid=[1] * 4)
     scores = np.array([1.0, 4.0, 3.0, 2.0])
-    lambdas, curvatures = Lambda().bind(data).gradients(scores)
-    assert lambdas[1] == curvatures[1] == 0
+    lambdas, hessians = Lambda().bind(data).gradients(scores)
+    assert lambdas[1] == hessians[1] == 0
     without = RankingData(np.eye(4)[[0, 2, 3]], [3, 0, 1], qid=[1] * 3)
     assert not np.allclose(lambdas[[0, 2, 3]], Lambda().bind(without).gradients(scores[[0, 2, 3]])[0])
 
@@ -219,7 +219,7 @@ class TestPreferences:
     def test_cross_entropy_is_ranknets(self):
         data = self.data()
         scores = np.random.default_rng(2).normal(size=20)
-        lambdas, curvatures = Preferences(CrossEntropy(1.3)).bind(data).gradients(scores)
+        lambdas, hessians = Preferences(CrossEntropy(1.3)).bind(data).gradients(scores)
         expected, bends = np.zeros(20), np.zeros(20)
         for i, j, share in zip(data.preferences.i, data.preferences.j, data.preferences.probability, strict=True):
             p = 1 / (1 + np.exp(-1.3 * (scores[i] - scores[j])))
@@ -228,7 +228,7 @@ class TestPreferences:
             bends[i] += 1.69 * p * (1 - p)
             bends[j] += 1.69 * p * (1 - p)
         assert np.allclose(lambdas, expected)
-        assert np.allclose(curvatures, bends)
+        assert np.allclose(hessians, bends)
 
     def test_needs_pairs(self):
         with pytest.raises(DataError, match="Preferences needs pairs"):
@@ -250,13 +250,13 @@ class TestDebiased:
         bound = objective.bind(data)
         for _ in range(3):
             biases = bound.biases.copy()
-            lambdas, curvatures = bound.gradients(scores)
+            lambdas, hessians = bound.gradients(scores)
             expected = Lambda("ndcg").bind(data).gradients(scores + biases[data.positions])
             assert np.allclose(lambdas, expected[0])
             for p in range(1, 6):
                 here = data.positions == p
                 held = 0.1 * here.sum()
-                step = 0.5 * (lambdas[here].sum() - held * biases[p]) / (curvatures[here].sum() + held)
+                step = 0.5 * (lambdas[here].sum() - held * biases[p]) / (hessians[here].sum() + held)
                 assert bound.biases[p] == pytest.approx(biases[p] + step, abs=1e-9)
         other = objective.bind(data)
         other.restore(bound.state())

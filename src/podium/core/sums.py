@@ -27,10 +27,10 @@ class GroupSums:
 
     def __call__(self, values: Floats) -> Floats:
         """Σ of each group, each value rounded to a multiple of 2^-62 of what all could sum to."""
-        found = np.zeros(self.n_groups)
+        sums = np.zeros(self.n_groups)
         largest = float(np.abs(values).max(initial=0.0)) * len(values)
         if largest > 0:
             exponent = 62 - math.frexp(largest)[1]
             whole = np.rint(np.ldexp(values[self.order], exponent)).astype(np.int64)
-            found[self.present] = np.ldexp(np.add.reduceat(whole, self.starts).astype(np.float64), -exponent)
-        return found
+            sums[self.present] = np.ldexp(np.add.reduceat(whole, self.starts).astype(np.float64), -exponent)
+        return sums

@@ -130,14 +130,14 @@ class Team:
         for worker in self._workers:
             worker.begin(work)
         try:
-            mine = work(0)
+            first = work(0)
         finally:
             for worker in self._workers:
                 worker.wait()
         for worker in self._workers:
             if worker.error is not None:
                 raise worker.error
-        return [mine, *(worker.result for worker in self._workers)]
+        return [first, *(worker.result for worker in self._workers)]
 
     def shares(self, n: int, work: Callable[[int, int], Result]) -> list[Result]:
         """`work(first, last)` for contiguous shares of 0 … n − 1, one a thread; few are not worth sharing."""

@@ -118,7 +118,7 @@ class PairTerm(Objective):
     @property
     def no_hessian_because(self) -> str:  # type: ignore[override]
         """Why not."""
-        return f"the curvature of {self.link} is zero or changes its sign"
+        return f"the hessian of {self.link} is zero or changes its sign"
 
 
 def require_flag(normalize: object) -> None:
