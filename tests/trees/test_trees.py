@@ -16,8 +16,8 @@ from podium.models import Ensemble
 from podium.testing.trees import grow_slowly
 from podium.trees import Grower, GrowthParameters, bin_features, find_bins
 from podium.trees.binning import cut_points
+from podium.trees.gradient_sampling import LEADING_BITS, GradientSampler, sampling_threshold
 from podium.trees.quantization import BoundedGradients, quantize
-from podium.trees.sampling import LEADING_BITS, GradientSampler, sampling_threshold
 
 
 def leaves_of(tree, features):

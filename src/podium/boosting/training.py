@@ -112,7 +112,7 @@ class Trainer:
     def _start_from(self, submodel: Callable[[RankingData], Floats]) -> BaseScores:
         """Take over the scores of a submodel, on the scale that training needs."""
         state, train = self.state, self.data.train
-        require_one_output(state.objective, "a submodel")
+        require_one_output(state.objective, "training with a submodel")
         scores, scale = submodel(train), self.settings.submodel_scale
         if isinstance(scale, str):
             scale = fitted_scale(train, scores, self.settings.objective, self.team)

@@ -12,8 +12,8 @@ from podium.boosting.binned_data import BinnedData
 from podium.boosting.sampling import BoundSampling
 from podium.core.threads import Team
 from podium.trees import Grower, GrownTree
+from podium.trees.gradient_sampling import GradientSampler
 from podium.trees.quantization import BoundedGradients, quantize
-from podium.trees.sampling import GradientSampler
 
 if TYPE_CHECKING:
     from podium.boosting.settings import Boosting

@@ -12,7 +12,7 @@ from podium.core.compiling import helper
 
 
 def not_inlined() -> None:
-    """Said in a helper: keep it a function of its own. In a large caller its inner loop would lack registers."""
+    """Keep the helper that calls this a function of its own: in a large caller its inner loop would lack registers."""
 
 
 def inlined() -> None:
@@ -20,7 +20,7 @@ def inlined() -> None:
 
 
 def borrowed(array: Any) -> Any:
-    """The same array, whose slices are not counted: counting the owners of a slice costs more than a short loop.
+    """The same array without reference counting: to count the owners of a slice costs more than a short loop.
 
     Only for what the caller of a kernel holds on to until it returns.
     """
@@ -57,7 +57,7 @@ OPERATIONS = (not_inlined, inlined, borrowed, prefetch, copy_16_bytes, add_atomi
 
 
 @helper
-def meet(barrier: Any, n_threads: Any) -> None:
+def wait_at_barrier(barrier: Any, n_threads: Any) -> None:
     """Wait until all threads of a team have come here; what each wrote before is then seen by all.
 
     `barrier` is 16 int64, zero at first: how many have come, and eight words on, so that the waiting threads do

@@ -15,7 +15,7 @@ from podium.errors import DataError
 from podium.estimators import translating
 from podium.estimators.parameters import LambdaMARTParameters
 from podium.estimators.ranker import lambda_objective, to_rows
-from podium.estimators.trees import EnsembleRanker
+from podium.estimators.tree_ranker import EnsembleRanker
 from podium.measures import as_selection
 from podium.models import Combined, Model, TreesOnBaseScores
 from podium.models.rankers import as_submodel, scores_of

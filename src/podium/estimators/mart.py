@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from podium.data import RankingData
 from podium.estimators.parameters import MARTParameters
 from podium.estimators.sklearn_bases import RegressorMixin
-from podium.estimators.trees import PointwiseRanker, TreeRanker
+from podium.estimators.tree_ranker import PointwiseRanker, TreeRanker
 from podium.measures.losses import RMSE, Loss
 from podium.objectives import Objective, Regression
 

@@ -13,7 +13,7 @@ from podium.errors import DataError
 from podium.estimators.parameters import MARTClassifierParameters
 from podium.estimators.ranker import require_entry
 from podium.estimators.sklearn_bases import ClassifierMixin
-from podium.estimators.trees import PointwiseRanker
+from podium.estimators.tree_ranker import PointwiseRanker
 from podium.measures.losses import LogLoss, Loss
 from podium.objectives import Logistic, Objective
 

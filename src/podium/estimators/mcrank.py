@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from podium.boosting import TrainingResult
 from podium.estimators.parameters import McRankParameters
-from podium.estimators.trees import TreeRanker
+from podium.estimators.tree_ranker import TreeRanker
 from podium.models import ClassEnsemble
 from podium.objectives import Multiclass, Objective
 from podium.objectives.multiclass import BoundMulticlass

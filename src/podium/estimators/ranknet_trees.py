@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.data import RankingData
 from podium.estimators.parameters import RankNetTreesParameters
-from podium.estimators.trees import EnsembleRanker
+from podium.estimators.tree_ranker import EnsembleRanker
 from podium.measures import has_preferences_alone
 from podium.objectives import CrossEntropy, Objective, Pairwise, Preferences
 

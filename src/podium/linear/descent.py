@@ -88,7 +88,7 @@ class Descent:
         with threadpool_limits(1, "blas"), Team(self.n_threads) as team:
             design = DesignMatrix(train, self.n_threads)
             bound = self.objective.measuring(train, *sets.values()).bind(train)
-            require_one_output(bound, self)
+            require_one_output(bound, "a linear model")
             bound.team = team
             return self._descend(design, bound, sets)
 

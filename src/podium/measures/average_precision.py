@@ -38,7 +38,7 @@ class AP(Binary, Blended):
 
     name: ClassVar[str] = "ap"
     aliases: ClassVar[tuple[str, ...]] = ("map",)
-    is_graded: ClassVar[bool] = False
+    bonuses_differ: ClassVar[bool] = False
     examples: ClassVar[tuple[Example, ...]] = (
         Example("ap", (1, 0, 1, 0), (1 + 2 / 3) / 2),
         Example("ap@2", (1, 0, 1, 0), 1 / 2),

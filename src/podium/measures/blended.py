@@ -44,7 +44,7 @@ class Blended(Measure):
 
     knows_expected_ties: ClassVar[bool] = True
     knows_retrieved: ClassVar[bool] = True
-    is_graded: ClassVar[bool] = True  # whether relevant documents differ in their bonuses
+    bonuses_differ: ClassVar[bool] = True  # whether relevant documents differ in their bonuses
 
     @abstractmethod
     def bonuses(self, labels: NDArray[Any]) -> Floats:
@@ -92,7 +92,9 @@ class Blended(Measure):
         relevant = (bonuses > 0).astype(np.float64)
         counts = np.add.reduceat(relevant, offsets[:-1]) if len(offsets) > 1 else np.empty(0)
         divisors = self.divisors(bonuses, offsets)
-        return lookup_tables(BLENDED, bonuses, counts, self.cutoff, divisors=divisors, is_graded=self.is_graded)
+        return lookup_tables(
+            BLENDED, bonuses, counts, self.cutoff, divisors=divisors, bonuses_differ=self.bonuses_differ
+        )
 
 
 # --- one value for each query, and rows of swap deltas
@@ -178,14 +180,14 @@ def blended_columns(n: Int, ranked: Places, values: Floats, divisors: Floats, de
 
 
 @helper
-def blended_deltas(i: Int, span: Span, norm: Number, is_graded: bool, columns: Floats, buffer: Singles) -> None:
+def blended_deltas(i: Int, span: Span, norm: Number, bonuses_differ: bool, columns: Floats, buffer: Singles) -> None:
     """|ΔZ| of rank i with the ranks of the span, all of them below the depth's end or not counted by the columns."""
     not_inlined()
     b_i, inverse = columns[0, i], 1.0 / norm
-    b = 1.0 if b_i == 0.0 and not is_graded else b_i
+    b = 1.0 if b_i == 0.0 and not bonuses_differ else b_i
     start = (columns[3, i] + b) / columns[4, i] - b * columns[1, i] - b_i / columns[4, i]
     at, first = U(span.at), U(span.first)
-    if not is_graded:  # one start for the whole row
+    if not bonuses_differ:  # one start for the whole row
         for j in range(U(span.a), U(span.b)):
             change = abs(start + columns[U(1), first + j] - columns[U(2), first + j]) * inverse
             buffer[at + j] = f32(change) if b_i != columns[U(0), first + j] else f32(0.0)

@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 class ERR(Cascade):
     """Expected reciprocal rank: Σ_{r≤T} (1/r) R_r Π_{q<r} (1 − R_q), R = (2^l − 1) / 2^{l_max}.
 
-    Chapelle, Metlzer, Zhang and Grinspan 2009; [B] §3.
+    Chapelle, Metzler, Zhang and Grinspan 2009; [B] §3.
 
     Args:
         max_label: l_max; None takes the highest label of the data (`fixed` keeps it for other data), or

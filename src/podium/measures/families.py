@@ -38,7 +38,7 @@ class LookupTables(NamedTuple):
         norms: for each query what its sum is divided by; 0 where there is nothing to gain.
         discounts: by rank, as far as they are not 0 (DISCOUNTED).
         divisors: for each query by rank, laid out as documents are (BLENDED).
-        is_graded: whether relevant documents differ in their values (BLENDED).
+        bonuses_differ: whether relevant documents differ in their values (BLENDED).
         depth: the ranks that count.
         mu: the weight of the second term (LAMBDALOSS).
 
@@ -56,7 +56,7 @@ class LookupTables(NamedTuple):
     norms: Floats
     discounts: Floats
     divisors: Floats
-    is_graded: bool
+    bonuses_differ: bool
     depth: int
     mu: float
 
@@ -69,7 +69,7 @@ def lookup_tables(
     *,
     discounts: Floats | None = None,
     divisors: Floats | None = None,
-    is_graded: bool = False,
+    bonuses_differ: bool = False,
 ) -> LookupTables:
     """Tables with what the family does not need left empty."""
     depth = cutoff or max(len(values), 1)
@@ -78,7 +78,7 @@ def lookup_tables(
     empty = np.empty(0)
     return LookupTables(
         family, values, norms, empty if discounts is None else discounts, empty if divisors is None else divisors,
-        is_graded, depth, 0.0,
+        bonuses_differ, depth, 0.0,
     )  # fmt: skip
 
 

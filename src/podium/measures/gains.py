@@ -123,7 +123,7 @@ def warn_of_powers(measures: Iterable[Measure], *data: RankingData, stacklevel: 
 
     """
     for measure in measures:
-        if LARGEST_USUAL_POWER < (power := measure.power(*data)) < 1024:  # from there on 2^label is an error
+        if LARGEST_USUAL_POWER < (power := measure.power(*data)) <= LARGEST_POWER:  # above it the gain is an error
             warnings.warn(
                 f"{POWER_WARNING}{power:g} in {measure}, beside which all others vanish: "
                 "use gain=linear, as in ndcg(gain=linear)@10, or gain=table:G0/G1/… with a gain for each label",

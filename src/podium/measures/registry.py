@@ -32,6 +32,9 @@ def register(cls: MeasureType) -> MeasureType:
         >>> unregister("last")
 
     """
+    known = _MEASURES.get(cls._word())
+    if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise DataError(f"there is a measure {cls._word()!r} already: {known.__module__}.{known.__qualname__}")
     _MEASURES[cls._word()] = cls
     for alias in vars(cls).get("aliases", ()):
         _ALIASES[alias] = cls._word()
@@ -40,7 +43,8 @@ def register(cls: MeasureType) -> MeasureType:
 
 def unregister(name: str) -> None:
     """Forget a measure, as tests do with their own."""
-    del _MEASURES[name]
+    for alias in vars(_MEASURES.pop(name)).get("aliases", ()):
+        del _ALIASES[alias]
 
 
 def registered() -> dict[str, type[Measure]]:

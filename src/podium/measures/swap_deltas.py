@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Places = NDArray[np.int32]
 Int = Any  # an integer, compiled as int64
-N_COLUMNS = 5  # rows of `columns`
+N_COLUMNS = 5  # numbers kept for each rank: columns[k, rank]
 
 
 @helper
@@ -36,10 +36,18 @@ def fill_columns(
 
 @helper
 def write_deltas(
-    family: Int, i: Int, span: Span, n: Int, depth: Int, norm: float, is_graded: bool, columns: Floats, buffer: Singles
+    family: Int,
+    i: Int,
+    span: Span,
+    n: Int,
+    depth: Int,
+    norm: float,
+    bonuses_differ: bool,
+    columns: Floats,
+    buffer: Singles,
 ) -> None:
     """|ΔZ| of rank i with the ranks of the span into buffer[span.at + span.a …]."""
     if family == BLENDED:
-        blended_deltas(i, span, norm, is_graded, columns, buffer)
+        blended_deltas(i, span, norm, bonuses_differ, columns, buffer)
     elif family == CASCADE:
         cascade_deltas(i, span, n, depth, columns, buffer)

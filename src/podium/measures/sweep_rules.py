@@ -42,6 +42,7 @@ def contribution(family: Int, value: Number, before: Number, rank: Int, discount
         return discounted_contribution(value, rank, discounts)
     if family == BLENDED:
         return blended_contribution(value, before, divisors[rank])
+    assert family == CASCADE
     return cascade_contribution(value, before, rank)
 
 
@@ -70,4 +71,5 @@ def group_contribution(
     not_inlined()
     if family == BLENDED:
         return blended_group_contribution(value, before, rank, size, n_counted, group[start], divisors)
+    assert family == CASCADE
     return cascade_group_contribution(before, rank, n_counted, start, group)

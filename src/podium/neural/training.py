@@ -253,7 +253,7 @@ class _Run:
         light = train.replace(features=position[:, None], feature_names=None).take(rows)
         measuring = self.settings.objective.measuring(train, *self.sets.values())
         bound_to_all = measuring.bind(light)  # which looks whether it can be trained on
-        require_one_output(bound_to_all, self.net)
+        require_one_output(bound_to_all, "a net")
         size = self.settings.batch_queries or light.n_queries
         if size >= light.n_queries:
             bound_to_all.team = self.team

@@ -65,5 +65,5 @@ class Anneal(Objective):
 
         parts = [self.before.bind(data), self.after.bind(data)]
         for part in parts:
-            require_one_output(part, self)
+            require_one_output(part, "Anneal")
         return BoundSum(parts, weights, changes=True)

@@ -72,10 +72,10 @@ class BoundObjective(ABC):
         """Take over what `state` gave."""
 
 
-def require_one_output(bound: BoundObjective, who: object) -> None:
-    """Refuse an objective with several scores for each document."""
+def require_one_output(bound: BoundObjective, who: str) -> None:
+    """Refuse an objective with several scores for each document; `who` takes only those with one."""
     if bound.n_outputs != 1:
-        raise DataError(f"{type(who).__name__} takes objectives with one score for each document; this one has several")
+        raise DataError(f"{who} takes objectives with one score for each document; this one has several")
 
 
 class Objective(ABC):

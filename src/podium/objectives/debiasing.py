@@ -127,7 +127,7 @@ class BoundBiases(BoundObjective):
         self.biases = np.zeros(len(self.counts))
         self.sums = GroupSums(shown, len(self.biases))
         self.base_score = inner.base_score
-        require_one_output(inner, settings)
+        require_one_output(inner, "Debiased")
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         """λ and w at s + b; then the biases move on."""

@@ -1,6 +1,6 @@
 """The pair kernel: gradients and hessians from all pairs of documents of each query.
 
-    λ_ij = |ΔZ_ij| · C′(s_i − s_j)        delta × loss, then accumulation: λ_i += λ_ij, λ_j −= λ_ij
+    λ_ij = −|ΔZ_ij| · C′(s_i − s_j)       delta × loss, then accumulation: λ_i += λ_ij, λ_j −= λ_ij
 
 A query's documents are laid out by rank in tiles of `TILE`, each tile some rows ("fields") of float32 in one buffer.
 `_pair_row` takes one document and goes over those below it, `LANES` at a time: all that a pair needs is read once, and
@@ -67,8 +67,8 @@ Int = Any  # an integer, compiled as int64
 f32 = np.float32
 U: Any = np.uintp  # an index that cannot be negative needs no check for it
 
-NEARNESS = f32(0.01)  # added to the gap of scores that a normalized pair is divided by
-WIDEST = 150.0  # scores further apart than this (times σ) are compared by an exponential for each pair
+GAP_OFFSET = f32(0.01)  # added to the gap of scores that a normalized pair is divided by
+MAX_EXPONENT = 150.0  # scores further apart than this (times σ) are compared by an exponential for each pair
 FLUSH = 256  # rows whose λ are summed in single precision
 
 
@@ -180,7 +180,7 @@ def _pair_row(i: Int, tile: Span, buffer: Singles, settings: PairSettings, extra
     not_inlined()
     at = i // TILE * N_FIELDS * FIELD + i % TILE
     row = _row_lanes(buffer, at)
-    nothing, one, near = all_lanes(f32(0.0)), all_lanes(f32(1.0)), all_lanes(NEARNESS)
+    nothing, one, near = all_lanes(f32(0.0)), all_lanes(f32(1.0)), all_lanes(GAP_OFFSET)
     if extras is not None:
         constant = link_constant(settings.link, settings.parameter)
     gradients, hessians, total = nothing, nothing, nothing
@@ -240,17 +240,17 @@ def _far_pairs(
     """`_pair_row` for scores so far apart that e^{σs} leaves single precision: an exponential for each pair."""
     not_inlined()
     at = i // TILE * N_FIELDS * FIELD + i % TILE
-    own_label = buffer[at + LABEL * FIELD]
+    row_label = buffer[at + LABEL * FIELD]
     gradients, hessians, total = 0.0, 0.0, 0.0
     for j in range(tile.at + max(tile.a, i + 1 - tile.first), tile.at + tile.b):
         label = buffer[j + LABEL * FIELD]
-        if not (own_label > label or own_label < label):  # padding has no label
+        if not (row_label > label or row_label < label):  # padding has no label
             continue
-        better = own_label > label
+        better = row_label > label
         weight = _weight_number(at, buffer, j, better, settings, extras)
         gap = scores[i] - scores[tile.first + j - tile.at]
         if settings.normalize:
-            weight /= NEARNESS + abs(gap)
+            weight /= GAP_OFFSET + abs(gap)
         sign = 1.0 if better else -1.0
         if extras is None:
             gradient, hessian = cross_entropy_number(sign * settings.sigma * gap)
@@ -277,7 +277,7 @@ class _Swaps(NamedTuple):
     n: Any
     depth: Any
     norm: Any
-    is_graded: Any
+    bonuses_differ: Any
     first_row: Any
 
 
@@ -292,7 +292,7 @@ def _row_deltas(i: Int, tile: Span, swaps: Any, columns: Floats, deltas: Floats,
         for j in range(tile.a, min(tile.b, swaps.n - tile.first)):
             buffer[span.at + j] = f32(abs(deltas[i - swaps.first_row, tile.first + j]))
     else:
-        write_deltas(swaps.family, i, span, swaps.n, swaps.depth, swaps.norm, swaps.is_graded, columns, buffer)
+        write_deltas(swaps.family, i, span, swaps.n, swaps.depth, swaps.norm, swaps.bonuses_differ, columns, buffer)
 
 
 @helper
@@ -319,7 +319,7 @@ def _query_gradients(
     not_inlined()
     n, scores, buffer = query.n, query.scores, borrowed(scratch.buffer)
     widest = scores[0] - scores[n - 1]
-    near = settings.sigma * widest + 2.0 * abs(settings.parameter) < WIDEST and widest < WIDEST
+    near = settings.sigma * widest + 2.0 * abs(settings.parameter) < MAX_EXPONENT and widest < MAX_EXPONENT
     settings = PairSettings(
         settings.family, settings.link, settings.parameter, settings.sigma, settings.weighted, settings.has_groups,
         settings.has_trusts, settings.normalize and widest > 0.0,
@@ -329,7 +329,7 @@ def _query_gradients(
         fill_gains(query, tables.values, tables.discounts, buffer)
     has_deltas = tables.family != DISCOUNTED and tables.family != ONES
     columns, deltas = borrowed(scratch.columns), borrowed(task.deltas)
-    swaps = _Swaps(tables.family, n, tables.depth, query.norm, tables.is_graded, task.first_row)
+    swaps = _Swaps(tables.family, n, tables.depth, query.norm, tables.bonuses_differ, task.first_row)
     if extras is not None and has_deltas:
         _fill_columns(query, tables, columns)
     gradients, hessians = scratch.gradients, scratch.hessians

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data import RankingData
-from podium.measures import Measure, Precision, Ranking, Recall, parse
+from podium.measures import Measure, Ranking, parse
 
 Floats = NDArray[np.float64]
 
@@ -101,7 +101,7 @@ def _check_swaps(measure: Measure, labels: NDArray[Any]) -> None:
 
 
 def _check_dependence(measure: Measure, highest: int) -> None:
-    if isinstance(measure, Precision | Recall) and measure.cutoff is None:
+    if measure.needs_cutoff and measure.cutoff is None:
         return  # of the whole list: every order is the same
     labels = np.zeros((measure.cutoff or 0) + 6, np.float32)
     labels[:2] = highest

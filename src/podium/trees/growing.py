@@ -1,7 +1,7 @@
 """Best-first growth of one tree from integer histograms.
 
 A split takes five stages: histograms of the new leaves (`histograms`), scores of all features and the choice of the
-best split (`splitting`), the documents of the leaf that is split next (`partitioning`), and the node (`_add_node`).
+best split (`splitting`), the documents of the leaf that is split next (`partitioning`), and the node (`add_node`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import compile_beside, helper, kernel
-from podium.core.intrinsics import borrowed, meet, not_inlined
+from podium.core.intrinsics import borrowed, not_inlined, wait_at_barrier
 from podium.core.threads import Team
 from podium.errors import DataError
 from podium.trees.binning import BinnedFeatures, Bins, to_columns
@@ -248,7 +248,7 @@ def grow(
         if may_split(tree.leaves[new.small], limits) or may_split(tree.leaves[new.large], limits):
             build_histograms(member, bins, gradients.words, feature_share, new, tree, tile, scratch.words)
             score_features(gradients, features, feature_share, limits, new, tree, scratch)
-            meet(member.barrier, member.n_threads)
+            wait_at_barrier(member.barrier, member.n_threads)
         for which in range(new.count):
             if which % member.n_threads == member.thread:
                 leaf = tree.leaves[new.small if which == 0 else new.large]
@@ -256,9 +256,7 @@ def grow(
                     choose_split(bins, gradients, features, limits, leaf, tree.splits[which], tree, scratch)
                 else:
                     leaf.feature, leaf.gain = N(-1), 0.0
-        meet(member.barrier, member.n_threads)
-        if n_leaves == limits.n_leaves:
-            break
+        wait_at_barrier(member.barrier, member.n_threads)
         best = leaf_with_highest_gain(tree.leaves, n_leaves)
         leaf = tree.leaves[best]
         if not leaf.gain > 0.0:
@@ -269,7 +267,7 @@ def grow(
             add_node(best, n_leaves, parts, limits.l2, direction, tree.leaves, nodes)
         new = NewLeaves(best, n_leaves, N(2)) if parts.is_left_small else NewLeaves(n_leaves, best, N(2))
         n_leaves += 1
-        meet(member.barrier, member.n_threads)
+        wait_at_barrier(member.barrier, member.n_threads)
         if n_leaves == limits.n_leaves:
             break
     return n_leaves

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from podium.core.compiling import helper
-from podium.core.intrinsics import copy_16_bytes, meet, not_inlined, prefetch
+from podium.core.intrinsics import copy_16_bytes, not_inlined, prefetch, wait_at_barrier
 from podium.trees.layout import (
     BLOCK,
     CELLS,
@@ -61,7 +61,7 @@ def build_histograms(
         a, b = share(n, N(1), member.thread, n_threads), share(n, N(1), member.thread + 1, n_threads)
         part = cells if member.thread == 0 else partial[member.thread - 1]
         fill_histograms(bins, words, documents[a:b], N(0), features.n_padded, tile, tile_words, part)
-        meet(member.barrier, n_threads)
+        wait_at_barrier(member.barrier, n_threads)
         for other in range(n_threads - 1):
             addend = partial[other]
             for cell in range(first, last):

@@ -9,8 +9,8 @@ histograms, up to `end` those that gradient-based sampling left out. All are par
 sample decide where to split.
 
 **Threads** grow a tree together: each runs `growing.grow` from beginning to end, works on its share of the features or
-rows, and decides nothing alone; between two stages all meet at a barrier. Whatever is decided, each thread decides for
-itself from the same numbers.
+rows, and waits for the others at a barrier between two stages. A leaf's split is chosen by one thread, the nodes are
+written by thread 0; which leaf is split next, each thread finds by itself from the same numbers.
 
 Kernels take groups of arrays (NamedTuples) and records (structured arrays): both cost nothing in compiled code.
 """

@@ -119,17 +119,17 @@ class GrownTree:
 
 @kernel
 def sum_leaves(
-    documents: Rows, starts: Ints, ends: Ints, first: Int, last: Int, values: Floats, by: float, others: Floats,
-    by_other: float, sums: Ints,
+    documents: Rows, starts: Ints, ends: Ints, first: Int, last: Int, gradients: Floats, gradient_scale: float,
+    hessians: Floats, hessian_scale: float, sums: Ints,
 ) -> None:  # fmt: skip
-    """For some leaves the sums of rint(value · by), of two columns, over their rows documents[starts[k] : ends[k]]."""
+    """For some leaves the sums of rint(value · scale) over their rows documents[starts[k] : ends[k]]."""
     for leaf in range(first, last):
-        total, other = np.int64(0), np.int64(0)
+        gradient_sum, hessian_sum = np.int64(0), np.int64(0)
         for k in range(starts[leaf], ends[leaf]):
             row = U(documents[k])
-            total += np.int64(np.rint(values[row] * by))
-            other += np.int64(np.rint(others[row] * by_other))
-        sums[0, leaf], sums[1, leaf] = total, other
+            gradient_sum += np.int64(np.rint(gradients[row] * gradient_scale))
+            hessian_sum += np.int64(np.rint(hessians[row] * hessian_scale))
+        sums[0, leaf], sums[1, leaf] = gradient_sum, hessian_sum
 
 
 @kernel

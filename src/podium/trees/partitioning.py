@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from podium.core.compiling import helper, kernel
-from podium.core.intrinsics import meet
+from podium.core.intrinsics import wait_at_barrier
 from podium.trees.histograms import share
 from podium.trees.layout import BinMatrix, Bytes, Int, Ints, Member, N, Record, Rows, U
 
@@ -48,7 +48,7 @@ def partition_leaf(member: Member, bins: BinMatrix, leaf: Record, documents: Row
     at = thread * WORDS_PER_THREAD
     member.n_left[at] = partition(column, leaf.goes_left, documents, buffer, a, b)
     member.n_left[at + 1] = partition(column, leaf.goes_left, documents, buffer, c, d)
-    meet(member.barrier, n_threads)
+    wait_at_barrier(member.barrier, n_threads)
     sampled_left, others_left = _n_left(member.n_left, N(0), n_threads), _n_left(member.n_left, one, n_threads)
     middle = start + sampled_left + others_left
     right_sample_end = middle + (sample_end - start) - sampled_left

@@ -154,11 +154,11 @@ def choose_split(
         )
     leaf.feature, leaf.gain = feature, best - parent
     leaf.bin, leaf.missing_left, leaf.left_total = split.bin, split.missing_left, split.left_total
-    _send_bins(leaf, cells, features.n_bins, features.is_categorical, l2, scratch)
+    _set_goes_left(leaf, cells, features.n_bins, features.is_categorical, l2, scratch)
 
 
 @helper
-def _send_bins(
+def _set_goes_left(
     leaf: Record, cells: Ints, n_bins: Ints, is_categorical: Flags | None, l2: float, scratch: Record
 ) -> None:
     """Note which bins the leaf's split sends left."""
@@ -300,7 +300,7 @@ def _score_allowed(sums: Ints, counts_below: Ints, begin: Int, end: Int, rules: 
     minimum = 1 if rules.precision == COUNTED else rules.minimum
     best = score_splits(sums, begin, end, rules.total, minimum, rules.l2, scores)
     if rules.precision == COUNTED:
-        best = _forbid_few(counts_below, begin, end, rules.n_documents, rules.minimum, scores)
+        best = _forbid_small_sides(counts_below, begin, end, rules.n_documents, rules.minimum, scores)
     if rules.direction != 0:
         best = _forbid_wrong_direction(sums, begin, end, rules, scores)
     return best
@@ -330,7 +330,9 @@ def score_splits(sums: Ints, begin: Int, end: Int, total: Int, minimum: Int, l2:
 
 
 @helper
-def _forbid_few(counts_below: Ints, begin: Int, end: Int, n_documents: Int, min_documents: Int, scores: Floats) -> Any:
+def _forbid_small_sides(
+    counts_below: Ints, begin: Int, end: Int, n_documents: Int, min_documents: Int, scores: Floats
+) -> Any:
     """Take out the splits with too few documents on a side; the highest score left."""
     best = -1.0
     for b in range(begin, end):

@@ -74,7 +74,7 @@ def read_blocks(
     """
     name = source_name(source)
     budget = budget or Budget()
-    with opened(source) as raw, _blaming(name):
+    with opened(source) as raw, _naming_file(name):
         n_read = 0.0
         head = raw.read(MAGIC_BYTES) or b""
         stream = decompressed(raw, head)
@@ -195,7 +195,7 @@ def _without_mark(name: str, text: NDArray[np.uint8], end: int) -> tuple[NDArray
 
 
 @contextmanager
-def _blaming(name: str) -> Iterator[None]:
+def _naming_file(name: str) -> Iterator[None]:
     """Turn the errors of decompressors into ones that name the file."""
     try:
         yield
