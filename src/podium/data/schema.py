@@ -1,4 +1,4 @@
-"""What a model expects of its input, and how any input becomes its rows: the one door for all predictions."""
+"""What a model expects of its input, and how any input becomes its rows; all predictions go through it."""
 
 from __future__ import annotations
 
