@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from podium.evaluation import write_qrels as write_qrels
     from podium.evaluation import write_run as write_run
     from podium.explain import permutation_importance as permutation_importance
+    from podium.formats import import_model as import_model
     from podium.measures import AP as AP
     from podium.measures import CNDCG as CNDCG
     from podium.measures import DCG as DCG
@@ -136,6 +137,7 @@ _HOMES = {
     "TreesOnBaseScores": "podium.models",  # trees on top of scores that are not in the model
     "refit_weights": "podium.models",  # the exact best weights of an ensemble's trees, in turn
     "load": "podium.models",  # a model from its file
+    "import_model": "podium.formats",  # a model of another tool
     # scikit-learn
     "QueryKFold": "podium.estimators",  # cross-validation by query
     "QueryNormalizer": "podium.estimators",  # per-query normalisation

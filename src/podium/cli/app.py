@@ -10,6 +10,7 @@ import time
 import traceback
 import warnings
 from importlib import import_module
+from keyword import iskeyword
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -35,6 +36,9 @@ COMMANDS = {
     "combine": "Find the α for which (1 − α) a + α b is best, of all α there are.",
     "adapt": "Adapt a model to a domain, beside the background, an in-domain and an interpolated model.",
     "committee": "Just give me the best model: several objectives, bagged and weighed, in one ensemble of trees.",
+    "import": "Read a model of another tool, and write it as one of Podium's.",
+    "export": "Write a model for another system: LightGBM, XGBoost, RankLib, Solr, Elasticsearch, …",
+    "formats": "List the formats of models, and what each can carry.",
     "warmup": "Compile all kernels into the cache: for container images, or once after installation.",
 }
 
@@ -60,7 +64,8 @@ def load_command(name: str) -> Any:
     """A command with its options."""
     from podium.cli.options import Command
 
-    command = getattr(import_module(f"podium.cli.{name}"), name)
+    python_name = f"{name}_" if iskeyword(name) else name  # podium import is import_ in import_.py
+    command = getattr(import_module(f"podium.cli.{python_name}"), python_name)
     if isinstance(command, typer.Typer):
         loaded: Any = typer.main.get_group(command)
     else:

@@ -204,6 +204,11 @@ class RankerMixin:
         check_is_fitted(self)
         save(self.model_, path)
 
+    def export(self, path: str | os.PathLike[str], format: str | None = None, **options: Any) -> Any:  # noqa: A002
+        """Write the model for another system, see `podium.formats.export_model`."""
+        check_is_fitted(self)
+        return self.model_.export(path, format, **options)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.allow_nan = True

@@ -6,6 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -106,6 +107,20 @@ class Model(ABC):
         from podium.models.file import save
 
         save(self, path)
+
+    def export(self, path: str | os.PathLike[str], format: str | None = None, **options: Any) -> Any:  # noqa: A002
+        """Write the model for another system, see `podium.formats.export_model`.
+
+        Args:
+            path: the file.
+            format: one of `podium formats`; by default by the suffix, where only one format has it.
+            **options: of the format.
+
+        Returns:
+            What was written, with the convention for missing values: a `podium.formats.Export`.
+
+        """
+        return import_module("podium.formats").export_model(self, path, format, **options)
 
     @abstractmethod
     def importance(self, kind: Any = "gain") -> NDArray[np.float64]:

@@ -1,0 +1,228 @@
+"""What a format is, and the doors that all of them share: `import_model`, `export_model`, the registry.
+
+A format is one file of this folder with a subclass of `Format`, and one line in `_HOMES`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from podium.core.files import replacing
+from podium.core.validation import did_you_mean, to_path
+from podium.errors import DataError, FileFormatError, ParameterError
+from podium.models import Model
+
+MAX_BYTES = 1 << 30  # of a model file: more is no model that anybody serves
+Carries = Literal["yes", "by other means", "no"]
+
+# Every format and the module that it stands in; the order is that of lists and tables.
+_HOMES = {
+    "lightgbm": "lightgbm", "lightgbm-json": "lightgbm", "xgboost": "xgboost", "xgboost-dump": "xgboost",
+    "catboost": "catboost", "ranklib": "ranklib", "solr": "solr", "onnx": "onnx",
+    "elasticsearch": "elasticsearch", "elasticsearch-plugin": "plugins", "opensearch": "plugins", "vespa": "vespa",
+    "sklearn": "sklearn",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Export:
+    """What an export wrote.
+
+    Attributes:
+        format: the name of the format.
+        path: the file.
+        missing: what the consumer does with missing values, and what that means for this model.
+        notes: what else must be known to serve it.
+
+    """
+
+    format: str
+    path: Path
+    missing: str
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.path}: {self.format}", f"missing values: {self.missing}", *self.notes])
+
+
+@dataclass(frozen=True)
+class Written:
+    """The content of an export, before it is a file."""
+
+    content: bytes
+    missing: str
+    notes: tuple[str, ...] = ()
+
+
+class Format:
+    """A way to write models down, as its consumers read it.
+
+    Attributes:
+        name: of the format.
+        title: what it is, in a few words.
+        suffixes: of files that are mostly of this format.
+        carries: for each kind of content whether a written file holds it; see `CONTENTS`.
+
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    carries: ClassVar[dict[str, Carries]] = {}
+    read: Callable[[bytes, str], Model]  # the model of a file's content; where it has the method, the format is read
+    write: Callable[..., Written]  # of a model, a suffix and options by keyword; where it has it, it is written
+
+    def recognizes(self, content: bytes, suffix: str) -> bool:
+        """Whether a file looks like this format."""
+        return False
+
+    def can_read(self) -> bool:
+        """Whether models come in by this format."""
+        return hasattr(self, "read")
+
+    def reads_objects(self) -> bool:
+        """Whether models come in from objects in memory."""
+        return type(self).read_object is not Format.read_object
+
+    def can_write(self) -> bool:
+        """Whether models go out by it."""
+        return hasattr(self, "write")
+
+    def read_object(self, value: Any) -> Model | None:
+        """The model of an object in memory, such as a booster; None where it is not of this format."""
+        return None
+
+
+CONTENTS = (
+    "missing directions", "categories", "combined models", "several outputs", "linear models", "nets",
+    "shifted features",
+)  # fmt: skip
+
+
+def matrix() -> str:
+    """What each format carries, as a Markdown table: docs/formats.md has it, and a test holds it there."""
+    header = ["format", "what it is", "in", "out", *CONTENTS]
+    rows = [
+        [f"`{name}`", one.title, "yes" if one.can_read() else "from memory" if one.reads_objects() else "",
+         "yes" if one.can_write() else "", *(one.carries.get(content, "") for content in CONTENTS)]
+        for name, one in formats().items()
+    ]  # fmt: skip
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def formats() -> dict[str, Format]:
+    """All formats by name.
+
+    >>> list(formats())[:3]
+    ['lightgbm', 'lightgbm-json', 'xgboost']
+    """
+    return {name: get_format(name) for name in _HOMES}
+
+
+def get_format(name: str) -> Format:
+    """The format of a name."""
+    if name not in _HOMES:
+        raise DataError(f"there is no format {name!r}{did_you_mean(name, _HOMES)}; there are {', '.join(_HOMES)}")
+    module = import_module(f"podium.formats.{_HOMES[name]}")
+    classes = (value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Format))
+    return next(cls for cls in classes if cls.__dict__.get("name") == name)()
+
+
+def import_model(source: Any, format: str | None = None) -> Model:  # noqa: A002, what users call it
+    """A model of another tool as one of Podium's: it predicts, combines, truncates and exports like any other.
+
+    Args:
+        source: the path of a file, or a booster, ranker or estimator in memory.
+        format: one of `podium formats`; by default it is seen from the file or the object.
+
+    Returns:
+        An `Ensemble`, or a `LinearModel` where the file holds one.
+
+    Example:
+        >>> import podium
+        >>> from sklearn.ensemble import GradientBoostingRegressor
+        >>> data = podium.artificial(20, features=4)
+        >>> trees = GradientBoostingRegressor(n_estimators=3, random_state=0).fit(data.features, data.relevance)
+        >>> podium.import_model(trees).n_trees
+        3
+
+    """
+    if not isinstance(source, str | os.PathLike):
+        chosen = [get_format(format)] if format else list(formats().values())
+        for one in chosen:
+            if (model := one.read_object(source)) is not None:
+                return model
+        raise DataError(f"cannot import {type(source).__name__}: expected a path, or a model of a known library")
+    path = to_path(source)
+    content = _content(path)
+    if format is not None:
+        return _read(get_format(format), content, path)
+    candidates = [one for one in formats().values() if one.can_read() and one.recognizes(content, path.suffix.lower())]
+    if not candidates:
+        known = ", ".join(name for name, one in formats().items() if one.can_read())
+        raise FileFormatError(path, f"is of no format that is known; name it with format=…, one of {known}")
+    return _read(candidates[0], content, path)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise FileFormatError(path, f"is larger than {MAX_BYTES:,} bytes, which no model needs")
+        return path.read_bytes()
+    except OSError as error:
+        raise FileFormatError(path, f"cannot be read: {error.strerror or error}") from error
+
+
+def _read(format: Format, content: bytes, path: Path) -> Model:  # noqa: A002
+    try:
+        return format.read(content, str(path))
+    except FileFormatError:
+        raise
+    except DataError as error:
+        raise FileFormatError(path, str(error)) from error
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise FileFormatError(path, f"is not a valid {format.name} model ({reason[:200]})") from error
+
+
+def export_model(model: Model, path: str | os.PathLike[str], format: str | None = None, **options: Any) -> Export:  # noqa: A002
+    """Write a model for another system; `model.export` of every model and estimator is this.
+
+    Args:
+        model: any model.
+        path: the file.
+        format: one of `podium formats`; by default by the suffix, where only one format has it.
+        **options: of the format, see docs/formats.md.
+
+    Returns:
+        What was written, with the convention for missing values.
+
+    """
+    path = to_path(path)
+    chosen = get_format(format or _by_suffix(path))
+    if not chosen.can_write():
+        raise DataError(f"models come in by {chosen.name}, they do not go out")
+    known = [p.name for p in inspect.signature(chosen.write).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    for option in options:
+        if option not in known:
+            listed = ", ".join(known) or "no options"
+            raise ParameterError(f"{chosen.name} takes {listed}, not {option!r}{did_you_mean(option, known)}")
+    written = chosen.write(model, path.suffix.lower(), **options)
+    with replacing(path) as temporary:
+        temporary.write_bytes(written.content)
+    return Export(chosen.name, path, written.missing, written.notes)
+
+
+def _by_suffix(path: Path) -> str:
+    matching = [name for name, one in formats().items() if one.can_write() and path.suffix.lower() in one.suffixes]
+    if len(matching) != 1:
+        choices = ", ".join(matching or (name for name, one in formats().items() if one.can_write()))
+        raise DataError(f"name the format of {path.name} with format=…: one of {choices}")
+    return matching[0]

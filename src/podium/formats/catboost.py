@@ -1,0 +1,233 @@
+"""CatBoost's JSON model, symmetric trees or not.
+
+Source: catboost/catboost, catboost/libs/model/model_export/json_model_helpers.cpp. A split is true, and goes right,
+where `float32(x) > border`. Only `split_index` counts: it numbers the borders of all features, in order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from podium.errors import DataError
+from podium.formats.base import Format, Written
+from podium.formats.trees import (
+    MAX_NODES,
+    Leaf,
+    Split,
+    as_ensemble,
+    feature_labels,
+    floor32,
+    make_tree,
+    node_of,
+    refuse_shifts,
+    root_of,
+    shifted,
+    without_categories,
+)
+from podium.models import Ensemble, Model
+from podium.trees import Tree
+
+MAX_DEPTH = 16  # of a symmetric tree: CatBoost's own limit
+NAN_LEFT = {"AsFalse": True, "AsIs": True, "AsTrue": False}  # where NaN goes, by how a feature treats it
+
+
+class CatBoost(Format):
+    """What `save_model(format="json")` writes."""
+
+    name = "catboost"
+    title = "CatBoost's JSON model"
+    suffixes = ()
+    carries = {  # noqa: RUF012
+        "missing directions": "by other means", "categories": "by other means", "combined models": "by other means",
+        "several outputs": "no", "linear models": "no", "nets": "no", "shifted features": "no",
+    }  # fmt: skip
+
+    def recognizes(self, content: bytes, suffix: str) -> bool:
+        """An object with `features_info` and trees."""
+        return content.lstrip()[:1] == b"{" and b'"features_info"' in content
+
+    def read(self, content: bytes, source: str) -> Model:
+        """A model file."""
+        return _from_document(json.loads(content))
+
+    def read_object(self, value: Any) -> Model | None:
+        """A CatBoost model; it is written to a file for a moment, which is CatBoost's only way to tell its trees."""
+        if type(value).__module__.split(".")[0] != "catboost" or not hasattr(value, "save_model"):
+            return None
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "model.json"
+            value.save_model(str(path), format="json")
+            return _from_document(json.loads(path.read_bytes()))
+
+    def write(self, model: Model, suffix: str = "") -> Written:
+        """The model's trees, not symmetric. NaN has one side for each feature there; see `_with_one_side`."""
+        ensemble = as_ensemble(model, self.name)
+        refuse_shifts(ensemble, self.name)
+        trees = [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)]
+        is_left = _sides_of_missing(trees, ensemble)
+        return Written(json.dumps(_document(trees, ensemble, is_left), ensure_ascii=False).encode(), (
+            "NaN goes to the side that was learnt for it: below or above all borders, by feature"
+        ))  # fmt: skip
+
+
+# --- reading
+
+
+def _from_document(document: Mapping[str, Any]) -> Ensemble:
+    """The model of a file."""
+    info = document["features_info"]
+    if info.get("categorical_features") or info.get("ctrs") or document.get("ctr_data"):
+        raise DataError(
+            "the model has categorical features, whose values CatBoost hashes: they have no splits of their own"
+        )
+    features = sorted(info.get("float_features", ()), key=lambda one: int(one["feature_index"]))
+    borders = [
+        (int(one.get("flat_feature_index", one["feature_index"])), float(border), NAN_LEFT[one["nan_value_treatment"]])
+        for one in info.get("float_features", ()) for border in one.get("borders") or ()
+    ]  # fmt: skip
+    n_features = 1 + max((int(one.get("flat_feature_index", one["feature_index"])) for one in features), default=-1)
+    scale, bias = document.get("scale_and_bias", (1, [0]))
+    biases = bias if isinstance(bias, list) else [bias]
+    if len(biases) != 1:
+        raise DataError(f"the model has {len(biases)} outputs for each document, and a ranker has one")
+    if "oblivious_trees" in document:
+        trees = [_symmetric(entry, borders, k) for k, entry in enumerate(document["oblivious_trees"])]
+    else:
+        trees = [_nested(entry, borders, k) for k, entry in enumerate(document.get("trees", ()))]
+    trees = [replace(tree, leaf_value=float(scale) * tree.leaf_value) for tree in trees]
+    names = [str(one.get("feature_id", "")) for one in features]
+    made_up = names == [str(k) for k in range(n_features)] or not all(names)
+    known = tuple(names) if len(names) == n_features and len(set(names)) == n_features and not made_up else None
+    return Ensemble.of_trees(
+        shifted(trees, float(biases[0])), n_features, feature_names=known, info={"imported": "catboost"}
+    )
+
+
+Borders = Sequence[tuple[int, float, bool]]
+
+
+def _split(borders: Borders, index: Any, left: Any, right: Any) -> Split:
+    """A split by its number: `x > border` is right."""
+    if not 0 <= int(index) < len(borders):
+        raise DataError(f"a split has the number {index}, and there are {len(borders)} borders")
+    feature, border, nan_left = borders[int(index)]
+    return Split(feature, float(floor32(float(np.float32(border)))), nan_left, left, right)
+
+
+def _symmetric(entry: Mapping[str, Any], borders: Borders, number: int) -> Tree:
+    """A symmetric tree: bit i of a leaf's number is the answer of split i, the first split the lowest bit."""
+    splits, values = entry.get("splits") or [], [float(value) for value in entry["leaf_values"]]
+    depth = len(splits)
+    if depth > MAX_DEPTH or len(values) != 1 << depth:
+        raise DataError(f"tree {number} has {depth} splits and {len(values)} leaf values")
+    counts = [int(weight) for weight in entry.get("leaf_weights") or [0] * len(values)]
+
+    def node(key: tuple[int, int]) -> Split | Leaf:
+        level, bits = key
+        if level < 0:
+            return Leaf(values[bits], counts[bits])
+        return _split(borders, splits[level].get("split_index", 0), (level - 1, bits), (level - 1, bits | 1 << level))
+
+    return make_tree((depth - 1, 0), node, f"tree {number}")
+
+
+def _nested(root: Mapping[str, Any], borders: Borders, number: int) -> Tree:
+    """A tree of any shape."""
+    nodes: list[Mapping[str, Any]] = [root]
+
+    def node(key: int) -> Split | Leaf:
+        entry = nodes[key]
+        if "split" not in entry:
+            return Leaf(float(entry["value"]), int(entry.get("weight", 0)))
+        nodes.extend((entry["left"], entry["right"]))
+        return _split(borders, entry["split"].get("split_index", 0), len(nodes) - 2, len(nodes) - 1)
+
+    return make_tree(0, node, f"tree {number}")
+
+
+# --- writing
+
+
+def _sides_of_missing(trees: Sequence[Tree], ensemble: Ensemble) -> list[bool]:
+    """For each feature whether most of its splits send a missing value left."""
+    votes = np.zeros(ensemble.n_features)
+    for tree in trees:
+        np.add.at(votes, tree.feature, np.where(tree.missing_left, 1.0, -1.0))
+    return [bool(vote >= 0) for vote in votes]
+
+
+def _with_one_side(tree: Tree, is_left: Sequence[bool], name: str) -> Tree:
+    """The same tree where NaN goes one way for each feature: a node that differs first asks for the far end.
+
+    For a feature whose NaN is above all borders, `x <= the largest number` is false for NaN alone (and for +inf, which
+    goes the same way as large numbers do at any node). Below all borders, `x <= −the largest number` is true for NaN
+    and −inf.
+    """
+    node = node_of(tree)
+
+    def expanded(key: tuple[str, int]) -> Split | Leaf:
+        kind, number = key
+        entry = node(number)
+        if isinstance(entry, Leaf):
+            return entry
+        plain = entry._replace(
+            left=("node", entry.left), right=("node", entry.right), missing_left=is_left[entry.feature]
+        )
+        if kind == "plain" or entry.missing_left == is_left[entry.feature]:
+            return plain
+        largest = float(np.finfo(np.float32).max)
+        if entry.missing_left:  # NaN stands above all borders, and must go left: infinities cannot be told from it
+            return plain._replace(threshold=largest, left=("plain", number), right=("node", entry.left))
+        return plain._replace(threshold=-largest, left=("node", entry.right), right=("plain", number))
+
+    return make_tree(("node", root_of(tree)), expanded, name, most_nodes=MAX_NODES)
+
+
+def _document(trees: Sequence[Tree], ensemble: Ensemble, is_left: Sequence[bool]) -> dict[str, Any]:
+    """The model as CatBoost reads it."""
+    trees = [_with_one_side(tree, is_left, f"tree {k}") for k, tree in enumerate(trees)]
+    largest = np.finfo(np.float32).max
+    thresholds = [
+        np.unique(np.clip(np.concatenate([np.empty(0, np.float32), *(t.threshold[t.feature == f] for t in trees)]),
+                          -largest, largest))
+        for f in range(ensemble.n_features)
+    ]  # fmt: skip
+    first = np.cumsum([0, *map(len, thresholds)])
+
+    def index(feature: int, threshold: float) -> int:
+        place = np.searchsorted(thresholds[feature], np.float32(np.clip(threshold, -largest, largest)))
+        return int(first[feature] + place)
+
+    return {
+        "model_info": {"params": {}},
+        "features_info": {"float_features": [
+            {"feature_index": k, "flat_feature_index": k, "feature_id": name, "has_nans": True,
+             "nan_value_treatment": "AsFalse" if is_left[k] else "AsTrue", "borders": thresholds[k].tolist()}
+            for k, name in enumerate(feature_labels(ensemble))
+        ]},
+        "trees": [_entry(tree, index) for tree in trees],
+        "scale_and_bias": [1, [0]],
+    }  # fmt: skip
+
+
+def _entry(tree: Tree, index: Any) -> dict[str, Any]:
+    """A tree as nested dictionaries."""
+    node = node_of(tree)
+    root: dict[str, Any] = {}
+    waiting: list[tuple[Any, dict[str, Any]]] = [(root_of(tree), root)]
+    while waiting:
+        key, entry = waiting.pop()
+        content = node(key)
+        if isinstance(content, Leaf):
+            entry |= {"value": content.value, "weight": content.count}
+            continue
+        entry |= {"split": {"split_index": index(content.feature, content.threshold)}, "left": {}, "right": {}}
+        waiting += [(content.left, entry["left"]), (content.right, entry["right"])]
+    return root

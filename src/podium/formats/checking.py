@@ -1,0 +1,71 @@
+"""Whether an exported file scores as the model does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from podium.data import RankingData
+from podium.errors import DataError
+from podium.formats.base import get_format, import_model
+from podium.models import Model
+
+FLOAT32 = 1e-5  # relative difference of sums of float32, of what they can tell apart
+
+
+@dataclass(frozen=True)
+class Check:
+    """The scores of some data by a model and by its export.
+
+    Attributes:
+        n_documents: compared.
+        largest_difference: of the scores.
+        changed_queries: names of queries whose ranking differs by more than rounding: a pair of documents stands in
+            another order although the model's scores of the two differ by more than 1e-5 of the largest score.
+
+    """
+
+    n_documents: int
+    largest_difference: float
+    changed_queries: tuple[object, ...]
+
+    def __str__(self) -> str:
+        changed = f"{len(self.changed_queries)} rankings change" if self.changed_queries else "no ranking changes"
+        return f"{self.n_documents} documents: scores differ by {self.largest_difference:.3g} at most, {changed}"
+
+
+def check_export(model: Model, path: Path, format: str, data: RankingData) -> Check:  # noqa: A002
+    """Score data with a model and with the file that was exported from it.
+
+    Args:
+        model: the model.
+        path: the file.
+        format: of the file.
+        data: what to score.
+
+    """
+    if not get_format(format).can_read():
+        raise DataError(f"{format} is not read back, so it cannot be checked")
+    exported = import_model(path, format)
+    matched = model.schema.matched(data)
+    expected = model.predict(data)
+    if exported.feature_names is None and exported.n_features < matched.n_features:  # features that no tree asks for
+        scores = exported.predict(matched.features[:, : exported.n_features])
+    else:
+        scores = exported.predict(data if exported.feature_names is not None else matched.features)
+    differs = np.abs(scores - expected)
+    slack = FLOAT32 * float(np.abs(expected).max(initial=0.0))
+    changed = [
+        data.query_ids[query].item() for query in range(data.n_queries)
+        if _is_changed(expected[data.rows(query)], scores[data.rows(query)], slack)
+    ]  # fmt: skip
+    return Check(len(data), float(differs.max(initial=0.0)), tuple(changed))
+
+
+def _is_changed(expected: np.ndarray, scores: np.ndarray, slack: float) -> bool:
+    """Whether a document that is clearly ahead by the expected scores is behind by the others."""
+    order = np.argsort(-scores, kind="stable")
+    highest_after = np.maximum.accumulate(expected[order][::-1])[::-1]
+    return bool((highest_after[1:] > expected[order][:-1] + slack).any())

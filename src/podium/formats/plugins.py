@@ -1,0 +1,116 @@
+"""The learning-to-rank plugins of Elasticsearch and OpenSearch: bodies for `POST _ltr/_featureset/<set>/_createmodel`.
+
+Sources: o19s/elasticsearch-learning-to-rank, opensearch-project/opensearch-learning-to-rank-base, ranker/parser.
+Trees go in as XGBoost's dump: `x < threshold` goes left, float32, NaN to the node's missing side. No base score is
+read.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+import numpy as np
+
+from podium.errors import DataError
+from podium.formats.base import Format, Written
+from podium.formats.ranklib import linear_constant
+from podium.formats.trees import as_ensemble, refuse_shifts, require_missing_as_zero
+from podium.formats.xgboost import ROUNDING, dump, from_dump
+from podium.models import LinearModel, Model
+
+CARRIES: dict[str, Any] = {
+    "missing directions": "yes", "categories": "by other means", "combined models": "by other means",
+    "several outputs": "no", "linear models": "yes", "nets": "no", "shifted features": "no",
+}  # fmt: skip
+
+
+class Plugin(Format):
+    """What both plugins read."""
+
+    def read(self, content: bytes, source: str) -> Model:
+        """The trees or weights of a request body."""
+        model = json.loads(content)["model"]["model"]
+        definition = json.loads(model["definition"])
+        if model["type"] == "model/linear":
+            weights = np.array([float(weight) for weight in definition.values()])
+            return LinearModel(weights, np.zeros(len(weights)), 0.0, tuple(definition))
+        if model["type"] != "model/xgboost+json":
+            raise DataError(f"definitions of the type {model['type']} are not read")
+        return from_dump(definition["splits"] if isinstance(definition, dict) else definition)
+
+
+class ElasticsearchPlugin(Plugin):
+    """A model for the plugin of Elasticsearch."""
+
+    name = "elasticsearch-plugin"
+    title = "the learning-to-rank plugin of Elasticsearch"
+    carries = CARRIES
+
+    def write(self, model: Model, suffix: str = "", *, name: str = "podium") -> Written:
+        """The request body.
+
+        Args:
+            model: trees, a combination of them, or a linear model.
+            suffix: not needed.
+            name: of the model.
+
+        """
+        missing = "a feature that does not match is NaN and goes to its side (plugins since January 2024)"
+        if isinstance(model, LinearModel):
+            return _linear(model, name)
+        ensemble = as_ensemble(model, self.name)
+        refuse_shifts(ensemble, self.name)
+        definition = {"objective": "rank:ndcg", "splits": dump(ensemble, self.name)}
+        return Written(_body(name, "model/xgboost+json", definition), missing, (ROUNDING,))
+
+
+class OpenSearch(Plugin):
+    """A model for the plugin of OpenSearch."""
+
+    name = "opensearch"
+    title = "the learning-to-rank plugin of OpenSearch"
+    carries = CARRIES
+
+    def write(
+        self, model: Model, suffix: str = "", *, name: str = "podium", missing: Literal["keep", "zero"] = "keep"
+    ) -> Written:
+        """The request body.
+
+        Args:
+            model: trees, a combination of them, or a linear model.
+            suffix: not needed.
+            name: of the model.
+            missing: `"keep"` for OpenSearch 3.8 and later; `"zero"` adds `missing_as_zero`, for models that were
+                trained with 0 for what is missing.
+
+        """
+        if isinstance(model, LinearModel):
+            return _linear(model, name)
+        ensemble = as_ensemble(model, self.name)
+        refuse_shifts(ensemble, self.name)
+        definition: dict[str, Any] = {"objective": "rank:ndcg", "splits": dump(ensemble, self.name)}
+        text = (
+            "a feature that does not match is NaN and goes to its side from OpenSearch 3.8 on; 3.2 to 3.7 send it "
+            "right at every split, and up to 3.1 it is 0"
+        )
+        if missing == "zero":
+            require_missing_as_zero(ensemble, self.name, trust=True)
+            definition = {"missing_as_zero": True, **definition}
+            text = "a feature that does not match is 0"
+        return Written(_body(name, "model/xgboost+json", definition), text, (ROUNDING,))
+
+
+def _body(name: str, kind: str, definition: Any) -> bytes:
+    """The request body: the definition is text within it."""
+    inner = json.dumps(definition, ensure_ascii=False)
+    body = {"model": {"name": name, "model": {"type": kind, "definition": inner}}}
+    return json.dumps(body, ensure_ascii=False).encode()
+
+
+def _linear(model: LinearModel, name: str) -> Written:
+    """Weights by name."""
+    labels = model.feature_names or tuple(f"f{k}" for k in range(model.n_features))
+    note = f"scores are lower by {linear_constant(model):.6g} than here: the plugin knows no constant"
+    weights = dict(zip(labels, model.weights.tolist(), strict=True))
+    return Written(_body(name, "model/linear", weights), "a feature that does not match counts as 0", (note,))

@@ -1,0 +1,196 @@
+"""RankLib's text: LambdaMART, MART, Random Forests, linear models; the search plugins' `model/ranklib` reads it too.
+
+Source: codelibs/ranklib, src/main/java/ciir/umass/edu/learning/tree/{Ensemble,Split,RFRanker}.java, parsing. A node
+goes left where `x <= threshold`, float32; features are numbered from 1; a missing value is 0; leaves times the tree's
+weight are added as float32.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Literal
+from xml.etree import ElementTree
+
+import numpy as np
+
+from podium.errors import DataError
+from podium.formats.base import Format, Written
+from podium.formats.trees import (
+    Leaf,
+    Split,
+    as_ensemble,
+    make_tree,
+    node_of,
+    refuse_shifts,
+    require_missing_as_zero,
+    root_of,
+    scaled,
+    without_categories,
+)
+from podium.models import Ensemble, LinearModel, Model
+from podium.trees import Tree
+
+TREES = ("lambdamart", "mart", "random forests")
+LINEAR = ("linear regression", "coordinate ascent")
+MAX_DEPTH = 5000  # of nested splits
+MISSING = "a missing value counts as 0"
+FEATURES = "feature n of the file, from 1, is feature n − 1 of the model; name them in this order where it is served"
+
+
+class RankLib(Format):
+    """A model file of RankLib."""
+
+    name = "ranklib"
+    title = "RankLib's text"
+    suffixes = (".ranklib",)
+    carries = {  # noqa: RUF012
+        "missing directions": "no", "categories": "by other means", "combined models": "by other means",
+        "several outputs": "no", "linear models": "yes", "nets": "no", "shifted features": "no",
+    }  # fmt: skip
+
+    def recognizes(self, content: bytes, suffix: str) -> bool:
+        """It begins with `## ` and the name of a ranker."""
+        return content[:3] == b"## " and content[3:].splitlines()[0].strip().lower().decode(errors="replace") in (
+            *TREES, *LINEAR
+        )  # fmt: skip
+
+    def read(self, content: bytes, source: str) -> Model:
+        """A model file."""
+        text = content.decode("utf-8")
+        lines = [line.strip() for line in text.splitlines()]
+        if not lines or not lines[0].startswith("## "):
+            raise DataError("the first line must be '## ' and the name of a ranker")
+        kind = lines[0][3:].strip().lower()
+        body = [line for line in lines if line and not line.startswith("#")]
+        if kind in LINEAR:
+            return _linear(body)
+        if kind not in TREES:
+            raise DataError(f"{lines[0][3:]!r} is no ranker of trees or weights")
+        return _ensemble("".join(body), is_forest=kind == "random forests")
+
+    def write(self, model: Model, suffix: str = "", *, missing: Literal["keep", "zero"] = "keep") -> Written:
+        """Trees or weights.
+
+        Args:
+            model: trees, a combination of them, or a linear model.
+            suffix: not needed.
+            missing: `"zero"` says that no value will be missing where the model is served, or only where 0 was meant.
+
+        """
+        if isinstance(model, LinearModel):
+            return Written(_linear_text(model).encode(), MISSING, (FEATURES,))
+        ensemble = as_ensemble(model, self.name)
+        refuse_shifts(ensemble, self.name)
+        require_missing_as_zero(ensemble, self.name, trust=missing == "zero")
+        return Written(tree_text(ensemble).encode(), MISSING, (FEATURES,))
+
+
+# --- reading
+
+
+def _elements(text: str) -> Iterator[ElementTree.Element]:
+    """The ensembles of a file; entities and declarations of types are refused before anything is parsed."""
+    if "<!" in text.replace("<!--", ""):
+        raise DataError("declarations such as <!DOCTYPE or <!ENTITY have no place in a model")
+    text = re.sub(r"<\?xml[^>]*\?>", "", text)
+    try:
+        root = ElementTree.fromstring(f"<models>{text}</models>")
+    except ElementTree.ParseError as error:
+        raise DataError(f"the trees are no valid XML: {error}") from None
+    ensembles = list(root)
+    if not ensembles or any(one.tag != "ensemble" for one in ensembles):
+        raise DataError("there is no <ensemble>")
+    yield from ensembles
+
+
+def _ensemble(text: str, *, is_forest: bool) -> Ensemble:
+    """All trees; a forest is the mean of its ensembles."""
+    ensembles = list(_elements(text))
+    share = 1.0 / len(ensembles) if is_forest else 1.0
+    features: set[int] = set()
+    trees = [
+        scaled(_tree(tree, k, features), share * float(np.float32(float(tree.get("weight", "1")))))
+        for one in ensembles for k, tree in enumerate(one)
+    ]  # fmt: skip
+    return Ensemble.of_trees(trees, max(features, default=-1) + 1, info={"imported": "ranklib"})
+
+
+def _tree(element: ElementTree.Element, number: int, features: set[int]) -> Tree:
+    """A tree: `feature`, `threshold` and two splits, in this order, or an `output`."""
+    nodes = [element[0] if len(element) else element]
+
+    def node(key: int) -> Split | Leaf:
+        entry = nodes[key]
+        output = entry.find("output")
+        if output is not None:
+            return Leaf(float(np.float32(float(output.text or ""))))
+        if len(entry) != 4:
+            raise DataError(f"tree {number}: a split has {len(entry)} parts, not feature, threshold and two splits")
+        feature = int(float(entry[0].text or "")) - 1
+        if not 0 <= feature < 1 << 24:
+            raise DataError(f"tree {number}: features are numbered from 1, not {feature + 1}")
+        features.add(feature)
+        nodes.extend((entry[2], entry[3]))
+        threshold = np.float32(float(entry[1].text or ""))
+        return Split(feature, float(threshold), bool(threshold >= 0), len(nodes) - 2, len(nodes) - 1)
+
+    return make_tree(0, node, f"tree {number}")
+
+
+def _linear(body: list[str]) -> LinearModel:
+    """`0:constant 1:w 2:w …`, or without the constant."""
+    entries = {int(k): float(v) for k, _, v in (word.partition(":") for word in " ".join(body).split())}
+    n = max(entries, default=0)
+    if min(entries, default=0) < 0 or n > 1 << 24:
+        raise DataError("features are numbered from 1")
+    weights = np.array([entries.get(k, 0.0) for k in range(1, n + 1)])
+    return LinearModel(weights, np.zeros(n), entries.get(0, 0.0), info={"imported": "ranklib"})
+
+
+# --- writing
+
+
+def tree_text(ensemble: Ensemble) -> str:
+    """The trees as RankLib's LambdaMART; every tag on a line of its own, since blanks between tags are fatal there."""
+    trees = [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)]
+    leaves = max((tree.n_leaves for tree in trees), default=1)
+    lines = [
+        "## LambdaMART", f"## No. of trees = {len(trees)}", f"## No. of leaves = {leaves}",
+        "## No. of threshold candidates = 256", "## Learning rate = 1.0", "## Stop early = 0", "", "<ensemble>",
+    ]  # fmt: skip
+    for number, tree in enumerate(trees):
+        lines += [f'<tree id="{number + 1}" weight="1.0">', *_split_lines(tree), "</tree>"]
+    return "\n".join([*lines, "</ensemble>", ""])
+
+
+def _split_lines(tree: Tree) -> Iterator[str]:
+    """The lines of a tree, without recursion."""
+    node = node_of(tree)
+    waiting: list[Any] = [("", root_of(tree))]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+            continue
+        position, key = item
+        content = node(key)
+        yield f"<split{position}>"
+        if isinstance(content, Leaf):
+            yield f"<output> {float(np.float32(content.value))!r} </output>"
+            yield "</split>"
+        else:
+            yield f"<feature> {content.feature + 1} </feature>"
+            yield f"<threshold> {content.threshold!r} </threshold>"
+            waiting += ["</split>", (' pos="right"', content.right), (' pos="left"', content.left)]
+
+
+def linear_constant(model: LinearModel) -> float:
+    """The constant of a linear model whose weights apply to values as they are, without means."""
+    return float(model.intercept - np.dot(model.weights, model.means))
+
+
+def _linear_text(model: LinearModel) -> str:
+    """Weights of values: the means go into the constant."""
+    words = [f"0:{linear_constant(model)!r}", *(f"{k + 1}:{w!r}" for k, w in enumerate(model.weights.tolist()))]
+    return "\n".join(["## Linear Regression", "## Lambda = 1.0E-10", " ".join(words), ""])

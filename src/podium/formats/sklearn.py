@@ -1,0 +1,95 @@
+"""scikit-learn's gradient boosting and forests, from estimators in memory.
+
+Sources: scikit-learn, sklearn/tree/_tree.pyx, sklearn/ensemble/_hist_gradient_boosting. A node goes left where
+`x <= threshold`, x float32 (in histogram-based boosting x double). Pickles are code, and are not read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from podium.errors import DataError
+from podium.formats.base import Format
+from podium.formats.trees import Leaf, Split, floor32, make_tree, scaled, shifted
+from podium.models import Ensemble, Model
+from podium.trees import Tree
+
+BOOSTED = ("GradientBoostingRegressor",)
+HISTOGRAMS = ("HistGradientBoostingRegressor",)
+FORESTS = ("RandomForestRegressor", "ExtraTreesRegressor")
+
+
+class Sklearn(Format):
+    """Regressors of `sklearn.ensemble`; classifiers have outputs that are no scores of one ranking."""
+
+    name = "sklearn"
+    title = "scikit-learn's boosted and bagged regressors, in memory"
+
+    def read_object(self, value: Any) -> Model | None:
+        """A fitted regressor."""
+        kind = type(value).__name__
+        if not type(value).__module__.startswith("sklearn.") or kind not in (*BOOSTED, *HISTOGRAMS, *FORESTS):
+            return None
+        if not hasattr(value, "n_features_in_"):
+            raise DataError(f"{kind} is not fitted")
+        names = getattr(value, "feature_names_in_", None)
+        trees = _histogram_trees(value) if kind in HISTOGRAMS else _trees(value, kind in FORESTS)
+        return Ensemble.of_trees(
+            trees, int(value.n_features_in_), feature_names=None if names is None else tuple(map(str, names)),
+            info={"imported": "sklearn"},
+        )  # fmt: skip
+
+
+def _trees(value: Any, is_forest: bool) -> list[Tree]:
+    """The trees of boosting, times the learning rate, on the initial prediction; of a forest their mean."""
+    estimators = [tree for row in np.atleast_1d(value.estimators_) for tree in np.atleast_1d(row)]
+    if is_forest:
+        if value.n_outputs_ != 1:
+            raise DataError("the forest has several outputs, and a ranker has one")
+        return [scaled(_tree(one.tree_, k), 1.0 / len(estimators)) for k, one in enumerate(estimators)]
+    initial = 0.0
+    if value.init_ == "zero":
+        pass
+    elif hasattr(value.init_, "constant_"):
+        initial = float(np.ravel(value.init_.constant_)[0])
+    else:
+        raise DataError(f"boosting starts from {value.init_!r}, whose predictions are no constant")
+    return shifted([scaled(_tree(one.tree_, k), value.learning_rate) for k, one in enumerate(estimators)], initial)
+
+
+def _tree(tree: Any, number: int) -> Tree:
+    """A tree; missing values go where training sent them."""
+    missing = getattr(tree, "missing_go_to_left", np.zeros(tree.node_count, np.uint8))
+
+    def node(key: int) -> Split | Leaf:
+        if tree.children_left[key] == -1:
+            return Leaf(float(tree.value[key].ravel()[0]), int(tree.n_node_samples[key]))
+        return Split(
+            int(tree.feature[key]), float(floor32(float(tree.threshold[key]))), bool(missing[key]),
+            int(tree.children_left[key]), int(tree.children_right[key]), None, 0.0, int(tree.n_node_samples[key]),
+        )  # fmt: skip
+
+    return make_tree(0, node, f"tree {number}")
+
+
+def _histogram_trees(value: Any) -> list[Tree]:
+    """The trees of histogram-based boosting, on its baseline."""
+    if getattr(value, "is_categorical_", None) is not None:
+        raise DataError("histogram-based boosting with categorical features numbers them anew: its trees stand alone")
+    trees = []
+    for k, row in enumerate(value._predictors):
+        nodes = row[0].nodes
+
+        def node(key: int, nodes: Any = nodes) -> Split | Leaf:
+            one = nodes[key]
+            if one["is_leaf"]:
+                return Leaf(float(one["value"]), int(one["count"]))
+            return Split(
+                int(one["feature_idx"]), float(floor32(float(one["num_threshold"]))), bool(one["missing_go_to_left"]),
+                int(one["left"]), int(one["right"]), None, float(one["gain"]), int(one["count"]),
+            )  # fmt: skip
+
+        trees.append(make_tree(0, node, f"tree {k}"))
+    return shifted(trees, float(np.ravel(value._baseline_prediction)[0]))

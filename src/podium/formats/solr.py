@@ -1,0 +1,176 @@
+"""Solr: `MultipleAdditiveTreesModel` and `LinearModel`, as the model store reads them.
+
+Source: apache/solr,
+solr/modules/ltr/src/java/org/apache/solr/ltr/model/{MultipleAdditiveTreesModel,LinearModel}.java. All numbers are
+strings. A node goes left where `x <= threshold + 1e-6`, float32; features are known by their names; leaves times the
+tree's weight are added as float32.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from podium.errors import DataError
+from podium.formats.base import Format, Written
+from podium.formats.ranklib import linear_constant
+from podium.formats.trees import (
+    Leaf,
+    Split,
+    as_ensemble,
+    feature_labels,
+    make_tree,
+    node_of,
+    refuse_shifts,
+    require_missing_as_zero,
+    root_of,
+    scaled,
+    without_categories,
+)
+from podium.models import Ensemble, LinearModel, Model
+from podium.trees import Tree
+
+TREES, LINEAR = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel", "org.apache.solr.ltr.model.LinearModel"
+SLACK = np.float32(1e-6)  # Solr adds it to every threshold
+ZERO_MISSING = "a feature that does not match counts as 0 (isNullSameAsZero)"
+KEPT_MISSING = 'NaN goes to the side that was learnt for it; define the features with "defaultValue": "NaN"'
+
+
+class Solr(Format):
+    """A model of Solr's learning-to-rank module."""
+
+    name = "solr"
+    title = "Solr's model store"
+    carries = {  # noqa: RUF012
+        "missing directions": "yes", "categories": "by other means", "combined models": "by other means",
+        "several outputs": "no", "linear models": "yes", "nets": "no", "shifted features": "no",
+    }  # fmt: skip
+
+    def recognizes(self, content: bytes, suffix: str) -> bool:
+        """An object with one of Solr's classes."""
+        return content.lstrip()[:1] == b"{" and b"org.apache.solr.ltr.model" in content[:65536]
+
+    def read(self, content: bytes, source: str) -> Model:
+        """A model of the store."""
+        document = json.loads(content)
+        names = [str(feature["name"]) for feature in document["features"]]
+        if len(set(names)) < len(names):
+            raise DataError("a feature is listed twice")
+        if document["class"].endswith("LinearModel"):
+            weights = np.array([float(document["params"]["weights"][name]) for name in names])
+            return LinearModel(weights, np.zeros(len(names)), 0.0, tuple(names), {"imported": "solr"})
+        if not document["class"].endswith("MultipleAdditiveTreesModel"):
+            raise DataError(f"{document['class']} is no model of trees or weights")
+        params = document["params"]
+        zero = str(params.get("isNullSameAsZero", "true")).lower() != "false"
+        number = {name: k for k, name in enumerate(names)}
+        trees = [
+            scaled(_tree(tree["root"], number, zero, k), float(np.float32(float(tree["weight"]))))
+            for k, tree in enumerate(params["trees"])
+        ]
+        return Ensemble.of_trees(trees, len(names), feature_names=tuple(names), info={"imported": "solr"})
+
+    def write(
+        self, model: Model, suffix: str = "", *, name: str = "podium", store: str = "_DEFAULT_",
+        missing: Literal["keep", "zero"] = "keep",
+    ) -> Written:  # fmt: skip
+        """The body to PUT into the model store.
+
+        Args:
+            model: trees, a combination of them, or a linear model.
+            suffix: not needed.
+            name: of the model in Solr.
+            store: the feature store that its features are in.
+            missing: `"keep"` writes the side of each missing value (`isNullSameAsZero` false), `"zero"` none of it.
+
+        """
+        header: dict[str, Any] = {"class": TREES, "name": name, "store": store}
+        if isinstance(model, LinearModel):
+            return _linear(model, header | {"class": LINEAR})
+        ensemble = as_ensemble(model, self.name)
+        refuse_shifts(ensemble, self.name)
+        labels = feature_labels(ensemble)
+        trees = [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)]
+        if missing == "zero":
+            require_missing_as_zero(ensemble, self.name, trust=True)
+        params = {
+            "isNullSameAsZero": str(missing == "zero").lower(),
+            "trees": [{"weight": "1", "root": _nested(tree, labels, missing == "keep")} for tree in trees],
+        }
+        document = header | {"features": [{"name": label} for label in labels], "params": params}
+        content = json.dumps(document, ensure_ascii=False).encode()
+        return Written(content, KEPT_MISSING if missing == "keep" else ZERO_MISSING, _notes(trees))
+
+
+def _tree(root: Mapping[str, Any], number: Mapping[str, int], zero: bool, k: int) -> Tree:
+    """A nested tree."""
+    nodes = [root]
+
+    def node(key: int) -> Split | Leaf:
+        entry = nodes[key]
+        if "feature" not in entry:
+            return Leaf(float(np.float32(float(entry.get("value", 0)))))
+        if entry["feature"] not in number:
+            raise DataError(
+                f"tree {k} asks for {entry['feature']!r}, which is not among the features: it would score 0"
+            )
+        threshold = np.float32(np.float32(float(entry["threshold"])) + SLACK)
+        missing_left = bool(threshold >= 0) if zero else entry.get("missing") == "left"
+        nodes.extend((entry["left"], entry["right"]))
+        return Split(number[entry["feature"]], float(threshold), missing_left, len(nodes) - 2, len(nodes) - 1)
+
+    return make_tree(0, node, f"tree {k}")
+
+
+def without_slack(threshold: np.float32) -> tuple[np.float32, bool]:
+    """The largest s with float32(s + 1e-6) <= threshold, and whether the sum is the threshold itself."""
+    s = np.float32(np.float64(threshold) - np.float64(SLACK))
+    while np.float32(s + SLACK) > threshold:
+        s = np.nextafter(s, np.float32(-np.inf))
+    while np.float32(np.nextafter(s, np.float32(np.inf)) + SLACK) <= threshold:
+        s = np.nextafter(s, np.float32(np.inf))
+    return s, bool(np.float32(s + SLACK) == threshold)
+
+
+def _nested(tree: Tree, labels: list[str], keep: bool) -> dict[str, Any]:
+    """A tree as nested dictionaries of strings."""
+    node = node_of(tree)
+    root: dict[str, Any] = {}
+    waiting: list[tuple[Any, dict[str, Any]]] = [(root_of(tree), root)]
+    while waiting:
+        key, entry = waiting.pop()
+        content = node(key)
+        if isinstance(content, Leaf):
+            entry["value"] = repr(float(np.float32(content.value)))
+            continue
+        threshold = without_slack(np.float32(np.clip(content.threshold, -3.4e38, 3.4e38)))[0]
+        entry |= {"feature": labels[content.feature], "threshold": repr(float(threshold))}
+        if keep:
+            entry["missing"] = "left" if content.missing_left else "right"
+        entry |= {"left": {}, "right": {}}
+        waiting += [(content.left, entry["left"]), (content.right, entry["right"])]
+    return root
+
+
+def _notes(trees: list[Tree]) -> tuple[str, ...]:
+    """How many thresholds Solr's slack keeps from being exact."""
+    all_thresholds = np.unique(np.concatenate([np.empty(0, np.float32), *(tree.threshold for tree in trees)]))
+    inexact = [t for t in all_thresholds if np.isfinite(t) and not without_slack(t)[1]]
+    if not inexact:
+        return ()
+    return (
+        f"{len(inexact)} of {len(all_thresholds)} thresholds lie between two sums of Solr's (it adds 1e-6): values "
+        "within one float32 of them may go the other way",
+    )
+
+
+def _linear(model: LinearModel, header: dict[str, Any]) -> Written:
+    """Weights by name; there is no constant, which does not change a ranking."""
+    labels = list(model.feature_names or (f"f{k}" for k in range(model.n_features)))
+    weights = {label: repr(weight) for label, weight in zip(labels, model.weights.tolist(), strict=True)}
+    document = header | {"features": [{"name": label} for label in labels], "params": {"weights": weights}}
+    note = f"scores are lower by {linear_constant(model):.6g} than Podium's: Solr's linear models have no constant"
+    return Written(json.dumps(document, ensure_ascii=False).encode(), ZERO_MISSING, (note,))

@@ -1,0 +1,298 @@
+"""What all tree formats share: trees as nested splits, exact thresholds, and forms without what a format lacks.
+
+A tree of Podium's asks `x <= threshold`, x and threshold float32; a missing value goes where the node says; a
+categorical node sends a set of values left and everything else right. Each format says the same in another way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from podium.errors import DataError
+from podium.models import Combined, Ensemble, Model
+from podium.trees import Tree
+
+MAX_NODES = 1 << 22  # of one tree, read or written: more is a mistake or an attack
+MAX_CATEGORY = 1 << 24  # whole numbers below it are exact in float32
+
+
+class Split(NamedTuple):
+    """A node that asks: `x <= threshold`, or whether x is one of `categories`, goes left."""
+
+    feature: int
+    threshold: float
+    missing_left: bool
+    left: Hashable
+    right: Hashable
+    categories: Sequence[float] | None = None
+    gain: float = 0.0
+    count: int = 0  # type: ignore[assignment]  # of documents; a tuple's own `count` is not needed
+
+
+class Leaf(NamedTuple):
+    """Where a tree ends."""
+
+    value: float
+    count: int = 0  # type: ignore[assignment]
+
+
+def floor32(value: float) -> np.float32:
+    """The largest float32 that is not above a number: float32 x are below or equal to both or to none."""
+    with np.errstate(over="ignore"):
+        rounded = np.float32(value)
+    if float(rounded) > value:  # as doubles: beside a float32, NumPy would round the number first
+        rounded = np.nextafter(rounded, np.float32(-np.inf))
+    return rounded
+
+
+def below32(value: float) -> np.float32:
+    """The largest float32 below a number t: for float32 x, `x < t` is the same as `x <= below`."""
+    rounded = floor32(value)
+    return np.nextafter(rounded, np.float32(-np.inf)) if float(rounded) == value else rounded
+
+
+def above32(threshold: np.float32) -> np.float32:
+    """The next float32 above a threshold t: for float32 x, `x <= t` is the same as `x < above`."""
+    above: np.float32 = np.nextafter(np.float32(threshold), np.float32(np.inf))
+    return above
+
+
+def make_tree(root: Hashable, node: Callable[[Any], Split | Leaf], name: str, *, most_nodes: int | None = None) -> Tree:
+    """A tree from a function that says what each node is; parents come before their children.
+
+    Args:
+        root: the key of the first node.
+        node: what the node of a key is.
+        name: of the tree, for errors.
+        most_nodes: a key may be reached several times, and stands for so many copies of its subtree, up to a limit of
+            nodes in all. By default each key is reached once, as it must be in a file.
+
+    """
+    splits: list[Split] = []
+    leaves: list[Leaf] = []
+    children: list[list[int]] = []
+    seen: set[Hashable] = set()
+    waiting: list[tuple[Hashable, int, int]] = [(root, -1, 0)]
+    limit = MAX_NODES if most_nodes is None else most_nodes
+    while waiting:
+        key, parent, side = waiting.pop()
+        if most_nodes is None:
+            if key in seen:
+                raise DataError(f"{name}: node {key} is reached twice, so this is no tree")
+            seen.add(key)
+        if len(splits) + len(leaves) >= limit:
+            raise DataError(f"{name} has over {limit:,} nodes")
+        entry = node(key)
+        if isinstance(entry, Leaf):
+            number = ~len(leaves)
+            leaves.append(entry)
+        else:
+            number = len(splits)
+            splits.append(entry)
+            children.append([0, 0])
+            waiting += [(entry.right, number, 1), (entry.left, number, 0)]
+        if parent >= 0:
+            children[parent][side] = number
+    return _flat(splits, leaves, children)
+
+
+def _flat(splits: list[Split], leaves: list[Leaf], children: list[list[int]]) -> Tree:
+    """Flat arrays of a tree."""
+    sets = [np.unique(np.asarray(s.categories, np.float32)) for s in splits if s.categories is not None]
+    numbers = np.cumsum([s.categories is not None for s in splits]) - 1
+    both = np.array(children, np.int32).reshape(-1, 2)
+    return Tree(
+        feature=np.array([s.feature for s in splits], np.int32),
+        threshold=np.array([s.threshold for s in splits], np.float32),
+        missing_left=np.array([s.missing_left for s in splits], bool),
+        category=np.array(
+            [k if s.categories is not None else -1 for k, s in zip(numbers, splits, strict=True)], np.int32
+        ),
+        left=np.ascontiguousarray(both[:, 0]),
+        right=np.ascontiguousarray(both[:, 1]),
+        gain=np.array([s.gain for s in splits], np.float64),
+        count=np.array([s.count for s in splits], np.int64),
+        leaf_value=np.array([leaf.value for leaf in leaves], np.float64),
+        leaf_count=np.array([leaf.count for leaf in leaves], np.int64),
+        categories=tuple(sets),
+    )
+
+
+def node_of(tree: Tree) -> Callable[[int], Split | Leaf]:
+    """What each node of a tree is, by its number; ~k is leaf k: what `make_tree` takes."""
+    columns = [
+        tree.feature.tolist(), tree.threshold.tolist(), tree.missing_left.tolist(), tree.left.tolist(),
+        tree.right.tolist(), tree.category.tolist(), tree.gain.tolist(), tree.count.tolist(),
+    ]  # fmt: skip
+    nodes = [
+        Split(feature, threshold, missing, left, right,
+              None if category < 0 else tree.categories[category].tolist(), gain, count)
+        for feature, threshold, missing, left, right, category, gain, count in zip(*columns, strict=True)
+    ]  # fmt: skip
+    leaves = [Leaf(*leaf) for leaf in zip(tree.leaf_value.tolist(), tree.leaf_count.tolist(), strict=True)]
+    return lambda key: nodes[key] if key >= 0 else leaves[~key]
+
+
+def root_of(tree: Tree) -> int:
+    """The key of a tree's first node."""
+    return 0 if len(tree.feature) else -1
+
+
+# --- what a model is to a format
+
+
+def as_ensemble(model: Model, format_name: str) -> Ensemble:
+    """One ensemble that scores as the model does: combined models' trees, times their weights, one after another."""
+    if isinstance(model, Ensemble):
+        return model
+    if isinstance(model, Combined):
+        parts = [as_ensemble(part, format_name) for part in model.parts]
+        names = model.feature_names
+        if any(part.encoding != parts[0].encoding for part in parts) or any(
+            part.feature_names not in (None, parts[0].feature_names) for part in parts
+        ):
+            raise DataError(
+                f"the models of this combination read their features differently, which {format_name} cannot say"
+            )
+        trees = [
+            scaled(part.tree(k), weight)
+            for part, weight in zip(parts, model.weights, strict=True) for k in range(part.n_trees)
+        ]  # fmt: skip
+        return Ensemble.of_trees(
+            trees, model.n_features, feature_names=names, encoding=parts[0].encoding, info=dict(model.info)
+        )
+    raise DataError(f"{format_name} holds trees, and {model!r} is none; see docs/formats.md for what holds it")
+
+
+def scaled(tree: Tree, weight: float) -> Tree:
+    """The tree with its leaf values times a weight."""
+    return tree if weight == 1.0 else replace(tree, leaf_value=weight * tree.leaf_value)
+
+
+def shifted(trees: Sequence[Tree], constant: float) -> list[Tree]:
+    """The trees with a constant added: to the leaves of the first, so that sums begin with it; a leaf where none is."""
+    if constant == 0.0:
+        return list(trees)
+    if not trees:
+        return [make_tree(0, lambda _: Leaf(constant), "the constant")]
+    first = replace(trees[0], leaf_value=constant + trees[0].leaf_value)
+    return [first, *trees[1:]]
+
+
+def feature_labels(model: Ensemble) -> list[str]:
+    """A name for each feature: the model's, or f0, f1, …"""
+    return list(model.feature_names or (f"f{k}" for k in range(model.n_features)))
+
+
+# --- trees without what a format lacks
+
+
+def without_categories(tree: Tree, name: str, most_nodes: int = 1 << 16) -> Tree:
+    """The same tree with numeric splits alone: a set of values is a chain of intervals that hold one float32 each.
+
+    The subtrees of a categorical node stand once for each value of its set, so there is a limit of nodes.
+    """
+    if (tree.category < 0).all():
+        return tree
+    node = node_of(tree)
+
+    def expanded(key: tuple[str, int, int]) -> Split | Leaf:
+        """Keys are the nodes of the tree, and for value i of a set the tests `x < v` and then `x <= v`."""
+        kind, number, i = key
+        entry = node(number)
+        while isinstance(entry, Split) and entry.categories is not None and len(entry.categories) == 0:
+            entry = node(entry.right)  # type: ignore[arg-type]  # nothing goes left
+        if isinstance(entry, Leaf):
+            return entry
+        left, right = ("node", entry.left, 0), ("node", entry.right, 0)
+        if entry.categories is None:
+            return entry._replace(left=left, right=right)
+        value = np.float32(entry.categories[i])
+        if kind == "at":
+            last = i + 1 == len(entry.categories)
+            return Split(entry.feature, float(value), False, left, right if last else ("node", number, i + 1))
+        below = float(np.nextafter(value, np.float32(-np.inf)))  # a missing value goes right, as at any set
+        return Split(entry.feature, below, True, right, ("at", number, i), None, entry.gain, entry.count)
+
+    return make_tree(("node", root_of(tree), 0), expanded, name, most_nodes=most_nodes)
+
+
+def require_missing_as_zero(model: Ensemble, format_name: str, *, trust: bool) -> None:
+    """Refuse a model whose missing values go another way than 0, for a format in which missing is 0.
+
+    Args:
+        model: the trees.
+        format_name: for the error.
+        trust: the caller says that no value will be missing, or that missing values were 0 in training.
+
+    """
+    if trust:
+        return
+    nodes = np.flatnonzero(model.arrays["category"] < 0)
+    threshold, side = model.arrays["threshold"][nodes], model.arrays["missing_left"][nodes]
+    features = model.arrays["feature"][nodes]
+    differs = side != (threshold >= 0)
+    if differs.any():
+        label = feature_labels(model)[int(features[differs][0])]
+        raise DataError(
+            f"{format_name} reads a missing value as 0, but {int(differs.sum())} of {len(nodes)} splits, such as one "
+            f"of {label!r}, send a missing value elsewhere than 0. Export with missing='zero' if no value will be "
+            "missing, or train on data in which missing values are 0"
+        )
+
+
+def refuse_shifts(model: Ensemble, format_name: str) -> None:
+    """Refuse shifted features for a consumer whose values are float32: it could not tell them apart."""
+    for feature in model.encoding.shifts:
+        if (model.arrays["feature"] == feature).any():
+            label = feature_labels(model)[feature]
+            raise DataError(
+                f"{format_name} compares float32 values, in which the values of {label!r} (time stamps, say) are too "
+                "close together: subtract a constant from that feature before training"
+            )
+
+
+def require_whole_categories(tree: Tree, name: str) -> None:
+    """Refuse categories that are no whole numbers from 0 on."""
+    for values in tree.categories:
+        if not all(float(v).is_integer() and 0 <= v < MAX_CATEGORY for v in values.tolist()):
+            raise DataError(f"{name}: categories must be whole numbers from 0 on")
+
+
+def raw_threshold(threshold: np.float32, shift: float) -> float:
+    """The largest double x with float32(x − shift) <= threshold: a threshold for values that were not shifted."""
+    if shift == 0.0 or not math.isfinite(float(threshold)):
+        return float(threshold)
+    x = float(threshold) + shift
+
+    def holds(value: float) -> bool:
+        return bool(np.float32(value - shift) <= threshold)
+
+    step = math.ulp(x)
+    while holds(x):
+        x += step
+        step *= 2
+    low, high = x - step, x  # holds(low) after at most as many steps, since x − shift is monotone
+    while not holds(low):
+        step *= 2
+        low = x - step
+    while math.nextafter(low, math.inf) < high:
+        middle = low + (high - low) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def unshifted(trees: Iterable[Tree], shifts: dict[int, float]) -> list[list[float]]:
+    """The thresholds of each tree in the values that a caller has, for formats that compare doubles."""
+    return [
+        [
+            raw_threshold(np.float32(t), shifts.get(f, 0.0))
+            for f, t in zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True)
+        ]
+        for tree in trees
+    ]

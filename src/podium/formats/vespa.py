@@ -1,0 +1,59 @@
+"""Vespa: a file for `lightgbm("model.json")` in a rank profile.
+
+Source: vespa-engine/vespa, model-integration/…/importer/lightgbm. Vespa compares `x < threshold` where LightGBM means
+`x <= threshold`, in double, so thresholds are written one step higher; NaN follows `default_left`. Names of features
+are pasted into the ranking expression, so they must be rank features.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+
+from podium.formats.base import Format, Written
+from podium.formats.lightgbm import LightGBMJson, nested
+from podium.formats.trees import as_ensemble, feature_labels, unshifted
+from podium.models import Model
+
+
+class Vespa(Format):
+    """LightGBM's dump with the thresholds that Vespa's comparison needs."""
+
+    name = "vespa"
+    title = "Vespa, as a LightGBM model"
+    carries = LightGBMJson.carries
+
+    def read(self, content: bytes, source: str) -> Model:
+        """A file that was written for Vespa: with its comparison, not LightGBM's."""
+        document = json.loads(content)
+        waiting = [tree["tree_structure"] for tree in document["tree_info"]]
+        while waiting:
+            node = waiting.pop()
+            if "leaf_value" not in node:
+                if node["decision_type"] == "<=":  # Vespa reads it as <
+                    node["threshold"] = math.nextafter(float(node["threshold"]), -math.inf)
+                waiting += [node["left_child"], node["right_child"]]
+        return LightGBMJson().read(json.dumps(document).encode(), source)
+
+    def write(self, model: Model, suffix: str = "") -> Written:
+        """The file to put into the application's `models` folder."""
+        ensemble = as_ensemble(model, self.name)
+        labels = feature_labels(ensemble)
+        trees = [ensemble.tree(k) for k in range(ensemble.n_trees)]
+        shifts = dict(ensemble.encoding.shifts)
+        above = [[math.nextafter(t, math.inf) for t in one] for one in unshifted(trees, shifts)]
+        structures = [nested(tree, t) for tree, t in zip(trees, above, strict=True)]
+        document = {
+            "name": "tree", "version": "v4", "objective": "lambdarank", "average_output": False,
+            "max_feature_idx": ensemble.n_features - 1, "feature_names": labels, "feature_infos": {},
+            "tree_info": [
+                {"tree_index": k, "num_leaves": tree.n_leaves, "num_cat": len(tree.categories), "shrinkage": 1,
+                 "tree_structure": structure}
+                for k, (tree, structure) in enumerate(zip(trees, structures, strict=True))
+            ],
+            "pandas_categorical": None,
+        }  # fmt: skip
+        note = f'use it as lightgbm("FILE") in a rank profile; features are rank features: {", ".join(labels[:3])}, …'
+        return Written(
+            json.dumps(document, ensure_ascii=False).encode(), "NaN goes to the side that was learnt for it", (note,)
+        )

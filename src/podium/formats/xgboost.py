@@ -1,0 +1,379 @@
+"""XGBoost: the model as JSON or UBJSON, and the dump that search engines read.
+
+Sources: dmlc/xgboost, src/tree/tree_model.cc, src/gbm/gbtree_model.cc, src/learner.cc, src/predictor/predict_fn.h. A
+node goes left where `x < split_condition`, both float32; NaN goes to the default child; leaves are added to
+`base_score` as float32.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from podium.errors import DataError
+from podium.formats import ubjson
+from podium.formats.base import Format, Written
+from podium.formats.trees import (
+    MAX_NODES,
+    Leaf,
+    Split,
+    above32,
+    as_ensemble,
+    below32,
+    feature_labels,
+    make_tree,
+    node_of,
+    refuse_shifts,
+    require_whole_categories,
+    root_of,
+    scaled,
+    shifted,
+)
+from podium.models import Ensemble, Model
+from podium.trees import Tree
+
+ROOT_PARENT = 2147483647
+OBJECTIVES = ("rank:ndcg", "rank:map", "rank:pairwise", "reg:squarederror", "reg:linear", "binary:logitraw")
+TYPES: dict[str, Any] = {  # of a tree's arrays; the others are float32
+    **dict.fromkeys(("left_children", "right_children", "parents", "split_indices", "categories", "categories_nodes"),
+                    np.int32),
+    **dict.fromkeys(("categories_segments", "categories_sizes"), np.int64),
+    **dict.fromkeys(("default_left", "split_type"), np.uint8),
+}  # fmt: skip
+MISSING = "NaN goes to the side that was learnt for it, as in Podium"
+ROUNDING = "scores are sums of float32: they agree to about 1e-6 of their size"
+CARRIES: dict[str, Any] = {
+    "missing directions": "yes", "categories": "yes", "combined models": "by other means", "several outputs": "no",
+    "linear models": "no", "nets": "no", "shifted features": "no",
+}  # fmt: skip
+
+
+class XGBoost(Format):
+    """What `Booster.save_model` writes: JSON, or UBJSON in files that end in .ubj."""
+
+    name = "xgboost"
+    title = "XGBoost's model, JSON or UBJSON by suffix"
+    suffixes = (".ubj",)
+    carries = CARRIES
+
+    def recognizes(self, content: bytes, suffix: str) -> bool:
+        """An object with a learner."""
+        head = content[:4096].lstrip()
+        return head[:1] == b"{" and b"learner" in head
+
+    def read(self, content: bytes, source: str) -> Model:
+        """JSON or UBJSON, whatever the file is called."""
+        document = (
+            json.loads(content) if content.lstrip()[:2] in (b'{"', b"{ ", b"{\n", b"{}") else ubjson.loads(content)
+        )
+        return _from_document(document)
+
+    def read_object(self, value: Any) -> Model | None:
+        """A `Booster`, or an estimator that holds one."""
+        if type(value).__module__.split(".")[0] != "xgboost":
+            return None
+        booster = value.get_booster() if hasattr(value, "get_booster") else value
+        return _from_document(ubjson.loads(bytes(booster.save_raw("ubj"))))
+
+    def write(self, model: Model, suffix: str = "", *, objective: str = "rank:ndcg") -> Written:
+        """The model's trees.
+
+        Args:
+            model: trees, or a combination of them.
+            suffix: `.ubj` writes UBJSON.
+            objective: the name that the file gives; ranking objectives leave scores as they are.
+
+        """
+        ensemble = as_ensemble(model, self.name)
+        refuse_shifts(ensemble, self.name)
+        document = _document(ensemble, objective)
+        content = (
+            ubjson.dumps(document)
+            if suffix == ".ubj"
+            else json.dumps(document, ensure_ascii=False, default=_listed).encode()
+        )
+        return Written(content, MISSING, (ROUNDING,))
+
+
+class XGBoostDump(Format):
+    """What `Booster.dump_model(dump_format="json")` writes: nested trees. XGBoost cannot read it back."""
+
+    name = "xgboost-dump"
+    title = "XGBoost's JSON dump"
+    carries = CARRIES | {"categories": "by other means"}
+
+    def recognizes(self, content: bytes, suffix: str) -> bool:
+        """A list of nodes."""
+        head = content[:4096].lstrip()
+        return head[:1] == b"[" and (b'"nodeid"' in head or b'"leaf"' in head)
+
+    def read(self, content: bytes, source: str) -> Model:
+        """A dump; it has no base score, and features are known by their names."""
+        return from_dump(json.loads(content))
+
+    def write(self, model: Model, suffix: str = "") -> Written:
+        """The model's trees, without statistics: readers refuse keys that they do not know."""
+        ensemble = as_ensemble(model, self.name)
+        refuse_shifts(ensemble, self.name)
+        return Written(json.dumps(dump(ensemble, self.name), ensure_ascii=False).encode(), MISSING, (ROUNDING,))
+
+
+# --- reading
+
+
+def _from_document(document: Mapping[str, Any]) -> Ensemble:
+    """The model of a file."""
+    learner = document["learner"]
+    booster = learner["gradient_booster"]
+    if booster.get("name") == "gblinear":
+        raise DataError("the model is linear (gblinear); export its weights as RankLib or Solr text instead")
+    model = booster["gbtree"]["model"] if "gbtree" in booster else booster["model"]
+    param = learner["learner_model_param"]
+    if int(param.get("num_class", "0")) > 1 or int(param.get("num_target", "1")) > 1:
+        raise DataError("the model has several outputs for each document, and a ranker has one")
+    objective = str(learner["objective"]["name"])
+    n_features = int(param["num_feature"])
+    trees = [_tree_of_entry(entry, k) for k, entry in enumerate(model["trees"])]
+    weights = booster.get("weight_drop") or model.get("weight_drop") or [1.0] * len(trees)
+    if len(weights) != len(trees):
+        raise DataError(f"weight_drop has {len(weights)} entries for {len(trees)} trees")
+    trees = [scaled(tree, float(weight)) for tree, weight in zip(trees, weights, strict=True)]
+    trees = shifted(trees, _margin(_number_of(param["base_score"]), objective))
+    names = [str(name) for name in learner.get("feature_names") or ()]
+    known = tuple(names) if len(names) == n_features and len(set(names)) == n_features else None
+    return Ensemble.of_trees(
+        trees, n_features, feature_names=known, info={"imported": "xgboost", "objective": objective}
+    )
+
+
+def _number_of(text: Any) -> float:
+    """A base score: a number, or a vector of one."""
+    words = str(text).strip("[] ").split(",")
+    if len(words) != 1:
+        raise DataError(f"base_score has {len(words)} entries, and a ranker has one output")
+    return float(np.float32(float(words[0])))
+
+
+def _margin(base_score: float, objective: str) -> float:
+    """The base score on the scale of the leaves."""
+    if objective in ("binary:logistic", "reg:logistic", "binary:logitraw"):
+        return math.log(base_score / (1.0 - base_score)) if 0 < base_score < 1 else 0.0
+    return base_score
+
+
+def _tree_of_entry(entry: Mapping[str, Any], number: int) -> Tree:
+    """A tree of the model."""
+    name = f"tree {number}"
+    n = int(entry["tree_param"]["num_nodes"])
+    if int(entry["tree_param"].get("size_leaf_vector", "1")) > 1:
+        raise DataError(f"{name} has vectors in its leaves, and a ranker has one output")
+    if not 1 <= n <= MAX_NODES:
+        raise DataError(f"{name} has {n} nodes")
+
+    def column(key: str, kind: type) -> list[Any]:
+        values = [kind(value) for value in entry[key]]
+        if len(values) != n:
+            raise DataError(f"{name}: {key} has {len(values)} entries for {n} nodes")
+        return values
+
+    left, right, features = column("left_children", int), column("right_children", int), column("split_indices", int)
+    conditions, default_left = column("split_conditions", float), column("default_left", bool)
+    gains = column("loss_changes", float) if "loss_changes" in entry else [0.0] * n
+    sets = _category_sets(entry)
+
+    def node(key: Any) -> Split | Leaf:
+        is_set = isinstance(key, tuple)
+        key = key[1] if is_set else key
+        if not 0 <= key < n:
+            raise DataError(f"{name}: a child has the number {key}, and there are {n} nodes")
+        if left[key] == -1:
+            return Leaf(conditions[key])
+        feature, listed, others = features[key], right[key], left[key]
+        if key in sets and not is_set and not default_left[key]:  # a missing value goes with the listed ones
+            return Split(feature, math.inf, False, ("set", key), listed, None, gains[key])
+        if key in sets:  # in Podium the listed categories go left
+            return Split(feature, 0.0, False, listed, others, sets[key], gains[key])
+        return Split(feature, _threshold(conditions[key]), default_left[key], left[key], right[key], None, gains[key])
+
+    return make_tree(0, node, name, most_nodes=MAX_NODES if sets else None)
+
+
+def _threshold(condition: float) -> float:
+    """`x < condition` as `x <= threshold`; text has so many digits that the float32 comes back."""
+    return float(below32(float(np.float32(condition))))
+
+
+def _category_sets(entry: Mapping[str, Any]) -> dict[int, list[float]]:
+    """The categories of each categorical node."""
+    categories = [float(value) for value in entry.get("categories", ())]
+    spans = zip(
+        entry.get("categories_nodes", ()), entry.get("categories_segments", ()), entry.get("categories_sizes", ()),
+        strict=True,
+    )  # fmt: skip
+    return {int(node): categories[int(start) : int(start) + int(size)] for node, start, size in spans}
+
+
+def from_dump(document: Sequence[Mapping[str, Any]]) -> Ensemble:
+    """The model of a dump: features in the order of f0, f1, … where they are called so, else as they are met."""
+    names: dict[str, int] = {}
+    trees = [_tree_of_dump(entry, k, names) for k, entry in enumerate(document)]
+    numbered = all(name[:1] == "f" and name[1:].isdecimal() and len(name) < 8 for name in names)
+    if not numbered:
+        return Ensemble.of_trees(trees, len(names), feature_names=tuple(names), info={"imported": "xgboost-dump"})
+    columns = np.array([int(name[1:]) for name in names], np.int32)
+    n_features = int(columns.max(initial=-1)) + 1
+    placed = [tree.__class__(**vars(tree) | {"feature": columns[tree.feature]}) for tree in trees] if names else trees
+    return Ensemble.of_trees(placed, n_features, info={"imported": "xgboost-dump"})
+
+
+def _tree_of_dump(root: Mapping[str, Any], number: int, names: dict[str, int]) -> Tree:
+    """A nested tree."""
+    nodes: list[Mapping[str, Any]] = [root]
+
+    def node(key: int) -> Split | Leaf:
+        entry = nodes[key]
+        if "leaf" in entry:
+            return Leaf(float(entry["leaf"]))
+        children = {child["nodeid"]: child for child in entry["children"]}
+        nodes.extend((children[entry["yes"]], children[entry["no"]]))
+        yes, no = len(nodes) - 2, len(nodes) - 1
+        feature = names.setdefault(str(entry["split"]), len(names))
+        condition, missing = entry.get("split_condition"), entry.get("missing", entry["no"])
+        gain = float(entry.get("gain", 0.0))
+        if isinstance(condition, list):
+            return Split(feature, 0.0, False, yes, no, [float(value) for value in condition], gain)
+        if condition is None:  # an indicator: yes where the value is there and not 0
+            raise DataError(f"tree {number} has an indicator feature, which has no split_condition")
+        return Split(feature, _threshold(float(condition)), missing == entry["yes"], yes, no, None, gain)
+
+    return make_tree(0, node, f"tree {number}")
+
+
+# --- writing
+
+
+def _document(ensemble: Ensemble, objective: str) -> dict[str, Any]:
+    """The model as XGBoost reads it: parameters are strings, numbers of arrays are floats, siblings stand together."""
+    trees = [ensemble.tree(k) for k in range(ensemble.n_trees)]
+    n = str(ensemble.n_features)
+    types = ["c" if k in _categorical(trees) else "float" for k in range(ensemble.n_features)]
+    return {
+        "learner": {
+            "attributes": {},
+            "feature_names": feature_labels(ensemble),
+            "feature_types": types,
+            "learner_model_param": {
+                "base_score": "[0E0]", "num_class": "0", "num_feature": n, "num_target": "1", "boost_from_average": "0",
+            },
+            "objective": {"name": objective},
+            "gradient_booster": {"name": "gbtree", "model": {
+                "gbtree_model_param": {"num_trees": str(len(trees)), "num_parallel_tree": "1"},
+                "tree_info": [0] * len(trees),
+                "iteration_indptr": list(range(len(trees) + 1)),
+                "trees": [_entry(tree, k, n) for k, tree in enumerate(trees)],
+            }},
+        },
+        "version": [3, 0, 0],
+    }  # fmt: skip
+
+
+def _listed(array: Any) -> list[Any]:
+    """An array as JSON has it."""
+    values: list[Any] = array.tolist()
+    return values
+
+
+def _categorical(trees: Sequence[Tree]) -> set[int]:
+    return {int(f) for tree in trees for f in tree.feature[tree.category >= 0]}
+
+
+def _entry(tree: Tree, number: int, n_features: str) -> dict[str, Any]:
+    """A tree, level by level: the right child has the number behind the left one's."""
+    require_whole_categories(tree, f"tree {number}")
+    node = node_of(tree)
+    order: list[Any] = [root_of(tree)]
+    columns: dict[str, list[Any]] = {
+        key: [] for key in ("left_children", "right_children", "parents", "split_indices", "split_conditions",
+                            "default_left", "base_weights", "loss_changes", "sum_hessian", "split_type")
+    }  # fmt: skip
+    categories: dict[str, list[int]] = {
+        key: [] for key in ("categories", "categories_nodes", "categories_segments", "categories_sizes")
+    }
+    parents = {0: ROOT_PARENT}
+    for k, key in enumerate(order):  # grows while it is walked
+        content = node(key)
+        row: dict[str, Any] = {"left_children": -1, "right_children": -1, "split_indices": 0, "default_left": 0,
+                               "loss_changes": 0.0, "sum_hessian": 0.0, "split_type": 0}  # fmt: skip
+        if isinstance(content, Leaf):
+            row |= {
+                "split_conditions": content.value,
+                "base_weights": content.value,
+                "sum_hessian": float(content.count),
+            }
+        else:
+            left = len(order)
+            is_category = content.categories is not None
+            order += [content.right, content.left] if is_category else [content.left, content.right]
+            parents |= {left: k, left + 1: k}
+            row |= {
+                "left_children": left, "right_children": left + 1, "split_indices": content.feature,
+                "split_conditions": 1e-45 if is_category else _bound(content.threshold),
+                "default_left": int(is_category or content.missing_left), "base_weights": 0.0,
+                "loss_changes": content.gain, "sum_hessian": float(content.count), "split_type": int(is_category),
+            }  # fmt: skip
+            if content.categories is not None:  # listed categories go right
+                categories["categories_nodes"].append(k)
+                categories["categories_segments"].append(len(categories["categories"]))
+                categories["categories_sizes"].append(len(content.categories))
+                categories["categories"] += [int(value) for value in content.categories]
+        row["parents"] = parents[k]
+        for name, values in columns.items():
+            values.append(row[name])
+    param = {"num_nodes": str(len(order)), "num_feature": n_features, "size_leaf_vector": "1", "num_deleted": "0"}
+    arrays = {key: np.array(values, TYPES.get(key, np.float32)) for key, values in (columns | categories).items()}
+    return {"id": number, "tree_param": param, **arrays}
+
+
+def _bound(threshold: float) -> float:
+    """`x <= threshold` as `x < bound`; XGBoost reads no infinities."""
+    bound = float(above32(np.float32(threshold)))
+    return min(max(bound, -3.4028234663852886e38), 3.4028234663852886e38)
+
+
+def dump(ensemble: Ensemble, format_name: str) -> list[dict[str, Any]]:
+    """The trees, nested, with the names of features; categories become numeric splits, which all readers know."""
+    from podium.formats.trees import without_categories
+
+    names = feature_labels(ensemble)
+    return [
+        _nested(without_categories(ensemble.tree(k), f"{format_name}: tree {k}"), names)
+        for k in range(ensemble.n_trees)
+    ]
+
+
+def _nested(tree: Tree, names: Sequence[str]) -> dict[str, Any]:
+    """A tree as nested dictionaries, the child of `yes` first."""
+    node = node_of(tree)
+    root: dict[str, Any] = {}
+    waiting: list[tuple[Any, dict[str, Any], int]] = [(root_of(tree), root, 0)]
+    number = 0
+    while waiting:
+        key, entry, depth = waiting.pop(0)
+        content = node(key)
+        entry["nodeid"] = entry.get("nodeid", 0)
+        if isinstance(content, Leaf):
+            entry["leaf"] = float(np.float32(content.value))
+            continue
+        yes, no = number + 1, number + 2
+        number += 2
+        children: list[dict[str, Any]] = [{"nodeid": yes}, {"nodeid": no}]
+        entry |= {
+            "depth": depth, "split": names[content.feature], "split_condition": _bound(content.threshold), "yes": yes,
+            "no": no, "missing": yes if content.missing_left else no, "children": children,
+        }  # fmt: skip
+        waiting += [(content.left, children[0], depth + 1), (content.right, children[1], depth + 1)]
+    return root

@@ -1,0 +1,398 @@
+"""Models go out and come in with the same scores: against the real libraries, and independent evaluators."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import podium
+from podium.errors import DataError, FileFormatError, ParameterError
+from podium.formats import check_export, export_model, formats, get_format, import_model
+from podium.formats.solr import without_slack
+from podium.formats.trees import Leaf, Split, below32, floor32, make_tree, raw_threshold, without_categories
+from tests.formats import evaluators
+from tests.formats.data import CATEGORICAL, N_FEATURES, QID, X, Y, hard_rows, random_rows
+
+SETTINGS = {"n_trees": 12, "n_leaves": 12, "min_documents_in_leaf": 5}
+
+
+@pytest.fixture(scope="module")
+def models():
+    """Models of each kind that trees are exported from."""
+    numeric = podium.LambdaMART(**SETTINGS).fit(X, Y, qid=QID).model_
+    categorical = podium.LambdaMART(categorical=[CATEGORICAL], **SETTINGS).fit(X, Y, qid=QID).model_
+    leaf = podium.Ensemble.of_trees([make_tree(0, lambda _: Leaf(0.25), "leaf"), numeric.tree(0)], N_FEATURES)
+    on_submodel = podium.LambdaMART(submodel=numeric, **SETTINGS).fit(X, Y, qid=QID).model_
+    stumps = podium.LambdaMART(n_trees=3, n_leaves=2).fit(X, Y, qid=QID).model_
+    return {
+        "numeric": numeric, "categorical": categorical, "one leaf": leaf, "on a submodel": on_submodel,
+        "stumps": stumps, "no trees": numeric.truncate(0),
+    }  # fmt: skip
+
+
+KINDS = ("numeric", "categorical", "one leaf", "on a submodel", "stumps", "no trees")
+
+
+def rows_for(model, **options):
+    parts = model.parts if isinstance(model, podium.Combined) else (model,)
+    return np.concatenate([hard_rows(part, **options) for part in parts])[:4000]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+class TestOut:
+    def test_lightgbm(self, kind, models, tmp_path):
+        lightgbm = pytest.importorskip("lightgbm")
+        model, rows = models[kind], rows_for(models[kind])
+        export_model(model, tmp_path / "m.txt", format="lightgbm")
+        if kind == "no trees":
+            return
+        scores = lightgbm.Booster(model_file=tmp_path / "m.txt").predict(rows)
+        assert np.allclose(scores, model.predict(rows), rtol=1e-12, atol=1e-12)
+
+    @pytest.mark.parametrize("suffix", [".json", ".ubj"])
+    def test_xgboost(self, kind, suffix, models, tmp_path):
+        xgboost = pytest.importorskip("xgboost")
+        model, rows = models[kind], rows_for(models[kind], infinite=False)
+        export_model(model, tmp_path / f"m{suffix}", format="xgboost")
+        booster = xgboost.Booster(model_file=tmp_path / f"m{suffix}")
+        types = ["float"] * N_FEATURES
+        if kind == "categorical":
+            types[CATEGORICAL] = "c"
+        matrix = xgboost.DMatrix(
+            rows, feature_names=booster.feature_names, feature_types=types, enable_categorical=True
+        )
+        assert np.allclose(booster.predict(matrix), model.predict(rows), rtol=1e-5, atol=1e-6)
+
+    def test_catboost(self, kind, models, tmp_path):
+        catboost = pytest.importorskip("catboost")
+        model, rows = models[kind], rows_for(models[kind], infinite=False)
+        if kind == "no trees":
+            return
+        export_model(model, tmp_path / "m.json", format="catboost")
+        scores = catboost.CatBoost().load_model(str(tmp_path / "m.json"), format="json").predict(rows)
+        assert np.allclose(scores, model.predict(rows), rtol=1e-12, atol=1e-12)
+
+    @pytest.mark.parametrize(("version", "dtype", "tolerance"), [(5, np.float64, 1e-12), (3, np.float32, 1e-6)])
+    def test_onnx(self, kind, version, dtype, tolerance, models, tmp_path):
+        onnxruntime = pytest.importorskip("onnxruntime")
+        pytest.importorskip("onnx")
+        model, rows = models[kind], rows_for(models[kind])
+        if kind == "no trees":
+            return
+        export_model(model, tmp_path / "m.onnx", version=version)
+        session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+        scores = session.run(None, {"X": rows.astype(dtype)})[0].ravel()
+        assert np.allclose(scores, model.predict(rows), rtol=tolerance, atol=tolerance)
+
+    def test_treelite_reads_both_exports(self, kind, models, tmp_path):
+        treelite = pytest.importorskip("treelite")
+        model = models[kind]
+        if kind in ("categorical", "no trees"):
+            return
+        rows = rows_for(model, infinite=False)
+        export_model(model, tmp_path / "m.txt", format="lightgbm")
+        export_model(model, tmp_path / "m.json", format="xgboost")
+        for loaded in (
+            treelite.frontend.load_lightgbm_model(tmp_path / "m.txt"),
+            treelite.frontend.load_xgboost_model(tmp_path / "m.json", format_choice="json"),
+        ):
+            assert np.allclose(treelite.gtil.predict(loaded, rows).ravel(), model.predict(rows), rtol=1e-5, atol=1e-6)
+
+    def test_ranklib(self, kind, models, tmp_path):
+        model, rows = models[kind], rows_for(models[kind], missing=False)[:600]
+        export_model(model, tmp_path / "m", format="ranklib", missing="zero")
+        scores = evaluators.ranklib((tmp_path / "m").read_bytes(), rows)
+        assert np.allclose(scores, model.predict(rows), rtol=1e-5, atol=1e-6)
+
+    @pytest.mark.parametrize("missing", ["keep", "zero"])
+    def test_solr(self, kind, missing, models, tmp_path):
+        model, rows = models[kind], rows_for(models[kind], missing=missing == "keep")[:600]
+        written = export_model(model, tmp_path / "m", format="solr", missing=missing)
+        scores = evaluators.solr((tmp_path / "m").read_bytes(), rows)
+        if written.notes:  # thresholds that Solr's slack keeps from being exact: values one float32 beside them
+            assert np.mean(~np.isclose(scores, model.predict(rows), rtol=1e-5, atol=1e-6)) < 0.05
+        else:
+            assert np.allclose(scores, model.predict(rows), rtol=1e-5, atol=1e-6)
+
+    def test_elasticsearch(self, kind, models, tmp_path):
+        model, rows = models[kind], rows_for(models[kind])[:600]
+        export_model(model, tmp_path / "m", format="elasticsearch")
+        scores = evaluators.elasticsearch((tmp_path / "m").read_bytes(), rows)
+        assert np.allclose(scores, model.predict(rows), rtol=1e-12, atol=1e-12)
+
+    @pytest.mark.parametrize("name", ["elasticsearch-plugin", "opensearch"])
+    def test_plugins(self, kind, name, models, tmp_path):
+        model, rows = models[kind], rows_for(models[kind], infinite=False)[:600]
+        export_model(model, tmp_path / "m", format=name)
+        names = [f"f{k}" for k in range(N_FEATURES)]
+        scores = evaluators.plugin((tmp_path / "m").read_bytes(), rows, names)
+        assert np.allclose(scores, model.predict(rows), rtol=1e-5, atol=1e-6)
+
+    def test_vespa(self, kind, models, tmp_path):
+        model, rows = models[kind], rows_for(models[kind])[:600]
+        export_model(model, tmp_path / "m", format="vespa")
+        scores = evaluators.vespa((tmp_path / "m").read_bytes(), rows)
+        assert np.allclose(scores, model.predict(rows), rtol=1e-12, atol=1e-12)
+
+    @pytest.mark.parametrize(
+        "name", ["lightgbm", "lightgbm-json", "xgboost", "xgboost-dump", "catboost", "onnx", "solr"]
+    )
+    def test_and_in_again(self, kind, name, models, tmp_path):
+        if name == "onnx":
+            pytest.importorskip("onnx")
+        if kind == "no trees" and name in ("onnx", "xgboost-dump"):
+            return
+        model, rows = models[kind], rows_for(models[kind], infinite=name != "catboost")
+        export_model(model, tmp_path / "m", format=name)
+        again = import_model(tmp_path / "m", format=name)
+        if again.n_features < N_FEATURES:  # a dump knows only the features that it asks for
+            rows = rows[:, : again.n_features]
+            assert name == "xgboost-dump"
+        tolerance = 1e-12 if name in ("lightgbm", "lightgbm-json", "catboost", "onnx") else 1e-6
+        close = np.isclose(again.predict(rows), model.predict(rows_for(model, infinite=name != "catboost")),
+                           rtol=tolerance, atol=tolerance)  # fmt: skip
+        assert close.all() if name != "solr" else close.mean() > 0.95
+
+
+class TestIn:
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {}, {"zero_as_missing": True}, {"use_missing": False}, {"boosting": "dart"},
+            {"boosting": "rf", "bagging_fraction": 0.5, "bagging_freq": 1, "objective": "regression"},
+        ],
+        ids=str,
+    )  # fmt: skip
+    def test_lightgbm(self, settings, tmp_path):
+        lightgbm = pytest.importorskip("lightgbm")
+        chosen = {"objective": "lambdarank", "num_leaves": 9, "verbose": -1, "min_data_per_group": 5, "cat_smooth": 1,
+                  "max_cat_to_onehot": 1, "min_data_in_leaf": 5, "num_threads": 1}  # fmt: skip
+        data = lightgbm.Dataset(X, Y, group=np.full(40, 30), categorical_feature=[CATEGORICAL])
+        booster = lightgbm.train(chosen | settings, data, 10)
+        booster.save_model(tmp_path / "m.txt")
+        (tmp_path / "m.json").write_text(json.dumps(booster.dump_model()))
+        model = import_model(booster)
+        rows = hard_rows(model)
+        expected = booster.predict(rows)
+        for one in (model, import_model(tmp_path / "m.txt"), import_model(tmp_path / "m.json")):
+            assert np.allclose(one.predict(rows), expected, rtol=1e-12, atol=1e-12)
+        assert (model.arrays["category"] >= 0).any()
+
+    def test_lightgbms_linear_trees_are_refused(self):
+        lightgbm = pytest.importorskip("lightgbm")
+        data = lightgbm.Dataset(np.nan_to_num(X), Y, group=np.full(40, 30))
+        booster = lightgbm.train(
+            {"objective": "regression", "linear_tree": True, "verbose": -1, "num_threads": 1}, data, 3
+        )
+        with pytest.raises(DataError, match="linear functions"):
+            import_model(booster)
+
+    @pytest.mark.parametrize("settings", [{}, {"booster": "dart", "rate_drop": 0.3}, {"base_score": 0.7}], ids=str)
+    @pytest.mark.parametrize("categorical", [False, True])
+    def test_xgboost(self, settings, categorical, tmp_path):
+        xgboost = pytest.importorskip("xgboost")
+        types = ["float"] * N_FEATURES
+        types[CATEGORICAL] = "c" if categorical else "float"
+
+        def matrix(rows):
+            return xgboost.DMatrix(rows, feature_types=types, enable_categorical=True)
+
+        data = matrix(X)
+        data.set_label(Y)
+        data.set_group(np.full(40, 30))
+        chosen = {"objective": "rank:ndcg", "max_depth": 4, "max_cat_to_onehot": 1, "nthread": 1}
+        booster = xgboost.train(chosen | settings, data, 10)
+        model = import_model(booster)
+        rows = hard_rows(model, infinite=False)
+        expected = booster.predict(matrix(rows))
+        for suffix in ("json", "ubj"):
+            booster.save_model(tmp_path / f"m.{suffix}")
+            assert np.allclose(import_model(tmp_path / f"m.{suffix}").predict(rows), expected, rtol=1e-5, atol=1e-6)
+        assert np.allclose(model.predict(rows), expected, rtol=1e-5, atol=1e-6)
+        assert (model.arrays["category"] >= 0).any() == categorical
+
+    @pytest.mark.parametrize("settings", [{}, {"grow_policy": "Lossguide"}, {"nan_mode": "Max"}], ids=str)
+    def test_catboost(self, settings):
+        catboost = pytest.importorskip("catboost")
+        ranker = catboost.CatBoost(
+            {"loss_function": "QueryRMSE", "iterations": 10, "depth": 4, "verbose": 0, "thread_count": 1,
+             "allow_writing_files": False, **settings}
+        )  # fmt: skip
+        ranker.fit(catboost.Pool(X, Y, group_id=QID))
+        model = import_model(ranker)
+        rows = hard_rows(model, infinite=False)
+        assert np.allclose(model.predict(rows), ranker.predict(rows), rtol=1e-12, atol=1e-12)
+
+    def test_scikit_learn(self):
+        from sklearn import ensemble
+
+        filled = np.nan_to_num(X)
+        for estimator, features in (
+            (ensemble.GradientBoostingRegressor(n_estimators=10), filled),
+            (ensemble.HistGradientBoostingRegressor(max_iter=10), X),
+            (ensemble.RandomForestRegressor(10, max_depth=5), X),
+            (ensemble.ExtraTreesRegressor(10, max_depth=5), filled),
+        ):
+            estimator.fit(features, Y)
+            model = import_model(estimator)
+            rows = hard_rows(model, infinite=False, missing=features is X)
+            assert np.allclose(model.predict(rows), estimator.predict(rows), rtol=1e-12, atol=1e-12)
+
+    def test_imported_models_are_models(self, models, tmp_path):
+        export_model(models["numeric"], tmp_path / "m.txt", format="lightgbm")
+        model = import_model(tmp_path / "m.txt")
+        data = podium.RankingData(X, Y, qid=QID)
+        assert model.truncate(3).n_trees == 3
+        combination = podium.combine(model, models["stumps"], data, "ndcg@10")
+        assert combination.value >= max(combination.values)
+        on_top = podium.LambdaMART(2, submodel=model).fit(data)
+        assert on_top.n_trees_ == 2
+        model.save(tmp_path / "m.podium")
+        assert podium.load(tmp_path / "m.podium").digest() == model.digest()
+
+
+class TestRefusals:
+    def test_missing_directions(self, models, tmp_path):
+        with pytest.raises(DataError, match=r"send a missing value elsewhere than 0.*missing='zero'"):
+            export_model(models["numeric"], tmp_path / "m", format="ranklib")
+        assert not list(tmp_path.iterdir())
+
+    def test_classes_nets_and_base_scores(self, tmp_path):
+        classes = podium.McRank(2).fit(X, Y, qid=QID).model_
+        with pytest.raises(DataError, match="holds trees, and"):
+            export_model(classes, tmp_path / "m", format="lightgbm")
+        on_scores = (
+            podium.LambdaMART(2, submodel=X[:, CATEGORICAL].astype(float), submodel_scale=1.0).fit(X, Y, qid=QID).model_
+        )
+        with pytest.raises(DataError, match="holds trees, and"):
+            export_model(on_scores, tmp_path / "m", format="xgboost")
+
+    def test_options_and_formats_that_do_not_exist(self, models, tmp_path):
+        with pytest.raises(ParameterError, match=r"objective.*not 'objektive'.*did you mean 'objective'"):
+            export_model(models["numeric"], tmp_path / "m", format="lightgbm", objektive="x")
+        with pytest.raises(DataError, match="did you mean 'lightgbm'"):
+            get_format("lightgmb")
+        with pytest.raises(DataError, match=r"name the format of m\.json"):
+            export_model(models["numeric"], tmp_path / "m.json")
+        (tmp_path / "x.bin").write_bytes(b"\0\1\2")
+        with pytest.raises(FileFormatError, match="no format that is known"):
+            import_model(tmp_path / "x.bin")
+
+    def test_entities_are_refused(self, tmp_path):
+        bomb = (
+            '## LambdaMART\n<!DOCTYPE x [<!ENTITY a "aaaa">]>\n<ensemble><tree id="1" weight="1">&a;</tree></ensemble>'
+        )
+        (tmp_path / "m.ranklib").write_text(bomb)
+        with pytest.raises(FileFormatError, match="ENTITY"):
+            import_model(tmp_path / "m.ranklib")
+
+    @pytest.mark.parametrize(
+        "name", ["lightgbm", "lightgbm-json", "xgboost", "xgboost-dump", "catboost", "ranklib", "solr"]
+    )
+    @pytest.mark.parametrize("suffix", ["", ".ubj"])
+    def test_damaged_files_are_refused_or_safe(self, name, suffix, models, tmp_path):
+        """Bytes changed at random: an error that names the file, or a model that predicts."""
+        if suffix and name != "xgboost":
+            return
+        options = {"missing": "zero"} if name in ("ranklib", "solr") else {}
+        path = tmp_path / f"m{suffix}"
+        export_model(models["stumps"], path, format=name, **options)
+        whole = path.read_bytes()
+        rng = np.random.default_rng(0)
+        for _ in range(150):
+            content = bytearray(whole)
+            for at in rng.integers(0, len(content), rng.integers(1, 4)):
+                content[at] = rng.choice([*b"0123456789-.[]{}<>,: \n", int(rng.integers(0, 256))])
+            path.write_bytes(content[: int(rng.integers(1, len(content) + 1))] if rng.random() < 0.2 else content)
+            try:
+                model = import_model(path, format=name)
+            except FileFormatError:
+                continue
+            if model.n_features <= 64:
+                model.predict(np.zeros((2, model.n_features), np.float32))
+
+
+def test_the_kinds_of_content_are_told_for_each_format():
+    from podium.formats.base import CONTENTS
+
+    for one in formats().values():
+        assert set(one.carries) == (set(CONTENTS) if one.can_write() else set())
+
+
+def test_thresholds_are_exact():
+    rng = np.random.default_rng(0)
+    bounds = np.concatenate([rng.normal(size=500), rng.normal(size=500).astype(np.float32), [0.0, -0.0, 1e-45, 3e38]])
+    for bound in bounds.tolist():
+        near = np.float32(bound)
+        for x in (near, np.nextafter(near, np.float32(-np.inf)), np.nextafter(near, np.float32(np.inf))):
+            assert (float(x) <= bound) == (x <= floor32(bound))
+            assert (float(x) < bound) == (x <= below32(bound))
+        if np.isfinite(near):
+            slack = without_slack(near)[0]
+            assert np.float32(slack + np.float32(1e-6)) <= near
+
+
+def test_thresholds_of_shifted_features():
+    rng = np.random.default_rng(0)
+    for shift in (1.7e9, -3e12, 0.1):
+        for threshold in rng.normal(size=50).astype(np.float32) * np.float32(1000):
+            raw = raw_threshold(threshold, shift)
+            assert np.float32(raw - shift) <= threshold
+            assert np.float32(np.nextafter(raw, np.inf) - shift) > threshold
+
+
+def test_sets_become_intervals():
+    entries = {0: Split(0, 0.0, False, 1, 2, [2.0, 5.0, 6.0]), 1: Leaf(1.0), 2: Split(1, 0.5, True, 3, 4, None),
+               3: Leaf(2.0), 4: Split(0, 0.0, False, 5, 6, [0.0, 3.0]), 5: Leaf(3.0), 6: Leaf(4.0)}  # fmt: skip
+    tree = make_tree(0, entries.__getitem__, "tree")
+    plain = without_categories(tree, "tree")
+    assert (plain.category < 0).all()
+    rows = random_rows(500, 3)[:, :2]
+    rows[:, 0] = np.random.default_rng(4).choice([0, 1, 2, 3, 5, 6, 7, np.nan, 2.0000002, 1.9999999, -1], 500)
+    one, other = (podium.Ensemble.of_trees([t], 2) for t in (tree, plain))
+    assert np.array_equal(one.predict(rows), other.predict(rows))
+    with pytest.raises(DataError, match="over 5 nodes"):
+        without_categories(tree, "tree", most_nodes=5)
+
+
+def test_the_page_has_the_matrix():
+    from podium.formats.base import matrix
+
+    page = (Path(__file__).parent.parent.parent / "docs" / "formats.md").read_text()
+    assert matrix() in page, f"put this table into docs/formats.md:\n{matrix()}"
+
+
+@pytest.mark.parametrize("name", [name for name, one in formats().items() if one.can_write()])
+def test_exports_are_checked(name, models, tmp_path):
+    if name == "onnx":
+        pytest.importorskip("onnx")
+    options = {"missing": "zero"} if name in ("ranklib", "solr") else {}
+    data = podium.RankingData(np.nan_to_num(X), Y, qid=QID)
+    export_model(models["numeric"], tmp_path / "m", format=name, **options)
+    check = check_export(models["numeric"], tmp_path / "m", name, data)
+    assert check.largest_difference < 1e-5
+    assert check.changed_queries == ()
+    other = podium.LambdaMART(3).fit(data).model_
+    assert check_export(other, tmp_path / "m", name, data).changed_queries
+    assert "rankings change" in str(check_export(other, tmp_path / "m", name, data))
+
+
+def test_linear_models(tmp_path):
+    linear = podium.LinearRanker().fit(np.nan_to_num(X), Y, qid=QID).model_
+    rows = np.nan_to_num(X)
+    for name in ("ranklib", "solr", "elasticsearch-plugin", "opensearch"):
+        export_model(linear, tmp_path / "m", format=name)
+        again = import_model(tmp_path / "m", format=name)
+        gap = linear.predict(rows) - again.predict(rows)
+        assert np.ptp(gap) < 1e-9  # some have no constant, which changes no ranking
+    onnxruntime = pytest.importorskip("onnxruntime")
+    export_model(linear, tmp_path / "m.onnx")
+    scores = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"X": X.astype(np.float64)})[0].ravel()
+    assert np.allclose(scores, linear.predict(X), rtol=1e-12, atol=1e-12)
+
+
+def test_estimators_export_too(tmp_path):
+    ranker = podium.LambdaMART(2).fit(X, Y, qid=QID)
+    assert ranker.export(tmp_path / "m.lgb").format == "lightgbm"
+    assert np.array_equal(import_model(tmp_path / "m.lgb").predict(X), ranker.predict(X))
