@@ -396,3 +396,69 @@ def test_estimators_export_too(tmp_path):
     ranker = podium.LambdaMART(2).fit(X, Y, qid=QID)
     assert ranker.export(tmp_path / "m.lgb").format == "lightgbm"
     assert np.array_equal(import_model(tmp_path / "m.lgb").predict(X), ranker.predict(X))
+
+
+class TestNothingIsLostSilently:
+    def test_base_scores_of_other_scales_are_refused(self, models, tmp_path):
+        export_model(models["stumps"], tmp_path / "m.json", format="xgboost")
+        document = json.loads((tmp_path / "m.json").read_text())
+        document["learner"]["objective"]["name"] = "count:poisson"
+        (tmp_path / "m.json").write_text(json.dumps(document))
+        with pytest.raises(FileFormatError, match="scale of the base score"):
+            import_model(tmp_path / "m.json")
+
+    def test_other_ways_to_join_trees_are_refused(self, models, tmp_path):
+        onnx = pytest.importorskip("onnx")
+        for version in (3, 5):
+            export_model(models["stumps"], tmp_path / "m.onnx", version=version)
+            model = onnx.load(tmp_path / "m.onnx")
+            for attribute in model.graph.node[0].attribute:
+                if attribute.name == "aggregate_function":
+                    attribute.s, attribute.i = b"MAX", 3
+            onnx.save(model, tmp_path / "max.onnx")
+            with pytest.raises(FileFormatError, match="trees are joined by"):
+                import_model(tmp_path / "max.onnx")
+
+    def test_normalized_features_of_solr_are_refused(self, models, tmp_path):
+        export_model(models["stumps"], tmp_path / "m", format="solr")
+        document = json.loads((tmp_path / "m").read_text())
+        document["features"][0]["norm"] = {"class": "org.apache.solr.ltr.norm.MinMaxNormalizer"}
+        (tmp_path / "m").write_text(json.dumps(document))
+        with pytest.raises(FileFormatError, match="Solr normalizes 'f0'"):
+            import_model(tmp_path / "m")
+
+    def test_weights_of_trees_in_elasticsearch_count(self, models, tmp_path):
+        export_model(models["stumps"], tmp_path / "m", format="elasticsearch")
+        document = json.loads((tmp_path / "m").read_text())
+        ensemble = document["definition"]["trained_model"]["ensemble"]
+        ensemble["aggregate_output"]["weighted_sum"]["weights"] = [2.0] * len(ensemble["trained_models"])
+        (tmp_path / "m").write_text(json.dumps(document))
+        scores = import_model(tmp_path / "m").predict(X)
+        assert np.allclose(scores, 2 * models["stumps"].predict(X))
+
+    def test_missing_as_zero_is_read(self, models, tmp_path):
+        export_model(models["numeric"], tmp_path / "m", format="opensearch", missing="zero")
+        again = import_model(tmp_path / "m", format="opensearch")
+        rows = X[:, : again.n_features]
+        assert np.allclose(again.predict(rows), models["numeric"].predict(np.nan_to_num(X)), atol=1e-6)
+
+    def test_normalized_training_data_is_told(self, models, tmp_path):
+        model = models["numeric"].with_info(reading={"normalize": "minmax"})
+        written = export_model(model, tmp_path / "m", format="lightgbm")
+        assert any("normalized within each query (minmax)" in note for note in written.notes)
+        assert export_model(models["numeric"], tmp_path / "m", format="lightgbm").notes == ()
+
+    def test_leaves_beyond_float32_are_refused(self, tmp_path):
+        huge = podium.Ensemble.of_trees([make_tree(0, lambda _: Leaf(1e100), "leaf")], 1)
+        with pytest.raises(DataError, match="beyond their range"):
+            export_model(huge, tmp_path / "m", format="ranklib")
+
+
+@pytest.mark.parametrize(
+    "name", ["lightgbm", "lightgbm-json", "xgboost", "xgboost-dump", "catboost", "solr", "elasticsearch"]
+)
+def test_a_format_is_seen_from_the_file(name, models, tmp_path):
+    export_model(models["stumps"], tmp_path / "m", format=name)
+    model = import_model(tmp_path / "m")
+    rows = X[:, : model.n_features]
+    assert np.allclose(model.predict(rows), models["stumps"].predict(X), atol=1e-6)

@@ -217,7 +217,15 @@ def export_model(model: Model, path: str | os.PathLike[str], format: str | None 
     written = chosen.write(model, path.suffix.lower(), **options)
     with replacing(path) as temporary:
         temporary.write_bytes(written.content)
-    return Export(chosen.name, path, written.missing, written.notes)
+    return Export(chosen.name, path, written.missing, (*written.notes, *_notes_of_reading(model)))
+
+
+def _notes_of_reading(model: Model) -> tuple[str, ...]:
+    """What was done to the training data before the model saw it: the consumer must do it, too."""
+    method = model.reading.get("normalize")
+    return (f"features were normalized within each query ({method}) in training: do so before they are scored",) * bool(
+        method
+    )
 
 
 def _by_suffix(path: Path) -> str:

@@ -26,7 +26,7 @@ from podium.formats.trees import (
     floor32,
     make_tree,
     node_of,
-    refuse_shifts,
+    require_float32,
     root_of,
     shifted,
     without_categories,
@@ -69,7 +69,7 @@ class CatBoost(Format):
     def write(self, model: Model, suffix: str = "") -> Written:
         """The model's trees, not symmetric. NaN has one side for each feature there; see `_with_one_side`."""
         ensemble = as_ensemble(model, self.name)
-        refuse_shifts(ensemble, self.name)
+        require_float32(ensemble, self.name)
         trees = [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)]
         is_left = _sides_of_missing(trees, ensemble)
         return Written(json.dumps(_document(trees, ensemble, is_left), ensure_ascii=False).encode(), (

@@ -21,6 +21,7 @@ from podium.formats.trees import (
     make_tree,
     node_of,
     root_of,
+    scaled,
     unshifted,
     without_categories,
 )
@@ -47,6 +48,10 @@ class Elasticsearch(Format):
         ensemble = json.loads(content)["definition"]["trained_model"]["ensemble"]
         names = tuple(map(str, ensemble["feature_names"]))
         trees = [_tree(member["tree"]["tree_structure"], k) for k, member in enumerate(ensemble["trained_models"])]
+        if set(ensemble.get("aggregate_output", {"weighted_sum": {}})) != {"weighted_sum"}:
+            raise DataError("the trees are not joined by a weighted sum")
+        weights = ensemble.get("aggregate_output", {}).get("weighted_sum", {}).get("weights") or [1.0] * len(trees)
+        trees = [scaled(tree, float(weight)) for tree, weight in zip(trees, weights, strict=True)]
         return Ensemble.of_trees(trees, len(names), feature_names=names, info={"imported": "elasticsearch"})
 
     def write(self, model: Model, suffix: str = "", *, extractors: Sequence[dict[str, Any]] = ()) -> Written:

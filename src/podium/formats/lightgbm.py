@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -79,7 +80,7 @@ class LightGBM(Format):
         trees = [ensemble.tree(k) for k in range(ensemble.n_trees)]
         thresholds = unshifted(trees, dict(ensemble.encoding.shifts))
         blocks = [_block(k, tree, t) for k, (tree, t) in enumerate(zip(trees, thresholds, strict=True))]
-        names = [name.replace(" ", "_") for name in feature_labels(ensemble)]
+        names = [re.sub(r"[\s=]", "_", name) for name in feature_labels(ensemble)]
         header = {
             "version": "v4", "num_class": 1, "num_tree_per_iteration": 1, "label_index": 0,
             "max_feature_idx": max(ensemble.n_features, 1) - 1, "objective": objective,
@@ -101,7 +102,7 @@ class LightGBMJson(Format):
 
     def recognizes(self, content: bytes, suffix: str) -> bool:
         """A JSON object with nested trees."""
-        return content.lstrip()[:1] == b"{" and b'"tree_structure"' in content
+        return content.lstrip()[:1] == b"{" and b'"tree_info"' in content and b'"tree_structure"' in content
 
     def read(self, content: bytes, source: str) -> Model:
         """A dump."""
@@ -397,5 +398,5 @@ def _notes(ensemble: Ensemble, names: Sequence[str]) -> tuple[str, ...]:
     if ensemble.encoding.categories:
         notes.append("categories: frames with the same categorical columns; else the numbers that Podium gave them")
     if ensemble.feature_names is not None and list(names) != list(ensemble.feature_names):
-        notes.append("blanks in names of features became underscores")
+        notes.append("blanks and = in names of features became underscores")
     return tuple(notes)

@@ -288,9 +288,11 @@ def _version_3(a: Mapping[str, Any]) -> list[Tree]:
         return make_tree((number, roots[0]), node, f"tree {number}")
 
     trees = [tree(number) for number in dict.fromkeys(t for t, _ in rows)]
-    average = a.get("aggregate_function", b"SUM") in (b"AVERAGE", "AVERAGE")
+    aggregate = a.get("aggregate_function", b"SUM")
+    if aggregate not in (b"SUM", b"AVERAGE"):
+        raise DataError(f"trees are joined by {aggregate!r}, neither by their sum nor by their mean")
     base = a.get("base_values_as_tensor", a.get("base_values", ()))
-    return _aggregated(trees, average, float(base[0]) if len(base) else 0.0)
+    return _aggregated(trees, aggregate == b"AVERAGE", float(base[0]) if len(base) else 0.0)
 
 
 def _version_5(a: Mapping[str, Any]) -> list[Tree]:
@@ -317,8 +319,11 @@ def _version_5(a: Mapping[str, Any]) -> list[Tree]:
         left, right = (true, false) if holds else (false, true)
         return Split(int(a["nodes_featureids"][k]), threshold, bool(tracks[k]) == holds, left, right)
 
+    aggregate = int(a.get("aggregate_function", SUM))
+    if aggregate not in (SUM, AVERAGE):
+        raise DataError("trees are joined by their minimum or maximum, neither by their sum nor by their mean")
     trees = [make_tree(("node", int(root), -1), node, f"tree {k}") for k, root in enumerate(a["tree_roots"])]
-    return _aggregated(trees, int(a.get("aggregate_function", SUM)) == AVERAGE, 0.0)
+    return _aggregated(trees, aggregate == AVERAGE, 0.0)
 
 
 def _aggregated(trees: list[Tree], average: bool, base: float) -> list[Tree]:

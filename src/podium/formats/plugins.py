@@ -8,6 +8,7 @@ read.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from podium.errors import DataError
 from podium.formats.base import Format, Written
 from podium.formats.ranklib import linear_constant
-from podium.formats.trees import as_ensemble, refuse_shifts, require_missing_as_zero
+from podium.formats.trees import as_ensemble, require_float32, require_missing_as_zero
 from podium.formats.xgboost import ROUNDING, dump, from_dump
 from podium.models import LinearModel, Model
 
@@ -37,7 +38,13 @@ class Plugin(Format):
             return LinearModel(weights, np.zeros(len(weights)), 0.0, tuple(definition))
         if model["type"] != "model/xgboost+json":
             raise DataError(f"definitions of the type {model['type']} are not read")
-        return from_dump(definition["splits"] if isinstance(definition, dict) else definition)
+        if isinstance(definition, list):
+            return from_dump(definition)
+        ensemble = from_dump(definition["splits"])
+        if not definition.get("missing_as_zero"):
+            return ensemble
+        zero_left = ensemble.arrays["threshold"] >= 0
+        return replace(ensemble, arrays=ensemble.arrays | {"missing_left": zero_left})
 
 
 class ElasticsearchPlugin(Plugin):
@@ -60,7 +67,7 @@ class ElasticsearchPlugin(Plugin):
         if isinstance(model, LinearModel):
             return _linear(model, name)
         ensemble = as_ensemble(model, self.name)
-        refuse_shifts(ensemble, self.name)
+        require_float32(ensemble, self.name)
         definition = {"objective": "rank:ndcg", "splits": dump(ensemble, self.name)}
         return Written(_body(name, "model/xgboost+json", definition), missing, (ROUNDING,))
 
@@ -88,7 +95,7 @@ class OpenSearch(Plugin):
         if isinstance(model, LinearModel):
             return _linear(model, name)
         ensemble = as_ensemble(model, self.name)
-        refuse_shifts(ensemble, self.name)
+        require_float32(ensemble, self.name)
         definition: dict[str, Any] = {"objective": "rank:ndcg", "splits": dump(ensemble, self.name)}
         text = (
             "a feature that does not match is NaN and goes to its side from OpenSearch 3.8 on; 3.2 to 3.7 send it "

@@ -22,7 +22,7 @@ from podium.formats.trees import (
     as_ensemble,
     make_tree,
     node_of,
-    refuse_shifts,
+    require_float32,
     require_missing_as_zero,
     root_of,
     scaled,
@@ -81,7 +81,7 @@ class RankLib(Format):
         if isinstance(model, LinearModel):
             return Written(_linear_text(model).encode(), MISSING, (FEATURES,))
         ensemble = as_ensemble(model, self.name)
-        refuse_shifts(ensemble, self.name)
+        require_float32(ensemble, self.name)
         require_missing_as_zero(ensemble, self.name, trust=missing == "zero")
         return Written(tree_text(ensemble).encode(), MISSING, (FEATURES,))
 

@@ -24,7 +24,7 @@ from podium.formats.trees import (
     feature_labels,
     make_tree,
     node_of,
-    refuse_shifts,
+    require_float32,
     require_missing_as_zero,
     root_of,
     scaled,
@@ -59,6 +59,9 @@ class Solr(Format):
         names = [str(feature["name"]) for feature in document["features"]]
         if len(set(names)) < len(names):
             raise DataError("a feature is listed twice")
+        for feature in document["features"]:
+            if "norm" in feature and not str(feature["norm"].get("class", "")).endswith("IdentityNormalizer"):
+                raise DataError(f"Solr normalizes {feature['name']!r}, which the trees do not say")
         if document["class"].endswith("LinearModel"):
             weights = np.array([float(document["params"]["weights"][name]) for name in names])
             return LinearModel(weights, np.zeros(len(names)), 0.0, tuple(names), {"imported": "solr"})
@@ -91,7 +94,7 @@ class Solr(Format):
         if isinstance(model, LinearModel):
             return _linear(model, header | {"class": LINEAR})
         ensemble = as_ensemble(model, self.name)
-        refuse_shifts(ensemble, self.name)
+        require_float32(ensemble, self.name)
         labels = feature_labels(ensemble)
         trees = [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)]
         if missing == "zero":

@@ -246,8 +246,10 @@ def require_missing_as_zero(model: Ensemble, format_name: str, *, trust: bool) -
         )
 
 
-def refuse_shifts(model: Ensemble, format_name: str) -> None:
-    """Refuse shifted features for a consumer whose values are float32: it could not tell them apart."""
+def require_float32(model: Ensemble, format_name: str) -> None:
+    """Refuse what a consumer of float32 values cannot hold: shifted features, and leaves beyond its range."""
+    if (np.abs(model.arrays["leaf_value"]) > np.finfo(np.float32).max).any():
+        raise DataError(f"{format_name} adds float32 values, and a leaf's value is beyond their range")
     for feature in model.encoding.shifts:
         if (model.arrays["feature"] == feature).any():
             label = feature_labels(model)[feature]

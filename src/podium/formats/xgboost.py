@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from podium.errors import DataError
+from podium.errors import DataError, PodiumWarning
 from podium.formats import ubjson
 from podium.formats.base import Format, Written
 from podium.formats.trees import (
@@ -27,7 +28,7 @@ from podium.formats.trees import (
     feature_labels,
     make_tree,
     node_of,
-    refuse_shifts,
+    require_float32,
     require_whole_categories,
     root_of,
     scaled,
@@ -37,7 +38,8 @@ from podium.models import Ensemble, Model
 from podium.trees import Tree
 
 ROOT_PARENT = 2147483647
-OBJECTIVES = ("rank:ndcg", "rank:map", "rank:pairwise", "reg:squarederror", "reg:linear", "binary:logitraw")
+IDENTITIES = ("reg:squarederror", "reg:linear", "reg:absoluteerror", "reg:pseudohubererror")  # a score is a prediction
+LOGISTIC = ("binary:logistic", "reg:logistic", "binary:logitraw")  # the base score is a probability
 TYPES: dict[str, Any] = {  # of a tree's arrays; the others are float32
     **dict.fromkeys(("left_children", "right_children", "parents", "split_indices", "categories", "categories_nodes"),
                     np.int32),
@@ -89,7 +91,7 @@ class XGBoost(Format):
 
         """
         ensemble = as_ensemble(model, self.name)
-        refuse_shifts(ensemble, self.name)
+        require_float32(ensemble, self.name)
         document = _document(ensemble, objective)
         content = (
             ubjson.dumps(document)
@@ -118,7 +120,7 @@ class XGBoostDump(Format):
     def write(self, model: Model, suffix: str = "") -> Written:
         """The model's trees, without statistics: readers refuse keys that they do not know."""
         ensemble = as_ensemble(model, self.name)
-        refuse_shifts(ensemble, self.name)
+        require_float32(ensemble, self.name)
         return Written(json.dumps(dump(ensemble, self.name), ensure_ascii=False).encode(), MISSING, (ROUNDING,))
 
 
@@ -137,6 +139,11 @@ def _from_document(document: Mapping[str, Any]) -> Ensemble:
         raise DataError("the model has several outputs for each document, and a ranker has one")
     objective = str(learner["objective"]["name"])
     n_features = int(param["num_feature"])
+    if (model.get("cats") or {}).get("enc"):
+        warnings.warn(
+            "XGBoost numbered the categories of a frame; give the imported model those numbers", PodiumWarning,
+            stacklevel=2,
+        )  # fmt: skip
     trees = [_tree_of_entry(entry, k) for k, entry in enumerate(model["trees"])]
     weights = booster.get("weight_drop") or model.get("weight_drop") or [1.0] * len(trees)
     if len(weights) != len(trees):
@@ -159,10 +166,14 @@ def _number_of(text: Any) -> float:
 
 
 def _margin(base_score: float, objective: str) -> float:
-    """The base score on the scale of the leaves."""
-    if objective in ("binary:logistic", "reg:logistic", "binary:logitraw"):
-        return math.log(base_score / (1.0 - base_score)) if 0 < base_score < 1 else 0.0
-    return base_score
+    """The base score on the scale of the leaves; an objective whose scale is not known is refused."""
+    if objective.startswith("rank:") or objective in IDENTITIES:
+        return base_score
+    if objective in LOGISTIC:
+        if not 0 < base_score < 1:
+            raise DataError(f"the base score {base_score} of {objective} is no probability")
+        return math.log(base_score / (1.0 - base_score))
+    raise DataError(f"the scale of the base score of {objective!r} is not known")
 
 
 def _tree_of_entry(entry: Mapping[str, Any], number: int) -> Tree:
