@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from podium.models import Ensemble as Ensemble
     from podium.models import LinearModel as LinearModel
     from podium.models import Model as Model
+    from podium.models import Scorer as Scorer
     from podium.models import TreesOnBaseScores as TreesOnBaseScores
     from podium.models import combine as combine
     from podium.models import combine_all as combine_all
@@ -126,6 +127,7 @@ _HOMES = {
     "LambdaRank": "podium.estimators",  # a net trained on λ of a measure
     "LinearRanker": "podium.estimators",  # a weighted sum of features, trained on λ
     "Model": "podium.models",  # what all models are
+    "Scorer": "podium.models",  # … made ready to score
     "Ensemble": "podium.models",  # trees
     "ClassEnsemble": "podium.models",  # trees for each class of relevance
     "LinearModel": "podium.models",  # a weight for each feature

@@ -105,12 +105,12 @@ def start_numba() -> None:
             pass
 
     event.register("numba:compile", Notice())  # type: ignore[no-untyped-call]
-    from podium.core import intrinsics, simd
+    from podium.core import bitwise, intrinsics, simd
 
     if USES_LLVM:
-        import podium.core.llvm  # noqa: F401  it tells Numba of the operations of `intrinsics` and `simd`
+        import podium.core.llvm_bitwise  # noqa: F401  it and what it imports tell Numba of the operations
     else:
-        _new_helpers.extend((*intrinsics.OPERATIONS, *simd.OPERATIONS))
+        _new_helpers.extend((*intrinsics.OPERATIONS, *simd.OPERATIONS, *bitwise.OPERATIONS))
 
 
 def _config() -> Any:

@@ -33,7 +33,7 @@ extending: Any = _extending
 templates: Any = _templates
 
 
-def _means(declared: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def means(declared: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The decorated function says what a call of the declared one is compiled to, as Numba's `intrinsic` has it."""
 
     def register(definition: Callable[..., Any]) -> Callable[..., Any]:
@@ -47,13 +47,13 @@ def _means(declared: Callable[..., Any]) -> Callable[[Callable[..., Any]], Calla
     return register
 
 
-def _element(context: Any, builder: Any, signature: Any, arguments: Any, which: int) -> Any:
+def element(context: Any, builder: Any, signature: Any, arguments: Any, which: int) -> Any:
     """A pointer to element `arguments[which + 1]` of the array `arguments[which]`."""
     array = context.make_array(signature.args[which])(context, builder, arguments[which])
     return builder.gep(array.data, [arguments[which + 1]])
 
 
-@_means(intrinsics.not_inlined)
+@means(intrinsics.not_inlined)
 def _not_inlined(_typing: Any) -> Any:
     def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
         builder.function.attributes.add("noinline")
@@ -62,7 +62,7 @@ def _not_inlined(_typing: Any) -> Any:
     return types.void(), generate
 
 
-@_means(intrinsics.inlined)
+@means(intrinsics.inlined)
 def _inlined(_typing: Any) -> Any:
     def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
         builder.function.attributes.add("alwaysinline")
@@ -71,7 +71,7 @@ def _inlined(_typing: Any) -> Any:
     return types.void(), generate
 
 
-@_means(intrinsics.borrowed)
+@means(intrinsics.borrowed)
 def _borrowed(_typing: Any, array: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = context.make_array(signature.return_type)(context, builder, arguments[0])
@@ -82,49 +82,49 @@ def _borrowed(_typing: Any, array: Any) -> Any:
     return array(array), generate
 
 
-@_means(intrinsics.prefetch)
+@means(intrinsics.prefetch)
 def _prefetch(_typing: Any, array: Any, _index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
         function = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(ir.VoidType(), [byte, word, word, word]), "llvm.prefetch.p0"
         )
-        place = builder.bitcast(_element(context, builder, signature, arguments, 0), byte)
+        place = builder.bitcast(element(context, builder, signature, arguments, 0), byte)
         builder.call(function, [place, *(ir.Constant(word, k) for k in (0, 3, 1))])  # to read, keep, data
         return context.get_dummy_value()
 
     return types.void(array, types.int64), generate
 
 
-@_means(intrinsics.copy_16_bytes)
+@means(intrinsics.copy_16_bytes)
 def _copy_16_bytes(_typing: Any, target: Any, _place: Any, source: Any, _start: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         vector = ir.VectorType(ir.IntType(8), 16).as_pointer()
-        to, of = (builder.bitcast(_element(context, builder, signature, arguments, k), vector) for k in (0, 2))
+        to, of = (builder.bitcast(element(context, builder, signature, arguments, k), vector) for k in (0, 2))
         builder.store(builder.load(of, align=1), to, align=1)
         return context.get_dummy_value()
 
     return types.void(target, types.int64, source, types.int64), generate
 
 
-@_means(intrinsics.add_atomically)
+@means(intrinsics.add_atomically)
 def _add_atomically(_typing: Any, array: Any, _index: Any, _amount: Any) -> Any:
     def generate(_context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = _element(_context, builder, signature, arguments, 0)
+        place = element(_context, builder, signature, arguments, 0)
         return builder.atomic_rmw("add", place, arguments[2], "seq_cst")
 
     return types.int64(array, types.int64, types.int64), generate
 
 
-@_means(intrinsics.read_atomically)
+@means(intrinsics.read_atomically)
 def _read_atomically(_typing: Any, array: Any, _index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load_atomic(_element(context, builder, signature, arguments, 0), "acquire", 8)
+        return builder.load_atomic(element(context, builder, signature, arguments, 0), "acquire", 8)
 
     return types.int64(array, types.int64), generate
 
 
-@_means(intrinsics.yield_thread)
+@means(intrinsics.yield_thread)
 def _yield_thread(_typing: Any) -> Any:
     def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
         if os.name == "posix":
@@ -185,17 +185,17 @@ def _of_each_lane(builder: Any, name: str, value: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{LANES}f32"), [value])
 
 
-@_means(simd.absolute)
+@means(simd.absolute)
 def _absolute(_typing: Any, _values: Any) -> Any:
     return _lanes(_lanes), lambda _c, builder, _s, arguments: _of_each_lane(builder, "fabs", arguments[0])
 
 
-@_means(simd.roots_of)
+@means(simd.roots_of)
 def _roots_of(_typing: Any, _values: Any) -> Any:
     return _lanes(_lanes), lambda _c, builder, _s, arguments: _of_each_lane(builder, "sqrt", arguments[0])
 
 
-@_means(simd.all_lanes)
+@means(simd.all_lanes)
 def _all_lanes(_typing: Any, _number: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         nothing, zeros = ir.Constant(_lanes.vector, ir.Undefined), [0] * LANES
@@ -205,31 +205,31 @@ def _all_lanes(_typing: Any, _number: Any) -> Any:
     return _lanes(types.float32), generate
 
 
-@_means(simd.load_lanes)
+@means(simd.load_lanes)
 def _load_lanes(_typing: Any, array: Any, _index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = _element(context, builder, signature, arguments, 0)
+        place = element(context, builder, signature, arguments, 0)
         return builder.load(builder.bitcast(place, _lanes.vector.as_pointer()), align=4)
 
     return _lanes(array, types.int64), generate
 
 
-@_means(simd.store_lanes)
+@means(simd.store_lanes)
 def _store_lanes(_typing: Any, array: Any, _index: Any, _values: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = _element(context, builder, signature, arguments, 0)
+        place = element(context, builder, signature, arguments, 0)
         builder.store(arguments[2], builder.bitcast(place, _lanes.vector.as_pointer()), align=4)
         return context.get_dummy_value()
 
     return types.void(array, types.int64, _lanes), generate
 
 
-@_means(simd.choose_lanes)
+@means(simd.choose_lanes)
 def _choose_lanes(_typing: Any, _which: Any, _yes: Any, _no: Any) -> Any:
     return _lanes(_mask, _lanes, _lanes), lambda _c, builder, _s, arguments: builder.select(*arguments)
 
 
-@_means(simd.sum_lanes)
+@means(simd.sum_lanes)
 def _sum_lanes(_typing: Any, _values: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         vector, n = arguments[0], LANES

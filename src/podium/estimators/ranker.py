@@ -15,7 +15,7 @@ from podium.data.features import as_list_of_features
 from podium.data.schema import columns_of_text
 from podium.errors import DataError
 from podium.measures import Graded, Measure, Ranking, as_selection, selection_for
-from podium.models import save
+from podium.models import Scorer, save
 from podium.models.base import reading_of
 from podium.objectives import Lambda, Objective, describe, parse
 
@@ -208,6 +208,12 @@ class RankerMixin:
         """Write the model for another system, see `podium.formats.export_model`."""
         check_is_fitted(self)
         return self.model_.export(path, format, **options)
+
+    def scorer(self, n_threads: int | None = None) -> Scorer:
+        """The model made ready to score, see `podium.Model.scorer`."""
+        check_is_fitted(self)
+        scorer: Scorer = self.model_.scorer(n_threads)
+        return scorer
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

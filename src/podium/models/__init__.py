@@ -9,9 +9,11 @@ from podium.models.ensemble import Ensemble
 from podium.models.file import load, save
 from podium.models.linear import LinearModel
 from podium.models.refitting import refit_weights
+from podium.models.scorer import Scorer
 from podium.models.trees_on_base_scores import TreesOnBaseScores
 
 __all__ = [
-    "Blend", "ClassEnsemble", "Combination", "Combined", "Ensemble", "LinearModel", "Model", "TreesOnBaseScores",
+    "Blend", "ClassEnsemble", "Combination", "Combined", "Ensemble", "LinearModel", "Model", "Scorer",
+    "TreesOnBaseScores",
     "combine", "combine_all", "load", "refit_weights", "save",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.data.schema import Schema
 from podium.errors import DataError
+
+if TYPE_CHECKING:
+    from podium.models.scorer import Scorer
 
 
 class Model(ABC):
@@ -87,6 +90,21 @@ class Model(ABC):
         order, scores = X.canonical_order, np.empty(len(X))
         scores[order] = self._predict_rows(rows[order], X.offsets, n_threads=n_threads, **options)
         return scores
+
+    def scorer(self, n_threads: int | None = None) -> Scorer:
+        """The model made ready to score, for servers: `scorer(X)`.
+
+        Args:
+            n_threads: for each call; all cores by default, which is right for batches. Where several queries are scored
+                at the same time, 1.
+
+        """
+        from podium.models.scorer import Scorer
+
+        return Scorer(self, n_threads)
+
+    def prepare(self) -> None:  # noqa: B027, most models have nothing to prepare
+        """Do now what scoring would do when it is first worth it; models without such things do nothing."""
 
     def _require_same_reading(self, data: RankingData) -> None:
         """Refuse data whose values were made in another way than those of the training data."""
@@ -183,6 +201,10 @@ class OverTrees(Model):
         """Parameters, history and the like."""
         info: dict[str, Any] = self.trees.info
         return info
+
+    def prepare(self) -> None:
+        """Make the trees ready to score."""
+        self.trees.prepare()
 
     def importance(self, kind: Any = "gain") -> NDArray[np.float64]:
         """For each feature the sum of the gains of its splits, or their number."""

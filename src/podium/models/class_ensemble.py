@@ -54,6 +54,11 @@ class ClassEnsemble(OverTrees):
     def _ensembles(self) -> tuple[Ensemble, ...]:
         return self.trees.outputs(len(self.classes))
 
+    def prepare(self) -> None:
+        """Make the trees of each class ready to score."""
+        for ensemble in self._ensembles:
+            ensemble.prepare()
+
     def probabilities(self, X: Any, *, n_trees: int | None = None, n_threads: int | None = None) -> Floats:
         """The probability of each class (column) for each row, by the first rounds or all."""
         features = self.schema.rows(X)

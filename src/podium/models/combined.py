@@ -96,6 +96,11 @@ class Combined(Model):
         """Whether one of the models does."""
         return any(part.sees_lists for part in self.parts)
 
+    def prepare(self) -> None:
+        """Make all parts ready to score."""
+        for part in self.parts:
+            part.prepare()
+
     def predict(
         self, X: Any, *, extra: str = "ignore", n_threads: int | None = None, **options: Any
     ) -> NDArray[np.float64]:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +17,7 @@ from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.errors import DataError
 from podium.models.base import Model
-from podium.models.scoring import Traversal, TreeArrays
+from podium.models.scoring import TreeArrays, TreeScorer
 from podium.models.structure import ARRAYS, OF_LEAVES, OF_NODES, check_trees, select_trees
 from podium.trees import Tree
 
@@ -55,6 +56,10 @@ class Ensemble(Model):
         check_trees(self.arrays, self.n_features)
         if self.feature_names is not None and len(self.feature_names) != self.n_features:
             raise DataError(f"there are {len(self.feature_names)} names for {self.n_features} features")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles have no scorer; they make one when they need it."""
+        return {name: value for name, value in self.__dict__.items() if name != "_scorer"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Copies and pickles are checked like all others."""
@@ -122,13 +127,21 @@ class Ensemble(Model):
         self, features: Features, scores: NDArray[np.float64], first: int, last: int, n_threads: int | None = None
     ) -> None:
         """Add the values of the trees `first` … `last` − 1 to the scores of float32 rows, in place."""
-        Traversal(self.arrays).add_scores(features, scores, first, last, n_threads)
+        self._scorer.add_scores(features, scores, first, last, n_threads)
+
+    def prepare(self) -> None:
+        """Make the trees ready to score in blocks now, not when many documents have come."""
+        self._scorer.prepare()
+
+    @cached_property
+    def _scorer(self) -> TreeScorer:
+        return TreeScorer(self.arrays)
 
     def leaves(self, X: Any, n_threads: int | None = None) -> NDArray[np.int32]:
         """The leaf of each tree (column) that each row falls into."""
         features = self.schema.rows(X)
         self._checked_rows(features)
-        return Traversal(self.arrays).leaves(features, n_threads)
+        return self._scorer.leaves(features, n_threads)
 
     def truncate(self, n_trees: int) -> Ensemble:
         """The first trees alone: less accurate, faster."""

@@ -1,0 +1,101 @@
+"""Operations on 64 documents at a time, for scoring: a word is an int64 with one bit for each of them.
+
+Kernels call these functions. `podium.core.llvm_bitwise` tells the compiler how each is done with vectors; the bodies
+here say what it means, and are what is compiled where the LLVM code is switched off
+(`podium.core.threads.USES_LLVM`).
+
+A *block* is a tuple with one entry for each word that is worked on at once. Only its length counts: it is part of the
+type, so that kernels are compiled for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from podium.core.compiling import helper
+
+WORD = 64  # documents of a word
+TILE = 16  # rows and columns that are transposed at once
+CODES = 8  # codes of a document, of a byte each, that stand together in an int64
+MAX_LEVELS = 8  # of a search: a rank is a byte
+
+
+@helper
+def pivot_offset(level: Any) -> Any:
+    """Where the pivots of a level of a search begin: each level has 2^level of them, and room for 16 at least."""
+    return 16 * level if level < 4 else 64 + (1 << level) - 16
+
+
+def transpose_tile(
+    flat: Any, row_stride: Any, row: Any, last_row: Any, column: Any, columns: Any, place: Any, column_stride: Any
+) -> None:
+    """16 rows and 16 columns of row-major values, column by column; rows past the last are copies of it."""
+    for k in range(TILE):
+        start = min(row + k, last_row) * row_stride + column
+        for j in range(TILE):
+            columns[place + j * column_stride + k] = flat[start + j]
+
+
+def find_ranks(
+    values: Any, start: Any, pivots: Any, table: Any, n_levels: Any, n: Any, ranks: Any, place: Any, missing: Any
+) -> None:
+    """The ranks of n values (64, 128, …) among the thresholds of a search, in the upper bits of bytes, less 128.
+
+    A search compares a value with one pivot a level, and the answers, the first uppermost, are the rank: the number of
+    thresholds below the value. Level l has its pivots at `table + pivot_offset(l)`, in the order of the answers so far,
+    bit j of a pivot's number being the answer j, but bit 0 the contrary of it. A missing value has the rank `missing`.
+    """
+    for k in range(n):
+        value = values[start + k]
+        number, rank = 0, 0
+        for level in range(n_levels):
+            is_above = value > pivots[table + pivot_offset(level) + number]
+            number |= int(is_above != (level == 0)) << level
+            rank |= int(is_above) << (7 - level)
+        ranks[place + k] = missing if value != value else rank - 128
+
+
+def compare_ranks(ranks: Any, start: Any, bound: Any, words: Any, place: Any, block: Any) -> None:
+    """Which ranks lie below a bound, a bit for each document; as many words as a block has."""
+    for k in range(len(block)):
+        word = np.uint64(0)
+        for bit in range(WORD):
+            if ranks[start + WORD * k + bit] < bound:
+                word |= np.uint64(1) << np.uint64(bit)
+        words[place + k] = np.int64(word)
+
+
+def choose_words(choices: Any, number: Any, words: Any, block: Any) -> None:
+    """Bits of one row of words where the bits of a condition are set, of another row where not.
+
+    Four entries of `choices` are the rows of the target, the condition, and the two; a row is a block of words.
+    """
+    n, first = len(block), 4 * number
+    target, condition = n * np.int64(choices[first]), n * np.int64(choices[first + 1])
+    yes, no = n * np.int64(choices[first + 2]), n * np.int64(choices[first + 3])
+    for k in range(n):
+        bits = words[condition + k]
+        words[target + k] = (words[yes + k] & bits) | (words[no + k] & ~bits)
+
+
+def gather_codes(
+    words: Any, planes: Any, plane_offsets: Any, first: Any, word: Any, codes: Any, place: Any, block: Any
+) -> None:
+    """The codes `first` … `first` + 7 of the 64 documents of a word: a byte each, the first lowest.
+
+    Bit j of code c is a bit of the row `planes[plane_offsets[c] + j]` of words.
+    """
+    n = len(block)
+    for document in range(WORD):
+        together = np.int64(0)
+        for c in range(CODES):
+            start = plane_offsets[first + c]
+            for j in range(plane_offsets[first + c + 1] - start):
+                bits = words[n * np.int64(planes[start + j]) + word]
+                together |= ((bits >> document) & 1) << (8 * c + j)
+        codes[place + document] = together
+
+
+OPERATIONS = (transpose_tile, find_ranks, compare_ranks, choose_words, gather_codes)

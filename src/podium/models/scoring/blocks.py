@@ -1,0 +1,260 @@
+"""Scoring hundreds of documents at a time, with a bit of a word for each: `podium.models.scoring.program` says how."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.bitwise import (
+    CODES,
+    TILE,
+    WORD,
+    choose_words,
+    compare_ranks,
+    find_ranks,
+    gather_codes,
+    transpose_tile,
+)
+from podium.core.compiling import helper, kernel
+from podium.core.intrinsics import not_inlined
+from podium.models.scoring.encoding import ALL_BITS, COMPARISONS
+from podium.models.scoring.program import Categories, Comparisons, Groups, Program, Searches
+
+Int = Any  # an integer, compiled as int64
+U = np.uint64  # indices that cannot be negative spare the compiler a test
+
+SMALL_BLOCK, LARGE_BLOCK = (0,) * 2, (0,) * 8  # words of 64 documents
+
+
+class Rows(NamedTuple):
+    """Dense features as one column of float32: row r, column c stands at r * row_stride + c * column_stride."""
+
+    flat: NDArray[np.float32]
+    row_stride: int
+    column_stride: int
+    n_rows: int
+    n_columns: int
+
+
+class Scratch(NamedTuple):
+    """Memory for one block."""
+
+    columns: NDArray[np.float32]  # some columns of the block's values, one after the other
+    ranks: NDArray[np.int8]  # of each search
+    words: NDArray[np.int64]  # rows of bits
+    codes: NDArray[np.int64]  # of each document, for the trees of a group
+
+
+def as_rows(features: NDArray[np.float32]) -> Rows:
+    """Dense features of float32 in the order in which they are in memory."""
+    n_rows, n_columns = features.shape
+    if features.flags.f_contiguous and not features.flags.c_contiguous:
+        return Rows(_writable(features.T), 1, n_rows, n_rows, n_columns)
+    return Rows(_writable(np.ascontiguousarray(features)), n_columns, 1, n_rows, n_columns)
+
+
+class _Memory:
+    """What NumPy reads an array from."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        interface = array.__array_interface__
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False), "shape": (array.size,)}
+        self.array = array
+
+
+def _writable(array: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The same memory as a flat array that may be written to: kernels do not, and are compiled for one kind only."""
+    return np.asarray(_Memory(array))
+
+
+class Blocks:
+    """Scores rows with a program, block by block. Threads may share it: each takes scratch memory of its own."""
+
+    def __init__(self, program: Program, block: tuple[int, ...]) -> None:
+        self.program = program
+        self.block = block
+        self._free: list[Scratch] = []
+        self._lock = threading.Lock()
+
+    @property
+    def n_documents(self) -> int:
+        """Documents of a block."""
+        return WORD * len(self.block)
+
+    def add_scores(self, rows: Rows, first: int, last: int, scores: NDArray[np.float64]) -> None:
+        """Add the values of all trees to the scores of the rows `first` … `last` − 1."""
+        p = self.program
+        scratch = self._take()
+        score_blocks(rows, first, last, p.searches, p.comparisons, p.categories, p.groups, scratch, scores, self.block)
+        self._free.append(scratch)
+
+    def _take(self) -> Scratch:
+        with self._lock:
+            if self._free:
+                return self._free.pop()
+        n, n_searches = self.n_documents, len(self.program.searches.feature)
+        words = _aligned(self.program.n_rows * len(self.block))
+        words[:] = 0
+        words[ALL_BITS * len(self.block) : (ALL_BITS + 1) * len(self.block)] = -1
+        return Scratch(np.zeros(TILE * (n + TILE), np.float32), np.zeros(n_searches * n, np.int8), words, _aligned(n))
+
+
+def _aligned(n: int) -> NDArray[np.int64]:
+    """Memory that begins with a cache line, so that no vector lies in two."""
+    memory = np.empty(n + 8, np.int64)
+    first = -memory.ctypes.data % 64 // 8
+    return memory[first : first + n]
+
+
+# --- kernels
+
+
+@kernel
+def score_blocks(
+    rows: Rows, first: Int, last: Int, searches: Searches, comparisons: Comparisons, categories: Categories,
+    groups: Groups, scratch: Scratch, scores: NDArray[np.float64], block: Any,
+) -> None:  # fmt: skip
+    """Add the values of a program's trees, in their order, to the scores of some rows."""
+    size = WORD * len(block)
+    for start in range(first, last, size):
+        n = min(size, last - start)
+        n_words = (n + WORD - 1) // WORD
+        _rank(rows, start, last - 1, WORD * n_words, size, searches, scratch)
+        _compare(comparisons, size, scratch, block)
+        if len(categories.feature):
+            _look_up(rows, start, n, len(comparisons.bound), categories, scratch, block)
+        for group in range(len(groups.n_trees)):
+            _choose(groups, group, scratch, block)
+            for word in range(n_words):
+                gather_codes(
+                    scratch.words, groups.planes, groups.plane_offsets, CODES * group, word, scratch.codes,
+                    WORD * word, block,
+                )  # fmt: skip
+            if groups.n_trees[group] == CODES:
+                _add_eight(groups, CODES * group, scratch.codes, n, scores, start)
+            else:
+                _add_four(groups, CODES * group, scratch.codes, n, scores, start)
+
+
+@helper
+def _rank(rows: Rows, start: Int, last_row: Int, n: Int, size: Int, searches: Searches, scratch: Scratch) -> None:
+    """The ranks of the values of n rows from `start` on, in each search; rows past the last are copies of it."""
+    not_inlined()
+    stride = size + TILE  # a power of two would bring all columns into the same sets of the cache
+    search, n_searches = 0, len(searches.feature)
+    while search < n_searches:
+        column = searches.feature[search]
+        if rows.column_stride == 1 and rows.n_columns >= TILE:
+            column = min(column, rows.n_columns - TILE)
+            for k in range(0, n, TILE):
+                transpose_tile(rows.flat, rows.row_stride, start + k, last_row, column, scratch.columns, k, stride)
+            n_columns = TILE
+        else:
+            for k in range(n):
+                at = min(start + k, last_row) * rows.row_stride + column * rows.column_stride
+                scratch.columns[k] = rows.flat[at]
+            n_columns = 1
+        while search < n_searches and searches.feature[search] < column + n_columns:
+            find_ranks(
+                scratch.columns, (searches.feature[search] - column) * stride, searches.pivots,
+                searches.table[search], searches.n_levels[search], n, scratch.ranks, search * size,
+                searches.missing[search],
+            )  # fmt: skip
+            search += 1
+
+
+@helper
+def _compare(comparisons: Comparisons, size: Int, scratch: Scratch, block: Any) -> None:
+    """All comparisons, a row of words each."""
+    not_inlined()
+    for k in range(len(comparisons.bound)):
+        start = np.int64(comparisons.search[k]) * size
+        compare_ranks(scratch.ranks, start, comparisons.bound[k], scratch.words, (COMPARISONS + k) * len(block), block)
+
+
+@helper
+def _look_up(
+    rows: Rows, start: Int, n: Int, n_before: Int, categories: Categories, scratch: Scratch, block: Any
+) -> None:
+    """The comparisons with sets of categories, which follow the `n_before` others."""
+    not_inlined()
+    for f in range(len(categories.feature)):
+        low, high = categories.value_offsets[f], categories.value_offsets[f + 1]
+        column = categories.feature[f] * rows.column_stride
+        for k in range(n):
+            value = rows.flat[(start + k) * rows.row_stride + column]
+            scratch.codes[k] = _index_among(value, categories.values, low, high)
+        for comparison in range(categories.comparison_offsets[f], categories.comparison_offsets[f + 1]):
+            members = categories.member_offsets[comparison]
+            place = (COMPARISONS + n_before + comparison) * len(block)
+            for word in range((n + WORD - 1) // WORD):
+                bits = np.uint64(0)
+                for k in range(WORD * word, min(n, WORD * (word + 1))):
+                    is_member = np.uint64(categories.members[members + scratch.codes[k]])
+                    bits |= is_member << np.uint64(k - WORD * word)
+                scratch.words[place + word] = np.int64(bits)
+
+
+@helper
+def _index_among(value: Any, values: NDArray[np.float32], first: Int, last: Int) -> Int:
+    """The index of a value among ascending ones, by bisection; their number where it is not among them."""
+    low, high = first, last
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low - first if low < last and values[low] == value else last - first
+
+
+@helper
+def _choose(groups: Groups, group: Int, scratch: Scratch, block: Any) -> None:
+    """The bits of the codes of a group's trees."""
+    not_inlined()
+    for choice in range(groups.choice_offsets[group], groups.choice_offsets[group + 1]):
+        choose_words(groups.choices, choice, scratch.words, block)
+
+
+@helper
+def _add_eight(
+    groups: Groups, first: Int, codes: NDArray[np.int64], n: Int, scores: NDArray[np.float64], start: Int
+) -> None:
+    """Add the leaves of eight trees, whose codes are bytes, one after the other."""
+    not_inlined()
+    leaves, table, byte = groups.leaves, groups.table[first : first + CODES], U(255)
+    t0, t1, t2, t3 = U(table[0]), U(table[1]), U(table[2]), U(table[3])
+    t4, t5, t6, t7 = U(table[4]), U(table[5]), U(table[6]), U(table[7])
+    for k in range(n):
+        together = U(codes[U(k)])
+        total = scores[U(start + k)]
+        total += leaves[t0 + (together & byte)]
+        total += leaves[t1 + ((together >> U(8)) & byte)]
+        total += leaves[t2 + ((together >> U(16)) & byte)]
+        total += leaves[t3 + ((together >> U(24)) & byte)]
+        total += leaves[t4 + ((together >> U(32)) & byte)]
+        total += leaves[t5 + ((together >> U(40)) & byte)]
+        total += leaves[t6 + ((together >> U(48)) & byte)]
+        total += leaves[t7 + (together >> U(56))]
+        scores[U(start + k)] = total
+
+
+@helper
+def _add_four(
+    groups: Groups, first: Int, codes: NDArray[np.int64], n: Int, scores: NDArray[np.float64], start: Int
+) -> None:
+    """Add the leaves of four trees, whose codes have two bytes, one after the other."""
+    not_inlined()
+    leaves, table, short = groups.leaves, groups.table[first : first + CODES], U(65535)
+    t0, t1, t2, t3 = U(table[0]), U(table[2]), U(table[4]), U(table[6])
+    for k in range(n):
+        together = U(codes[U(k)])
+        total = scores[U(start + k)]
+        total += leaves[t0 + (together & short)]
+        total += leaves[t1 + ((together >> U(16)) & short)]
+        total += leaves[t2 + ((together >> U(32)) & short)]
+        total += leaves[t3 + (together >> U(48))]
+        scores[U(start + k)] = total

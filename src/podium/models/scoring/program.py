@@ -1,0 +1,304 @@
+"""What scoring in blocks does for a model, as arrays: no code is compiled for it.
+
+1. *Searches*: a feature's thresholds, ascending. The rank of a value among them, a byte, decides all comparisons with
+   them. Features with missing values that go left somewhere and right elsewhere have two searches; so have those with
+   more thresholds than a byte tells.
+2. *Comparisons*: of a rank with a bound. Equal comparisons of all trees are made once.
+3. *Choices* and *codes* (`podium.models.scoring.encoding`), in groups of as many trees as codes fit into 64 bits:
+   eight codes of a byte, or four of two.
+4. *Leaves*: a table of each tree's leaf values by code.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.bitwise import CODES, MAX_LEVELS, pivot_offset
+from podium.core.compiling import kernel
+from podium.models.scoring.encoding import COMPARISONS, EncodedTrees, encode_all
+from podium.models.scoring.traversal import TreeArrays
+
+Ints = NDArray[np.int64]
+
+MOST_ROWS = 1 << 16  # of words: their numbers are uint16
+MOST_COMPARISONS = MOST_ROWS - (1 << 12)  # so that temporary rows have room
+MOST_NODES = 1 << 18  # of one program: beyond, building it would take too much memory at once
+MOST_THRESHOLDS = (1 << MAX_LEVELS) - 1  # of a search
+MOST_MEMBERS = 1 << 24  # bytes of all tables of categories
+FEWEST_LEVELS = 4  # of a search: shorter ones are not faster
+MISSING_LEFT, MISSING_RIGHT = -128, 127  # ranks below every bound, and below none
+
+
+class Searches(NamedTuple):
+    """Sorted by feature. A search's thresholds stand in `pivots` as `podium.core.bitwise.find_ranks` reads them."""
+
+    feature: Ints
+    table: Ints
+    n_levels: Ints
+    missing: Ints
+    pivots: NDArray[np.float32]
+
+
+class Comparisons(NamedTuple):
+    """Sorted by search: which ranks lie below a bound."""
+
+    search: NDArray[np.int32]
+    bound: NDArray[np.int8]
+
+
+class Categories(NamedTuple):
+    """Features of categories: comparison k asks whether the index of a value is among its members.
+
+    Attributes:
+        feature: sorted.
+        value_offsets, values: the categories of each feature that any node knows, ascending.
+        comparison_offsets: of each feature's comparisons.
+        member_offsets, members: of each comparison 1 or 0 for each category, and 0 for all other values.
+
+    """
+
+    feature: Ints
+    value_offsets: Ints
+    values: NDArray[np.float32]
+    comparison_offsets: Ints
+    member_offsets: Ints
+    members: NDArray[np.uint8]
+
+
+class Groups(NamedTuple):
+    """Trees in groups: entry g * 8 + k is of code k of group g, and of a tree where codes are of two bytes, k even.
+
+    Attributes:
+        n_trees: of each group: 8, or 4 whose codes have two bytes.
+        choice_offsets, choices: of each group.
+        plane_offsets, planes: of each code.
+        table, leaves: where the leaf values of the tree of a code begin.
+
+    """
+
+    n_trees: Ints
+    choice_offsets: Ints
+    choices: NDArray[np.uint16]
+    plane_offsets: Ints
+    planes: NDArray[np.uint16]
+    table: Ints
+    leaves: NDArray[np.float64]
+
+
+class Program(NamedTuple):
+    """All that scoring in blocks needs of some consecutive trees."""
+
+    searches: Searches
+    comparisons: Comparisons
+    categories: Categories
+    groups: Groups
+    n_rows: int  # of words
+
+
+class _Nodes(NamedTuple):
+    """The nodes of some trees that compare numbers, by feature, missing direction and threshold.
+
+    Attributes:
+        order: their numbers.
+        is_new: where another comparison begins.
+
+    """
+
+    order: NDArray[np.intp]
+    is_new: NDArray[np.bool_]
+
+
+def make_programs(trees: TreeArrays) -> list[Program] | None:
+    """Programs for consecutive parts of the trees; None where walking them is faster, or the tables too large."""
+    n_trees = len(trees.node_offsets) - 1
+    if len(trees.feature) <= MOST_NODES:
+        nodes = _sorted_nodes(trees, slice(None))
+        if int(nodes.is_new.sum()) + len(trees.category_offsets) < MOST_COMPARISONS:
+            program = make_program(trees, 0, n_trees, nodes)
+            return None if program is None else [program]
+    programs = []
+    for first, last in pairwise(_cut_trees(trees.node_offsets)):
+        of_trees = slice(trees.node_offsets[first], trees.node_offsets[last])
+        program = make_program(trees, first, last, _sorted_nodes(trees, of_trees))
+        if program is None:
+            return None
+        programs.append(program)
+    return programs
+
+
+def _cut_trees(node_offsets: Ints) -> list[int]:
+    """Cut the trees so that each part has few enough nodes for row numbers of two bytes, or is a single tree."""
+    n_trees = len(node_offsets) - 1
+    cuts = [0]
+    for tree in range(1, n_trees):
+        if node_offsets[tree + 1] - node_offsets[cuts[-1]] > MOST_COMPARISONS:
+            cuts.append(tree)
+    return [*cuts, n_trees]
+
+
+def _sorted_nodes(trees: TreeArrays, nodes: slice) -> _Nodes:
+    numeric = np.flatnonzero(trees.category[nodes] < 0)
+    _, feature = np.unique(trees.feature[nodes][numeric], return_inverse=True)
+    bits = (trees.threshold[nodes][numeric] + np.float32(0.0)).view(np.int32).astype(np.int64)  # −0 becomes 0
+    ascending = np.where(bits < 0, -(1 << 31) - 1 - bits, bits)  # integers in the order of their floats
+    key = (2 * feature + trees.missing_left[nodes][numeric]).astype(np.int64) * (1 << 32) + ascending
+    order = np.argsort(key, kind="stable")
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = key[order][1:] != key[order][:-1]
+    return _Nodes(numeric[order], is_new)
+
+
+def make_program(trees: TreeArrays, first: int, last: int, sorted_nodes: _Nodes) -> Program | None:
+    """The program of the trees `first` … `last` − 1; None where walking them is faster, or the tables too large."""
+    nodes = slice(trees.node_offsets[first], trees.node_offsets[last])
+    order, is_new = sorted_nodes
+    n_numeric = int(is_new.sum())
+    searches, comparisons = _searches(trees, nodes, order[is_new])
+    categories, category_nodes = _categories(trees, nodes)
+    temporary = COMPARISONS + n_numeric + len(category_nodes)
+    if len(categories.members) > MOST_MEMBERS or temporary >= MOST_ROWS:
+        return None
+    row = np.empty(len(trees.feature[nodes]), np.int32)
+    row[order] = COMPARISONS + np.cumsum(is_new) - 1
+    row[category_nodes] = COMPARISONS + n_numeric + np.arange(len(category_nodes))
+    node_offsets, leaf_offsets = (
+        offsets[first : last + 1] - offsets[first] for offsets in (trees.node_offsets, trees.leaf_offsets)
+    )
+    encoded = encode_all(trees.left[nodes], trees.right[nodes], row, node_offsets, temporary)
+    if encoded is None:
+        return None
+    leaf_values = trees.leaf_value[trees.leaf_offsets[first] : trees.leaf_offsets[last]]
+    groups, n_temporary = _groups(encoded, leaf_offsets, leaf_values, temporary)
+    n_rows = temporary + n_temporary
+    return Program(searches, comparisons, categories, groups, n_rows) if n_rows <= MOST_ROWS else None
+
+
+def _searches(trees: TreeArrays, nodes: slice, node: NDArray[np.intp]) -> tuple[Searches, Comparisons]:
+    """Searches for a node of each comparison, sorted by feature, missing direction and threshold."""
+    feature, threshold = trees.feature[nodes][node], trees.threshold[nodes][node]
+    missing_left = trees.missing_left[nodes][node]
+    if not len(node):
+        empty = np.empty(0, np.int64)
+        nothing = Searches(empty, empty, empty, empty, np.empty(0, np.float32))
+        return nothing, Comparisons(np.empty(0, np.int32), np.empty(0, np.int8))
+    is_first = np.ones(len(node), bool)
+    is_first[1:] = (feature[1:] != feature[:-1]) | (missing_left[1:] != missing_left[:-1])
+    place = np.arange(len(node)) - np.maximum.accumulate(np.where(is_first, np.arange(len(node)), 0))
+    is_first |= place % MOST_THRESHOLDS == 0
+    rank = place % MOST_THRESHOLDS
+    starts = np.flatnonzero(is_first)
+    sizes = np.diff(np.append(starts, len(node)))
+    n_levels = np.array([max(FEWEST_LEVELS, int(size).bit_length()) for size in sizes], np.int64)
+    tables = [
+        _pivots(threshold[start : start + size], levels)
+        for start, size, levels in zip(starts, sizes, n_levels.tolist(), strict=True)
+    ]
+    search = np.cumsum(is_first) - 1
+    bound = ((rank + 1) << (MAX_LEVELS - n_levels[search])) - 128
+    searches = Searches(
+        feature[starts].astype(np.int64), np.cumsum([0, *map(len, tables[:-1])]), n_levels,
+        np.where(missing_left[starts], MISSING_LEFT, MISSING_RIGHT).astype(np.int64), np.concatenate(tables),
+    )  # fmt: skip
+    return searches, Comparisons(search.astype(np.int32), bound.astype(np.int8))
+
+
+def _pivots(thresholds: NDArray[np.float32], n_levels: int) -> NDArray[np.float32]:
+    """The pivots of a search; behind the thresholds follow infinities, which no value exceeds."""
+    padded = np.full(1 << n_levels, np.inf, np.float32)
+    padded[: len(thresholds)] = thresholds
+    return padded[_pivot_order(n_levels)]
+
+
+@cache
+def _pivot_order(n_levels: int) -> NDArray[np.int64]:
+    """Of each pivot the number of its threshold, as `podium.core.bitwise.find_ranks` has it."""
+    order = np.zeros(pivot_offset(n_levels), np.int64)
+    for level in range(n_levels):
+        number = np.arange(1 << level)
+        rank = sum((((number >> j) & 1) ^ (j == 0)) << (n_levels - 1 - j) for j in range(level))
+        order[pivot_offset(level) + number] = rank + (1 << (n_levels - 1 - level)) - 1
+    return order
+
+
+def _categories(trees: TreeArrays, nodes: slice) -> tuple[Categories, NDArray[np.intp]]:
+    """The tables of the nodes that ask for categories, and these nodes sorted by feature."""
+    node = np.flatnonzero(trees.category[nodes] >= 0)
+    node = node[np.argsort(trees.feature[nodes][node], kind="stable")]
+    feature = trees.feature[nodes][node]
+    entries = trees.category[nodes][node]
+    sets = [trees.category_values[trees.category_offsets[k] : trees.category_offsets[k + 1]] for k in entries]
+    features, starts = np.unique(feature, return_index=True)
+    bounds = np.append(starts, len(node)).astype(np.int64)
+    known = [np.unique(np.concatenate(sets[a:b])) for a, b in pairwise(bounds)]
+    members = [
+        np.append(np.isin(values, sets[k]), False)
+        for values, (a, b) in zip(known, pairwise(bounds), strict=True)
+        for k in range(a, b)
+    ]
+    return Categories(
+        features.astype(np.int64), np.cumsum([0, *map(len, known)]),
+        np.concatenate([np.empty(0, np.float32), *known]), bounds, np.cumsum([0, *map(len, members)])[:-1],
+        np.concatenate([np.empty(0, np.uint8), *members]).astype(np.uint8),
+    ), node  # fmt: skip
+
+
+def _groups(
+    encoded: EncodedTrees, leaf_offsets: Ints, values: NDArray[np.float64], temporary: int
+) -> tuple[Groups, int]:
+    """Trees in groups, and the number of temporary rows that the largest group needs."""
+    n_bits = np.diff(encoded.plane_offsets)
+    n_trees = len(n_bits)
+    firsts, sizes, tree = [], [], 0
+    while tree < n_trees:
+        sizes.append(CODES if (n_bits[tree : tree + CODES] <= 8).all() else CODES // 2)
+        firsts.append(tree)
+        tree += sizes[-1]
+    bounds = np.minimum(np.append(firsts, n_trees), n_trees).astype(np.int64)
+    group = np.searchsorted(bounds[1:], np.arange(n_trees), side="right")
+    before = np.cumsum(encoded.n_temporary) - encoded.n_temporary  # temporary rows of a group follow each other
+    shift = before - before[bounds[group]] if n_trees else before
+    choices = _moved(encoded.choices, 4 * np.diff(encoded.choice_offsets), shift, temporary)
+    planes = _moved(encoded.planes, n_bits, shift, temporary)
+    code_of_tree = CODES * group + (np.arange(n_trees) - bounds[group]) * (CODES // np.array(sizes, np.int64)[group])
+    bits_of_code = np.zeros(CODES * len(sizes), np.int64)
+    bits_of_code[code_of_tree] = np.minimum(n_bits, 8)
+    is_long = n_bits > 8
+    bits_of_code[code_of_tree[is_long] + 1] = n_bits[is_long] - 8
+    table_offsets = np.cumsum(np.append(1, 1 << n_bits))
+    table = np.zeros(CODES * len(sizes), np.int64)
+    table[code_of_tree] = table_offsets[:-1]
+    leaves = np.full(table_offsets[-1], -0.0)  # the first is of trees that are not there: x + −0 = x for every x
+    fill_tables(leaf_offsets, n_bits, table_offsets, encoded.leaf_code, encoded.leaf_care, values, leaves)
+    n_temporary = np.bincount(group, encoded.n_temporary, len(sizes)).max(initial=0)
+    return Groups(
+        np.array(sizes, np.int64), encoded.choice_offsets[bounds], choices,
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(bits_of_code)]), planes, table, leaves,
+    ), int(n_temporary)  # fmt: skip
+
+
+def _moved(rows: NDArray[np.int32], sizes: Ints, shift: Ints, temporary: int) -> NDArray[np.uint16]:
+    """Rows of words, the temporary ones of each tree moved behind those of the trees before it in its group."""
+    moved = rows + np.where(rows >= temporary, np.repeat(shift, sizes), 0)
+    return moved.astype(np.uint16)
+
+
+@kernel
+def fill_tables(
+    leaf_offsets: Ints, n_bits: Ints, table_offsets: Ints, code: Any, care: Any, values: Any, leaves: Any
+) -> None:
+    """Write each leaf's value to all entries of its tree's table whose bits that matter are those of its code."""
+    for tree in range(len(n_bits)):
+        first = table_offsets[tree]
+        for leaf in range(leaf_offsets[tree], leaf_offsets[tree + 1]):
+            free = ((1 << n_bits[tree]) - 1) & ~np.int64(care[leaf])
+            others = np.int64(0)
+            while True:  # all subsets of the bits that do not matter
+                leaves[first + (code[leaf] | others)] = values[leaf]
+                others = (others - free) & free
+                if others == 0:
+                    break

@@ -1,0 +1,126 @@
+"""Scoring with trees, in the way that is fastest for them and for the number of documents."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.threads import map_threads, n_threads_for, ranges
+from podium.data.features import Features
+from podium.data.sparse import is_sparse
+from podium.models.scoring.blocks import LARGE_BLOCK, SMALL_BLOCK, Blocks, as_rows
+from podium.models.scoring.program import Program, make_programs
+from podium.models.scoring.traversal import Traversal
+
+ROWS_WORTH_A_PROGRAM = 1000  # walking so many takes as long as to make the program
+ROWS_WORTH_A_BLOCK = 8  # walking fewer is faster
+SPARSE_ROWS_AT_ONCE = 1 << 22  # values that are made dense, at most
+
+
+class TreeScorer:
+    """Scores rows of float32 features by trees that `check_trees` has found safe; threads may share it.
+
+    A program is made when it is worth it: at `prepare`, or when as many rows have been walked as it takes.
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._traversal = Traversal(arrays)
+        self._rows_walked = 0
+        self._is_prepared = False
+        self._dense: list[_ProgramBlocks] = []
+        self._sparse: list[_ProgramBlocks] = []
+        self._used: NDArray[np.int64] = np.empty(0, np.int64)
+        self._lock = threading.Lock()
+
+    @property
+    def n_trees(self) -> int:
+        """The number of trees."""
+        return len(self._traversal.trees.node_offsets) - 1
+
+    def prepare(self) -> None:
+        """Make the program now, if the trees have one."""
+        with self._lock:
+            if self._is_prepared:
+                return
+            programs = make_programs(self._traversal.trees) or []
+            self._used = np.unique(self._traversal.trees.feature).astype(np.int64)
+            self._sparse = [_ProgramBlocks(_renumbered(program, self._used)) for program in programs]
+            self._dense = [_ProgramBlocks(program) for program in programs]
+            self._is_prepared = True
+
+    def add_scores(
+        self, features: Features, scores: NDArray[np.float64], first: int, last: int, n_threads: int | None = None
+    ) -> None:
+        """Add the values of the trees `first` … `last` − 1, in this order, to the scores of all rows."""
+        n_rows = features.shape[0]
+        if first == 0 and last == self.n_trees and n_rows >= ROWS_WORTH_A_BLOCK and self._is_worth_it(n_rows):
+            if is_sparse(features):
+                self._add_to_sparse(features, scores, n_threads)
+            else:
+                _add_in_blocks(self._dense, features, scores, n_threads)
+        else:
+            self._traversal.add_scores(features, scores, first, last, n_threads)
+
+    def _is_worth_it(self, n_rows: int) -> bool:
+        """Whether there is a program, now that so many rows are to be scored."""
+        if not self._is_prepared:
+            self._rows_walked += n_rows
+            if self._rows_walked < ROWS_WORTH_A_PROGRAM:
+                return False
+            self.prepare()
+        return bool(self._dense)
+
+    def _add_to_sparse(self, features: Features, scores: NDArray[np.float64], n_threads: int | None) -> None:
+        """Make some rows dense at a time, with the features that the trees ask for."""
+        n_at_once = max(1024, SPARSE_ROWS_AT_ONCE // max(1, len(self._used)))
+        for start in range(0, features.shape[0], n_at_once):
+            rows = slice(start, start + n_at_once)
+            dense = features[rows][:, self._used].toarray()
+            _add_in_blocks(self._sparse, dense, scores[rows], n_threads)
+
+    def leaves(self, features: Features, n_threads: int | None = None) -> NDArray[np.int32]:
+        """The leaf of each tree (column) that each row falls into."""
+        return self._traversal.leaves(features, n_threads)
+
+
+class _ProgramBlocks:
+    """A program with scratch memory for blocks of both sizes."""
+
+    def __init__(self, program: Program) -> None:
+        self.small, self.large = Blocks(program, SMALL_BLOCK), Blocks(program, LARGE_BLOCK)
+
+
+def _add_in_blocks(
+    programs: list[_ProgramBlocks], features: NDArray[np.float32], scores: NDArray[np.float64], n_threads: int | None
+) -> None:
+    rows = as_rows(features)
+    size = programs[0].large.n_documents
+
+    def work(bounds: tuple[int, int]) -> None:
+        first, last = size * bounds[0], min(size * bounds[1], rows.n_rows)
+        middle = last if (last - first) % size > size // 2 else last - (last - first) % size
+        for program in programs:  # a rest that fills less than half of a large block goes into small ones
+            if middle > first:
+                program.large.add_scores(rows, first, middle, scores)
+            if last > middle:
+                program.small.add_scores(rows, middle, last, scores)
+
+    n_blocks = -(-rows.n_rows // size)
+    n_threads = n_threads_for(n_blocks, n_threads, least=4)
+    for _ in map_threads(
+        work, ranges(n_blocks, n_threads, smallest=1) if n_threads > 1 else [(0, n_blocks)], n_threads
+    ):
+        pass
+
+
+def _renumbered(program: Program, used: NDArray[np.int64]) -> Program:
+    """The same program for rows that have only the features that are used."""
+    searches, categories = program.searches, program.categories
+    return program._replace(
+        searches=searches._replace(feature=np.searchsorted(used, searches.feature)),
+        categories=categories._replace(feature=np.searchsorted(used, categories.feature)),
+    )

@@ -1,0 +1,114 @@
+"""The operations on words of 64 documents, each alone, against the Python body that says what it means."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podium.core import bitwise
+from podium.core.bitwise import CODES, TILE, WORD, pivot_offset
+from podium.core.compiling import kernel
+
+BLOCKS = {2: (0,) * 2, 8: (0,) * 8}
+
+
+@kernel
+def transpose(flat, row_stride, row, last_row, column, columns, place, column_stride):
+    bitwise.transpose_tile(flat, row_stride, row, last_row, column, columns, place, column_stride)
+
+
+@kernel
+def ranks_of(values, start, pivots, table, n_levels, n, ranks, place, missing):
+    bitwise.find_ranks(values, start, pivots, table, n_levels, n, ranks, place, missing)
+
+
+@kernel
+def compare(ranks, start, bound, words, place, block):
+    bitwise.compare_ranks(ranks, start, bound, words, place, block)
+
+
+@kernel
+def choose(choices, number, words, block):
+    bitwise.choose_words(choices, number, words, block)
+
+
+@kernel
+def gather(words, planes, plane_offsets, first, word, codes, place, block):
+    bitwise.gather_codes(words, planes, plane_offsets, first, word, codes, place, block)
+
+
+KERNELS = {
+    bitwise.transpose_tile: transpose, bitwise.find_ranks: ranks_of, bitwise.compare_ranks: compare,
+    bitwise.choose_words: choose, bitwise.gather_codes: gather,
+}  # fmt: skip
+
+
+def check(operation, target, *arguments):
+    """The compiled operation and its body change the target alike, and do change it."""
+    targets = []
+    for function in (KERNELS[operation], operation):
+        copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+        function(*copies)
+        targets.append(copies[target])
+    assert np.array_equal(*targets)
+    assert not np.array_equal(targets[0], arguments[target])
+    return targets[0]
+
+
+def test_every_operation_is_tried():
+    assert set(KERNELS) == set(bitwise.OPERATIONS)
+
+
+@pytest.mark.parametrize("last_row", [2, 20, 70])
+def test_tiles_are_transposed(last_row):
+    flat = np.random.default_rng(1).normal(size=71 * 19).astype(np.float32)
+    columns = check(bitwise.transpose_tile, 5, flat, 19, 2, last_row, 3, np.zeros(TILE * 40, np.float32), 5, 40)
+    rows = flat.reshape(71, 19)[np.minimum(np.arange(2, 2 + TILE), last_row), 3 : 3 + TILE]
+    assert np.array_equal(columns.reshape(TILE, 40)[:, 5 : 5 + TILE], rows.T)
+
+
+@given(st.integers(0, 2**32), st.integers(4, 8))
+def test_ranks_of_values(seed, n_levels):
+    random = np.random.default_rng(seed)
+    values = random.normal(size=3 * WORD).astype(np.float32)
+    values[random.integers(0, len(values), 9)] = [np.nan, np.inf, -np.inf, 0.0, -0.0, np.nan, 1e-45, 3e38, -3e38]
+    pivots = np.zeros(7 + pivot_offset(8), np.float32)
+    for level in range(n_levels):
+        first = 7 + pivot_offset(level)
+        pivots[first : first + 2**level] = random.choice(values[~np.isnan(values)], 2**level)
+    ranks = np.zeros(200, np.int8)
+    check(bitwise.find_ranks, 6, values, WORD, pivots, 7, n_levels, 2 * WORD, ranks, 5, random.choice([-128, 127]))
+
+
+@pytest.mark.parametrize("n", BLOCKS)
+@pytest.mark.parametrize("bound", [-127, 0, 127])
+def test_ranks_are_compared(n, bound):
+    ranks = np.random.default_rng(2).integers(-128, 128, 9 + WORD * n).astype(np.int8)
+    words = check(bitwise.compare_ranks, 3, ranks, 9, np.int8(bound), np.ones(n + 3, np.int64), 1, BLOCKS[n])
+    bits = np.unpackbits(words[1 : 1 + n].view(np.uint8), bitorder="little").astype(bool)
+    assert np.array_equal(bits, ranks[9:] < bound)
+
+
+@pytest.mark.parametrize("n", BLOCKS)
+def test_words_are_chosen(n):
+    words = np.random.default_rng(3).integers(-(2**63), 2**63, 6 * n)
+    choices = np.array([0, 0, 0, 0, 5, 1, 2, 3], np.uint16)
+    chosen = check(bitwise.choose_words, 2, choices, 1, words, BLOCKS[n]).reshape(6, n)
+    condition, yes, no = words.reshape(6, n)[1:4]
+    assert np.array_equal(chosen[5], (condition & yes) | (~condition & no))
+
+
+@pytest.mark.parametrize("n", BLOCKS)
+def test_codes_are_gathered(n):
+    random = np.random.default_rng(4)
+    words = random.integers(-(2**63), 2**63, 30 * n)
+    sizes = np.array([3, 0, 8, 1, 6, 5, 7, 2, 4, 6])
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    planes = random.integers(0, 30, offsets[-1]).astype(np.uint16)
+    codes = check(bitwise.gather_codes, 5, words, planes, offsets, 2, n - 1, np.zeros(WORD + 4, np.int64), 3, BLOCKS[n])
+    bits = words.reshape(30, n)[:, n - 1]
+    for c in range(CODES):
+        rows = planes[offsets[2 + c] : offsets[3 + c]]
+        for document in (0, 17, 63):
+            code = sum(((int(bits[row]) >> document) & 1) << j for j, row in enumerate(rows))
+            assert (int(codes[3 + document]) >> (8 * c)) & 255 == code

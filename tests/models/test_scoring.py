@@ -1,0 +1,226 @@
+"""Scores of trees in every way they are made, against a walk in Python, bit for bit."""
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+import podium
+from podium.models import Ensemble
+from podium.models.scoring import TreeArrays, TreeScorer, program, tree_scorer
+from podium.models.scoring.encoding import MAX_BITS, encode_all
+from podium.testing import score_slowly
+from podium.trees import Tree
+
+ODD = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 3.4e38, -3.4e38], np.float32)
+SHAPES = ("any", "chain", "left chain", "even", "zigzag")
+
+
+def random_tree(random, n_leaves, n_features, shape="any", categorical=(), thresholds=None):
+    """A tree of a shape, with thresholds among odd values, and missing values on either side."""
+    left, right, leaves = [], [], [(-1, 0)]  # leaves that may become nodes: (parent, side)
+    for node in range(n_leaves - 1):
+        pick = {"chain": -1, "left chain": -2, "even": 0, "zigzag": -1 - node % 2}.get(shape)
+        pick = random.integers(len(leaves)) if pick is None else max(pick, -len(leaves))
+        parent, side = leaves.pop(int(pick))
+        if parent >= 0:
+            (left, right)[side][parent] = node
+        left.append(None)
+        right.append(None)
+        leaves += [(node, 0), (node, 1)]
+    for k, (parent, side) in enumerate(random.permutation(leaves) if n_leaves > 1 else []):
+        (left, right)[side][parent] = ~k
+    n = n_leaves - 1
+    feature = random.integers(0, n_features, n).astype(np.int32)
+    pool = (
+        thresholds if thresholds is not None else np.concatenate([ODD[1:], random.normal(size=20)]).astype(np.float32)
+    )
+    category, sets = np.full(n, -1, np.int32), []
+    for node in range(n):
+        if feature[node] in categorical:
+            category[node] = len(sets)
+            sets.append(np.unique(random.integers(0, 40, random.integers(0, 6))).astype(np.float32))
+    return Tree(
+        feature, random.choice(pool, n), random.random(n) < 0.5, category, np.array(left, np.int32),
+        np.array(right, np.int32), np.zeros(n), np.zeros(n, np.int64), random.normal(size=n_leaves),
+        np.zeros(n_leaves, np.int64), tuple(sets),
+    )  # fmt: skip
+
+
+def random_rows(random, model, n):
+    """Values at thresholds and one float32 beside them, odd ones, categories and others."""
+    at = model.arrays["threshold"] if len(model.arrays["threshold"]) else ODD
+    pool = [ODD, at, np.nextafter(at, np.float32(np.inf)), np.nextafter(at, np.float32(-np.inf)), np.arange(45)]
+    return random.choice(np.concatenate(pool).astype(np.float32), (n, model.n_features))
+
+
+def scores_in_blocks(model, rows, n_threads=1):
+    scorer = TreeScorer(model.arrays)
+    scorer.prepare()
+    assert scorer._dense, "these trees have no program"
+    scores = np.zeros(rows.shape[0])
+    scorer.add_scores(rows, scores, 0, model.n_trees, n_threads)
+    return scores
+
+
+@given(st.integers(0, 2**32), st.sampled_from(SHAPES), st.integers(1, 40), st.integers(0, 20), st.integers(1, 40))
+def test_blocks_score_as_a_walk_does(seed, shape, n_leaves, n_trees, n_features):
+    random = np.random.default_rng(seed)
+    sizes = random.integers(1, n_leaves + 1, n_trees)
+    trees = [random_tree(random, size, n_features, shape, categorical=(0, 3)) for size in sizes]
+    model = Ensemble.of_trees(trees, n_features)
+    rows = random_rows(random, model, int(random.choice([8, 65, 130])))
+    expected = score_slowly(model, rows)
+    assert np.array_equal(scores_in_blocks(model, rows), expected)
+    walked = np.zeros(len(rows))
+    for row in range(len(rows)):
+        walked[row] = model.predict(rows[row : row + 1], n_threads=1)[0]
+    assert np.array_equal(walked, expected)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("n_leaves", [200, 300, 900])
+def test_codes_of_two_bytes(shape, n_leaves):
+    random = np.random.default_rng(n_leaves)
+    trees = [random_tree(random, size, 5, shape) for size in (n_leaves, 3, n_leaves - 1, 1, n_leaves, 20, 20)]
+    model = Ensemble.of_trees(trees, 5)
+    rows = random_rows(random, model, 700)
+    assert np.array_equal(scores_in_blocks(model, rows), score_slowly(model, rows))
+
+
+def test_more_thresholds_than_a_rank_tells():
+    random = np.random.default_rng(5)
+    trees = [random_tree(random, 60, 2, thresholds=random.normal(size=5000).astype(np.float32)) for _ in range(20)]
+    model = Ensemble.of_trees(trees, 2)
+    rows = random_rows(random, model, 600)
+    assert np.array_equal(scores_in_blocks(model, rows), score_slowly(model, rows))
+
+
+def test_many_comparisons_are_several_programs(monkeypatch):
+    monkeypatch.setattr(program, "MOST_COMPARISONS", 100)
+    monkeypatch.setattr(program, "MOST_NODES", 0)
+    random = np.random.default_rng(6)
+    trees = [random_tree(random, 30, 6, categorical=(1,)) for _ in range(40)]
+    model = Ensemble.of_trees(trees, 6)
+    arrays = TreeArrays(*(model.arrays[name] for name in TreeArrays._fields))
+    assert len(program.make_programs(arrays)) > 5
+    rows = random_rows(random, model, 300)
+    assert np.array_equal(scores_in_blocks(model, rows), score_slowly(model, rows))
+
+
+def test_trees_that_are_too_large_are_walked():
+    random = np.random.default_rng(7)
+    trees = [random_tree(random, (1 << MAX_BITS) + 1, 4)]
+    model = Ensemble.of_trees(trees, 4)
+    scorer = TreeScorer(model.arrays)
+    scorer.prepare()
+    assert not scorer._dense
+    rows = random_rows(random, model, 2000)
+    assert np.array_equal(model.predict(rows), model.predict(rows[::-1])[::-1])
+    assert np.array_equal(model.predict(rows)[:50], score_slowly(model, rows[:50]))
+
+
+def test_a_chain_of_leaves_has_a_short_code():
+    """Cuts halve it: 7 bits for 31 leaves, where a bit for each level would be 30."""
+    n = 30
+    right = np.append(np.arange(1, n), ~n).astype(np.int32)
+    encoded = encode_all(
+        ~np.arange(n, dtype=np.int32), right, np.arange(2, n + 2, dtype=np.int32), np.array([0, n]), n + 2
+    )
+    assert encoded.plane_offsets[-1] <= 7
+    assert len(encoded.choices) // 4 < 3 * n
+
+
+@pytest.fixture(scope="module")
+def trained():
+    data = podium.artificial_web(60, seed=3)
+    features = data.features.copy()
+    features[::5, ::3] = np.nan
+    return podium.LambdaMART(n_trees=60, n_leaves=31).fit(data.replace(features=features)).model_, features
+
+
+def test_layouts_and_threads_give_the_same_bits(trained):
+    model, features = trained
+    expected = model.predict(features)
+    assert np.array_equal(expected[:300], score_slowly(model, features[:300]))
+    forms = {
+        "columns": np.asfortranarray(features), "sliced": np.repeat(features, 2, axis=1)[:, ::2],
+        "read-only": np.frombuffer(features.tobytes(), np.float32).reshape(features.shape),
+        "double": features.astype(np.float64), "sparse": sparse.csr_array(features),
+        "sparse columns": sparse.csc_matrix(features),
+    }  # fmt: skip
+    for name, form in forms.items():
+        for n_threads in (1, 3):
+            assert np.array_equal(model.predict(form, n_threads=n_threads), expected), name
+    with ThreadPoolExecutor(4) as pool:  # at the same time, with one scorer
+        scorer = model.scorer(n_threads=1)
+        assert all(np.array_equal(found, expected) for found in pool.map(scorer, [features] * 8))
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 100, 128, 129, 255, 256, 257, 500, 512, 513, 800, 1100])
+def test_any_number_of_rows(trained, n):
+    model, features = trained
+    assert np.array_equal(model.scorer(n_threads=1)(features[:n].copy()), model.predict(features)[:n])
+
+
+def test_the_program_is_made_when_it_is_worth_it(trained, monkeypatch):
+    model, features = trained
+    made = []
+    monkeypatch.setattr(tree_scorer, "make_programs", lambda trees: made.append(1) or program.make_programs(trees))
+    model = copy.deepcopy(model)
+    for _ in range(10):
+        model.predict(features[:90])
+    assert not made
+    for _ in range(5):
+        model.predict(features[:90])
+    assert len(made) == 1
+    again = pickle.loads(pickle.dumps(model))
+    again.predict(features)
+    assert len(made) == 2
+
+
+def test_raw_values_score_as_their_bins_do(trained):
+    """Every value of a bin goes the same way at every threshold of a model trained on these bins."""
+    from podium.trees import bin_features, find_bins
+
+    model, features = trained
+    bins = find_bins(features)
+    binned = bin_features(features, bins)
+    stand_in = np.empty_like(features)
+    for k, cuts in enumerate(bins.cuts):
+        uppers = np.concatenate([[np.nan], cuts, [np.inf]]).astype(np.float32)
+        stand_in[:, k] = uppers[binned.column(k)]
+    assert np.array_equal(model.predict(stand_in), model.predict(features))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["plain", "haswell", "generic"])
+def test_other_machines_give_the_same_bits(mode, trained, tmp_path):
+    """Compiled without LLVM code, for AVX2 alone, and for no certain x86-64."""
+    model, features = trained
+    model.save(tmp_path / "m.podium")
+    np.save(tmp_path / "x.npy", features[:700])
+    off = ",".join(f"-{name}" for name in ("avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512cd", "avx512vbmi"))
+    environment = {
+        "plain": {"PODIUM_PLAIN_KERNELS": "1"},
+        "haswell": {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": f"+avx2,+fma,{off}"},
+        "generic": {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""},
+    }[mode]
+    code = (
+        "import sys, numpy as np, podium; m = podium.load(sys.argv[1] + '/m.podium'); "
+        "np.save(sys.argv[1] + '/s.npy', m.scorer(n_threads=1)(np.load(sys.argv[1] + '/x.npy')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False,
+        env=os.environ | environment | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert np.array_equal(np.load(tmp_path / "s.npy"), model.predict(features)[:700])
