@@ -42,6 +42,9 @@ def use_everything(folder: Path) -> None:
     podium.LambdaMART(n_trees=1, n_leaves=4, categorical=[0], max_bins=255).fit(
         data.replace(features=data.features.round().clip(0, 3))
     )
+    scorer = model.scorer()
+    for n_documents in (1, 100, 600):
+        scorer(data.features[:n_documents])
     ListMLE().bind(data).gradients(model.predict(data))
     podium.combine(data.feature(0), data.feature(1), data)
     scores = model.predict(data)

@@ -155,15 +155,12 @@ def _find_ranks(
             builder.position_at_end(loop)
             first = builder.phi(I64)
             first.add_incoming(_number(0), case)
-            parts = []
-            for part in range(0, WORD, lanes):
-                at = builder.add(first, _number(part))
-                x = _load(builder, source, at, ir.VectorType(FLOAT, lanes), 4)
-                number = _search(builder, x, pivots_of_levels)
-                number = builder.select(builder.fcmp_unordered("uno", x, x), number_of_missing, number)
-                parts.append(builder.trunc(number, ir.VectorType(I8, lanes)))
-            _store(builder, _reversed(builder, _joined(builder, parts)), target, first, 1)
-            following = builder.add(first, _number(WORD))
+            x = _load(builder, source, first, ir.VectorType(FLOAT, lanes), 4)
+            number = _search(builder, x, pivots_of_levels)
+            number = builder.select(builder.fcmp_unordered("uno", x, x), number_of_missing, number)
+            answers = builder.trunc(number, ir.VectorType(I8, lanes))
+            _store(builder, _reversed(builder, answers), target, first, 1)
+            following = builder.add(first, _number(lanes))
             first.add_incoming(following, loop)
             builder.cbranch(builder.icmp_signed("<", following, n_values), loop, end)
         builder.position_at_end(end)
@@ -221,18 +218,9 @@ def _picked(builder: Any, vector: Any, numbers: Any) -> Any:
     return picked
 
 
-def _joined(builder: Any, parts: list[Any]) -> Any:
-    """One vector of all."""
-    while len(parts) > 1:
-        n = 2 * parts[0].type.count
-        pairs = zip(parts[::2], parts[1::2], strict=True)
-        parts = [_shuffled(builder, one, two, range(n)) for one, two in pairs]
-    return parts[0]
-
-
 def _reversed(builder: Any, value: Any) -> Any:
-    """The bits of a byte, or of each byte of 64, in reversed order."""
-    name = "i8" if value.type == I8 else f"v{WORD}i8"
+    """The bits of a byte, or of each byte of a vector, in reversed order."""
+    name = "i8" if value.type == I8 else f"v{value.type.count}i8"
     kind = ir.FunctionType(value.type, [value.type])
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.bitreverse.{name}"), [value])
 

@@ -52,32 +52,54 @@ class EncodedTrees(NamedTuple):
     leaf_care: NDArray[np.int32]
 
 
-class _Region(NamedTuple):
-    """The nodes of one tree, as regions are cut out of it; children below 0 are leaves."""
+# A node or leaf of one tree, as regions are cut out of it. Leaf k of a tree of n nodes is the entry n + k.
+NODE = np.dtype(
+    [
+        ("left", np.int32),
+        ("right", np.int32),
+        ("n_leaves", np.int32),  # below it
+        ("depth", np.int32),  # of what is below it
+        ("row", np.int32),  # of its comparison; of a leaf the code
+        ("care", np.int32),  # of a leaf the bits of the code that matter
+    ]
+)
 
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
-    n_leaves: NDArray[np.int32]
-    depth: NDArray[np.int32]
-    row: NDArray[np.int32]  # of the node's comparison
+# A region that is being encoded. Its two parts come one after the other: `stage` counts them.
+FRAME = np.dtype(
+    [
+        ("root", np.int32),
+        ("n_bits", np.int32),  # that its code may have
+        ("stage", np.int32),
+        ("condition", np.int32),  # the row that tells the parts apart
+        ("yes", np.int32),  # the part where its bits are set
+        ("no", np.int32),
+    ]
+)
 
+# What has been done of a tree so far: one entry.
+COUNTS = np.dtype(
+    [
+        ("n_choices", np.int64),
+        ("n_temporary", np.int64),  # rows
+        ("n_free", np.int64),  # of these
+        ("n_bits", np.int64),  # of the codes of encoded regions, on a stack
+        ("n_leaves", np.int64),  # of these regions, likewise
+        ("spare", np.int64),  # bits that a code has more than the number of leaves needs
+    ]
+)
 
-class _Stack(NamedTuple):
-    """The regions that are being encoded, and of the encoded ones what the code of the whole needs."""
-
-    frames: NDArray[np.int64]  # node, bits, stage, condition, inner, outer
-    sizes: NDArray[np.int64]  # bits and leaves of each encoded region
-    bits: NDArray[np.int32]  # rows of the bits of encoded regions, one region after the other
-    leaves: NDArray[np.int32]  # of encoded regions, likewise
-    code: NDArray[np.int32]  # of each leaf, as far as it is known
-    care: NDArray[np.int32]  # the bits of it that matter
-    path: NDArray[np.int32]  # nodes on the way to a cut
-    free: NDArray[np.int32]  # temporary rows that are not used any more
-    counts: NDArray[np.int64]  # choices, temporary rows, free ones, bits and leaves of encoded regions
-
-
-N_CHOICES, N_TEMPORARY, N_FREE, N_BITS, N_LEAVES = range(5)
 MOST_CHOICES = 2 * MAX_BITS  # for each node: of its code's bits, and on the way to its cut
+MOST_STACKED = (MAX_BITS + 2) ** 2  # bits of the codes of encoded regions: each level has one at most
+
+
+class _Stacks(NamedTuple):
+    """Of the regions that are encoded but not yet part of a larger one."""
+
+    sizes: NDArray[np.int64]  # the number of bits and of leaves of each, one after the other
+    bits: NDArray[np.int32]  # the rows of their codes
+    leaves: NDArray[np.int32]
+    free: NDArray[np.int32]  # temporary rows that are not used any more
+    path: NDArray[np.int32]  # nodes on the way to a cut
 
 
 def encode_all(
@@ -114,18 +136,13 @@ def encode_trees(
     encoded: EncodedTrees,
 ) -> Int:  # fmt: skip
     """Fill in the choices and codes of all trees; the number of choices, or `TOO_DEEP`."""
-    largest = 0
+    largest = 1
     for tree in range(len(node_offsets) - 1):
         largest = max(largest, node_offsets[tree + 1] - node_offsets[tree])
-    region = _Region(
-        np.empty(largest, np.int32), np.empty(largest, np.int32), np.empty(largest, np.int32),
-        np.empty(largest, np.int32), np.empty(largest, np.int32),
-    )  # fmt: skip
-    stack = _Stack(
-        np.empty((MAX_BITS + 2, 6), np.int64), np.empty((2 * MAX_BITS + 4, 2), np.int64),
-        np.empty((MAX_BITS + 2) ** 2, np.int32), np.empty(largest + 1, np.int32), np.empty(largest + 1, np.int32),
-        np.empty(largest + 1, np.int32), np.empty(largest + 1, np.int32), np.empty((MAX_BITS + 2) ** 2, np.int32),
-        np.zeros(5, np.int64),
+    nodes, frames, counts = np.empty(2 * largest + 1, NODE), np.empty(MAX_BITS + 2, FRAME), np.zeros(1, COUNTS)
+    stacks = _Stacks(
+        np.empty(4 * (MAX_BITS + 2), np.int64), np.empty(MOST_STACKED, np.int32), np.empty(largest + 1, np.int32),
+        np.empty(MOST_STACKED, np.int32), np.empty(largest + 1, np.int32),
     )  # fmt: skip
     n_choices = np.int64(0)
     for tree in range(len(node_offsets) - 1):
@@ -134,210 +151,190 @@ def encode_trees(
         while (1 << (n_bits - spare)) < n + 1:
             n_bits += 1
         while True:
-            _fill_region(left, right, row, first, n, region)
-            stack.counts[:] = 0
-            stack.counts[N_CHOICES] = n_choices
-            stack.code[:] = 0
-            stack.care[:] = 0
-            if _encode(0 if n else -1, n_bits, spare, temporary, region, stack, encoded.choices):
+            _fill_nodes(left[first : first + n], right[first : first + n], row[first : first + n], nodes)
+            c = counts[0]
+            c.n_choices, c.n_temporary, c.n_free, c.n_bits, c.n_leaves, c.spare = n_choices, 0, 0, 0, 0, spare
+            if _encode(n, n_bits, temporary, nodes, frames, stacks, counts, encoded.choices):
                 break
             n_bits, spare = n_bits + 1, spare + 1
             if n_bits > MAX_BITS:
                 return TOO_DEEP
-        n_choices = stack.counts[N_CHOICES]
-        encoded.choice_offsets[tree + 1] = n_choices
-        encoded.n_temporary[tree] = stack.counts[N_TEMPORARY]
-        _keep_code(tree, first + tree, n + 1, stack, encoded)
+        n_choices = counts[0].n_choices
+        encoded.choice_offsets[tree + 1], encoded.n_temporary[tree] = n_choices, counts[0].n_temporary
+        start = encoded.plane_offsets[tree]
+        encoded.plane_offsets[tree + 1] = start + counts[0].n_bits
+        for j in range(counts[0].n_bits):
+            encoded.planes[start + j] = stacks.bits[j]
+        for leaf in range(n + 1):
+            encoded.leaf_code[first + tree + leaf] = nodes[n + leaf].row
+            encoded.leaf_care[first + tree + leaf] = nodes[n + leaf].care
     return n_choices
 
 
 @helper
-def _keep_code(tree: Int, first_leaf: Int, n_leaves: Int, stack: _Stack, encoded: EncodedTrees) -> None:
-    """The rows of a tree's code, and the codes of its leaves."""
-    start = encoded.plane_offsets[tree]
-    for j in range(stack.counts[N_BITS]):
-        encoded.planes[start + j] = stack.bits[j]
-    encoded.plane_offsets[tree + 1] = start + stack.counts[N_BITS]
-    for leaf in range(n_leaves):
-        encoded.leaf_code[first_leaf + leaf], encoded.leaf_care[first_leaf + leaf] = stack.code[leaf], stack.care[leaf]
-
-
-@helper
-def _fill_region(left: Any, right: Any, row: Any, first: Int, n: Int, region: _Region) -> None:
+def _fill_nodes(left: Any, right: Any, row: Any, nodes: Any) -> None:
     """The whole tree, with the number of leaves and the depth below each node; children come after their parents."""
+    n = len(left)
+    for leaf in range(n, 2 * n + 1):
+        nodes[leaf].n_leaves, nodes[leaf].depth, nodes[leaf].row, nodes[leaf].care = 1, 0, 0, 0
     for node in range(n - 1, -1, -1):
-        region.left[node], region.right[node] = left[first + node], right[first + node]
-        region.row[node] = row[first + node]
-        _measure(node, region)
+        nodes[node].left = left[node] if left[node] >= 0 else n + ~left[node]
+        nodes[node].right = right[node] if right[node] >= 0 else n + ~right[node]
+        nodes[node].row = row[node]
+        _measure(nodes, node)
 
 
 @helper
-def _measure(node: Int, region: _Region) -> None:
-    left, right = np.int64(region.left[node]), np.int64(region.right[node])
-    region.n_leaves[node] = _n_leaves(left, region) + _n_leaves(right, region)
-    region.depth[node] = 1 + max(_depth(left, region), _depth(right, region))
+def _measure(nodes: Any, node: Int) -> None:
+    left, right = nodes[nodes[node].left], nodes[nodes[node].right]
+    nodes[node].n_leaves = left.n_leaves + right.n_leaves
+    nodes[node].depth = 1 + max(left.depth, right.depth)
 
 
 @helper
-def _n_leaves(node: Int, region: _Region) -> Int:
-    return np.int64(region.n_leaves[node]) if node >= 0 else np.int64(1)
-
-
-@helper
-def _depth(node: Int, region: _Region) -> Int:
-    return np.int64(region.depth[node]) if node >= 0 else np.int64(0)
-
-
-@helper
-def _fits(node: Int, n_bits: Int, spare: Int, region: _Region) -> Any:
-    """Whether a region surely has a code of so many bits, or probably: `spare` more than its leaves need."""
-    return _depth(node, region) <= n_bits or _n_leaves(node, region) << spare <= 1 << n_bits
-
-
-@helper
-def _encode(root: Int, n_bits: Int, spare: Int, temporary: Int, region: _Region, stack: _Stack, choices: Any) -> Any:
-    """Encode a tree with codes of so many bits at most; whether that was possible."""
-    frames, sizes, counts = stack.frames, stack.sizes, stack.counts
+def _encode(
+    n: Int, n_bits: Int, temporary: Int, nodes: Any, frames: Any, stacks: _Stacks, counts: Any, choices: Any
+) -> Any:
+    """Encode a tree of n nodes with a code of so many bits at most; whether that was possible."""
     top, n_encoded = 0, 0
-    frames[0, 0], frames[0, 1], frames[0, 2] = root, n_bits, 0
+    frames[0].root, frames[0].n_bits, frames[0].stage = 0, n_bits, 0
     while top >= 0:
-        node, n_bits, stage = frames[top, 0], frames[top, 1], frames[top, 2]
-        if node < 0:  # a leaf has a code of no bits
-            stack.leaves[counts[N_LEAVES]] = ~node
-            counts[N_LEAVES] += 1
-            sizes[n_encoded, 0], sizes[n_encoded, 1] = 0, 1
+        frame = frames[top]
+        if frame.root >= n:  # a leaf has a code of no bits
+            stacks.leaves[counts[0].n_leaves] = frame.root
+            counts[0].n_leaves += 1
+            stacks.sizes[2 * n_encoded], stacks.sizes[2 * n_encoded + 1] = 0, 1
             n_encoded += 1
             top -= 1
-        elif stage < 2:  # first the part where the condition holds, then the other
-            if n_bits == 0:
+        elif frame.stage < 2:
+            if frame.n_bits == 0:
                 return False
-            if stage == 0:
-                _cut(top, spare, temporary, region, stack, choices)
-            frames[top, 2] = stage + 1
-            frames[top + 1, 0], frames[top + 1, 1], frames[top + 1, 2] = frames[top, 4 + stage], n_bits - 1, 0
+            if frame.stage == 0:
+                _cut(frame, temporary, nodes, stacks, counts, choices)
+            below = frames[top + 1]
+            below.root, below.n_bits, below.stage = frame.yes if frame.stage == 0 else frame.no, frame.n_bits - 1, 0
+            frame.stage += 1
             top += 1
         else:
             n_encoded -= 1
-            _join(frames[top, 3], n_encoded, temporary, stack, choices)
+            _join(frame.condition, n_encoded, temporary, nodes, stacks, counts, choices)
             top -= 1
     return True
 
 
 @helper
-def _cut(top: Int, spare: Int, temporary: Int, region: _Region, stack: _Stack, choices: Any) -> None:
-    """Cut the region of a frame in two: its condition, the part where it holds and the part where not."""
-    frame = stack.frames[top]
-    node, n_bits = frame[0], frame[1]
-    left, right = np.int64(region.left[node]), np.int64(region.right[node])
-    below_root = _fits(left, n_bits - 1, spare, region) and _fits(right, n_bits - 1, spare, region)
-    if region.depth[node] <= n_bits or below_root:
-        frame[3], frame[4], frame[5] = region.row[node], left, right
-        return
-    length = _find_cut(node, n_bits, spare, region, stack.path)
-    inner = np.int64(stack.path[length])
-    condition, is_inner = _condition(length, temporary, region, stack, choices)
-    outer = _take_out(length, region, stack.path)
-    frame[3] = condition
-    frame[4], frame[5] = (inner, outer) if is_inner else (outer, inner)
+def _cut(frame: Any, temporary: Int, nodes: Any, stacks: _Stacks, counts: Any, choices: Any) -> None:
+    """Cut the region of a frame in two: its condition, the part where it holds and the part where not.
 
-
-@helper
-def _find_cut(root: Int, n_bits: Int, spare: Int, region: _Region, path: Any) -> Int:
-    """Go down to the larger child, again and again, as far as both parts get codes that are short enough.
-
-    If there is no such place, to where the parts are most alike. `path` gets the nodes; the length of the way.
+    Where both parts below the root get codes that are short enough, there. Else the way goes down, to the larger child
+    again and again, as far as that is so, or to where the parts are most alike.
     """
-    path[0] = root
-    node, length, best, least = root, 0, 1, np.int64(1) << 40
-    while node >= 0:
-        left, right = np.int64(region.left[node]), np.int64(region.right[node])
-        node = left if _n_leaves(left, region) >= _n_leaves(right, region) else right
+    root, spare = nodes[frame.root], counts[0].spare
+    most = 1 << (frame.n_bits - 1)  # codes of a part
+    left, right = nodes[root.left], nodes[root.right]
+    left_fits = left.depth < frame.n_bits or left.n_leaves << spare <= most
+    right_fits = right.depth < frame.n_bits or right.n_leaves << spare <= most
+    if root.depth <= frame.n_bits or (left_fits and right_fits):
+        frame.condition, frame.yes, frame.no = root.row, root.left, root.right
+        return
+    path = stacks.path
+    path[0] = frame.root
+    node, length, best, least = np.int64(frame.root), 0, 1, np.int64(1) << 40
+    while nodes[node].depth > 0:
+        left, right = nodes[nodes[node].left], nodes[nodes[node].right]
+        node = np.int64(nodes[node].left if left.n_leaves >= right.n_leaves else nodes[node].right)
         length += 1
         path[length] = node
-        inner = _n_leaves(node, region)
-        outer = _n_leaves(root, region) - inner
-        if _fits(node, n_bits - 1, spare, region) and outer << spare <= 1 << (n_bits - 1):
-            return length
-        if abs(inner - outer) < least:
-            best, least = length, abs(inner - outer)
-    return best
+        n_inner = np.int64(nodes[node].n_leaves)
+        n_outer = root.n_leaves - n_inner
+        if (nodes[node].depth < frame.n_bits or n_inner << spare <= most) and n_outer << spare <= most:
+            best = length
+            break
+        if abs(n_inner - n_outer) < least:
+            best, least = length, abs(n_inner - n_outer)
+    inner = path[best]
+    holds_inside = nodes[path[best - 1]].left == inner
+    frame.condition = _join_path(best, holds_inside, temporary, nodes, stacks, counts, choices)
+    outer = _take_out(best, nodes, path)
+    frame.yes, frame.no = (inner, outer) if holds_inside else (outer, inner)
 
 
 @helper
-def _condition(length: Int, temporary: Int, region: _Region, stack: _Stack, choices: Any) -> Any:
+def _join_path(
+    length: Int, holds_inside: Any, temporary: Int, nodes: Any, stacks: _Stacks, counts: Any, choices: Any
+) -> Int:
     """A row that tells who goes the whole way of a path: those whose bits are set, or those whose bits are not."""
-    path = stack.path
-    parent = path[length - 1]
-    is_inner = region.left[parent] == path[length]
-    condition = np.int64(region.row[parent])
-    others = NO_BITS if is_inner else ALL_BITS  # what those get who leave the way before
+    path = stacks.path
+    condition = np.int64(nodes[path[length - 1]].row)
+    others = np.int64(NO_BITS if holds_inside else ALL_BITS)  # what those get who leave the way before
     for k in range(length - 2, -1, -1):
-        target = condition if condition >= temporary else _new_row(temporary, stack)
-        if region.left[path[k]] == path[k + 1]:
-            _choose(target, region.row[path[k]], condition, others, stack, choices)
-        else:
-            _choose(target, region.row[path[k]], others, condition, stack, choices)
+        target = condition if condition >= temporary else _new_row(temporary, stacks.free, counts)
+        goes_left = nodes[path[k]].left == path[k + 1]
+        yes, no = (condition, others) if goes_left else (others, condition)
+        _choose(target, nodes[path[k]].row, yes, no, counts, choices)
         condition = target
-    return condition, is_inner
+    return condition
 
 
 @helper
-def _take_out(length: Int, region: _Region, path: Any) -> Int:
+def _take_out(length: Int, nodes: Any, path: Any) -> Int:
     """Take the node at the end of a path out of its region; the root of what is left."""
-    parent, inner = path[length - 1], path[length]
-    sibling = np.int64(region.right[parent] if region.left[parent] == inner else region.left[parent])
+    parent = nodes[path[length - 1]]
+    sibling = np.int64(parent.right if parent.left == path[length] else parent.left)
     if length == 1:
         return sibling
-    above = path[length - 2]
-    if region.left[above] == parent:
-        region.left[above] = sibling
+    above = nodes[path[length - 2]]
+    if above.left == path[length - 1]:
+        above.left = sibling
     else:
-        region.right[above] = sibling
+        above.right = sibling
     for k in range(length - 2, -1, -1):
-        _measure(np.int64(path[k]), region)
+        _measure(nodes, np.int64(path[k]))
     return np.int64(path[0])
 
 
 @helper
-def _join(condition: Int, last: Int, temporary: Int, stack: _Stack, choices: Any) -> None:
+def _join(condition: Int, last: Int, temporary: Int, nodes: Any, stacks: _Stacks, counts: Any, choices: Any) -> None:
     """Join the codes of the last two encoded regions, `last` and the one before it, where the condition holds."""
-    n_yes, n_no = stack.sizes[last - 1, 0], stack.sizes[last, 0]
-    first = stack.counts[N_BITS] - n_yes - n_no
+    bits, sizes = stacks.bits, stacks.sizes
+    n_yes, n_no = sizes[2 * last - 2], sizes[2 * last]
+    first = counts[0].n_bits - n_yes - n_no
     second, longer = first + n_yes, max(n_yes, n_no)
     for j in range(longer):
         if j >= n_yes:
-            stack.bits[first + j] = stack.bits[second + j]
+            bits[first + j] = bits[second + j]
         elif j < n_no:
-            yes, no = np.int64(stack.bits[first + j]), np.int64(stack.bits[second + j])
-            target = yes if yes >= temporary else no if no >= temporary else _new_row(temporary, stack)
+            yes, no = np.int64(bits[first + j]), np.int64(bits[second + j])
             if yes >= temporary and no >= temporary:
-                stack.free[stack.counts[N_FREE]] = no
-                stack.counts[N_FREE] += 1
-            _choose(target, condition, yes, no, stack, choices)
-            stack.bits[first + j] = target
-    stack.bits[first + longer] = condition
-    stack.counts[N_BITS] = first + longer + 1
-    n_leaves = stack.sizes[last - 1, 1] + stack.sizes[last, 1]
+                stacks.free[counts[0].n_free] = no
+                counts[0].n_free += 1
+            target = max(yes, no) if max(yes, no) >= temporary else _new_row(temporary, stacks.free, counts)
+            target = yes if yes >= temporary else target
+            _choose(target, condition, yes, no, counts, choices)
+            bits[first + j] = target
+    bits[first + longer] = condition
+    counts[0].n_bits = first + longer + 1
+    n_leaves = sizes[2 * last - 1] + sizes[2 * last + 1]
     for k in range(n_leaves):
-        leaf = stack.leaves[stack.counts[N_LEAVES] - n_leaves + k]
-        stack.care[leaf] |= 1 << longer
-        if k < stack.sizes[last - 1, 1]:
-            stack.code[leaf] |= 1 << longer
-    stack.sizes[last - 1, 0], stack.sizes[last - 1, 1] = longer + 1, n_leaves
+        leaf = nodes[stacks.leaves[counts[0].n_leaves - n_leaves + k]]
+        leaf.care |= 1 << longer
+        if k < sizes[2 * last - 1]:
+            leaf.row |= 1 << longer
+    sizes[2 * last - 2], sizes[2 * last - 1] = longer + 1, n_leaves
 
 
 @helper
-def _new_row(temporary: Int, stack: _Stack) -> Int:
+def _new_row(temporary: Int, free: Any, counts: Any) -> Int:
     """A temporary row that is free, or a new one."""
-    if stack.counts[N_FREE]:
-        stack.counts[N_FREE] -= 1
-        return np.int64(stack.free[stack.counts[N_FREE]])
-    stack.counts[N_TEMPORARY] += 1
-    return temporary + stack.counts[N_TEMPORARY] - 1
+    if counts[0].n_free:
+        counts[0].n_free -= 1
+        return np.int64(free[counts[0].n_free])
+    counts[0].n_temporary += 1
+    return temporary + counts[0].n_temporary - 1
 
 
 @helper
-def _choose(target: Int, condition: Int, yes: Int, no: Int, stack: _Stack, choices: Any) -> None:
-    first = 4 * stack.counts[N_CHOICES]
+def _choose(target: Int, condition: Int, yes: Int, no: Int, counts: Any, choices: Any) -> None:
+    first = 4 * counts[0].n_choices
     choices[first], choices[first + 1], choices[first + 2], choices[first + 3] = target, condition, yes, no
-    stack.counts[N_CHOICES] += 1
+    counts[0].n_choices += 1
