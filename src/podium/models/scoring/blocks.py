@@ -51,9 +51,12 @@ class Scratch(NamedTuple):
 def as_rows(features: NDArray[np.float32]) -> Rows:
     """Dense features of float32 in the order in which they are in memory."""
     n_rows, n_columns = features.shape
-    if features.flags.f_contiguous and not features.flags.c_contiguous:
-        return Rows(_writable(features.T), 1, n_rows, n_rows, n_columns)
-    return Rows(_writable(np.ascontiguousarray(features)), n_columns, 1, n_rows, n_columns)
+    flags = features.flags
+    if flags.f_contiguous and not flags.c_contiguous:
+        return Rows(_flat(features.T), 1, n_rows, n_rows, n_columns)
+    return Rows(
+        _flat(features if flags.c_contiguous else np.ascontiguousarray(features)), n_columns, 1, n_rows, n_columns
+    )
 
 
 class _Memory:
@@ -65,9 +68,9 @@ class _Memory:
         self.array = array
 
 
-def _writable(array: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The same memory as a flat array that may be written to: kernels do not, and are compiled for one kind only."""
-    return np.asarray(_Memory(array))
+def _flat(array: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The same memory as a column that may be written to: kernels do not, and are compiled for one kind only."""
+    return array.reshape(-1) if array.flags.writeable else np.asarray(_Memory(array))
 
 
 class Blocks:

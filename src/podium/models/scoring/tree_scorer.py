@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from podium.core.threads import map_threads, n_threads_for, ranges
 from podium.data.features import Features
 from podium.data.sparse import is_sparse
-from podium.models.scoring.blocks import LARGE_BLOCK, SMALL_BLOCK, Blocks, as_rows
+from podium.models.scoring.blocks import LARGE_BLOCK, SMALL_BLOCK, Blocks, Rows, as_rows
 from podium.models.scoring.program import Program, make_programs
 from podium.models.scoring.traversal import Traversal
 
@@ -97,24 +97,34 @@ class _ProgramBlocks:
 def _add_in_blocks(
     programs: list[_ProgramBlocks], features: NDArray[np.float32], scores: NDArray[np.float64], n_threads: int | None
 ) -> None:
+    """Share the rows among threads, a number of large blocks at a time."""
     rows = as_rows(features)
     size = programs[0].large.n_documents
-
-    def work(bounds: tuple[int, int]) -> None:
-        first, last = size * bounds[0], min(size * bounds[1], rows.n_rows)
-        middle = last if (last - first) % size > size // 2 else last - (last - first) % size
-        for program in programs:  # a rest that fills less than half of a large block goes into small ones
-            if middle > first:
-                program.large.add_scores(rows, first, middle, scores)
-            if last > middle:
-                program.small.add_scores(rows, middle, last, scores)
-
     n_blocks = -(-rows.n_rows // size)
     n_threads = n_threads_for(n_blocks, n_threads, least=4)
-    for _ in map_threads(
-        work, ranges(n_blocks, n_threads, smallest=1) if n_threads > 1 else [(0, n_blocks)], n_threads
-    ):
+    if n_threads == 1:
+        _add_to_rows(programs, rows, 0, rows.n_rows, scores)
+        return
+
+    def work(bounds: tuple[int, int]) -> None:
+        _add_to_rows(programs, rows, size * bounds[0], min(size * bounds[1], rows.n_rows), scores)
+
+    for _ in map_threads(work, ranges(n_blocks, n_threads, smallest=1), n_threads):
         pass
+
+
+def _add_to_rows(
+    programs: list[_ProgramBlocks], rows: Rows, first: int, last: int, scores: NDArray[np.float64]
+) -> None:
+    """Large blocks, and small ones for a rest that fills less than half of a large one."""
+    size = programs[0].large.n_documents
+    rest = (last - first) % size
+    middle = last if rest > size // 2 else last - rest
+    for program in programs:
+        if middle > first:
+            program.large.add_scores(rows, first, middle, scores)
+        if last > middle:
+            program.small.add_scores(rows, middle, last, scores)
 
 
 def _renumbered(program: Program, used: NDArray[np.int64]) -> Program:
