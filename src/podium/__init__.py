@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from podium.estimators import RankNet as RankNet
     from podium.estimators import RankNetTrees as RankNetTrees
     from podium.estimators import adapt as adapt
+    from podium.estimators import learn_exit as learn_exit
     from podium.evaluation import Comparison as Comparison
     from podium.evaluation import Evaluation as Evaluation
     from podium.evaluation import compare as compare
@@ -65,9 +66,11 @@ if TYPE_CHECKING:
     from podium.models import ClassEnsemble as ClassEnsemble
     from podium.models import Combination as Combination
     from podium.models import Combined as Combined
+    from podium.models import EarlyExit as EarlyExit
     from podium.models import Ensemble as Ensemble
     from podium.models import LinearModel as LinearModel
     from podium.models import Model as Model
+    from podium.models import TopDocuments as TopDocuments
     from podium.models import TreesOnBaseScores as TreesOnBaseScores
     from podium.models import combine as combine
     from podium.models import combine_all as combine_all
@@ -127,6 +130,9 @@ _HOMES = {
     "LinearRanker": "podium.estimators",  # a weighted sum of features, trained on λ
     "Model": "podium.models",  # what all models are
     "Ensemble": "podium.models",  # trees
+    "TopDocuments": "podium.models",  # the top k of each query, as an ensemble finds them
+    "learn_exit": "podium.estimators",  # train a classifier that lets documents leave the trees early
+    "EarlyExit": "podium.models",  # … the model that it gives
     "ClassEnsemble": "podium.models",  # trees for each class of relevance
     "LinearModel": "podium.models",  # a weight for each feature
     "Combined": "podium.models",  # a weighted sum of models
