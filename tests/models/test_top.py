@@ -100,6 +100,14 @@ def test_most_is_saved_where_later_trees_matter_little(seed):
     assert found.share_evaluated < 0.8
 
 
+@pytest.mark.usefixtures("many_looks")
+@pytest.mark.parametrize("value", [0.0, 5e-324, 1.0, 1e290])
+def test_equal_scores_stay_in_the_order_of_the_rows(value):
+    model = Ensemble.of_trees([leaf(value), *(stump(0.0, 0.0) for _ in range(6))], 1)
+    data = RankingData(np.zeros((9, 1), np.float32), qid=[1, 2, 1, 2, 1, 2, 1, 2, 1])
+    assert require_sorted(model, data, 3).rows.tolist() == [0, 2, 4, 1, 3, 5]
+
+
 @given(ensembles(), queries())
 def test_every_end_lies_within_its_bounds(model, data):
     """In exact arithmetic, after every tree: the bounds hold for the rounded sums that scoring makes."""

@@ -41,10 +41,10 @@ def learn_exit(
 ) -> EarlyExit:
     """Train a classifier that lets documents leave an ensemble early which will not matter to the top k.
 
-    The classifier (Busolin et al., LEAR, SIGIR 2021) sees the features, the partial score of the first trees, its rank
-    within the query and the partial score as a share of the query's range. It learns which documents are relevant and
-    end among the top k by all trees. The others exit: all of a query that exit rank below all that continue, in the
-    order of their partial scores.
+    After Busolin et al. (LEAR, SIGIR 2021). The classifier here sees the features, the partial score of the first
+    trees, its rank within the query and the partial score as a share of the query's range. It learns which documents
+    are relevant and end among the top k by all trees. The others exit: all of a query that exit rank below all that
+    continue, in the order of their partial scores.
 
     Args:
         model: an `Ensemble`, or an estimator that has trained one, such as `LambdaMART`.
