@@ -97,12 +97,12 @@ class Piece:
 
         Why they hold, with u = 2^-53 (a sum or product x is rounded by at most u |x|), m later trees of leaves v, and
         B = |score| + Σ max |v|. Adding the v one by one ends within m u B / (1 − m u) of score + Σ v (Higham, Accuracy
-        and Stability, §4.2). `highest` and `largest` are sums rounded once: within u B of the true ones.
-        score + highest is rounded by u B (1 + u) at most, adding the slack once more by as much. So a slack of
-        (m u / (1 − m u) + 3 u (1 + 2u)) B is enough. It is set to 2 (m + 4) u times |score| + `largest`, which is more
-        than 1.9 (m + 4) u B: m u is below 2^-20. The factor of 2 also covers the product where it is so small that
-        u no longer bounds its rounding, which then is 2^-1075: a slack that is needed at all is as large, since sums
-        below 2^-1021 are exact. The lowest end is the mirror image.
+        and Stability, §4.2). `highest` and `largest` are sums rounded once: within u B of the true ones. score +
+        highest is rounded by little more than u B at most, and so is adding the slack. So a slack of
+        (m u / (1 − m u) + 3.01 u) B is enough. It is 2 (m + 4) u times |score| + `largest`, as rounded at least
+        1.9 (m + 4) u B, and m u is tiny. Where the product is so small that it is rounded by 2^-1075 instead, the
+        factor of 2 makes up for that, too: sums below 2^-1021 are exact, so a slack that is needed at all is above
+        4 u 2^-1021 = 2^-1072. The lowest end is the mirror image.
         """
         slack = (np.abs(scores) + self.largest) * self.slack
         return (scores + self.lowest) - slack, (scores + self.highest) + slack
