@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from podium.estimators import RankNet as RankNet
     from podium.estimators import RankNetTrees as RankNetTrees
     from podium.estimators import adapt as adapt
+    from podium.estimators import learn_exit as learn_exit
     from podium.evaluation import Comparison as Comparison
     from podium.evaluation import Evaluation as Evaluation
     from podium.evaluation import compare as compare
@@ -65,10 +66,12 @@ if TYPE_CHECKING:
     from podium.models import ClassEnsemble as ClassEnsemble
     from podium.models import Combination as Combination
     from podium.models import Combined as Combined
+    from podium.models import EarlyExit as EarlyExit
     from podium.models import Ensemble as Ensemble
     from podium.models import LinearModel as LinearModel
     from podium.models import Model as Model
     from podium.models import Scorer as Scorer
+    from podium.models import TopDocuments as TopDocuments
     from podium.models import TreesOnBaseScores as TreesOnBaseScores
     from podium.models import combine as combine
     from podium.models import combine_all as combine_all
@@ -129,6 +132,9 @@ _HOMES = {
     "Model": "podium.models",  # what all models are
     "Scorer": "podium.models",  # … made ready to score
     "Ensemble": "podium.models",  # trees
+    "TopDocuments": "podium.models",  # the top k of each query, as an ensemble finds them
+    "learn_exit": "podium.estimators",  # train a classifier that lets documents leave the trees early
+    "EarlyExit": "podium.models",  # … the model that it gives
     "ClassEnsemble": "podium.models",  # trees for each class of relevance
     "LinearModel": "podium.models",  # a weight for each feature
     "Combined": "podium.models",  # a weighted sum of models

@@ -163,7 +163,8 @@ def use(model, again):
         if isinstance(part, podium.Ensemble):
             with unless_refused():
                 part.leaves(features)
-            assert podium.Ensemble.of_trees([part.tree(k) for k in range(part.n_trees)], 6).digest() == part.digest()
+            trees = [part.tree(k) for k in range(part.n_trees)]
+            assert podium.Ensemble.of_trees(trees, part.n_features).digest() == part.digest()
     save(model, again)
     assert podium.load(again).digest() == model.digest()
 

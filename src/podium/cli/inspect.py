@@ -17,9 +17,10 @@ def inspect(
     """Say what is in a model file: its parameters, its most important features, its trees."""
     from podium.errors import DataError
     from podium.models import ClassEnsemble, Ensemble, load
+    from podium.models.base import OverTrees
 
     scorer = load(model)
-    of_trees = isinstance(scorer, Ensemble | ClassEnsemble)
+    of_trees = isinstance(scorer, Ensemble | OverTrees)
     if trees:
         if not isinstance(scorer, Ensemble | ClassEnsemble):
             raise DataError(f"{model}: {scorer!r} has no trees")

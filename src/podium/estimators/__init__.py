@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from podium.estimators.adapting import Adaptation as Adaptation
     from podium.estimators.adapting import adapt as adapt
     from podium.estimators.committee import Committee as Committee
+    from podium.estimators.exiting import learn_exit as learn_exit
     from podium.estimators.lambdamart import LambdaMART as LambdaMART
     from podium.estimators.lambdarank import LambdaRank as LambdaRank
     from podium.estimators.linear_ranker import LinearRanker as LinearRanker
@@ -25,7 +26,7 @@ _MODULES = {
     "Adaptation": "adapting", "Committee": "committee", "LambdaMART": "lambdamart", "LambdaRank": "lambdarank",
     "LinearRanker": "linear_ranker", "MART": "mart", "MARTClassifier": "mart_classifier", "McRank": "mcrank",
     "QueryKFold": "query_kfold", "QueryNormalizer": "query_normalizer", "RankNet": "ranknet",
-    "RankNetTrees": "ranknet_trees", "adapt": "adapting",
+    "RankNetTrees": "ranknet_trees", "adapt": "adapting", "learn_exit": "exiting",
 }  # fmt: skip
 
 __all__ = [*_MODULES]  # noqa: PLE0604

@@ -111,19 +111,31 @@ def rank_queries(
             ranked[start + k] = items[k]
 
 
-def in_descending_order(values: NDArray[np.float64], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+def descending_order(
+    values: NDArray[np.float64], offsets: NDArray[np.int64], n_threads: int | None = None
+) -> NDArray[np.int64]:
+    """The places of each query's values from the highest to the lowest; equal ones stay in their order."""
+    places, ranked = np.arange(len(values)), np.empty(len(values), np.int64)
+    for_queries(offsets, lambda part, _: rank_queries(values, places, part, ranked), n_threads=n_threads)
+    return ranked
+
+
+def in_descending_order(
+    values: NDArray[np.float64], offsets: NDArray[np.int64], n_threads: int | None = None
+) -> NDArray[np.float64]:
     """The values of each query from the highest to the lowest: those of an ideal ranking."""
-    rows, ranked = np.arange(len(values)), np.empty(len(values), np.int64)
-    for_queries(offsets, lambda part, _: rank_queries(values, rows, part, ranked))
-    return values[ranked]
+    return values[descending_order(values, offsets, n_threads)]
 
 
 def for_queries(
-    offsets: NDArray[np.int64], work: Callable[[NDArray[np.int64], slice], None], smallest: int = 64
+    offsets: NDArray[np.int64],
+    work: Callable[[NDArray[np.int64], slice], None],
+    smallest: int = 64,
+    n_threads: int | None = None,
 ) -> None:
     """Call `work(offsets, queries)` for ranges of queries, on threads."""
-    bounds = ranges(len(offsets) - 1, smallest=smallest)
-    for _ in map_threads(lambda b: work(offsets[b[0] : b[1] + 1], slice(*b)), bounds):
+    bounds = ranges(len(offsets) - 1, n_threads, smallest=smallest)
+    for _ in map_threads(lambda b: work(offsets[b[0] : b[1] + 1], slice(*b)), bounds, n_threads):
         pass
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ from podium.errors import DataError
 from podium.models.base import Model
 from podium.models.scoring import TreeArrays, TreeScorer
 from podium.models.structure import ARRAYS, OF_LEAVES, OF_NODES, check_trees, select_trees
+from podium.models.top import Piece, TopDocuments, pieces_of, top_documents
 from podium.trees import Tree
 
 
@@ -58,8 +60,8 @@ class Ensemble(Model):
             raise DataError(f"there are {len(self.feature_names)} names for {self.n_features} features")
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles have no scorer; they make one when they need it."""
-        return {name: value for name, value in self.__dict__.items() if name != "_scorer"}
+        """The fields alone: what was made of them can be made again."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Copies and pickles are checked like all others."""
@@ -147,6 +149,48 @@ class Ensemble(Model):
         """The first trees alone: less accurate, faster."""
         numbers = np.arange(self._checked_count(n_trees))
         return replace(self, arrays=select_trees(self.arrays, numbers))
+
+    def cut(self, *ends: int) -> tuple[Ensemble, ...]:
+        """Consecutive trees as ensembles of their own: `cut(50)` gives the first 50 trees, and the others.
+
+        Their `add_scores` in turn give the same bits as this ensemble's.
+        """
+        bounds = [0, *ends, self.n_trees]
+        for low, high in pairwise(bounds):
+            require_whole("an end", high, low, most=self.n_trees)
+        numbers = (np.arange(low, high) for low, high in pairwise(bounds))
+        return tuple(replace(self, arrays=select_trees(self.arrays, some), info={}) for some in numbers)
+
+    def top(self, X: Any, k: int = 10, *, extra: str = "ignore", n_threads: int | None = None) -> TopDocuments:
+        """The k documents of each query with the highest scores, as `predict` and a sort would find them.
+
+        Documents that cannot be among them any more, whatever the later trees add, are dropped on the way. The result
+        is exact; how much is saved depends on how far the scores of a query lie apart.
+
+        Args:
+            X: `RankingData`, a frame with a column of queries, or the rows of one query in any form that `predict`
+                takes.
+            k: how many of each query.
+            extra, n_threads: as in `predict`.
+
+        Returns:
+            Their rows, from the top, equal scores in the order of the rows; their exact scores; the trees evaluated.
+
+        Example:
+            >>> import podium
+            >>> data = podium.artificial(20, features=4)
+            >>> model = podium.LambdaMART(n_trees=30, n_leaves=4).fit(data).model_
+            >>> rows, scores = model.top(data, 3).of_query(5)
+            >>> data.query_of_row[rows].tolist(), bool((scores == model.predict(data)[rows]).all())
+            ([5, 5, 5], True)
+
+        """
+        return top_documents(self, X, k, extra, n_threads)
+
+    @cached_property
+    def _pieces(self) -> tuple[Piece, ...]:
+        """What `top` works with, cut once: an ensemble may be faster when it scores again."""
+        return pieces_of(self)
 
     def tree(self, number: int) -> Tree:
         """One of the trees."""

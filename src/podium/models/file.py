@@ -21,6 +21,7 @@ from podium.models.archive import Arrays, open_archive, write_archive
 from podium.models.base import Model
 from podium.models.class_ensemble import ClassEnsemble
 from podium.models.combined import Combined
+from podium.models.early_exit import N_ADDED, EarlyExit
 from podium.models.ensemble import Ensemble
 from podium.models.linear import LinearModel
 from podium.models.structure import ARRAYS
@@ -29,6 +30,7 @@ from podium.models.trees_on_base_scores import TreesOnBaseScores
 VERSION = 1
 ENSEMBLE, CLASSES, LINEAR = "podium ensemble", "podium classes", "podium linear"
 COMBINED, ON_BASE_SCORES, NET = "podium combined", "podium started", "podium net"
+EARLY_EXIT = "podium early exit"
 NETS = "podium.neural.file"  # reads and describes them; a layer above, loaded on use: it needs torch
 MOST_PARTS, DEEPEST = 1024, 64  # of combined models, and of those within each other
 MOST_FEATURES = 1 << 24
@@ -55,6 +57,11 @@ def _described_parts(model: Model, depth: int) -> tuple[dict[str, Any], dict[str
         header, arrays = _described_parts(model.trees, depth)
         submodel = {"name": model.name, "checksum": model.checksum, "scale": model.scale}
         return header | {"format": ON_BASE_SCORES, "submodel": submodel}, arrays
+    if isinstance(model, EarlyExit):
+        header, arrays = _described_parts(model.trees, depth)
+        arrays |= {f"classifier/{name}": model.classifier.arrays[name] for name in ARRAYS}
+        decision = {"sentinel": int(model.sentinel), "threshold": float(model.threshold)}
+        return header | {"format": EARLY_EXIT, "exit": decision}, arrays
     if model.n_features > MOST_FEATURES:
         raise DataError(f"a model file takes {MOST_FEATURES} features at most, not {model.n_features}")
     header |= {"n_features": model.n_features, "feature_names": model.feature_names}
@@ -129,11 +136,13 @@ def _model(array: Arrays, header: dict[str, Any], name: str, prefix: str, depth:
         net = import_module(NETS).read(part_array, header, *_described(header, name), name, module)
         encoded: Model = replace(net, encoding=_encoding(header, net.n_features, name))
         return encoded
-    if kind not in (ENSEMBLE, CLASSES, ON_BASE_SCORES):
+    if kind not in (ENSEMBLE, CLASSES, ON_BASE_SCORES, EARLY_EXIT):
         raise FileFormatError(name, "is no model of Podium's, or of a newer Podium")
     ensemble = _ensemble(part_array, header, name)
     if kind == ON_BASE_SCORES:
         return _on_base_scores(ensemble, header, name)
+    if kind == EARLY_EXIT:
+        return _early_exit(part_array, ensemble, header, name)
     return ensemble if kind == ENSEMBLE else _classes(part_array, ensemble, name)
 
 
@@ -147,6 +156,20 @@ def _on_base_scores(ensemble: Ensemble, header: dict[str, Any], name: str) -> Tr
     if not isinstance(scale, float) or not 0 < scale < math.inf:
         raise FileFormatError(name, "the scale of its submodel is no number above 0")
     return TreesOnBaseScores(ensemble, str(words[0]), str(words[1]), scale)
+
+
+def _early_exit(array: Arrays, ensemble: Ensemble, header: dict[str, Any], name: str) -> EarlyExit:
+    """Trees that documents may leave, as a classifier decides."""
+    entries = header.get("exit")
+    entries = entries if isinstance(entries, dict) else {}
+    sentinel, threshold = entries.get("sentinel"), entries.get("threshold")
+    if type(sentinel) is not int or not isinstance(threshold, float):
+        raise FileFormatError(name, "it does not say when documents exit")
+    arrays = {key: array(f"classifier/{key}", dtype) for key, dtype in ARRAYS.items()}
+    try:
+        return EarlyExit(ensemble, Ensemble(ensemble.n_features + N_ADDED, arrays), sentinel, threshold)
+    except DataError as error:
+        raise FileFormatError(name, str(error)) from error
 
 
 def _encoding(header: dict[str, Any], n_features: int, name: str) -> Encoding:
@@ -202,7 +225,7 @@ def _linear(array: Arrays, header: dict[str, Any], name: str) -> LinearModel:
 
 
 def _check_version(header: dict[str, Any], name: str) -> None:
-    if header.get("format") not in (ENSEMBLE, CLASSES, LINEAR, COMBINED, ON_BASE_SCORES, NET):
+    if header.get("format") not in (ENSEMBLE, CLASSES, LINEAR, COMBINED, ON_BASE_SCORES, NET, EARLY_EXIT):
         raise FileFormatError(name, "is no model of Podium's, or of a newer Podium")
     version = header.get("version")
     if type(version) is not int or not 1 <= version < 1 << 16:
