@@ -1,5 +1,7 @@
 """The operations on words of 64 documents, each alone, against the Python body that says what it means."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 
 from podium.core import bitwise
 from podium.core.bitwise import CODES, TILE, WORD, pivot_offset
-from podium.core.compiling import kernel
+from podium.core.compiling import kernel, start_numba
 
 BLOCKS = {2: (0,) * 2, 8: (0,) * 8}
 
@@ -112,3 +114,32 @@ def test_codes_are_gathered(n):
         for document in (0, 17, 63):
             code = sum(((int(bits[row]) >> document) & 1) << j for j, row in enumerate(rows))
             assert (int(codes[3 + document]) >> (8 * c)) & 255 == code
+
+
+FLOATS, WORDS = np.zeros(2000, np.float32), np.zeros(200, np.int64)
+CALLS = {
+    transpose: (FLOATS, 20, 0, 40, 0, FLOATS, 0, 80),
+    ranks_of: (FLOATS, 0, FLOATS, 0, 5, WORD, np.zeros(WORD, np.int8), 0, 127),
+    compare: (np.zeros(2 * WORD, np.int8), 0, np.int8(3), WORDS, 0, BLOCKS[2]),
+    choose: (np.zeros(4, np.uint16), 0, WORDS, BLOCKS[2]),
+    gather: (WORDS, np.zeros(8, np.uint16), np.zeros(9, np.int64), 0, 0, WORDS, 0, BLOCKS[2]),
+}
+
+
+@pytest.mark.parametrize("operation", CALLS, ids=lambda operation: operation.__name__)
+def test_operations_compile_for_arm(operation):
+    """LLVM makes machine code for aarch64 of the same operations."""
+    import llvmlite.binding as llvm
+    from numba import njit, typeof
+
+    start_numba()
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine = llvm.Target.from_triple("aarch64-unknown-linux-gnu").create_target_machine(cpu="neoverse-n1", opt=1)
+    compiled = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(operation.py_func)
+    compiled.compile(tuple(map(typeof, CALLS[operation])))
+    (text,) = compiled.inspect_llvm().values()
+    of_this_machine = r'target (triple|datalayout) = .*\n|"target-(cpu|features)"="[^"]*"'
+    module = llvm.parse_assembly(re.sub(of_this_machine, "", text))
+    module.triple, module.data_layout = "aarch64-unknown-linux-gnu", str(machine.target_data)
+    assert "ret" in machine.emit_assembly(module)

@@ -83,6 +83,11 @@ class EarlyExit(OverTrees):
     def _halves(self) -> tuple[Ensemble, ...]:
         return self.trees.cut(self.sentinel)
 
+    def prepare(self) -> None:
+        """Make the first trees, the others and the classifier ready to score."""
+        for trees in (*self._halves, self.classifier):
+            trees.prepare()
+
     def continues(self, data: Any, n_threads: int | None = None) -> NDArray[np.bool_]:
         """Which rows see all trees."""
         data = as_data(data)

@@ -129,6 +129,7 @@ class Ensemble(Model):
         self, features: Features, scores: NDArray[np.float64], first: int, last: int, n_threads: int | None = None
     ) -> None:
         """Add the values of the trees `first` … `last` − 1 to the scores of float32 rows, in place."""
+        self._checked_rows(features)
         self._scorer.add_scores(features, scores, first, last, n_threads)
 
     def prepare(self) -> None:

@@ -51,6 +51,7 @@ class Scratch(NamedTuple):
 def as_rows(features: NDArray[np.float32]) -> Rows:
     """Dense features of float32 in the order in which they are in memory."""
     n_rows, n_columns = features.shape
+    features = features.astype(np.float32, copy=False)
     flags = features.flags
     if flags.f_contiguous and not flags.c_contiguous:
         return Rows(_flat(features.T), 1, n_rows, n_rows, n_columns)
@@ -149,17 +150,13 @@ def _rank(rows: Rows, start: Int, last_row: Int, n: Int, size: Int, searches: Se
     stride = size + TILE  # a power of two would bring all columns into the same sets of the cache
     search, n_searches = 0, len(searches.feature)
     while search < n_searches:
-        column = searches.feature[search]
+        column, n_columns = searches.feature[search], 1
         if rows.column_stride == 1 and rows.n_columns >= TILE:
-            column = min(column, rows.n_columns - TILE)
+            column, n_columns = min(column, rows.n_columns - TILE), TILE
             for k in range(0, n, TILE):
                 transpose_tile(rows.flat, rows.row_stride, start + k, last_row, column, scratch.columns, k, stride)
-            n_columns = TILE
         else:
-            for k in range(n):
-                at = min(start + k, last_row) * rows.row_stride + column * rows.column_stride
-                scratch.columns[k] = rows.flat[at]
-            n_columns = 1
+            _copy_column(rows, start, last_row, n, column, scratch.columns)
         while search < n_searches and searches.feature[search] < column + n_columns:
             find_ranks(
                 scratch.columns, (searches.feature[search] - column) * stride, searches.pivots,
@@ -167,6 +164,18 @@ def _rank(rows: Rows, start: Int, last_row: Int, n: Int, size: Int, searches: Se
                 searches.missing[search],
             )  # fmt: skip
             search += 1
+
+
+@helper
+def _copy_column(rows: Rows, start: Int, last_row: Int, n: Int, column: Int, columns: NDArray[np.float32]) -> None:
+    """One column of n rows from `start` on; rows past the last are copies of it."""
+    first, n_there = start * rows.row_stride + column * rows.column_stride, min(n, last_row + 1 - start)
+    if rows.row_stride == 1:
+        columns[:n_there] = rows.flat[first : first + n_there]
+    else:
+        for k in range(n_there):
+            columns[U(k)] = rows.flat[U(first + k * rows.row_stride)]
+    columns[n_there:n] = columns[n_there - 1]
 
 
 @helper
