@@ -24,6 +24,7 @@ from podium.formats.trees import (
     node_of,
     require_float32,
     require_missing_as_zero,
+    require_unshifted,
     root_of,
     scaled,
     without_categories,
@@ -185,12 +186,14 @@ def _split_lines(tree: Tree) -> Iterator[str]:
             waiting += ["</split>", (' pos="right"', content.right), (' pos="left"', content.left)]
 
 
-def linear_constant(model: LinearModel) -> float:
-    """The constant of a linear model whose weights apply to values as they are, without means."""
+def linear_constant(model: LinearModel, format_name: str) -> float:
+    """The constant of a linear model whose weights apply to values as they are, without means; shifts are refused."""
+    require_unshifted(model, np.flatnonzero(model.weights), format_name)
     return float(model.intercept - np.dot(model.weights, model.means))
 
 
 def _linear_text(model: LinearModel) -> str:
     """Weights of values: the means go into the constant."""
-    words = [f"0:{linear_constant(model)!r}", *(f"{k + 1}:{w!r}" for k, w in enumerate(model.weights.tolist()))]
+    constant = linear_constant(model, RankLib.name)
+    words = [f"0:{constant!r}", *(f"{k + 1}:{w!r}" for k, w in enumerate(model.weights.tolist()))]
     return "\n".join(["## Linear Regression", "## Lambda = 1.0E-10", " ".join(words), ""])

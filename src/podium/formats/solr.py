@@ -172,8 +172,9 @@ def _notes(trees: list[Tree]) -> tuple[str, ...]:
 
 def _linear(model: LinearModel, header: dict[str, Any]) -> Written:
     """Weights by name; there is no constant, which does not change a ranking."""
-    labels = list(model.feature_names or (f"f{k}" for k in range(model.n_features)))
+    labels = feature_labels(model)
     weights = {label: repr(weight) for label, weight in zip(labels, model.weights.tolist(), strict=True)}
     document = header | {"features": [{"name": label} for label in labels], "params": {"weights": weights}}
-    note = f"scores are lower by {linear_constant(model):.6g} than Podium's: Solr's linear models have no constant"
+    constant = linear_constant(model, Solr.name)
+    note = f"scores are lower by {constant:.6g} than Podium's: Solr's linear models have no constant"
     return Written(json.dumps(document, ensure_ascii=False).encode(), ZERO_MISSING, (note,))

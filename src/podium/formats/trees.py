@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.errors import DataError
 from podium.models import Combined, Ensemble, Model
@@ -151,22 +152,31 @@ def as_ensemble(model: Model, format_name: str) -> Ensemble:
     if isinstance(model, Ensemble):
         return model
     if isinstance(model, Combined):
+        require_same_features(model, format_name)
         parts = [as_ensemble(part, format_name) for part in model.parts]
-        names = model.feature_names
-        if any(part.encoding != parts[0].encoding for part in parts) or any(
-            part.feature_names not in (None, parts[0].feature_names) for part in parts
-        ):
-            raise DataError(
-                f"the models of this combination read their features differently, which {format_name} cannot say"
-            )
         trees = [
             scaled(part.tree(k), weight)
             for part, weight in zip(parts, model.weights, strict=True) for k in range(part.n_trees)
         ]  # fmt: skip
         return Ensemble.of_trees(
-            trees, model.n_features, feature_names=names, encoding=parts[0].encoding, info=dict(model.info)
+            trees,
+            model.n_features,
+            feature_names=model.feature_names,
+            encoding=parts[0].encoding,
+            info=dict(model.info),
         )
     raise DataError(f"{format_name} holds trees, and {model!r} is none; see docs/formats.md for what holds it")
+
+
+def require_same_features(model: Combined, format_name: str) -> None:
+    """Refuse a combination whose models name or encode their features differently."""
+    first = model.parts[0]
+    if any(part.encoding != first.encoding for part in model.parts) or any(
+        part.feature_names not in (None, first.feature_names) for part in model.parts
+    ):
+        raise DataError(
+            f"the models of this combination read their features differently, which {format_name} cannot say"
+        )
 
 
 def scaled(tree: Tree, weight: float) -> Tree:
@@ -184,7 +194,7 @@ def shifted(trees: Sequence[Tree], constant: float) -> list[Tree]:
     return [first, *trees[1:]]
 
 
-def feature_labels(model: Ensemble) -> list[str]:
+def feature_labels(model: Model) -> list[str]:
     """A name for each feature: the model's, or f0, f1, …"""
     return list(model.feature_names or (f"f{k}" for k in range(model.n_features)))
 
@@ -250,11 +260,16 @@ def require_float32(model: Ensemble, format_name: str) -> None:
     """Refuse what a consumer of float32 values cannot hold: shifted features, and leaves beyond its range."""
     if (np.abs(model.arrays["leaf_value"]) > np.finfo(np.float32).max).any():
         raise DataError(f"{format_name} adds float32 values, and a leaf's value is beyond their range")
+    require_unshifted(model, model.arrays["feature"], format_name)
+
+
+def require_unshifted(model: Model, used: NDArray[Any], format_name: str) -> None:
+    """Refuse features that are used and whose values only a shift makes float32; consumers know no shift."""
     for feature in model.encoding.shifts:
-        if (model.arrays["feature"] == feature).any():
+        if (used == feature).any():
             label = feature_labels(model)[feature]
             raise DataError(
-                f"{format_name} compares float32 values, in which the values of {label!r} (time stamps, say) are too "
+                f"{format_name} takes float32 values, in which the values of {label!r} (time stamps, say) are too "
                 "close together: subtract a constant from that feature before training"
             )
 
