@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 import podium
 from podium.errors import DataError, FileFormatError, ParameterError
@@ -250,6 +251,72 @@ class TestIn:
         assert on_top.n_trees_ == 2
         model.save(tmp_path / "m.podium")
         assert podium.load(tmp_path / "m.podium").digest() == model.digest()
+
+
+def filled(columns):
+    """The training data without missing values in some columns."""
+    rows = X.copy()
+    rows[:, columns] = np.nan_to_num(rows[:, columns])
+    return rows
+
+
+class TestNeverMissing:
+    """A feature that was never missing in training may be 0 where it is missing."""
+
+    def test_models_know_it(self, models):
+        assert models["numeric"].features_with_missing == {0, 1, 2, 4}
+        assert models["numeric"].truncate(2).features_with_missing == {0, 1, 2, 4}
+        assert podium.LambdaMART(2).fit(filled([0, 4]), Y, qid=QID).model_.features_with_missing == {1, 2}
+        assert (
+            podium.LambdaMART(2).fit(csr_matrix(filled([0, 1, 2, 4])), Y, qid=QID).model_.features_with_missing == set()
+        )
+        data = podium.RankingData(filled([1]), Y, qid=QID)
+        committee = podium.Committee(members=[("lambda(ndcg)", 2)], n_trees=3).fit(data, valid=data)
+        assert committee.model_.features_with_missing == {0, 2, 4}
+
+    def test_it_stays_in_model_files_and_is_no_part_of_the_digest(self, models, tmp_path):
+        model = models["numeric"]
+        model.save(tmp_path / "m.podium")
+        loaded = podium.load(tmp_path / "m.podium")
+        assert loaded.features_with_missing == {0, 1, 2, 4}
+        assert loaded.with_info(features_with_missing=[]).digest() == model.digest()
+        assert loaded.with_info(features_with_missing="all").features_with_missing is None
+
+    def test_models_of_others_do_not(self, models, tmp_path):
+        export_model(models["numeric"], tmp_path / "m.txt", format="lightgbm")
+        assert import_model(tmp_path / "m.txt").features_with_missing is None
+
+    def test_ranklib_takes_what_was_never_missing(self, tmp_path):
+        rows = np.nan_to_num(X)
+        trained = podium.LambdaMART(**SETTINGS).fit(rows, Y, qid=QID).model_
+        on_top = podium.LambdaMART(submodel=trained, **SETTINGS).fit(rows, Y, qid=QID).model_
+        for model in (trained, on_top):
+            written = export_model(model, tmp_path / "m", format="ranklib")
+            assert "had none in training" in written.missing
+            scores = evaluators.ranklib((tmp_path / "m").read_bytes(), X[:300])
+            assert np.allclose(scores, model.predict(rows[:300]), rtol=1e-5, atol=1e-6)
+        unknown = trained.with_info(features_with_missing=None)
+        for model in (unknown, podium.Combined((trained, unknown), (1.0, 1.0))):
+            with pytest.raises(DataError, match="send a missing value elsewhere"):
+                export_model(model, tmp_path / "m", format="ranklib")
+
+    def test_one_feature_with_missing_values_is_enough_to_refuse(self, tmp_path):
+        model = podium.LambdaMART(**SETTINGS).fit(filled([0, 2, 4]), Y, qid=QID).model_
+        with pytest.raises(DataError, match="such as one of 'f1'"):
+            export_model(model, tmp_path / "m", format="ranklib")
+        written = export_model(model, tmp_path / "m", format="ranklib", missing="zero")
+        assert "it may go elsewhere in Podium" in written.missing
+
+    def test_the_category_0_is_no_missing_one(self, tmp_path):
+        entries = {0: Split(0, 0.0, False, 1, 2, [0.0, 2.0]), 1: Leaf(1.0), 2: Leaf(2.0)}
+        for categories, refused in (([0.0, 2.0], True), ([1.0, 2.0], False)):
+            nodes = entries | {0: entries[0]._replace(categories=categories)}
+            model = podium.Ensemble.of_trees([make_tree(0, nodes.__getitem__, "tree")], 1)
+            if refused:
+                with pytest.raises(DataError, match="send a missing value elsewhere"):
+                    export_model(model, tmp_path / "m", format="ranklib")
+            else:
+                assert "as in Podium" in export_model(model, tmp_path / "m", format="ranklib").missing
 
 
 class TestRefusals:

@@ -16,7 +16,7 @@ import numpy as np
 from podium.errors import DataError
 from podium.formats.base import Format, Written
 from podium.formats.ranklib import linear_constant
-from podium.formats.trees import as_ensemble, feature_labels, require_float32, require_missing_as_zero
+from podium.formats.trees import as_ensemble, feature_labels, missing_as_zero, require_float32
 from podium.formats.xgboost import ROUNDING, dump, from_dump
 from podium.models import LinearModel, Model
 
@@ -102,9 +102,8 @@ class OpenSearch(Plugin):
             "right at every split, and up to 3.1 it is 0"
         )
         if missing == "zero":
-            require_missing_as_zero(ensemble, self.name, trust=True)
             definition = {"missing_as_zero": True, **definition}
-            text = "a feature that does not match is 0"
+            text = missing_as_zero(ensemble)
         return Written(_body(name, "model/xgboost+json", definition), text, (ROUNDING,))
 
 

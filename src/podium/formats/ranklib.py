@@ -21,6 +21,7 @@ from podium.formats.trees import (
     Split,
     as_ensemble,
     make_tree,
+    missing_as_zero,
     node_of,
     require_float32,
     require_missing_as_zero,
@@ -35,7 +36,7 @@ from podium.trees import Tree
 TREES = ("lambdamart", "mart", "random forests")
 LINEAR = ("linear regression", "coordinate ascent")
 MAX_DEPTH = 5000  # of nested splits
-MISSING = "a missing value counts as 0"
+LINEAR_MISSING = "a missing value counts as 0, and in Podium as the mean of its feature"
 FEATURES = "feature n of the file, from 1, is feature n − 1 of the model; name them in this order where it is served"
 
 
@@ -80,11 +81,12 @@ class RankLib(Format):
 
         """
         if isinstance(model, LinearModel):
-            return Written(_linear_text(model).encode(), MISSING, (FEATURES,))
+            return Written(_linear_text(model).encode(), LINEAR_MISSING, (FEATURES,))
         ensemble = as_ensemble(model, self.name)
         require_float32(ensemble, self.name)
-        require_missing_as_zero(ensemble, self.name, trust=missing == "zero")
-        return Written(tree_text(ensemble).encode(), MISSING, (FEATURES,))
+        if missing != "zero":
+            require_missing_as_zero(ensemble, self.name)
+        return Written(tree_text(ensemble).encode(), missing_as_zero(ensemble), (FEATURES,))
 
 
 # --- reading
