@@ -1,6 +1,7 @@
 """Models go out and come in with the same scores: against the real libraries, and independent evaluators."""
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -355,29 +356,51 @@ class TestRefusals:
             import_model(tmp_path / "m.ranklib")
 
     @pytest.mark.parametrize(
-        "name", ["lightgbm", "lightgbm-json", "xgboost", "xgboost-dump", "catboost", "ranklib", "solr"]
-    )
-    @pytest.mark.parametrize("suffix", ["", ".ubj"])
-    def test_damaged_files_are_refused_or_safe(self, name, suffix, models, tmp_path):
-        """Bytes changed at random: an error that names the file, or a model that predicts."""
-        if suffix and name != "xgboost":
-            return
-        options = {"missing": "zero"} if name in ("ranklib", "solr") else {}
+        ("name", "suffix", "options"),
+        [
+            *((name, "", {}) for name in ("lightgbm", "lightgbm-json", "xgboost", "xgboost-dump", "catboost")),
+            ("xgboost", ".ubj", {}), ("ranklib", "", {"missing": "zero"}), ("solr", "", {"missing": "zero"}),
+            ("onnx", ".onnx", {"version": 5}), ("onnx", ".onnx", {"version": 3}),
+        ],
+    )  # fmt: skip
+    def test_damaged_files_are_refused_or_safe(self, name, suffix, options, models, tmp_path):
         path = tmp_path / f"m{suffix}"
+        if name == "onnx":
+            pytest.importorskip("onnx")
         export_model(models["stumps"], path, format=name, **options)
-        whole = path.read_bytes()
-        rng = np.random.default_rng(0)
-        for _ in range(150):
-            content = bytearray(whole)
-            for at in rng.integers(0, len(content), rng.integers(1, 4)):
-                content[at] = rng.choice([*b"0123456789-.[]{}<>,: \n", int(rng.integers(0, 256))])
-            path.write_bytes(content[: int(rng.integers(1, len(content) + 1))] if rng.random() < 0.2 else content)
-            try:
-                model = import_model(path, format=name)
-            except FileFormatError:
-                continue
-            if model.n_features <= 64:
-                model.predict(np.zeros((2, model.n_features), np.float32))
+        refuses_or_predicts(path, name)
+
+    def test_damaged_graphs_without_trees_are_refused_or_safe(self, tmp_path):
+        pytest.importorskip("onnx")
+        neural = pytest.importorskip("podium.neural")
+        net = neural.Net(neural.Layers(N_FEATURES, 3), neural.Inputs.fitted(X, "log"))
+        for model in (podium.LinearModel(np.ones(N_FEATURES), np.zeros(N_FEATURES)), net):
+            export_model(model, tmp_path / "m.onnx")
+            refuses_or_predicts(tmp_path / "m.onnx", "onnx")
+
+
+SIGNS, BYTES = b"0123456789-.[]{}<>,: \n", bytes([0, 1, 2, 8, 10, 0x7F, 0x80, 0xFF])
+
+
+def refuses_or_predicts(path, name, n=150):
+    """Change bytes at random: each time an error that names the file, or a model that predicts, in little memory."""
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    likely = BYTES if path.suffix else SIGNS
+    tracemalloc.start()
+    for _ in range(n):
+        content = bytearray(whole)
+        for at in rng.integers(0, len(content), rng.integers(1, 4)):
+            content[at] = rng.choice([*likely, int(rng.integers(0, 256))])
+        path.write_bytes(content[: int(rng.integers(1, len(content) + 1))] if rng.random() < 0.2 else content)
+        try:
+            model = import_model(path, format=name)
+        except FileFormatError:
+            continue
+        assert model.n_features <= 1 << 24
+        if model.n_features <= 64:
+            model.predict(np.zeros((2, model.n_features), np.float32))
+    assert tracemalloc.get_traced_memory()[1] < 1 << 26
+    tracemalloc.stop()
 
 
 def test_the_kinds_of_content_are_told_for_each_format():

@@ -1,6 +1,7 @@
 """ONNX graphs against ONNX Runtime: nets with the scales of their inputs, linear models, and sums of several kinds."""
 
 import copy
+import time
 
 import numpy as np
 import pytest
@@ -164,3 +165,79 @@ class TestShifts:
         model = podium.LinearModel(weights, np.zeros(N_FEATURES), encoding=self.data()[0].encoding)
         with pytest.raises(DataError, match="too close together"):
             export_model(model, tmp_path / "m", format=name)
+
+
+class TestHostileFiles:
+    """What random bytes hardly ever make."""
+
+    def changed(self, path, change, version=5):
+        export_model(trees(), path, version=version)
+        model = onnx.load(path)
+        change(model, {one.name: one for one in model.graph.node[0].attribute})
+        path.write_bytes(model.SerializeToString())
+        return path
+
+    def test_other_files_are_not_read(self, tmp_path):
+        secret = tmp_path / "secret"
+        secret.write_bytes(bytes(1 << 12))
+
+        def point(model, attributes):
+            tensor = attributes["leaf_weights"].t
+            tensor.data_location = onnx.TensorProto.EXTERNAL
+            tensor.ClearField("double_data")
+            tensor.external_data.add(key="location", value=str(secret))
+
+        with pytest.raises(FileFormatError, match="other files are not read"):
+            import_model(self.changed(tmp_path / "m.onnx", point))
+
+    def test_a_node_of_many_trees(self, tmp_path):
+        def repeat(model, attributes):
+            attributes["tree_roots"].ints.extend([0] * 100_000)
+
+        with pytest.raises(FileFormatError, match="reached twice"):
+            import_model(self.changed(tmp_path / "m.onnx", repeat))
+
+    @pytest.mark.parametrize("version", [3, 5])
+    def test_features_beyond_all_bounds(self, version, tmp_path):
+        def widen(model, attributes):
+            model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 1 << 60
+
+        with pytest.raises(FileFormatError, match="more than any model has"):
+            import_model(self.changed(tmp_path / "m.onnx", widen, version))
+
+    def test_shapes_beyond_their_content(self, tmp_path):
+        def widen(model, attributes):
+            attributes["leaf_weights"].t.dims[0] = 1 << 60
+
+        with pytest.raises(FileFormatError, match="not a valid onnx model"):
+            import_model(self.changed(tmp_path / "m.onnx", widen))
+
+    @pytest.mark.parametrize(("version", "name"), [(3, "target_ids"), (5, "leaf_targetids")])
+    def test_other_outputs(self, version, name, tmp_path):
+        def move(model, attributes):
+            attributes[name].ints[0] = 1
+
+        with pytest.raises(FileFormatError, match="several outputs"):
+            import_model(self.changed(tmp_path / "m.onnx", move, version))
+
+    def test_two_nodes_of_one_number(self, tmp_path):
+        def repeat(model, attributes):
+            attributes["nodes_nodeids"].ints[1] = 0
+
+        with pytest.raises(FileFormatError, match="two nodes with the number 0"):
+            import_model(self.changed(tmp_path / "m.onnx", repeat, 3))
+
+    def test_casts_that_lose_digits(self, tmp_path):
+        def cast(model, attributes):
+            model.graph.node[0].output[0] = "long"
+            model.graph.node.append(onnx.helper.make_node("Cast", ["long"], ["score"], to=onnx.TensorProto.FLOAT16))
+
+        with pytest.raises(FileFormatError, match="casts to a type"):
+            import_model(self.changed(tmp_path / "m.onnx", cast))
+
+    def test_many_trees_of_version_3_take_little_time(self, tmp_path):
+        model = podium.Ensemble.of_trees([trees().tree(0)] * 2000, N_FEATURES)
+        export_model(model, tmp_path / "m.onnx", version=3)
+        started = time.perf_counter()
+        assert import_model(tmp_path / "m.onnx").n_trees == 2000
+        assert time.perf_counter() - started < 5

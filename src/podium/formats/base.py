@@ -17,6 +17,7 @@ from podium.core.files import replacing
 from podium.core.validation import did_you_mean, to_path
 from podium.errors import DataError, FileFormatError, ParameterError
 from podium.models import Model
+from podium.models.file import MOST_FEATURES
 
 MAX_BYTES = 1 << 30  # of a model file: more is no model that anybody serves
 Carries = Literal["yes", "by other means", "no"]
@@ -182,7 +183,10 @@ def _content(path: Path) -> bytes:
 
 def _read(format: Format, content: bytes, path: Path) -> Model:  # noqa: A002
     try:
-        return format.read(content, str(path))
+        model = format.read(content, str(path))
+        if model.n_features > MOST_FEATURES:
+            raise DataError(f"it names {model.n_features} features, more than any model has")
+        return model
     except FileFormatError:
         raise
     except DataError as error:
