@@ -41,6 +41,13 @@ class Export:
         missing: what the consumer does with missing values, and what that means for this model.
         notes: what else must be known to serve it.
 
+    Example:
+        >>> import podium
+        >>> model = podium.LambdaMART(n_trees=2).fit(podium.artificial(20, features=4))
+        >>> written = model.export("model.lgb")
+        >>> written.format, written.missing
+        ('lightgbm', 'NaN goes to the side that was learnt for it, as in Podium')
+
     """
 
     format: str
@@ -69,6 +76,12 @@ class Format:
         title: what it is, in a few words.
         suffixes: of files that are mostly of this format.
         carries: for each kind of content whether a written file holds it; see `CONTENTS`.
+
+    Example:
+        >>> from podium.formats import get_format
+        >>> ranklib = get_format("ranklib")
+        >>> ranklib.title, ranklib.can_read(), ranklib.can_write(), ranklib.carries["nets"]
+        ("RankLib's text", True, True, 'no')
 
     """
 
@@ -119,16 +132,32 @@ def matrix() -> str:
 
 
 def formats() -> dict[str, Format]:
-    """All formats by name.
+    """All formats by name, in the order of tables.
 
-    >>> list(formats())[:3]
-    ['lightgbm', 'lightgbm-json', 'xgboost']
+    Example:
+        >>> from podium.formats import formats
+        >>> list(formats())[:3]
+        ['lightgbm', 'lightgbm-json', 'xgboost']
+
     """
     return {name: get_format(name) for name in _HOMES}
 
 
 def get_format(name: str) -> Format:
-    """The format of a name."""
+    """The format of a name.
+
+    Args:
+        name: one of `podium formats`.
+
+    Returns:
+        What reads and writes it.
+
+    Example:
+        >>> from podium.formats import get_format
+        >>> get_format("onnx").suffixes
+        ('.onnx',)
+
+    """
     if name not in _HOMES:
         raise DataError(f"there is no format {name!r}{did_you_mean(name, _HOMES)}; there are {', '.join(_HOMES)}")
     module = import_module(f"podium.formats.{_HOMES[name]}")
@@ -207,6 +236,15 @@ def export_model(model: Model, path: str | os.PathLike[str], format: str | None 
 
     Returns:
         What was written, with the convention for missing values.
+
+    Example:
+        >>> import podium
+        >>> from podium.formats import export_model
+        >>> model = podium.LambdaMART(n_trees=2).fit(podium.artificial(20, features=4)).model_
+        >>> print(export_model(model, "model.ubj"))
+        model.ubj: xgboost
+        missing values: NaN goes to the side that was learnt for it, as in Podium
+        scores are sums of float32: they agree to about 1e-6 of their size
 
     """
     path = to_path(path)

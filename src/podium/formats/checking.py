@@ -25,6 +25,11 @@ class Check:
         changed_queries: names of queries whose ranking differs by more than rounding: a pair of documents stands in
             another order although the model's scores of the two differ by more than 1e-5 of the largest score.
 
+    Example:
+        >>> from podium.formats import Check
+        >>> print(Check(1000, 3e-08, ()))
+        1000 documents: scores differ by 3e-08 at most, no ranking changes
+
     """
 
     n_documents: int
@@ -44,6 +49,18 @@ def check_export(model: Model, path: Path, format: str, data: RankingData) -> Ch
         path: the file.
         format: of the file.
         data: what to score.
+
+    Returns:
+        How far the scores are apart, and which rankings differ.
+
+    Example:
+        >>> import podium
+        >>> from podium.formats import check_export
+        >>> data = podium.artificial(20, features=4)
+        >>> model = podium.LambdaMART(n_trees=2).fit(data).model_
+        >>> written = model.export("model.lgb")
+        >>> check_export(model, written.path, "lightgbm", data).largest_difference
+        0.0
 
     """
     if not get_format(format).can_read():

@@ -17,7 +17,8 @@ from podium.errors import DataError
 from podium.formats.base import Format, Written
 from podium.formats.ranklib import linear_constant
 from podium.formats.trees import as_ensemble, feature_labels, missing_as_zero, require_float32
-from podium.formats.xgboost import ROUNDING, dump, from_dump
+from podium.formats.xgboost import ROUNDING, dump
+from podium.formats.xgboost_reading import from_dump
 from podium.models import LinearModel, Model
 
 CARRIES: dict[str, Any] = {
