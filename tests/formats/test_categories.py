@@ -8,7 +8,7 @@ import pytest
 
 import podium
 from podium.errors import FileFormatError, PodiumWarning
-from podium.formats import export_model, import_model
+from podium.formats import check_export, export_model, formats, import_model
 
 pd = pytest.importorskip("pandas")
 N = 600
@@ -154,3 +154,15 @@ class TestXGBoost:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert not import_model(booster).encoding
+
+
+@pytest.mark.parametrize("name", [name for name, one in formats().items() if one.can_write()])
+def test_exports_of_models_with_names_are_checked(name, tmp_path):
+    if name == "onnx":
+        pytest.importorskip("onnx")
+    data = podium.RankingData(TRAIN, labels(TRAIN), qid=np.repeat(np.arange(20), 30))
+    model = podium.LambdaMART(n_trees=3, n_leaves=5).fit(data).model_
+    assert model.encoding.categories
+    export_model(model, tmp_path / "m", format=name, **{"missing": "zero"} if name == "ranklib" else {})
+    present = data.take(np.flatnonzero(~np.isnan(data.features).any(axis=1))) if name == "ranklib" else data
+    assert check_export(model, tmp_path / "m", name, present).largest_difference < 1e-5
