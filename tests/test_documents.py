@@ -65,7 +65,7 @@ def test_examples_of_docstrings_run(name, tmp_path, monkeypatch):
 
 def public_names():
     """Functions and classes that users import, by the module that they import them from."""
-    for package in ("podium", "podium.objectives", "podium.boosting", "podium.measures"):
+    for package in ("podium", "podium.objectives", "podium.boosting", "podium.measures", "podium.formats"):
         module = importlib.import_module(package)
         for name in module.__all__:
             value = getattr(module, name)

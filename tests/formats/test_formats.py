@@ -1,10 +1,12 @@
 """Models go out and come in with the same scores: against the real libraries, and independent evaluators."""
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 import podium
 from podium.errors import DataError, FileFormatError, ParameterError
@@ -252,6 +254,72 @@ class TestIn:
         assert podium.load(tmp_path / "m.podium").digest() == model.digest()
 
 
+def filled(columns):
+    """The training data without missing values in some columns."""
+    rows = X.copy()
+    rows[:, columns] = np.nan_to_num(rows[:, columns])
+    return rows
+
+
+class TestNeverMissing:
+    """A feature that was never missing in training may be 0 where it is missing."""
+
+    def test_models_know_it(self, models):
+        assert models["numeric"].features_with_missing == {0, 1, 2, 4}
+        assert models["numeric"].truncate(2).features_with_missing == {0, 1, 2, 4}
+        assert podium.LambdaMART(2).fit(filled([0, 4]), Y, qid=QID).model_.features_with_missing == {1, 2}
+        assert (
+            podium.LambdaMART(2).fit(csr_matrix(filled([0, 1, 2, 4])), Y, qid=QID).model_.features_with_missing == set()
+        )
+        data = podium.RankingData(filled([1]), Y, qid=QID)
+        committee = podium.Committee(members=[("lambda(ndcg)", 2)], n_trees=3).fit(data, valid=data)
+        assert committee.model_.features_with_missing == {0, 2, 4}
+
+    def test_it_stays_in_model_files_and_is_no_part_of_the_digest(self, models, tmp_path):
+        model = models["numeric"]
+        model.save(tmp_path / "m.podium")
+        loaded = podium.load(tmp_path / "m.podium")
+        assert loaded.features_with_missing == {0, 1, 2, 4}
+        assert loaded.with_info(features_with_missing=[]).digest() == model.digest()
+        assert loaded.with_info(features_with_missing="all").features_with_missing is None
+
+    def test_models_of_others_do_not(self, models, tmp_path):
+        export_model(models["numeric"], tmp_path / "m.txt", format="lightgbm")
+        assert import_model(tmp_path / "m.txt").features_with_missing is None
+
+    def test_ranklib_takes_what_was_never_missing(self, tmp_path):
+        rows = np.nan_to_num(X)
+        trained = podium.LambdaMART(**SETTINGS).fit(rows, Y, qid=QID).model_
+        on_top = podium.LambdaMART(submodel=trained, **SETTINGS).fit(rows, Y, qid=QID).model_
+        for model in (trained, on_top):
+            written = export_model(model, tmp_path / "m", format="ranklib")
+            assert "had none in training" in written.missing
+            scores = evaluators.ranklib((tmp_path / "m").read_bytes(), X[:300])
+            assert np.allclose(scores, model.predict(rows[:300]), rtol=1e-5, atol=1e-6)
+        unknown = trained.with_info(features_with_missing=None)
+        for model in (unknown, podium.Combined((trained, unknown), (1.0, 1.0))):
+            with pytest.raises(DataError, match="send a missing value elsewhere"):
+                export_model(model, tmp_path / "m", format="ranklib")
+
+    def test_one_feature_with_missing_values_is_enough_to_refuse(self, tmp_path):
+        model = podium.LambdaMART(**SETTINGS).fit(filled([0, 2, 4]), Y, qid=QID).model_
+        with pytest.raises(DataError, match="such as one of 'f1'"):
+            export_model(model, tmp_path / "m", format="ranklib")
+        written = export_model(model, tmp_path / "m", format="ranklib", missing="zero")
+        assert "it may go elsewhere in Podium" in written.missing
+
+    def test_the_category_0_is_no_missing_one(self, tmp_path):
+        entries = {0: Split(0, 0.0, False, 1, 2, [0.0, 2.0]), 1: Leaf(1.0), 2: Leaf(2.0)}
+        for categories, refused in (([0.0, 2.0], True), ([1.0, 2.0], False)):
+            nodes = entries | {0: entries[0]._replace(categories=categories)}
+            model = podium.Ensemble.of_trees([make_tree(0, nodes.__getitem__, "tree")], 1)
+            if refused:
+                with pytest.raises(DataError, match="send a missing value elsewhere"):
+                    export_model(model, tmp_path / "m", format="ranklib")
+            else:
+                assert "as in Podium" in export_model(model, tmp_path / "m", format="ranklib").missing
+
+
 class TestRefusals:
     def test_missing_directions(self, models, tmp_path):
         with pytest.raises(DataError, match=r"send a missing value elsewhere than 0.*missing='zero'"):
@@ -288,29 +356,51 @@ class TestRefusals:
             import_model(tmp_path / "m.ranklib")
 
     @pytest.mark.parametrize(
-        "name", ["lightgbm", "lightgbm-json", "xgboost", "xgboost-dump", "catboost", "ranklib", "solr"]
-    )
-    @pytest.mark.parametrize("suffix", ["", ".ubj"])
-    def test_damaged_files_are_refused_or_safe(self, name, suffix, models, tmp_path):
-        """Bytes changed at random: an error that names the file, or a model that predicts."""
-        if suffix and name != "xgboost":
-            return
-        options = {"missing": "zero"} if name in ("ranklib", "solr") else {}
+        ("name", "suffix", "options"),
+        [
+            *((name, "", {}) for name in ("lightgbm", "lightgbm-json", "xgboost", "xgboost-dump", "catboost")),
+            ("xgboost", ".ubj", {}), ("ranklib", "", {"missing": "zero"}), ("solr", "", {"missing": "zero"}),
+            ("onnx", ".onnx", {"version": 5}), ("onnx", ".onnx", {"version": 3}),
+        ],
+    )  # fmt: skip
+    def test_damaged_files_are_refused_or_safe(self, name, suffix, options, models, tmp_path):
         path = tmp_path / f"m{suffix}"
+        if name == "onnx":
+            pytest.importorskip("onnx")
         export_model(models["stumps"], path, format=name, **options)
-        whole = path.read_bytes()
-        rng = np.random.default_rng(0)
-        for _ in range(150):
-            content = bytearray(whole)
-            for at in rng.integers(0, len(content), rng.integers(1, 4)):
-                content[at] = rng.choice([*b"0123456789-.[]{}<>,: \n", int(rng.integers(0, 256))])
-            path.write_bytes(content[: int(rng.integers(1, len(content) + 1))] if rng.random() < 0.2 else content)
-            try:
-                model = import_model(path, format=name)
-            except FileFormatError:
-                continue
-            if model.n_features <= 64:
-                model.predict(np.zeros((2, model.n_features), np.float32))
+        refuses_or_predicts(path, name)
+
+    def test_damaged_graphs_without_trees_are_refused_or_safe(self, tmp_path):
+        pytest.importorskip("onnx")
+        neural = pytest.importorskip("podium.neural")
+        net = neural.Net(neural.Layers(N_FEATURES, 3), neural.Inputs.fitted(X, "log"))
+        for model in (podium.LinearModel(np.ones(N_FEATURES), np.zeros(N_FEATURES)), net):
+            export_model(model, tmp_path / "m.onnx")
+            refuses_or_predicts(tmp_path / "m.onnx", "onnx")
+
+
+SIGNS, BYTES = b"0123456789-.[]{}<>,: \n", bytes([0, 1, 2, 8, 10, 0x7F, 0x80, 0xFF])
+
+
+def refuses_or_predicts(path, name, n=150):
+    """Change bytes at random: each time an error that names the file, or a model that predicts, in little memory."""
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    likely = BYTES if path.suffix else SIGNS
+    tracemalloc.start()
+    for _ in range(n):
+        content = bytearray(whole)
+        for at in rng.integers(0, len(content), rng.integers(1, 4)):
+            content[at] = rng.choice([*likely, int(rng.integers(0, 256))])
+        path.write_bytes(content[: int(rng.integers(1, len(content) + 1))] if rng.random() < 0.2 else content)
+        try:
+            model = import_model(path, format=name)
+        except FileFormatError:
+            continue
+        assert model.n_features <= 1 << 24
+        if model.n_features <= 64:
+            model.predict(np.zeros((2, model.n_features), np.float32))
+    assert tracemalloc.get_traced_memory()[1] < 1 << 26
+    tracemalloc.stop()
 
 
 def test_the_kinds_of_content_are_told_for_each_format():

@@ -153,6 +153,7 @@ class CommitteeTraining:
             for tree in map(member.tree, range(member.n_trees)):
                 trees.append(replace(tree, leaf_value=tree.leaf_value * (weight / (size * len(trained)))))
         info = {"members": names, "weights": list(member_weights), "values": values}
+        info["features_with_missing"] = trained[0][1].info["features_with_missing"]  # all have the same documents
         ensemble = Ensemble.of_trees(
             trees, train.n_features, feature_names=train.feature_names, encoding=train.encoding,
             info=info | {"measures": [str(m) for m in fixed]},

@@ -245,6 +245,7 @@ class Trainer:
         state, train = self.state, self.data.train
         info: dict[str, Any] = {
             "measures": [str(m) for m in self.evaluator.measures.values()], "history": state.history,
+            "features_with_missing": self.data.binned.features_with_missing,
         }  # fmt: skip
         if self.base_scores is not None:
             info |= {"submodel_scale": self.base_scores.scale, "submodel_means": self.base_scores.means}

@@ -17,6 +17,7 @@ from podium.core.files import replacing
 from podium.core.validation import did_you_mean, to_path
 from podium.errors import DataError, FileFormatError, ParameterError
 from podium.models import Model
+from podium.models.file import MOST_FEATURES
 
 MAX_BYTES = 1 << 30  # of a model file: more is no model that anybody serves
 Carries = Literal["yes", "by other means", "no"]
@@ -39,6 +40,13 @@ class Export:
         path: the file.
         missing: what the consumer does with missing values, and what that means for this model.
         notes: what else must be known to serve it.
+
+    Example:
+        >>> import podium
+        >>> model = podium.LambdaMART(n_trees=2).fit(podium.artificial(20, features=4))
+        >>> written = model.export("model.lgb")
+        >>> written.format, written.missing
+        ('lightgbm', 'NaN goes to the side that was learnt for it, as in Podium')
 
     """
 
@@ -68,6 +76,12 @@ class Format:
         title: what it is, in a few words.
         suffixes: of files that are mostly of this format.
         carries: for each kind of content whether a written file holds it; see `CONTENTS`.
+
+    Example:
+        >>> from podium.formats import get_format
+        >>> ranklib = get_format("ranklib")
+        >>> ranklib.title, ranklib.can_read(), ranklib.can_write(), ranklib.carries["nets"]
+        ("RankLib's text", True, True, 'no')
 
     """
 
@@ -118,16 +132,32 @@ def matrix() -> str:
 
 
 def formats() -> dict[str, Format]:
-    """All formats by name.
+    """All formats by name, in the order of tables.
 
-    >>> list(formats())[:3]
-    ['lightgbm', 'lightgbm-json', 'xgboost']
+    Example:
+        >>> from podium.formats import formats
+        >>> list(formats())[:3]
+        ['lightgbm', 'lightgbm-json', 'xgboost']
+
     """
     return {name: get_format(name) for name in _HOMES}
 
 
 def get_format(name: str) -> Format:
-    """The format of a name."""
+    """The format of a name.
+
+    Args:
+        name: one of `podium formats`.
+
+    Returns:
+        What reads and writes it.
+
+    Example:
+        >>> from podium.formats import get_format
+        >>> get_format("onnx").suffixes
+        ('.onnx',)
+
+    """
     if name not in _HOMES:
         raise DataError(f"there is no format {name!r}{did_you_mean(name, _HOMES)}; there are {', '.join(_HOMES)}")
     module = import_module(f"podium.formats.{_HOMES[name]}")
@@ -182,7 +212,10 @@ def _content(path: Path) -> bytes:
 
 def _read(format: Format, content: bytes, path: Path) -> Model:  # noqa: A002
     try:
-        return format.read(content, str(path))
+        model = format.read(content, str(path))
+        if model.n_features > MOST_FEATURES:
+            raise DataError(f"it names {model.n_features} features, more than any model has")
+        return model
     except FileFormatError:
         raise
     except DataError as error:
@@ -203,6 +236,15 @@ def export_model(model: Model, path: str | os.PathLike[str], format: str | None 
 
     Returns:
         What was written, with the convention for missing values.
+
+    Example:
+        >>> import podium
+        >>> from podium.formats import export_model
+        >>> model = podium.LambdaMART(n_trees=2).fit(podium.artificial(20, features=4)).model_
+        >>> print(export_model(model, "model.ubj"))
+        model.ubj: xgboost
+        missing values: NaN goes to the side that was learnt for it, as in Podium
+        scores are sums of float32: they agree to about 1e-6 of their size
 
     """
     path = to_path(path)

@@ -16,8 +16,9 @@ import numpy as np
 from podium.errors import DataError
 from podium.formats.base import Format, Written
 from podium.formats.ranklib import linear_constant
-from podium.formats.trees import as_ensemble, require_float32, require_missing_as_zero
-from podium.formats.xgboost import ROUNDING, dump, from_dump
+from podium.formats.trees import as_ensemble, feature_labels, missing_as_zero, require_float32
+from podium.formats.xgboost import ROUNDING, dump
+from podium.formats.xgboost_reading import from_dump
 from podium.models import LinearModel, Model
 
 CARRIES: dict[str, Any] = {
@@ -65,7 +66,7 @@ class ElasticsearchPlugin(Plugin):
         """
         missing = "a feature that does not match is NaN and goes to its side (plugins since January 2024)"
         if isinstance(model, LinearModel):
-            return _linear(model, name)
+            return _linear(model, name, self.name)
         ensemble = as_ensemble(model, self.name)
         require_float32(ensemble, self.name)
         definition = {"objective": "rank:ndcg", "splits": dump(ensemble, self.name)}
@@ -93,7 +94,7 @@ class OpenSearch(Plugin):
 
         """
         if isinstance(model, LinearModel):
-            return _linear(model, name)
+            return _linear(model, name, self.name)
         ensemble = as_ensemble(model, self.name)
         require_float32(ensemble, self.name)
         definition: dict[str, Any] = {"objective": "rank:ndcg", "splits": dump(ensemble, self.name)}
@@ -102,9 +103,8 @@ class OpenSearch(Plugin):
             "right at every split, and up to 3.1 it is 0"
         )
         if missing == "zero":
-            require_missing_as_zero(ensemble, self.name, trust=True)
             definition = {"missing_as_zero": True, **definition}
-            text = "a feature that does not match is 0"
+            text = missing_as_zero(ensemble)
         return Written(_body(name, "model/xgboost+json", definition), text, (ROUNDING,))
 
 
@@ -115,9 +115,9 @@ def _body(name: str, kind: str, definition: Any) -> bytes:
     return json.dumps(body, ensure_ascii=False).encode()
 
 
-def _linear(model: LinearModel, name: str) -> Written:
+def _linear(model: LinearModel, name: str, format_name: str) -> Written:
     """Weights by name."""
-    labels = model.feature_names or tuple(f"f{k}" for k in range(model.n_features))
-    note = f"scores are lower by {linear_constant(model):.6g} than here: the plugin knows no constant"
+    labels = feature_labels(model)
+    note = f"scores are lower by {linear_constant(model, format_name):.6g} than here: the plugin knows no constant"
     weights = dict(zip(labels, model.weights.tolist(), strict=True))
     return Written(_body(name, "model/linear", weights), "a feature that does not match counts as 0", (note,))

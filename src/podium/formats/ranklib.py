@@ -21,9 +21,11 @@ from podium.formats.trees import (
     Split,
     as_ensemble,
     make_tree,
+    missing_as_zero,
     node_of,
     require_float32,
     require_missing_as_zero,
+    require_unshifted,
     root_of,
     scaled,
     without_categories,
@@ -34,7 +36,7 @@ from podium.trees import Tree
 TREES = ("lambdamart", "mart", "random forests")
 LINEAR = ("linear regression", "coordinate ascent")
 MAX_DEPTH = 5000  # of nested splits
-MISSING = "a missing value counts as 0"
+LINEAR_MISSING = "a missing value counts as 0, and in Podium as the mean of its feature"
 FEATURES = "feature n of the file, from 1, is feature n − 1 of the model; name them in this order where it is served"
 
 
@@ -79,11 +81,12 @@ class RankLib(Format):
 
         """
         if isinstance(model, LinearModel):
-            return Written(_linear_text(model).encode(), MISSING, (FEATURES,))
+            return Written(_linear_text(model).encode(), LINEAR_MISSING, (FEATURES,))
         ensemble = as_ensemble(model, self.name)
         require_float32(ensemble, self.name)
-        require_missing_as_zero(ensemble, self.name, trust=missing == "zero")
-        return Written(tree_text(ensemble).encode(), MISSING, (FEATURES,))
+        if missing != "zero":
+            require_missing_as_zero(ensemble, self.name)
+        return Written(tree_text(ensemble).encode(), missing_as_zero(ensemble), (FEATURES,))
 
 
 # --- reading
@@ -185,12 +188,14 @@ def _split_lines(tree: Tree) -> Iterator[str]:
             waiting += ["</split>", (' pos="right"', content.right), (' pos="left"', content.left)]
 
 
-def linear_constant(model: LinearModel) -> float:
-    """The constant of a linear model whose weights apply to values as they are, without means."""
+def linear_constant(model: LinearModel, format_name: str) -> float:
+    """The constant of a linear model whose weights apply to values as they are, without means; shifts are refused."""
+    require_unshifted(model, np.flatnonzero(model.weights), format_name)
     return float(model.intercept - np.dot(model.weights, model.means))
 
 
 def _linear_text(model: LinearModel) -> str:
     """Weights of values: the means go into the constant."""
-    words = [f"0:{linear_constant(model)!r}", *(f"{k + 1}:{w!r}" for k, w in enumerate(model.weights.tolist()))]
+    constant = linear_constant(model, RankLib.name)
+    words = [f"0:{constant!r}", *(f"{k + 1}:{w!r}" for k, w in enumerate(model.weights.tolist()))]
     return "\n".join(["## Linear Regression", "## Lambda = 1.0E-10", " ".join(words), ""])

@@ -23,9 +23,9 @@ from podium.formats.trees import (
     as_ensemble,
     feature_labels,
     make_tree,
+    missing_as_zero,
     node_of,
     require_float32,
-    require_missing_as_zero,
     root_of,
     scaled,
     without_categories,
@@ -35,7 +35,7 @@ from podium.trees import Tree
 
 TREES, LINEAR = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel", "org.apache.solr.ltr.model.LinearModel"
 SLACK = np.float32(1e-6)  # Solr adds it to every threshold
-ZERO_MISSING = "a feature that does not match counts as 0 (isNullSameAsZero)"
+LINEAR_MISSING = "a feature that does not match counts as 0, and a missing value in Podium as its mean"
 KEPT_MISSING = 'NaN goes to the side that was learnt for it; define the features with "defaultValue": "NaN"'
 
 
@@ -97,15 +97,13 @@ class Solr(Format):
         require_float32(ensemble, self.name)
         labels = feature_labels(ensemble)
         trees = [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)]
-        if missing == "zero":
-            require_missing_as_zero(ensemble, self.name, trust=True)
         params = {
             "isNullSameAsZero": str(missing == "zero").lower(),
             "trees": [{"weight": "1", "root": _nested(tree, labels, missing == "keep")} for tree in trees],
         }
         document = header | {"features": [{"name": label} for label in labels], "params": params}
         content = json.dumps(document, ensure_ascii=False).encode()
-        return Written(content, KEPT_MISSING if missing == "keep" else ZERO_MISSING, _notes(trees))
+        return Written(content, KEPT_MISSING if missing == "keep" else missing_as_zero(ensemble), _notes(trees))
 
 
 def _tree(root: Mapping[str, Any], number: Mapping[str, int], zero: bool, k: int) -> Tree:
@@ -172,8 +170,9 @@ def _notes(trees: list[Tree]) -> tuple[str, ...]:
 
 def _linear(model: LinearModel, header: dict[str, Any]) -> Written:
     """Weights by name; there is no constant, which does not change a ranking."""
-    labels = list(model.feature_names or (f"f{k}" for k in range(model.n_features)))
+    labels = feature_labels(model)
     weights = {label: repr(weight) for label, weight in zip(labels, model.weights.tolist(), strict=True)}
     document = header | {"features": [{"name": label} for label in labels], "params": {"weights": weights}}
-    note = f"scores are lower by {linear_constant(model):.6g} than Podium's: Solr's linear models have no constant"
-    return Written(json.dumps(document, ensure_ascii=False).encode(), ZERO_MISSING, (note,))
+    constant = linear_constant(model, Solr.name)
+    note = f"scores are lower by {constant:.6g} than Podium's: Solr's linear models have no constant"
+    return Written(json.dumps(document, ensure_ascii=False).encode(), LINEAR_MISSING, (note,))

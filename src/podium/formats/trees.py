@@ -12,7 +12,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from podium.data.encoding import listed
 from podium.errors import DataError
 from podium.models import Combined, Ensemble, Model
 from podium.trees import Tree
@@ -151,22 +153,30 @@ def as_ensemble(model: Model, format_name: str) -> Ensemble:
     if isinstance(model, Ensemble):
         return model
     if isinstance(model, Combined):
+        require_same_features(model, format_name)
         parts = [as_ensemble(part, format_name) for part in model.parts]
-        names = model.feature_names
-        if any(part.encoding != parts[0].encoding for part in parts) or any(
-            part.feature_names not in (None, parts[0].feature_names) for part in parts
-        ):
-            raise DataError(
-                f"the models of this combination read their features differently, which {format_name} cannot say"
-            )
         trees = [
             scaled(part.tree(k), weight)
             for part, weight in zip(parts, model.weights, strict=True) for k in range(part.n_trees)
         ]  # fmt: skip
+        info, known = dict(model.info), [part.features_with_missing for part in parts]
+        if None not in known:
+            info["features_with_missing"] = sorted({feature for one in known for feature in one or ()})
         return Ensemble.of_trees(
-            trees, model.n_features, feature_names=names, encoding=parts[0].encoding, info=dict(model.info)
+            trees, model.n_features, feature_names=model.feature_names, encoding=model.encoding, info=info
         )
     raise DataError(f"{format_name} holds trees, and {model!r} is none; see docs/formats.md for what holds it")
+
+
+def require_same_features(model: Combined, format_name: str) -> None:
+    """Refuse a combination whose models name or encode their features differently."""
+    first = model.parts[0]
+    if any(part.encoding != first.encoding for part in model.parts) or any(
+        part.feature_names not in (None, first.feature_names) for part in model.parts
+    ):
+        raise DataError(
+            f"the models of this combination read their features differently, which {format_name} cannot say"
+        )
 
 
 def scaled(tree: Tree, weight: float) -> Tree:
@@ -184,7 +194,7 @@ def shifted(trees: Sequence[Tree], constant: float) -> list[Tree]:
     return [first, *trees[1:]]
 
 
-def feature_labels(model: Ensemble) -> list[str]:
+def feature_labels(model: Model) -> list[str]:
     """A name for each feature: the model's, or f0, f1, …"""
     return list(model.feature_names or (f"f{k}" for k in range(model.n_features)))
 
@@ -222,39 +232,62 @@ def without_categories(tree: Tree, name: str, most_nodes: int = 1 << 16) -> Tree
     return make_tree(("node", root_of(tree), 0), expanded, name, most_nodes=most_nodes)
 
 
-def require_missing_as_zero(model: Ensemble, format_name: str, *, trust: bool) -> None:
+def require_missing_as_zero(model: Ensemble, format_name: str) -> None:
     """Refuse a model whose missing values go another way than 0, for a format in which missing is 0.
 
-    Args:
-        model: the trees.
-        format_name: for the error.
-        trust: the caller says that no value will be missing, or that missing values were 0 in training.
-
+    A split of a feature that was never missing in training does not count: nothing was learnt there.
     """
-    if trust:
-        return
-    nodes = np.flatnonzero(model.arrays["category"] < 0)
-    threshold, side = model.arrays["threshold"][nodes], model.arrays["missing_left"][nodes]
-    features = model.arrays["feature"][nodes]
-    differs = side != (threshold >= 0)
+    features, differs = _splits_unlike_zero(model)
+    if model.features_with_missing is not None:
+        differs &= np.isin(features, list(model.features_with_missing))
     if differs.any():
         label = feature_labels(model)[int(features[differs][0])]
         raise DataError(
-            f"{format_name} reads a missing value as 0, but {int(differs.sum())} of {len(nodes)} splits, such as one "
-            f"of {label!r}, send a missing value elsewhere than 0. Export with missing='zero' if no value will be "
+            f"{format_name} reads a missing value as 0, but {int(differs.sum())} of {len(features)} splits, such as "
+            f"one of {label!r}, send a missing value elsewhere than 0. Export with missing='zero' if no value will be "
             "missing, or train on data in which missing values are 0"
         )
+
+
+def missing_as_zero(model: Ensemble) -> str:
+    """What to tell of missing values where they are 0, and go elsewhere in Podium."""
+    features, differs = _splits_unlike_zero(model)
+    moved, known = set(features[differs].tolist()), model.features_with_missing
+    labels = [label for k, label in enumerate(feature_labels(model)) if k in moved]
+    if not labels:
+        return "a missing value counts as 0, as in Podium"
+    never = known is not None and moved.isdisjoint(known)
+    which = listed("feature", labels)
+    if never:
+        return f"a missing value counts as 0; {which} had none in training, and may go elsewhere in Podium"
+    return f"a missing value counts as 0; in {which} it may go elsewhere in Podium"
+
+
+def _splits_unlike_zero(model: Ensemble) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """The feature of each split, and whether the split sends a missing value elsewhere than 0."""
+    arrays = model.arrays
+    is_set = arrays["category"] >= 0
+    zeros = np.concatenate([[0], np.cumsum(arrays["category_values"] == 0)])[arrays["category_offsets"]]
+    has_zero = np.append(np.diff(zeros) > 0, False)  # by set; one more for splits by threshold, whose set is −1
+    zero_left = np.where(is_set, has_zero[arrays["category"]], arrays["threshold"] >= 0)
+    missing_left = arrays["missing_left"] & ~is_set  # at a set a missing value goes right
+    return arrays["feature"], zero_left != missing_left
 
 
 def require_float32(model: Ensemble, format_name: str) -> None:
     """Refuse what a consumer of float32 values cannot hold: shifted features, and leaves beyond its range."""
     if (np.abs(model.arrays["leaf_value"]) > np.finfo(np.float32).max).any():
         raise DataError(f"{format_name} adds float32 values, and a leaf's value is beyond their range")
+    require_unshifted(model, model.arrays["feature"], format_name)
+
+
+def require_unshifted(model: Model, used: NDArray[Any], format_name: str) -> None:
+    """Refuse features that are used and whose values only a shift makes float32; consumers know no shift."""
     for feature in model.encoding.shifts:
-        if (model.arrays["feature"] == feature).any():
+        if (used == feature).any():
             label = feature_labels(model)[feature]
             raise DataError(
-                f"{format_name} compares float32 values, in which the values of {label!r} (time stamps, say) are too "
+                f"{format_name} takes float32 values, in which the values of {label!r} (time stamps, say) are too "
                 "close together: subtract a constant from that feature before training"
             )
 

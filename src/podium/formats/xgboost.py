@@ -8,38 +8,28 @@ node goes left where `x < split_condition`, both float32; NaN goes to the defaul
 from __future__ import annotations
 
 import json
-import math
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from podium.errors import DataError, PodiumWarning
 from podium.formats import ubjson
 from podium.formats.base import Format, Written
 from podium.formats.trees import (
-    MAX_NODES,
     Leaf,
-    Split,
     above32,
     as_ensemble,
-    below32,
     feature_labels,
-    make_tree,
     node_of,
     require_float32,
     require_whole_categories,
     root_of,
-    scaled,
-    shifted,
 )
+from podium.formats.xgboost_reading import from_document, from_dump
 from podium.models import Ensemble, Model
 from podium.trees import Tree
 
 ROOT_PARENT = 2147483647
-IDENTITIES = ("reg:squarederror", "reg:linear", "reg:absoluteerror", "reg:pseudohubererror")  # a score is a prediction
-LOGISTIC = ("binary:logistic", "reg:logistic", "binary:logitraw")  # the base score is a probability
 TYPES: dict[str, Any] = {  # of a tree's arrays; the others are float32
     **dict.fromkeys(("left_children", "right_children", "parents", "split_indices", "categories", "categories_nodes"),
                     np.int32),
@@ -72,14 +62,14 @@ class XGBoost(Format):
         document = (
             json.loads(content) if content.lstrip()[:2] in (b'{"', b"{ ", b"{\n", b"{}") else ubjson.loads(content)
         )
-        return _from_document(document)
+        return from_document(document)
 
     def read_object(self, value: Any) -> Model | None:
         """A `Booster`, or an estimator that holds one."""
         if type(value).__module__.split(".")[0] != "xgboost":
             return None
         booster = value.get_booster() if hasattr(value, "get_booster") else value
-        return _from_document(ubjson.loads(bytes(booster.save_raw("ubj"))))
+        return from_document(ubjson.loads(bytes(booster.save_raw("ubj"))))
 
     def write(self, model: Model, suffix: str = "", *, objective: str = "rank:ndcg") -> Written:
         """The model's trees.
@@ -98,7 +88,8 @@ class XGBoost(Format):
             if suffix == ".ubj"
             else json.dumps(document, ensure_ascii=False, default=_listed).encode()
         )
-        return Written(content, MISSING, (ROUNDING,))
+        numbers = ("categories are the numbers that Podium gave them",) * bool(ensemble.encoding.categories)
+        return Written(content, MISSING, (ROUNDING, *numbers))
 
 
 class XGBoostDump(Format):
@@ -122,149 +113,6 @@ class XGBoostDump(Format):
         ensemble = as_ensemble(model, self.name)
         require_float32(ensemble, self.name)
         return Written(json.dumps(dump(ensemble, self.name), ensure_ascii=False).encode(), MISSING, (ROUNDING,))
-
-
-# --- reading
-
-
-def _from_document(document: Mapping[str, Any]) -> Ensemble:
-    """The model of a file."""
-    learner = document["learner"]
-    booster = learner["gradient_booster"]
-    if booster.get("name") == "gblinear":
-        raise DataError("the model is linear (gblinear); export its weights as RankLib or Solr text instead")
-    model = booster["gbtree"]["model"] if "gbtree" in booster else booster["model"]
-    param = learner["learner_model_param"]
-    if int(param.get("num_class", "0")) > 1 or int(param.get("num_target", "1")) > 1:
-        raise DataError("the model has several outputs for each document, and a ranker has one")
-    objective = str(learner["objective"]["name"])
-    n_features = int(param["num_feature"])
-    if (model.get("cats") or {}).get("enc"):
-        warnings.warn(
-            "XGBoost numbered the categories of a frame; give the imported model those numbers", PodiumWarning,
-            stacklevel=2,
-        )  # fmt: skip
-    trees = [_tree_of_entry(entry, k) for k, entry in enumerate(model["trees"])]
-    weights = booster.get("weight_drop") or model.get("weight_drop") or [1.0] * len(trees)
-    if len(weights) != len(trees):
-        raise DataError(f"weight_drop has {len(weights)} entries for {len(trees)} trees")
-    trees = [scaled(tree, float(weight)) for tree, weight in zip(trees, weights, strict=True)]
-    trees = shifted(trees, _margin(_number_of(param["base_score"]), objective))
-    names = [str(name) for name in learner.get("feature_names") or ()]
-    known = tuple(names) if len(names) == n_features and len(set(names)) == n_features else None
-    return Ensemble.of_trees(
-        trees, n_features, feature_names=known, info={"imported": "xgboost", "objective": objective}
-    )
-
-
-def _number_of(text: Any) -> float:
-    """A base score: a number, or a vector of one."""
-    words = str(text).strip("[] ").split(",")
-    if len(words) != 1:
-        raise DataError(f"base_score has {len(words)} entries, and a ranker has one output")
-    return float(np.float32(float(words[0])))
-
-
-def _margin(base_score: float, objective: str) -> float:
-    """The base score on the scale of the leaves; an objective whose scale is not known is refused."""
-    if objective.startswith("rank:") or objective in IDENTITIES:
-        return base_score
-    if objective in LOGISTIC:
-        if not 0 < base_score < 1:
-            raise DataError(f"the base score {base_score} of {objective} is no probability")
-        return math.log(base_score / (1.0 - base_score))
-    raise DataError(f"the scale of the base score of {objective!r} is not known")
-
-
-def _tree_of_entry(entry: Mapping[str, Any], number: int) -> Tree:
-    """A tree of the model."""
-    name = f"tree {number}"
-    n = int(entry["tree_param"]["num_nodes"])
-    if int(entry["tree_param"].get("size_leaf_vector", "1")) > 1:
-        raise DataError(f"{name} has vectors in its leaves, and a ranker has one output")
-    if not 1 <= n <= MAX_NODES:
-        raise DataError(f"{name} has {n} nodes")
-
-    def column(key: str, kind: type) -> list[Any]:
-        values = [kind(value) for value in entry[key]]
-        if len(values) != n:
-            raise DataError(f"{name}: {key} has {len(values)} entries for {n} nodes")
-        return values
-
-    left, right, features = column("left_children", int), column("right_children", int), column("split_indices", int)
-    conditions, default_left = column("split_conditions", float), column("default_left", bool)
-    gains = column("loss_changes", float) if "loss_changes" in entry else [0.0] * n
-    sets = _category_sets(entry)
-
-    def node(key: Any) -> Split | Leaf:
-        is_set = isinstance(key, tuple)
-        key = key[1] if is_set else key
-        if not 0 <= key < n:
-            raise DataError(f"{name}: a child has the number {key}, and there are {n} nodes")
-        if left[key] == -1:
-            return Leaf(conditions[key])
-        feature, listed, others = features[key], right[key], left[key]
-        if key in sets and not is_set and not default_left[key]:  # a missing value goes with the listed ones
-            return Split(feature, math.inf, False, ("set", key), listed, None, gains[key])
-        if key in sets:  # in Podium the listed categories go left
-            return Split(feature, 0.0, False, listed, others, sets[key], gains[key])
-        return Split(feature, _threshold(conditions[key]), default_left[key], left[key], right[key], None, gains[key])
-
-    return make_tree(0, node, name, most_nodes=MAX_NODES if sets else None)
-
-
-def _threshold(condition: float) -> float:
-    """`x < condition` as `x <= threshold`; text has so many digits that the float32 comes back."""
-    return float(below32(float(np.float32(condition))))
-
-
-def _category_sets(entry: Mapping[str, Any]) -> dict[int, list[float]]:
-    """The categories of each categorical node."""
-    categories = [float(value) for value in entry.get("categories", ())]
-    spans = zip(
-        entry.get("categories_nodes", ()), entry.get("categories_segments", ()), entry.get("categories_sizes", ()),
-        strict=True,
-    )  # fmt: skip
-    return {int(node): categories[int(start) : int(start) + int(size)] for node, start, size in spans}
-
-
-def from_dump(document: Sequence[Mapping[str, Any]]) -> Ensemble:
-    """The model of a dump: features in the order of f0, f1, … where they are called so, else as they are met."""
-    names: dict[str, int] = {}
-    trees = [_tree_of_dump(entry, k, names) for k, entry in enumerate(document)]
-    numbered = all(name[:1] == "f" and name[1:].isdecimal() and len(name) < 8 for name in names)
-    if not numbered:
-        return Ensemble.of_trees(trees, len(names), feature_names=tuple(names), info={"imported": "xgboost-dump"})
-    columns = np.array([int(name[1:]) for name in names], np.int32)
-    n_features = int(columns.max(initial=-1)) + 1
-    placed = [tree.__class__(**vars(tree) | {"feature": columns[tree.feature]}) for tree in trees] if names else trees
-    return Ensemble.of_trees(placed, n_features, info={"imported": "xgboost-dump"})
-
-
-def _tree_of_dump(root: Mapping[str, Any], number: int, names: dict[str, int]) -> Tree:
-    """A nested tree."""
-    nodes: list[Mapping[str, Any]] = [root]
-
-    def node(key: int) -> Split | Leaf:
-        entry = nodes[key]
-        if "leaf" in entry:
-            return Leaf(float(entry["leaf"]))
-        children = {child["nodeid"]: child for child in entry["children"]}
-        nodes.extend((children[entry["yes"]], children[entry["no"]]))
-        yes, no = len(nodes) - 2, len(nodes) - 1
-        feature = names.setdefault(str(entry["split"]), len(names))
-        condition, missing = entry.get("split_condition"), entry.get("missing", entry["no"])
-        gain = float(entry.get("gain", 0.0))
-        if isinstance(condition, list):
-            return Split(feature, 0.0, False, yes, no, [float(value) for value in condition], gain)
-        if condition is None:  # an indicator: yes where the value is there and not 0
-            raise DataError(f"tree {number} has an indicator feature, which has no split_condition")
-        return Split(feature, _threshold(float(condition)), missing == entry["yes"], yes, no, None, gain)
-
-    return make_tree(0, node, f"tree {number}")
-
-
-# --- writing
 
 
 def _document(ensemble: Ensemble, objective: str) -> dict[str, Any]:

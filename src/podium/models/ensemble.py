@@ -96,6 +96,14 @@ class Ensemble(Model):
         """The number of trees."""
         return len(self.arrays["node_offsets"]) - 1
 
+    @property
+    def features_with_missing(self) -> frozenset[int] | None:
+        """The numbers of the features that had missing values in training; None where that is not known."""
+        found = self.info.get("features_with_missing")
+        if not isinstance(found, list) or not all(isinstance(feature, int) for feature in found):
+            return None
+        return frozenset(found)
+
     def __len__(self) -> int:
         return self.n_trees
 

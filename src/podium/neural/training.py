@@ -250,7 +250,7 @@ class _Run:
         position = np.empty(len(rows), np.float32)
         starts = np.repeat(train.offsets[:-1], train.query_sizes)
         position[train.canonical_order] = np.arange(len(rows)) - starts
-        light = train.replace(features=position[:, None], feature_names=None).take(rows)
+        light = train.replace(features=position[:, None], feature_names=None, encoding=None).take(rows)
         measuring = self.settings.objective.measuring(train, *self.sets.values())
         bound_to_all = measuring.bind(light)  # which looks whether it can be trained on
         require_one_output(bound_to_all, "a net")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,17 @@ class BinnedFeatures:
 
     def column(self, feature: int) -> NDArray[np.uint8]:
         """The bins of one feature (a view)."""
-        return self.flat[: self.n_rows * self.width].reshape(self.n_rows, self.width)[:, feature]
+        return self._rows[:, feature]
+
+    @cached_property
+    def features_with_missing(self) -> list[int]:
+        """The numbers of the features that have a missing value, ascending."""
+        lowest = self._rows.min(axis=0, initial=MAX_BINS)[: self.bins.n_features]
+        return np.flatnonzero(lowest == MISSING).tolist()
+
+    @property
+    def _rows(self) -> NDArray[np.uint8]:
+        return self.flat[: self.n_rows * self.width].reshape(self.n_rows, self.width)
 
 
 def find_bins(
