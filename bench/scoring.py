@@ -162,7 +162,7 @@ def ydf_scores(_: Path, trees: int, leaves: int) -> Scores:
     ydf.verbose(0)
     learner = ydf.GradientBoostedTreesLearner(
         label="label", task=ydf.Task.REGRESSION, num_trees=trees, growing_strategy="BEST_FIRST_GLOBAL", max_depth=-1,
-        max_num_nodes=2 * leaves - 1, early_stopping="NONE", validation_ratio=0,
+        max_num_nodes=2 * leaves - 1, early_stopping="NONE", validation_ratio=0.0,
     )  # fmt: skip
     model = learner.train(frame)
     return lambda X: model.predict(dict(zip(names, X.T, strict=True)), num_threads=1)
