@@ -75,6 +75,18 @@ class Schema:
         matched._set(wide=MappingProxyType(wide))
         return matched
 
+    def n_indices(self, first_index: int) -> int:
+        """How many indices a line of LETOR text may use for these features, where the first is called so."""
+        names = self.names or ()
+        if not names or not all(name.isascii() and name.isdecimal() for name in names):
+            return self.n_features
+        return max(map(int, names)) + 1 - first_index
+
+    def categories_of(self, name: str) -> tuple[str, ...] | None:
+        """The categories of a feature by its name; None where it holds numbers, or there is no such feature."""
+        feature = self.names.index(name) if self.names is not None and name in self.names else -1
+        return self.encoding.categories.get(feature)
+
     def _require_width(self, n_features: int) -> None:
         if n_features != self.n_features:
             raise DataError(

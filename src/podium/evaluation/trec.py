@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from podium.core.files import write_text
 from podium.core.validation import to_path
 from podium.data import RankingData
-from podium.data.io.text.blocks import read_blocks
+from podium.data.io.text.blocks import text_blocks
 from podium.data.schema import as_data
 from podium.errors import DataError, FileFormatError, PodiumWarning
 from podium.measures import Ranking
@@ -254,7 +254,7 @@ def _lines(path: str | os.PathLike[str], fields: int, shape: str) -> Any:
 def text_lines(path: str | os.PathLike[str]) -> list[str]:
     """The lines of a text file, compressed or not, without a byte order mark."""
     try:
-        content = b"".join(block.text.tobytes() for block in read_blocks(to_path(path)))
+        content = b"".join(block.text.tobytes() for block in text_blocks(to_path(path)))
         return content.decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise FileFormatError(os.fspath(path), "is not valid UTF-8") from error
