@@ -82,10 +82,11 @@ class Schema:
             return self.n_features
         return max(map(int, names)) + 1 - first_index
 
-    def categories_of(self, name: str) -> tuple[str, ...] | None:
-        """The categories of a feature by its name; None where it holds numbers, or there is no such feature."""
-        feature = self.names.index(name) if self.names is not None and name in self.names else -1
-        return self.encoding.categories.get(feature)
+    def feature_of(self, column: int, name: str | None) -> int:
+        """The number of the feature that a column of data serves as: by name, or else by place; −1 for none."""
+        if self.names is None or name is None:
+            return column
+        return self.names.index(name) if name in self.names else -1
 
     def _require_width(self, n_features: int) -> None:
         if n_features != self.n_features:

@@ -170,13 +170,13 @@ class Request:
         return data if self.normalize is None else data.normalized(self.normalize)
 
     @contextmanager
-    def naming_rows(self, rows_before: int) -> Iterator[None]:
+    def naming_rows(self, rows_before: int, errors: tuple[type[Exception], ...] = (DataError,)) -> Iterator[None]:
         """Errors of columns, such as a negative weight, with the file and the rows that they count from."""
         try:
             yield
         except FileFormatError:
             raise
-        except DataError as error:  # rows count from 0, without the header
+        except errors as error:  # rows count from 0, without the header
             place = f" (counted from row {rows_before})" if rows_before else ""
             raise FileFormatError(self.name, f"{error}{place}") from None
 
@@ -189,16 +189,12 @@ class Request:
             raise FileFormatError(self.name, "does not fit into the memory that this process has") from error
 
     @property
-    def can_be_read_twice(self) -> bool:
-        """Whether all sources are files, not streams or pipes."""
-        return all(isinstance(source, str | os.PathLike) and Path(source).is_file() for source in self.sources)
-
-    @property
     def total_size(self) -> int | None:
-        """The bytes of all files; None where a source is a stream."""
-        if not self.can_be_read_twice:
+        """The bytes of all files; None where a source is a stream or a pipe, which cannot be read twice."""
+        paths = [Path(source) for source in self.sources if isinstance(source, str | os.PathLike)]
+        if len(paths) < len(self.sources) or not all(path.is_file() for path in paths):
             return None
-        return sum(Path(source).stat().st_size for source in self.sources)  # type: ignore[arg-type]
+        return sum(path.stat().st_size for path in paths)
 
 
 def request_of(given: Mapping[str, Any]) -> Request:

@@ -181,7 +181,9 @@ class DelimitedReader(TextReader):
         categories: dict[int, tuple[str, ...]] = {}
         for name in self.layout.categorical:
             column, values = self.layout.features.index(name), [text or None for text in texts[name]]
-            trained = None if self.like is None else self.like.categories_of(name)
+            trained = None
+            if self.like is not None:
+                trained = self.like.encoding.categories.get(self.like.feature_of(column, name))
             if trained is not None and self.known is None:
                 self.seen.look(repr(name), values, trained)
             names = self.known.categories[name] if self.known is not None else trained
