@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise, repeat
 from typing import Any
@@ -49,7 +49,8 @@ def read_blocks(
             Where the rows of a query do not stand together, all rows are one block, with a warning. Preferences are
             given for whole queries only; `normalize` needs them, and has them always.
         like: the features of a model, `model.schema`, that is to score the blocks. LETOR text gets as many features as
-            the model has; categories are numbered as the model's. Of no account where queries are whole.
+            the model has, categories are numbered as the model's, and nobody looks whether a query id comes back. Of no
+            account where queries are whole.
         **options: of `read`. `max_bytes` limits a block.
 
     Returns:
@@ -100,10 +101,13 @@ class _Blocks:
 
     def _of_text(self) -> Iterator[RankingData]:
         request, n_passes = self.request, 2 if self.like is None else 1
+        if request.options.returning_qid == "warn" and (self.whole_queries or self.like is not None):
+            # With whole queries a warning of its own follows; a model that sees no lists does not care.
+            request = replace(request, options=replace(request.options, returning_qid="merge"))
         with progress(f"reading {request.name}", n_passes * (request.total_size or 0) or None) as advance:
             known, sizes = None, self._equal_sizes
             if self.like is None:
-                first = self._look(advance)
+                first = self._look(request, advance)
                 known, sizes = first.facts(), self._sizes(first)
             if sizes is not None:
                 reader = request.text_reader(self.budget, known=known, like=self.like)
@@ -119,11 +123,8 @@ class _Blocks:
         if sizes is None:
             yield from self._all_at_once()
 
-    def _look(self, advance: Any) -> TextReader:
+    def _look(self, request: Request, advance: Callable[[float], None]) -> TextReader:
         """A first pass over the text, for what only all of it tells."""
-        request = self.request
-        if self.whole_queries and request.options.returning_qid == "warn":  # a warning of its own follows
-            request = replace(request, options=replace(request.options, returning_qid="merge"))
         reader = request.text_reader(self.budget, most_rows=self.rows if self.whole_queries else None)
         for items in reader.groups(advance, repeat(self.rows)):
             reader.look(items)
