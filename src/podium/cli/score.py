@@ -52,6 +52,7 @@ def score(
             else:
                 write("".join(f"{value!r}\n" for value in scores.tolist()))
             n_rows += len(documents)
+            del documents, scores  # before the next block is read
 
 
 @contextmanager

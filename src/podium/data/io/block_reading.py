@@ -51,7 +51,7 @@ def read_blocks(
         like: the features of a model, `model.schema`, that is to score the blocks. LETOR text gets as many features as
             the model has, categories are numbered as the model's, and nobody looks whether a query id comes back. Of no
             account where queries are whole.
-        **options: of `read`. `max_bytes` limits a block.
+        **options: of `read`. `max_bytes` limits a block; text is read some 4 MiB at a time.
 
     Returns:
         The blocks, in the order of the file.
