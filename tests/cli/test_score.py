@@ -85,7 +85,7 @@ def models(folder):
         "parquet": trees.fit(frame).model_,
         "parquet-scaled": trees.fit(frame.normalized("zscore")).model_,
     }
-    return fitted | {"both": podium.Combined((fitted["parquet"], fitted["csv"]), (0.5, 2.0))}
+    return fitted | {"both": podium.Combined((fitted["csv"], fitted["parquet"]), (0.5, 2.0))}
 
 
 def score(*arguments):
@@ -203,14 +203,23 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_bar_does_not_take_the_scores(folder, monkeypatch, capsys):
-    monkeypatch.setattr(block_reading, "ROWS", 7)
+def test_a_bar_shows_when_it_takes_long(folder, monkeypatch, capsys):
     for patience, shows in ((3600.0, False), (0.0, True)):
         monkeypatch.setattr(progress, "PATIENCE", patience)
         monkeypatch.setattr(sys, "stderr", Terminal())
         score(folder / "trees.podium", folder / "a.txt")
         assert ("reading" in sys.stderr.getvalue()) == shows
         assert capsys.readouterr().out == expected(folder / "trees.podium", folder / "a.txt")
+
+
+def test_a_bar_does_not_take_what_goes_to_standard_output(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with progress.progress("reading", 10) as advance:
+        advance(5)
+        print("0.25")
+    assert capsys.readouterr().out == "0.25\n"
+    assert "reading" in sys.stderr.getvalue()
 
 
 MOST_MEGABYTES = 50  # for 16 blocks instead of one; to read all of the rows first takes 97 and more

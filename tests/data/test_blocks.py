@@ -80,7 +80,10 @@ CASES = [
 @pytest.mark.filterwarnings("ignore:.*became equal in float32")
 @pytest.mark.parametrize("whole_queries", [False, True])
 @pytest.mark.parametrize(("name", "options"), CASES, ids=lambda case: str(case)[:40])
-def test_blocks_are_what_read_gives(name, options, whole_queries, folder):
+def test_blocks_are_what_read_gives(name, options, whole_queries, folder, monkeypatch):
+    monkeypatch.setattr("podium.data.io.parquet_blocks.ROWS_AT_ONCE", 10)
+    monkeypatch.setattr("podium.data.io.parquet_blocks.BATCH_ROWS", 10)
+    monkeypatch.setattr("podium.data.io.text.blocks.BLOCK_BYTES", 700)
     whole = podium.read(folder / name, **options)
     if not whole_queries and "normalize" not in options:
         whole = whole.replace(preferences=None)
