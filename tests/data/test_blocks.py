@@ -254,6 +254,8 @@ def test_the_limit_on_memory_is_that_of_a_block(tmp_path):
     with pytest.raises(FileFormatError, match=r"over 6\.0 MiB of text"):
         podium.read(path, max_bytes=6 << 20)
     assert sum(map(len, podium.read_blocks(path, rows=9999, max_bytes=6 << 20))) == 600_000
+    (tmp_path / "b.txt").write_text("0 qid:1 1:1\n" * 22_000)  # one block, in each of two passes
+    assert sum(map(len, podium.read_blocks(tmp_path / "b.txt", max_bytes=5 << 20))) == 22_000
     with pytest.raises(FileFormatError, match=r"over 6\.0 MiB of data"):
         next(podium.read_blocks(path, rows=100_000, max_bytes=6 << 20, like=Schema(1, ("1",))))
 

@@ -89,6 +89,7 @@ def group_blocks(
                 text, first_line, lines_before = text[end:], first_line + lines, lines_before + lines
         _require_rows(source, n_rows)
     yield _numbered(group)
+    budget.release()  # for a second pass
 
 
 def _require_rows(source: Source, n_rows: int) -> None:
