@@ -11,6 +11,7 @@ __version__ = "0.2.0"
 if TYPE_CHECKING:
     from podium.data import RankingData as RankingData
     from podium.data import read as read
+    from podium.data import read_blocks as read_blocks
     from podium.data import write as write
     from podium.data.datasets.artificial import artificial as artificial
     from podium.data.datasets.clicks import simulate_clicks as simulate_clicks
@@ -83,7 +84,8 @@ if TYPE_CHECKING:
 _HOMES = {
     # data, in and out
     "RankingData": "podium.data",  # documents with features and labels, grouped into queries
-    "read": "podium.data",  # LETOR text, CSV, TSV, Parquet
+    "read": "podium.data",  # LETOR text, CSV, TSV, Parquet …
+    "read_blocks": "podium.data",  # … in blocks, for files that are larger than memory
     "write": "podium.data",  # LETOR text, Parquet
     "folds": "podium.data.datasets.folds",  # folders of benchmark data, as folds
     "Fold": "podium.data.datasets.folds",  # one of them

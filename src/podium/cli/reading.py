@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -66,24 +66,47 @@ def _read(
     ] = None,
 ) -> RankingData:
     """Read files with the options of the command line; the data knows which columns they named."""
+    chosen = {name: value for name, value in locals().items() if name != "sources"}
+
     from podium.data import read
 
+    data = read(_files(sources), **_arguments(chosen))
+    return data.with_reading(columns={name: chosen[name] for name in _COLUMNS if chosen[name] is not None})
+
+
+def read_in_blocks(reader: Reader, sources: list[str], **how: Any) -> Iterator[RankingData]:
+    """The files that a reader would read, in blocks; `how` are arguments of `podium.read_blocks`."""
+    from podium.data import read_blocks
+
+    return read_blocks(_files(sources), **_arguments(reader.keywords), **how)
+
+
+def _arguments(chosen: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of `podium.read` for options of the command line."""
     named: dict[str, str] = {}
-    for entry in labels or ():
+    for entry in chosen["labels"] or ():
         name, equals, column = entry.partition("=")
         if not (name and equals and column):
             raise typer.BadParameter(f"--labels takes NAME=COLUMN, not {entry!r}")
         named[name] = column
-    files: list[Any] = [_standard_input() if source == "-" else source for source in sources]
-    kind: Any = input_format.value if input_format else None
-    data = read(
-        files, kind, absent=absent.value if absent else "zero", first_index=1 if first_index is None else first_index,
-        qid=qid, relevance=label, labels=named, feature_names=features.split(",") if features else None,
-        categorical=categorical.split(",") if isinstance(categorical, str) else categorical or (),
-        unlabelled=unlabelled, normalize=normalize, max_bytes=max_bytes,
-    )  # fmt: skip
-    columns = {"qid": qid, "label": label, "labels": labels, "features": features, "unlabelled": unlabelled}
-    return data.with_reading(columns={name: value for name, value in columns.items() if value is not None})
+    categorical, features, first_index = chosen["categorical"], chosen["features"], chosen["first_index"]
+    return {
+        "format": chosen["input_format"].value if chosen["input_format"] else None,
+        "absent": chosen["absent"].value if chosen["absent"] else "zero",
+        "first_index": 1 if first_index is None else first_index,
+        "qid": chosen["qid"],
+        "relevance": chosen["label"],
+        "labels": named,
+        "feature_names": features.split(",") if features else None,
+        "categorical": categorical.split(",") if isinstance(categorical, str) else categorical or (),
+        "unlabelled": chosen["unlabelled"],
+        "normalize": chosen["normalize"],
+        "max_bytes": chosen["max_bytes"],
+    }
+
+
+def _files(sources: list[str]) -> list[Any]:
+    return [_standard_input() if source == "-" else source for source in sources]
 
 
 def _standard_input() -> Any:

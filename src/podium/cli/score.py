@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from podium.cli.reading import Reader, for_model, reads_data
+from podium.cli.reading import Reader, for_model, read_in_blocks, reads_data
+
+NUMBERS_AT_ONCE = 1 << 25  # features of the documents that are in memory: 128 MiB
 
 
 @reads_data
@@ -20,26 +24,44 @@ def score(
     n_trees: Annotated[int | None, typer.Option(help="Only the first trees.")] = None,
 ) -> None:
     """Score documents: one number per line in the order of the rows, or a TREC run."""
-    from podium.core.files import replacing
+    from podium.data.io.block_reading import ROWS
     from podium.errors import DataError
     from podium.models import ClassEnsemble, Ensemble, load
 
     loaded = load(model)
-    documents = for_model(reader, loaded, str(model))(data)
     if n_trees is not None and not isinstance(loaded, Ensemble | ClassEnsemble):
         raise DataError(f"{model}: {loaded!r} has no trees to be cut")
     options: dict[str, Any] = {} if n_trees is None else {"n_trees": n_trees}
-    scores = loaded.predict(documents, **options)
-    if trec is not None:
-        from podium.evaluation import write_run
+    if trec is not None and output is None:
+        raise DataError("--trec writes a file: name it with --output")
+    blocks = read_in_blocks(
+        for_model(reader, loaded, str(model)),
+        data,
+        rows=max(1, min(ROWS, NUMBERS_AT_ONCE // max(1, loaded.n_features))),
+        whole_queries=loaded.sees_lists or trec is not None,
+        like=loaded.schema if loaded.has_one_schema else None,
+    )
+    n_rows = 0
+    with _writer(output) as write:
+        for documents in blocks:
+            scores = loaded.predict(documents, **options)
+            if trec is not None:
+                from podium.evaluation.trec import run_lines
 
-        if output is None:
-            raise DataError("--trec writes a file: name it with --output")
-        write_run(documents, scores, output, trec)
-        return
-    text = "".join(f"{value!r}\n" for value in scores.tolist())
+                write("".join(run_lines(documents, scores, trec, n_rows)))
+            else:
+                write("".join(f"{value!r}\n" for value in scores.tolist()))
+            n_rows += len(documents)
+            del documents, scores  # before the next block is read
+
+
+@contextmanager
+def _writer(output: Path | None) -> Iterator[Callable[[str], Any]]:
+    """A function that writes text to standard output, or to a file that appears when all is written."""
+    from podium.core.files import replacing
+
     if output is None:
-        typer.echo(text, nl=False)
+        yield lambda text: typer.echo(text, nl=False)
     else:
-        with replacing(output) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        with replacing(output) as temporary, temporary.open("w", encoding="utf-8") as file:
+            yield file.write

@@ -53,7 +53,8 @@ class _Bar:
             from rich.console import Console
             from rich.progress import Progress
 
-            self.rich = Progress(console=Console(stderr=True), transient=True)
+            # What is written to standard output meanwhile stays there, unless it would overwrite the bar.
+            self.rich = Progress(console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
             self.rich.start()
             self.rich.add_task(self.title, total=self.total)
         self.rich.update(self.rich.task_ids[0], completed=self.done, description=f"{self.title} {note}".rstrip())

@@ -135,6 +135,30 @@ def warn_of_unknown_categories(feature: Any, present: Sequence[str], trained: Se
     )
 
 
+class CategoriesSeen:
+    """Hears the categories of data that comes in blocks, to warn where training has seen none of a feature's."""
+
+    def __init__(self) -> None:
+        self._unknown: dict[Any, tuple[set[str], Sequence[str]]] = {}
+        self._known: set[Any] = set()
+
+    def look(self, feature: Any, values: Iterable[Any], trained: Sequence[str]) -> None:
+        """Take note of the values of a feature in a block; `feature` is what messages call it."""
+        if feature in self._known:
+            return
+        names = set(names_of_categories(values))
+        if names & set(trained):
+            self._known.add(feature)
+            self._unknown.pop(feature, None)
+        else:
+            self._unknown.setdefault(feature, (set(), trained))[0].update(names)
+
+    def warn(self) -> None:
+        """Warn, now that all blocks are seen."""
+        for feature, (names, trained) in self._unknown.items():
+            warn_of_unknown_categories(feature, names_of_categories(names), trained)
+
+
 def _first_few(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:3])) + (", …" if len(names) > 3 else "")
 
@@ -164,8 +188,10 @@ class FeatureBuilder:
     are numbered, and crowded columns shifted, by their own content.
     """
 
-    def __init__(self, matrix: NDArray[np.float32], encoding: Encoding | None = None) -> None:
-        self.matrix, self.encoding = matrix, encoding
+    def __init__(
+        self, matrix: NDArray[np.float32], encoding: Encoding | None = None, seen: CategoriesSeen | None = None
+    ) -> None:
+        self.matrix, self.encoding, self.seen = matrix, encoding, seen
         self.categories: dict[int, tuple[str, ...]] = {}
         self.shifts: dict[int, float] = {}
         self.wide: dict[int, NDArray[Any]] = {}
@@ -176,7 +202,9 @@ class FeatureBuilder:
         trained = None if self.encoding is None else self.encoding.categories.get(column)
         names = names_of_categories(values) if trained is None else trained
         codes = codes_of_categories(values, names)
-        if trained is not None and np.isnan(codes).all():
+        if trained is not None and self.seen is not None:
+            self.seen.look(name, values, trained)
+        elif trained is not None and np.isnan(codes).all():
             warn_of_unknown_categories(name, names_of_categories(values), trained)
         self.matrix[:, column] = codes
         self.categories[column] = names

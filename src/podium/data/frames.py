@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.data.encoding import Converted, Encoding, FeatureBuilder
+from podium.data.encoding import CategoriesSeen, Converted, Encoding, FeatureBuilder
 from podium.data.features import already_encoded, as_list_of_features, numbers_of_features, to_features
 from podium.errors import DataError, PodiumWarning
 
@@ -125,40 +125,53 @@ def as_table(
 
 
 def take_apart(
-    native: Any, roles: dict[str, Any], feature_names: Sequence[str] | None, categorical: Sequence[Any] = ()
+    native: Any,
+    roles: dict[str, Any],
+    feature_names: Sequence[str] | None,
+    categorical: Sequence[Any] = (),
+    encoding: Encoding | None = None,
+    seen: CategoriesSeen | None = None,
 ) -> Table:
-    """A frame's features as an array, and the other columns by role; `categorical` are features, by name or number."""
+    """A frame's features as an array, and the other columns by role; `categorical` are features, by name or number.
+
+    With an encoding the features are converted by it; `seen` then hears of their categories.
+    """
     frame, series_of = columns_by_name(native)
     roles, features = assign_roles(list(series_of), roles, feature_names)
     for role, value in roles.items():
         if isinstance(value, str):
-            roles[role] = _column(series_of[value])
+            roles[role] = values_of(series_of[value])
     roles["labels"] = {
-        source: _column(series_of[value]) if isinstance(value, str) else value
+        source: values_of(series_of[value]) if isinstance(value, str) else value
         for source, value in roles["labels"].items()
     }
     chosen = {features[k] if isinstance(k, int) and 0 <= k < len(features) else k for k in categorical}
     _require(features, chosen, "categorical")
-    return Table(_to_matrix(frame, series_of, features, chosen, None), features, roles)
+    return Table(_to_matrix(frame, series_of, features, chosen, encoding, seen), features, roles)
 
 
 def _to_matrix(
-    frame: Any, series_of: dict[str, Any], features: Sequence[str], categorical: set[str], encoding: Encoding | None
+    frame: Any,
+    series_of: dict[str, Any],
+    features: Sequence[str],
+    categorical: set[str],
+    encoding: Encoding | None,
+    seen: CategoriesSeen | None = None,
 ) -> Converted:
     """Columns of a frame as float32, by an encoding, or by one that follows from the content."""
-    builder = FeatureBuilder(np.empty((len(frame), len(features)), np.float32), encoding)
+    builder = FeatureBuilder(np.empty((len(frame), len(features)), np.float32), encoding, seen)
     for k, name in enumerate(features):
         series = series_of[name]
         if encoding is None:
-            holds_categories = name in categorical or _is_categorical(series)
+            holds_categories = name in categorical or is_categorical(series)
         else:
             holds_categories = k in encoding.categories
         if holds_categories:
             builder.set_categories(k, repr(name), series.to_list())
         elif series.null_count() == len(series):  # of no type, where a library knows none
             builder.set_numbers(k, repr(name), np.full(len(series), np.nan, np.float32))
-        elif _holds_numbers(series):
-            builder.set_numbers(k, repr(name), _column(series))
+        elif holds_numbers(series):
+            builder.set_numbers(k, repr(name), values_of(series))
         else:
             raise DataError(f"column {name!r} holds {series.dtype}, not numbers: {_remedy(series)}")
     return builder.result()
@@ -178,16 +191,18 @@ def columns_of_text(native: Any, columns: Sequence[Any]) -> list[Any]:
     _, series_of = columns_by_name(native)
     features = [name for name in series_of if not has_role(name)]
     named = [features[k] if isinstance(k, int) and 0 <= k < len(features) else k for k in columns]
-    return [name for name in named if name in series_of and not _holds_numbers(series_of[name])]
+    return [name for name in named if name in series_of and not holds_numbers(series_of[name])]
 
 
-def _holds_numbers(series: Any) -> bool:
+def holds_numbers(series: Any) -> bool:
+    """Whether a column holds numbers by its type."""
     import narwhals.stable.v2 as nw
 
     return bool(series.dtype.is_numeric() or series.dtype == nw.Boolean)
 
 
-def _is_categorical(series: Any) -> bool:
+def is_categorical(series: Any) -> bool:
+    """Whether a column holds categories by its type."""
     import narwhals.stable.v2 as nw
 
     return series.dtype in (nw.Categorical, nw.Enum)
@@ -243,7 +258,7 @@ def features_by_name(
     return features
 
 
-def _column(series: Any) -> NDArray[Any]:
+def values_of(series: Any) -> NDArray[Any]:
     """A column as an array, with NaN where a number is null."""
     import narwhals.stable.v2 as nw
 
@@ -256,7 +271,7 @@ def _column(series: Any) -> NDArray[Any]:
                 PodiumWarning,
                 stacklevel=2,
             )
-    if _holds_numbers(series) and (
+    if holds_numbers(series) and (
         series.null_count() or series.dtype in (nw.Decimal, nw.Boolean, nw.Int128, nw.UInt128)
     ):
         return np.asarray(series.cast(nw.Float64).fill_null(float("nan")).to_numpy(), np.float64)

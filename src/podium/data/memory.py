@@ -30,6 +30,11 @@ class Budget:
         """The bytes of `text` or `data` that may still be held."""
         return max(0, self.limit - self._held[what])
 
+    def release(self) -> None:
+        """Count from 0 again: what was held is let go."""
+        with self._lock:
+            self._held = dict.fromkeys(self._held, 0)
+
     def hold(self, what: str, size: int, name: str) -> None:
         """Count bytes of `text` or `data` that come from the file `name`; an error beyond the limit."""
         with self._lock:

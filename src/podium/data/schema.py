@@ -75,6 +75,19 @@ class Schema:
         matched._set(wide=MappingProxyType(wide))
         return matched
 
+    def n_indices(self, first_index: int) -> int:
+        """How many indices a line of LETOR text may use for these features, where the first is called so."""
+        names = self.names or ()
+        if not names or not all(name.isascii() and name.isdecimal() for name in names):
+            return self.n_features
+        return max(map(int, names)) + 1 - first_index
+
+    def feature_of(self, column: int, name: str | None) -> int:
+        """The number of the feature that a column of data serves as: by name, or else by place; −1 for none."""
+        if self.names is None or name is None:
+            return column
+        return self.names.index(name) if name in self.names else -1
+
     def _require_width(self, n_features: int) -> None:
         if n_features != self.n_features:
             raise DataError(

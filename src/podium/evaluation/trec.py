@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from podium.core.files import write_text
 from podium.core.validation import to_path
 from podium.data import RankingData
-from podium.data.io.text.blocks import read_blocks
+from podium.data.io.text.blocks import text_blocks
 from podium.data.schema import as_data
 from podium.errors import DataError, FileFormatError, PodiumWarning
 from podium.measures import Ranking
@@ -106,19 +106,23 @@ def write_run(data: RankingData, scores: Any, path: str | os.PathLike[str], name
         7 Q0 a 2 1.0 podium
 
     """
+    _write(run_lines(as_data(data), scores, name), path)
+
+
+def run_lines(data: RankingData, scores: Any, name: str, rows_before: int = 0) -> list[str]:
+    """The lines of a TREC run; where rows name the documents, they count on from so many others."""
     if not name or any(c.isspace() for c in name):
         raise DataError(f"a run's name is a word without blanks, not {name!r}")
-    data = as_data(data)
     ranking = Ranking(data, scores)
     if not np.isfinite(ranking.scores).all():
         raise DataError("a TREC run holds finite scores only")
-    ids = _pairs_of_ids(data)
+    ids = _pairs_of_ids(data, rows_before)
     lines = []
     for query in range(data.n_queries):
         rows = ranking.order[data.offsets[query] : data.offsets[query + 1]]
         for rank, row in enumerate(rows, 1):
             lines.append(f"{ids[row][0]} Q0 {ids[row][1]} {rank} {float(ranking.scores[row])!r} {name}\n")
-    _write(lines, path)
+    return lines
 
 
 def write_qrels(data: RankingData, path: str | os.PathLike[str], labels: str = "relevance") -> None:
@@ -169,9 +173,10 @@ def matched(data: RankingData, run: Run) -> Ranking:
     return Ranking(data, checked_scores(scores, len(scores)), retrieved=retrieved)
 
 
-def _pairs_of_ids(data: RankingData) -> list[tuple[str, str]]:
+def _pairs_of_ids(data: RankingData, rows_before: int = 0) -> list[tuple[str, str]]:
     """(query, document) of each row; no two rows may share them."""
-    pairs = [(_word(str(q), "query id"), d) for q, d in zip(data.qid.tolist(), _document_ids(data), strict=True)]
+    documents = _document_ids(data, rows_before)
+    pairs = [(_word(str(q), "query id"), d) for q, d in zip(data.qid.tolist(), documents, strict=True)]
     if len(set(pairs)) < len(pairs):
         seen: set[tuple[str, str]] = set()
         query, document = next(pair for pair in pairs if pair in seen or seen.add(pair))  # type: ignore[func-returns-value]
@@ -254,7 +259,7 @@ def _lines(path: str | os.PathLike[str], fields: int, shape: str) -> Any:
 def text_lines(path: str | os.PathLike[str]) -> list[str]:
     """The lines of a text file, compressed or not, without a byte order mark."""
     try:
-        content = b"".join(block.text.tobytes() for block in read_blocks(to_path(path)))
+        content = b"".join(block.text.tobytes() for block in text_blocks(to_path(path)))
         return content.decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise FileFormatError(os.fspath(path), "is not valid UTF-8") from error
@@ -279,10 +284,10 @@ def _add_entry(
     documents[document] = value
 
 
-def _document_ids(data: RankingData) -> list[str]:
-    """A word for each document: its id, LETOR's docid out of a comment, or the row's number."""
+def _document_ids(data: RankingData, rows_before: int) -> list[str]:
+    """A word for each document: its id, LETOR's docid out of a comment, or the row's number, after so many others."""
     if data.document_ids is None:
-        return [f"row{row}" for row in range(data.n_documents)]
+        return [f"row{rows_before + row}" for row in range(data.n_documents)]
     words: NDArray[Any] = data.document_ids
     ids = [match[1] if (match := _LETOR_ID.search(text)) else text for text in words.tolist()]
     return [_word(text, "document id") for text in ids]

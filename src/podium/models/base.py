@@ -31,6 +31,7 @@ class Model(ABC):
         encoding: how the features of the training data were encoded: names of categories, shifts.
         info: parameters, history and the like, as JSON has it.
         sees_lists: whether a document's score depends on the others of its query.
+        has_one_schema: whether `schema` says all that the model expects: it may be made of models that differ.
         file_format: the name of its format in model files, where that is of another layer.
 
     Example:
@@ -47,6 +48,7 @@ class Model(ABC):
     encoding: Encoding
     info: dict[str, Any]
     sees_lists: bool = False
+    has_one_schema: bool = True
     file_format: ClassVar[str | None] = None
 
     @property

@@ -87,6 +87,11 @@ class Combined(Model):
         )
 
     @property
+    def has_one_schema(self) -> bool:  # type: ignore[override]
+        """Whether all models expect the same of their input."""
+        return self._alike and all(part.has_one_schema for part in self.parts)
+
+    @property
     def reading(self) -> dict[str, Any]:
         """The options with which the training data of the models was read."""
         return super().reading or next((part.reading for part in self.parts if part.reading), {})

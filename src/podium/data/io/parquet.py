@@ -6,12 +6,14 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.core.files import replacing
 from podium.data.encoding import Encoding
@@ -33,10 +35,11 @@ _DIGEST_PLACE = re.compile(re.escape(_DIGEST) + rb"\x18\x40([0-9a-f]{64})")
 _CHECKED = b'"checked": true'  # in the description of a file that has the digest
 _PIECE_BYTES = 1 << 22
 _ABSENT_VALUES = {"0.0": 0.0, "nan": np.nan}
-_DAMAGED = (ArithmeticError, EOFError, LookupError, OSError, RecursionError, TypeError, ValueError)
+DAMAGED = (ArithmeticError, EOFError, LookupError, OSError, RecursionError, TypeError, ValueError)
 
 
-def _pyarrow() -> Any:
+def import_pyarrow() -> Any:
+    """The library, or an error that tells how to install it."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -53,75 +56,97 @@ def read_parquet(
     budget: Budget,
 ) -> RankingData:
     """Read Parquet files with the same columns as one."""
-    pyarrow = _pyarrow()
+    pyarrow = import_pyarrow()
     tables: list[Any] = []
     for source in sources:
         name = source_name(source)
-        tables.append(_read_table(source, budget, pyarrow))
-        if tables[-1].schema.names != tables[0].schema.names:
-            raise FileFormatError(name, f"has other columns than {source_name(sources[0])}")
-        if tables[-1].num_rows == 0:
-            raise FileFormatError(name, "holds no documents")
+        with opened_parquet(source, budget) as file, naming_damage(name):
+            budget.hold("data", _unpacked_bytes(file.metadata), name)
+            tables.append(file.read())
+    require_same_columns(sources, [t.schema for t in tables], [len(t) for t in tables])
     try:
         table = pyarrow.concat_tables([t.replace_schema_metadata(None) for t in tables], promote_options="permissive")
         data = RankingData(
             table, **roles, feature_names=feature_names, categorical=categorical,
-            preferences=_preferences([t.schema.metadata or {} for t in tables], [len(t) for t in tables]),
+            preferences=stored_preferences([t.schema for t in tables], [len(t) for t in tables]),
         )  # fmt: skip
-        data = _as_described(data, table, [_description(t) for t in tables], feature_names is None)
-    except (*_DAMAGED, pyarrow.ArrowException) as error:
+        description = common_description([t.schema for t in tables])
+        encoding = described_encoding(description, data.n_features) if feature_names is None else None
+        if encoding and encoding != data.encoding:
+            wide = data.wide
+            data = data.replace(features=features_by_name(table, data.feature_names, encoding), encoding=encoding)
+            data._set(wide=wide)
+        return as_described(data, description, categorical)
+    except (*DAMAGED, pyarrow.ArrowException) as error:
         raise FileFormatError(source_name(sources[0]), str(error)) from None
-    if categorical:
-        data._set(reading=MappingProxyType(dict(data.reading) | {"categorical": list(categorical)}))
-    return data
 
 
-def _description(table: Any) -> dict[str, Any]:
-    """What a file of Podium's says of its features; nothing, for the file of somebody else."""
-    description = json.loads((table.schema.metadata or {}).get(_DESCRIPTION, b"{}"))
-    return description if isinstance(description, dict) else {}
+def require_same_columns(sources: Sequence[Source], schemas: Sequence[Any], sizes: Sequence[int]) -> None:
+    """Refuse files without rows, or with other columns than the first one."""
+    for source, schema, size in zip(sources, schemas, sizes, strict=True):
+        if schema.names != schemas[0].names:
+            raise FileFormatError(source_name(source), f"has other columns than {source_name(sources[0])}")
+        if size == 0:
+            raise FileFormatError(source_name(source), "holds no documents")
 
 
-def _as_described(data: RankingData, table: Any, descriptions: list[dict[str, Any]], all_features: bool) -> RankingData:
-    """Data with the encoding, the origin and without the names that it was written with, where all files agree."""
-    description = {
-        name: value for name, value in descriptions[0].items() if all(d.get(name) == value for d in descriptions)
-    }
-    encoding = Encoding.from_json(description.get("encoding"), data.n_features) if all_features else None
-    if encoding and encoding != data.encoding:
-        wide = data.wide
-        data = data.replace(features=features_by_name(table, data.feature_names, encoding), encoding=encoding)
-        data._set(wide=wide)
+def common_description(schemas: Sequence[Any]) -> dict[str, Any]:
+    """What files of Podium's say of their features, as far as all agree; nothing, for the files of somebody else."""
+    descriptions = [json.loads((schema.metadata or {}).get(_DESCRIPTION, b"{}")) for schema in schemas]
+    if not all(isinstance(description, dict) for description in descriptions):
+        return {}
+    return {name: value for name, value in descriptions[0].items() if all(d.get(name) == value for d in descriptions)}
+
+
+def described_encoding(description: dict[str, Any], n_features: int) -> Encoding:
+    """The encoding that the features were written with; an empty one where none is told."""
+    return Encoding.from_json(description.get("encoding"), n_features)
+
+
+def as_described(data: RankingData, description: dict[str, Any], categorical: Sequence[str]) -> RankingData:
+    """Data with the origin and without the names that it was written with."""
     if description.get("features_are_named") is False:
         data = data.replace(feature_names=None)
     reading = description.get("reading")
+    chosen = {"categorical": list(categorical)} if categorical else {}
     data._set(
         absent_value=_ABSENT_VALUES.get(str(description.get("absent_value"))),
-        reading=MappingProxyType(reading if isinstance(reading, dict) else {}),
+        reading=MappingProxyType((reading if isinstance(reading, dict) else {}) | chosen),
     )
     return data
 
 
-def _read_table(source: Source, budget: Budget, pyarrow: Any) -> Any:
-    """One file as a table; what checksums it has must be right."""
-    name = source_name(source)
+@contextmanager
+def opened_parquet(source: Source, budget: Budget, buffer_bytes: int = 0) -> Iterator[Any]:
+    """One file, opened by pyarrow; what checksums it has must be right.
+
+    With `buffer_bytes` so much of a column is read at a time, instead of all that a group of rows has.
+    """
+    name, pyarrow = source_name(source), import_pyarrow()
     with opened(source) as stream:
-        try:
+        with naming_damage(name):
             file = stream if stream.seekable() else _in_memory(stream, budget, name)
             position = _position_of_digest(file)
             if position is not None and _digest(file, position) != _bytes_at(file, position, _DIGEST_BYTES):
                 raise FileFormatError(name, "is damaged: its checksum is wrong")
-            parquet = pyarrow.parquet.ParquetFile(file, page_checksum_verification=True)
-            budget.hold("data", _unpacked_bytes(parquet.metadata), name)
-            table = parquet.read()
-        except FileFormatError:
-            raise
-        except (*_DAMAGED, pyarrow.ArrowException) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise FileFormatError(name, f"cannot be read as Parquet: {reason}") from error
-    if position is None and _CHECKED in (table.schema.metadata or {}).get(_DESCRIPTION, b""):
-        raise FileFormatError(name, "is damaged: its checksum is not where it should be")
-    return table
+            parquet = pyarrow.parquet.ParquetFile(
+                file, page_checksum_verification=True, buffer_size=buffer_bytes, pre_buffer=False
+            )
+            if position is None and _CHECKED in (parquet.schema_arrow.metadata or {}).get(_DESCRIPTION, b""):
+                raise FileFormatError(name, "is damaged: its checksum is not where it should be")
+        yield parquet
+
+
+@contextmanager
+def naming_damage(name: str) -> Iterator[None]:
+    """Errors of pyarrow with the name of the file."""
+    try:
+        yield
+    except FileFormatError:
+        raise
+    except (*DAMAGED, import_pyarrow().ArrowException) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise FileFormatError(name, f"cannot be read as Parquet: {reason}") from error
 
 
 def _in_memory(stream: Any, budget: Budget, name: str) -> io.BytesIO:
@@ -169,10 +194,11 @@ def _bytes_at(file: Any, position: int, size: int) -> bytes:
     return bytes(file.read(size))
 
 
-def _preferences(metadata: list[dict[bytes, bytes]], sizes: list[int]) -> Any:
+def stored_preferences(schemas: Sequence[Any], sizes: Sequence[int]) -> NDArray[np.float64] | None:
     """The preferences that each file holds, its rows counted on from the files before."""
     pairs, first_row = [], 0
-    for entries, size in zip(metadata, sizes, strict=True):
+    for schema, size in zip(schemas, sizes, strict=True):
+        entries = schema.metadata or {}
         if _PREFERENCES in entries:
             array = np.load(io.BytesIO(entries[_PREFERENCES]), allow_pickle=False)
             pairs.append(array + np.array([first_row, first_row, 0.0]))
@@ -182,7 +208,7 @@ def _preferences(metadata: list[dict[bytes, bytes]], sizes: list[int]) -> Any:
 
 def write_parquet(data: RankingData, path: Path) -> None:
     """Write all of the data; it reads back the same to the bit."""
-    pyarrow = _pyarrow()
+    pyarrow = import_pyarrow()
     try:
         table = _table(data, pyarrow)
     except UnicodeEncodeError as error:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +20,11 @@ from podium.data.memory import Budget
 from podium.data.ranking_data import RankingData
 from podium.errors import DataError, FileFormatError
 
+if TYPE_CHECKING:
+    from podium.data.io.text.reader import TextReader
+
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
+_ROLES = ("relevance", "qid", "labels", "document_weights", "query_weights", "positions", "document_ids")
 
 
 class Columns(NamedTuple):
@@ -100,51 +106,108 @@ def read(
         [0.25, 0.0]
 
     """
-    sources: list[Source] = list(source) if isinstance(source, list | tuple) else [source]  # type: ignore[list-item]
-    name = _checked_format(format, sources)
-    options = TextOptions(n_features, absent, first_index, largest_index, sparse, returning_qid, n_threads)
-    roles = {
-        "relevance": relevance, "qid": qid, "labels": _columns_of_labels(labels),
-        "document_weights": document_weights, "query_weights": query_weights,
-        "positions": positions, "document_ids": document_ids,
-    }  # fmt: skip
-    columns = Columns(roles, feature_names, categorical)
+    return request_of(locals()).read()
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a caller of `read` asks for, checked."""
+
+    format: Format
+    sources: list[Source]
+    options: TextOptions
+    columns: Columns
+    unlabelled: float | None
+    normalize: str | None
+    max_bytes: int | None
+
+    @property
+    def name(self) -> str:
+        """What to call the first source in messages."""
+        return source_name(self.sources[0])
+
+    def read(self) -> RankingData:
+        """All rows."""
+        with self.naming_memory_errors():
+            budget = Budget(self.max_bytes)
+            if self.format == "parquet":
+                from podium.data.io.parquet import read_parquet
+
+                return self.finished(read_parquet(self.sources, *self.columns, budget))
+            with progress(f"reading {self.name}", self.total_size) as advance:
+                arguments = self.text_reader(budget).all_rows(advance)
+            return self.finished(self.data_of_text(arguments))
+
+    def text_reader(self, budget: Budget, **others: Any) -> TextReader:
+        """The reader of the text; `others` are arguments of `TextReader`."""
+        if self.format == "letor":
+            from podium.data.io.text.letor import LetorReader
+
+            return LetorReader(self.sources, self.options, budget, **others)
+        from podium.data.io.text.delimited import DelimitedReader
+
+        return DelimitedReader(
+            _DELIMITERS[self.format], self.columns, self.sources, self.options, budget, **others
+        )  # fmt: skip
+
+    def data_of_text(self, arguments: dict[str, Any], rows_before: int = 0) -> RankingData:
+        """The data that a reader of text gives the arguments of, for rows that follow so many others."""
+        absent_value = arguments.pop("absent_value", None)
+        with self.naming_rows(rows_before):
+            data = RankingData(**arguments)
+        categorical = self.columns.categorical
+        reading: dict[str, Any] = {"categorical": list(categorical)} if categorical else {}
+        if self.format == "letor":
+            reading = {"absent": self.options.absent, "first_index": self.options.first_index}
+        data._set(absent_value=absent_value, reading=MappingProxyType(reading))
+        return data
+
+    def finished(self, data: RankingData) -> RankingData:
+        """The data with labels taken out and features brought to scale, as asked for."""
+        if self.unlabelled is not None:
+            labels = {source: np.where(v == self.unlabelled, np.nan, v) for source, v in data.labels.items()}
+            data = data.replace(labels=labels)
+        return data if self.normalize is None else data.normalized(self.normalize)
+
+    @contextmanager
+    def naming_rows(self, rows_before: int, errors: tuple[type[Exception], ...] = (DataError,)) -> Iterator[None]:
+        """Errors of columns, such as a negative weight, with the file and the rows that they count from."""
+        try:
+            yield
+        except FileFormatError:
+            raise
+        except errors as error:  # rows count from 0, without the header
+            place = f" (counted from row {rows_before})" if rows_before else ""
+            raise FileFormatError(self.name, f"{error}{place}") from None
+
+    @contextmanager
+    def naming_memory_errors(self) -> Iterator[None]:
+        """No bare MemoryError."""
+        try:
+            yield
+        except MemoryError as error:
+            raise FileFormatError(self.name, "does not fit into the memory that this process has") from error
+
+    @property
+    def total_size(self) -> int | None:
+        """The bytes of all files; None where a source is a stream or a pipe, which cannot be read twice."""
+        paths = [Path(source) for source in self.sources if isinstance(source, str | os.PathLike)]
+        if len(paths) < len(self.sources) or not all(path.is_file() for path in paths):
+            return None
+        return sum(path.stat().st_size for path in paths)
+
+
+def request_of(given: Mapping[str, Any]) -> Request:
+    """The arguments of `read`, by name, as a request."""
+    source = given["source"]
+    sources: list[Source] = list(source) if isinstance(source, list | tuple) else [source]
+    name = _checked_format(given["format"], sources)
+    options = TextOptions(**{option.name: given[option.name] for option in fields(TextOptions)})
+    roles = {role: given[role] for role in _ROLES} | {"labels": _columns_of_labels(given["labels"])}
+    columns = Columns(roles, given["feature_names"], given["categorical"])
     _check_columns(name, options, columns)
-    try:
-        data = _read_format(name, sources, options, columns._replace(categorical=categorical or ()), Budget(max_bytes))
-    except MemoryError as error:
-        raise FileFormatError(source_name(sources[0]), "does not fit into the memory that this process has") from error
-    if unlabelled is not None:
-        data = data.replace(labels={source: np.where(v == unlabelled, np.nan, v) for source, v in data.labels.items()})
-    return data if normalize is None else data.normalized(normalize)
-
-
-def _read_format(
-    name: Format, sources: list[Source], options: TextOptions, columns: Columns, budget: Budget
-) -> RankingData:
-    if name == "parquet":
-        from podium.data.io.parquet import read_parquet
-
-        return read_parquet(sources, *columns, budget)
-    with progress(f"reading {source_name(sources[0])}", _total_size(sources)) as advance:
-        if name == "letor":
-            from podium.data.io.text.letor import read_letor
-
-            arguments = read_letor(sources, options, advance, budget)
-        else:
-            from podium.data.io.text.delimited import read_delimited
-
-            arguments = read_delimited(sources, _DELIMITERS[name], *columns, options, advance, budget)
-    absent_value = arguments.pop("absent_value", None)
-    try:
-        data = RankingData(**arguments)
-    except DataError as error:  # an infinite label, a negative weight, …: rows count from 0, without the header
-        raise FileFormatError(source_name(sources[0]), str(error)) from None
-    reading: dict[str, Any] = {"categorical": list(columns.categorical)} if columns.categorical else {}
-    if name == "letor":
-        reading = {"absent": options.absent, "first_index": options.first_index}
-    data._set(absent_value=absent_value, reading=MappingProxyType(reading))
-    return data
+    columns = columns._replace(categorical=columns.categorical or ())
+    return Request(name, sources, options, columns, given["unlabelled"], given["normalize"], given["max_bytes"])
 
 
 def _checked_format(name: str | None, sources: Sequence[Source]) -> Format:
@@ -209,12 +272,3 @@ def _refuse_unused(kind: str, options: TextOptions, of_columns: dict[str, Any]) 
         unused = [name for name in names if getattr(options, name) != getattr(default, name)]
     if unused:
         raise DataError(f"{unused[0]} has no meaning for the format {kind!r}")
-
-
-def _total_size(sources: Sequence[Source]) -> float | None:
-    sizes = []
-    for source in sources:
-        if not isinstance(source, str | os.PathLike) or not Path(source).is_file():
-            return None
-        sizes.append(Path(source).stat().st_size)
-    return sum(sizes)

@@ -64,7 +64,7 @@ def source_name(source: Source) -> str:
     return name if isinstance(name, str) else "<stream>"
 
 
-def read_blocks(
+def text_blocks(
     source: Source, advance: Callable[[float], None] = lambda amount: None, budget: Budget | None = None
 ) -> Iterator[Block]:
     """The blocks of a file or binary stream, decompressed by what it is, not by what it is called.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -12,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.threads import map_threads
-from podium.data.encoding import Encoding, codes_of_categories, names_of_categories
+from podium.data.encoding import CategoriesSeen, Encoding, codes_of_categories, names_of_categories
 from podium.data.frames import assign_roles
-from podium.data.io.text.blocks import Block, Source, read_blocks, source_name
+from podium.data.io.text.blocks import Block, Source, source_name, text_blocks
 from podium.data.io.text.delimited_parser import (
     FIRST_EXTRA,
     FIRST_TEXT,
@@ -24,24 +25,21 @@ from podium.data.io.text.delimited_parser import (
     parse_delimited,
     scan_lines,
 )
-from podium.data.io.text.options import TextOptions
 from podium.data.io.text.outcome import VALUE, Outcome
 from podium.data.io.text.parsing import (
     OBJECT_BYTES,
     ROW_BYTES,
     Counted,
     Merges,
-    Run,
     decoded,
     drain,
-    load_blocks,
     number_at,
     parse_block,
-    query_ids,
     raise_problem,
     runs_of,
-    warn_of_overflows,
 )
+from podium.data.io.text.queries import Run, query_ids
+from podium.data.io.text.reader import Facts, TextReader
 from podium.data.memory import Budget
 from podium.errors import FileFormatError
 
@@ -73,76 +71,125 @@ class _Part:
     overflows: int
 
 
-def read_delimited(
-    sources: Sequence[Source],
-    delimiter: str,
-    roles: dict[str, Any],
-    feature_names: Sequence[str] | None,
-    categorical: Sequence[str],
-    options: TextOptions,
-    advance: Callable[[float], None],
-    budget: Budget,
-) -> dict[str, Any]:
-    """Read files with one and the same header as one; the arguments of `RankingData`."""
-    headers: list[list[str]] = []
+class DelimitedReader(TextReader):
+    """Reads CSV or TSV; all files must have one and the same header.
 
-    def without_header(source: Source, advance: Callable[[float], None], budget: Budget) -> Iterator[Block]:
-        blocks = read_blocks(source, advance, budget)
-        names, rest = _split_header(source, blocks, delimiter)
-        headers.append(names)
-        if names != headers[0]:
-            raise FileFormatError(source_name(source), f"has another header than {source_name(sources[0])}", line=1)
+    Args:
+        delimiter: between fields.
+        columns: the roles of columns by name, the feature columns, and those that hold categories.
+        *arguments: those of `TextReader`.
+        **others: the same.
+
+    """
+
+    scan = staticmethod(scan_lines)
+
+    def __init__(
+        self,
+        delimiter: str,
+        columns: tuple[dict[str, Any], Sequence[str] | None, Sequence[str]],
+        *arguments: Any,
+        **others: Any,
+    ) -> None:
+        super().__init__(*arguments, **others)
+        self.delimiter, self.columns = delimiter, columns
+        self.header: list[str] | None = None
+        self.categories: dict[str, set[str]] = {}
+        self.seen = CategoriesSeen()
+
+    def open_blocks(self, source: Source, advance: Callable[[float], None], budget: Budget) -> Iterator[Block]:
+        """The blocks of a file behind its header."""
+        names, rest = _split_header(source, text_blocks(source, advance, budget), self.delimiter)
+        self.header = self.header or names
+        if names != self.header:
+            first = source_name(self.sources[0])
+            raise FileFormatError(source_name(source), f"has another header than {first}", line=1)
         return rest
 
-    def scan(block: Block) -> tuple[int, int, int]:
-        return (*scan_lines(block.text), 0)
+    @cached_property
+    def layout(self) -> _Layout:
+        """Where each column goes, once the first header is read."""
+        assert self.header is not None
+        return _layout(source_name(self.sources[0]), self.delimiter, self.header, *self.columns)
 
-    items = load_blocks(sources, scan, advance, options.n_threads, budget, without_header)
-    layout = _layout(source_name(sources[0]), delimiter, headers[0], roles, feature_names, categorical)
-    n_rows = sum(item.rows for item in items)
-    names = ", ".join(map(source_name, sources))
-    budget.hold("data", n_rows * (ROW_BYTES + 4 * (len(layout.features) + len(layout.extras))), names)
-    features = np.empty((n_rows, len(layout.features)), np.float32)
-    extras = np.empty((n_rows, len(layout.extras)), np.float32)
-    merges = Merges()
+    def look(self, items: list[Counted]) -> None:
+        """Parse a group for the facts alone."""
+        _, _, _, texts = self._parse(items)
+        for name in self.layout.categorical:
+            self.categories.setdefault(name, set()).update(filter(None, texts[name]))
 
-    def parse(item: Counted) -> _Part:
-        part = _parse(item, features, extras, layout, merges)
-        objects = len(part.runs) + (item.rows if layout.document_ids is not None else 0)
-        budget.hold("data", OBJECT_BYTES * objects + 8 * item.rows * len(layout.categorical), item.block.file)
-        return part
+    def facts(self) -> Facts:
+        """What all groups so far tell."""
+        categories = {name: names_of_categories(values) for name, values in self.categories.items()}
+        return Facts(self.queries.are_integers, categories=categories)
 
-    parts = list(map_threads(parse, drain(items), options.n_threads))
-    warn_of_overflows(sum(part.overflows for part in parts), names)
-    merges.warn(names, layout.features)
-    arguments: dict[str, Any] = {
-        "features": features,
-        "feature_names": layout.features,
-        "qid": query_ids(chain.from_iterable(part.runs for part in parts), n_rows, options.returning_qid),
-        "labels": {},
-    }
-    texts = {name: [text for part in parts for text in part.texts[k]] for k, name in enumerate(layout.texts)}
-    if layout.document_ids is not None:
-        arguments["document_ids"] = np.array(texts[layout.document_ids], object)
-    if layout.categorical:
-        arguments["encoding"] = _encode(features, layout, texts)
-    for k, (argument, _) in enumerate(layout.extras):
-        role, _, label_source = argument.partition(".")
-        if label_source:
-            arguments["labels"][label_source] = extras[:, k]
-        else:
-            arguments[role] = extras[:, k]
-    return arguments
+    def feature_names(self) -> list[str]:
+        """The feature columns."""
+        return self.layout.features
 
+    def finish(self) -> None:
+        """Warn of what all rows together have lost."""
+        super().finish()
+        self.seen.warn()
 
-def _encode(features: NDArray[np.float32], layout: _Layout, texts: dict[str, list[str]]) -> Encoding:
-    """Put the numbers of categories into the features; an empty field is a missing value."""
-    categories = {}
-    for name in layout.categorical:
-        column, values = layout.features.index(name), [text or None for text in texts[name]]
-        categories[column] = names_of_categories(values)
-        features[:, column] = codes_of_categories(values, categories[column])
-    return Encoding(categories)
+    def arguments(self, items: list[Counted]) -> dict[str, Any]:
+        """The arguments of `RankingData` for a group."""
+        layout = self.layout
+        features, extras, runs, texts = self._parse(items)
+        facts = self.known or self.facts()
+        arguments: dict[str, Any] = {
+            "features": features,
+            "feature_names": layout.features,
+            "qid": query_ids(runs, len(features), facts.has_integer_ids),
+            "labels": {},
+        }
+        if layout.document_ids is not None:
+            arguments["document_ids"] = np.array(texts[layout.document_ids], object)
+        if layout.categorical:
+            arguments["encoding"] = self._encode(features, texts)
+        for k, (argument, _) in enumerate(layout.extras):
+            role, _, label_source = argument.partition(".")
+            if label_source:
+                arguments["labels"][label_source] = extras[:, k]
+            else:
+                arguments[role] = extras[:, k]
+        return arguments
+
+    def _parse(
+        self, items: list[Counted]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], list[Run], dict[str, list[str]]]:
+        """The features and the other numbers of a group, its runs, and its columns of text; totals are kept."""
+        layout, n_rows = self.layout, sum(item.rows for item in items)
+        self.budget.hold("data", n_rows * (ROW_BYTES + 4 * (len(layout.features) + len(layout.extras))), self.names)
+        features = np.empty((n_rows, len(layout.features)), np.float32)
+        extras = np.empty((n_rows, len(layout.extras)), np.float32)
+
+        def parse(item: Counted) -> _Part:
+            part = _parse(item, features, extras, layout, self.merges)
+            objects = len(part.runs) + (item.rows if layout.document_ids is not None else 0)
+            self.budget.hold("data", OBJECT_BYTES * objects + 8 * item.rows * len(layout.categorical), item.block.file)
+            return part
+
+        parts = list(map_threads(parse, drain(items), self.options.n_threads))
+        runs = [run for part in parts for run in part.runs]
+        self.hear(runs, n_rows, sum(part.overflows for part in parts))
+        texts = {name: [text for part in parts for text in part.texts[k]] for k, name in enumerate(layout.texts)}
+        return features, extras, runs, texts
+
+    def _encode(self, features: NDArray[np.float32], texts: dict[str, list[str]]) -> Encoding:
+        """Put the numbers of categories into the features; an empty field is a missing value."""
+        categories: dict[int, tuple[str, ...]] = {}
+        for name in self.layout.categorical:
+            column, values = self.layout.features.index(name), [text or None for text in texts[name]]
+            trained = None
+            if self.like is not None:
+                trained = self.like.encoding.categories.get(self.like.feature_of(column, name))
+            if trained is not None and self.known is None:
+                self.seen.look(repr(name), values, trained)
+            names = self.known.categories[name] if self.known is not None else trained
+            categories[column] = names_of_categories(values) if names is None else names
+            features[:, column] = codes_of_categories(values, categories[column])
+        return Encoding(categories)
 
 
 def _split_header(source: Source, blocks: Iterator[Block], delimiter: str) -> tuple[list[str], Iterator[Block]]:

@@ -60,18 +60,20 @@ class Fields(NamedTuple):
 
 
 @kernel
-def scan_lines(text: Bytes) -> tuple[Int, Int]:
-    """The lines, and those that are not blank."""
+def scan_lines(text: Bytes, most: Int) -> tuple[Int, Int, Int, Int]:
+    """The lines, those that are not blank, 0 (there are no indices), and the end: before row `most` + 1."""
     n, at, lines, rows = len(text), 0, 0, 0
     while at < n:
-        blank = True
+        start, blank = at, True
         while text[at] != LINE_FEED:
             blank = blank and (text[at] == SPACE or text[at] == RETURN)
             at += 1
+        if not blank and rows == most:
+            return lines, rows, 0, start
         rows += not blank
         lines += 1
         at += 1
-    return lines, rows
+    return lines, rows, 0, at
 
 
 @kernel

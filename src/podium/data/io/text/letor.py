@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.threads import map_threads
-from podium.data.io.text.blocks import Block, Source, source_name
+from podium.data.io.text.blocks import Block
 from podium.data.io.text.letor_parser import Indices, Rows, parse_letor, scan_letor
 from podium.data.io.text.options import TextOptions
 from podium.data.io.text.parsing import (
@@ -18,18 +17,15 @@ from podium.data.io.text.parsing import (
     ROW_BYTES,
     Counted,
     Merges,
-    Run,
     decoded,
     drain,
-    load_blocks,
     number_at,
     parse_block,
-    query_ids,
     raise_problem,
     runs_of,
-    warn_of_overflows,
 )
-from podium.data.memory import Budget
+from podium.data.io.text.queries import Run, query_ids
+from podium.data.io.text.reader import Facts, TextReader
 from podium.errors import FileFormatError
 
 NAME_BYTES = 64  # a feature's name, as Python has it
@@ -49,56 +45,96 @@ class _Part:
     pairs_before: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
 
-def read_letor(
-    sources: Sequence[Source], options: TextOptions, advance: Callable[[float], None], budget: Budget
-) -> dict[str, Any]:
-    """Read files as one; the arguments of `RankingData`."""
-    items = load_blocks(sources, lambda block: scan_letor(block.text), advance, options.n_threads, budget)
-    n_rows = sum(item.rows for item in items)
-    n_bytes = sum(len(item.block.text) for item in items)
-    largest = max(item.largest_index for item in items)
-    width = options.n_features
-    if width is None:
-        width = max(0, largest + 1 - options.first_index)
-    # Where an index is out of bounds the text is parsed only to find the first error in it.
-    sparse = options.sparse or largest > options.last_index
-    if not sparse:
-        _refuse_absurd_size(items, n_rows, width, n_bytes)
-    names = ", ".join(source_name(source) for source in sources)
-    budget.hold("data", n_rows * (ROW_BYTES + 4 * width * (not sparse)), names)
-    labels = np.empty(n_rows, np.float32)
-    if sparse:
-        features = np.empty((0, 0), np.float32)
-    elif options.absent == "zero":
-        features = np.zeros((n_rows, width), np.float32)
-    else:
-        features = np.full((n_rows, width), np.nan, np.float32)
+class LetorReader(TextReader):
+    """Reads LETOR text."""
 
-    merges = Merges()
+    scan = staticmethod(scan_letor)
 
-    def parse(item: Counted) -> _Part:
-        part = _parse(item, features, labels, sparse, options, merges)
-        objects = len(part.runs) + len(part.comments or ())
-        # The pairs of all parts are put together once more in the end.
-        budget.hold("data", OBJECT_BYTES * objects + 2 * (part.values.nbytes + part.columns.nbytes), item.block.file)
-        return part
+    def __init__(self, *arguments: Any, **others: Any) -> None:
+        super().__init__(*arguments, **others)
+        self.largest, self.fewest, self.has_comments = 0, 2**62, False
 
-    parts = list(map_threads(parse, drain(items), options.n_threads))
-    warn_of_overflows(sum(part.overflows for part in parts), names)
-    budget.hold("data", NAME_BYTES * width, names)
-    feature_names = [str(options.first_index + k) for k in range(width)]
-    merges.warn(names, feature_names)
-    runs = (run for part in parts for run in part.runs)
-    is_sparse_text = min(part.fewest for part in parts) < largest + 1 - options.first_index
-    absent_value = 0.0 if options.absent == "zero" else np.nan
-    return {
-        "feature_names": feature_names,
-        "absent_value": absent_value if is_sparse_text else None,
-        "features": _compressed_rows(parts, width) if sparse else features,
-        "relevance": labels,
-        "qid": query_ids(runs, n_rows, options.returning_qid),
-        "document_ids": _document_ids(parts, n_rows),
-    }
+    def look(self, items: list[Counted]) -> None:
+        """Parse a group for the facts alone: without features, they are checked and not kept."""
+        self._parse(items, 0)
+
+    def arguments(self, items: list[Counted]) -> dict[str, Any]:
+        """The arguments of `RankingData` for a group."""
+        n_rows, n_bytes = sum(item.rows for item in items), sum(len(item.block.text) for item in items)
+        width = self._width(max(item.largest_index for item in items))
+        if self.known is None and self.like is None and not self._is_sparse(items):
+            _refuse_absurd_size(items, n_rows, width, n_bytes)
+        features, labels, parts = self._parse(items, width)
+        self.budget.hold("data", NAME_BYTES * width, self.names)
+        facts = self.known or self.facts()
+        absent_value = 0.0 if self.options.absent == "zero" else np.nan
+        return {
+            "feature_names": self._names(width),
+            "absent_value": absent_value if facts.is_sparse else None,
+            "features": features if features is not None else _compressed_rows(parts, width),
+            "relevance": labels,
+            "qid": query_ids([run for part in parts for run in part.runs], n_rows, facts.has_integer_ids),
+            "document_ids": _document_ids(parts, n_rows) if facts.has_comments else None,
+        }
+
+    def facts(self) -> Facts:
+        """What all groups so far tell."""
+        n_indices = self.largest + 1 - self.options.first_index
+        n_features = max(0, n_indices) if self.options.n_features is None else self.options.n_features
+        return Facts(self.queries.are_integers, n_features, self.fewest < n_indices, self.has_comments)
+
+    def feature_names(self) -> list[str]:
+        """The names of the features in all groups so far: their numbers."""
+        return self._names(self.facts().n_features)
+
+    def _names(self, width: int) -> list[str]:
+        return [str(self.options.first_index + k) for k in range(width)]
+
+    def _width(self, largest: int) -> int:
+        """The number of features of a group whose largest index is this."""
+        if self.known is not None:
+            return self.known.n_features
+        if self.options.n_features is not None:
+            return self.options.n_features
+        own = max(0, largest + 1 - self.options.first_index)
+        if self.like is None:
+            return own
+        # Features behind those of the model are left out, unless it has to see that there are too many.
+        n_expected = self.like.n_indices(self.options.first_index)
+        return max(n_expected, own) if self.like.names is None or self.options.sparse else n_expected
+
+    def _is_sparse(self, items: list[Counted]) -> bool:
+        # Where an index is out of bounds the text is parsed only to find the first error in it.
+        return self.options.sparse or max(item.largest_index for item in items) > self.options.last_index
+
+    def _parse(
+        self, items: list[Counted], width: int
+    ) -> tuple[NDArray[np.float32] | None, NDArray[np.float32], list[_Part]]:
+        """The features of a group, if they are not kept as pairs, the labels, and the rest; totals are kept."""
+        n_rows, sparse = sum(item.rows for item in items), self._is_sparse(items)
+        self.largest = max(self.largest, *(item.largest_index for item in items))
+        self.budget.hold("data", n_rows * (ROW_BYTES + 4 * width * (not sparse)), self.names)
+        labels = np.empty(n_rows, np.float32)
+        if sparse:
+            features = np.empty((0, 0), np.float32)
+        elif self.options.absent == "zero":
+            features = np.zeros((n_rows, width), np.float32)
+        else:
+            features = np.full((n_rows, width), np.nan, np.float32)
+
+        def parse(item: Counted) -> _Part:
+            part = _parse(item, features, labels, sparse, self.options, self.merges)
+            objects = len(part.runs) + len(part.comments or ())
+            # The pairs of all parts are put together once more in the end.
+            held = OBJECT_BYTES * objects + 2 * (part.values.nbytes + part.columns.nbytes)
+            self.budget.hold("data", held, item.block.file)
+            return part
+
+        parts = list(map_threads(parse, drain(items), self.options.n_threads))
+        self.fewest = min(self.fewest, *(part.fewest for part in parts))
+        self.has_comments = self.has_comments or any(part.comments is not None for part in parts)
+        self.hear([run for part in parts for run in part.runs], n_rows, sum(part.overflows for part in parts))
+        return None if sparse else features, labels, parts
 
 
 def _refuse_absurd_size(items: list[Counted], n_rows: int, width: int, n_bytes: int) -> None:
@@ -135,7 +171,8 @@ def _parse(
     for row, slot, start, end in notes.uncertain.tolist():
         number = number_at(block, start, end)
         if slot >= 0:
-            target.features[0 if sparse else row, slot] = number
+            if slot < target.features.shape[1]:  # else it is of a feature that is left out
+                target.features[0 if sparse else row, slot] = number
             continue
         if np.isinf(number):
             raise block.error(start, f"the label {block.token(start)!r} is beyond float32's range")
@@ -158,10 +195,8 @@ def _comments(block: Block, bounds: NDArray[np.int64]) -> list[str] | None:
     return [decoded(block, start, end, "comment").strip() for start, end in bounds.tolist()]
 
 
-def _document_ids(parts: list[_Part], n_rows: int) -> NDArray[Any] | None:
-    """The comments as document ids, empty where a line had none; None where no line had any."""
-    if all(part.comments is None for part in parts):
-        return None
+def _document_ids(parts: list[_Part], n_rows: int) -> NDArray[Any]:
+    """The comments as document ids, empty where a line had none."""
     ids = np.full(n_rows, "", object)
     row = 0
     for part in parts:

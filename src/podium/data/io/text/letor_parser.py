@@ -82,13 +82,17 @@ class Rows(NamedTuple):
 
 
 @kernel
-def scan_letor(text: Bytes) -> tuple[Int, Int, Int]:
-    """The lines, the lines that hold a document, and the largest last feature index of a line."""
+def scan_letor(text: Bytes, most: Int) -> tuple[Int, Int, Int, Int]:
+    """The lines, those with a document, the largest last index of a line, and the end: before document `most` + 1."""
     n, at, lines, rows, largest = len(text), 0, 0, 0, 0
     while at < n:
+        start = at
         while text[at] == SPACE or text[at] == TAB or text[at] == RETURN:
             at += 1
-        rows += text[at] != LINE_FEED and text[at] != HASH
+        is_document = text[at] != LINE_FEED and text[at] != HASH
+        if is_document and rows == most:
+            return lines, rows, largest, start
+        rows += is_document
         colon = -1
         while text[at] != LINE_FEED and text[at] != HASH:
             if text[at] == COLON:
@@ -106,7 +110,7 @@ def scan_letor(text: Bytes) -> tuple[Int, Int, Int]:
             largest = max(largest, index)
         lines += 1
         at += 1
-    return lines, rows, largest
+    return lines, rows, largest, at
 
 
 @kernel

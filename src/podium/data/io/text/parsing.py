@@ -13,24 +13,15 @@ from numpy.typing import NDArray
 
 from podium.core.threads import map_threads
 from podium.data.encoding import listed
-from podium.data.io.text.blocks import Block, Source, read_blocks, source_name
+from podium.data.io.text.blocks import Block, Source, source_name, text_blocks
 from podium.data.io.text.characters import LINE_FEED, RETURN
-from podium.data.io.text.options import Returning
 from podium.data.io.text.outcome import FIELDS, FULL_BUFFER, LONE_RETURN, NUL, OUTCOME, PROBLEMS, Notes, Outcome
+from podium.data.io.text.queries import Run
 from podium.data.memory import Budget
 from podium.errors import FileFormatError, PodiumWarning
 
-
-@dataclass(frozen=True)
-class Run:
-    """Consecutive rows with one query id: where they begin, and where that stands in the file."""
-
-    row: int
-    query: str
-    file: str
-    line: int
-
-
+Scan = Callable[[NDArray[np.uint8], int], tuple[int, int, int, int]]  # as `scan_letor`
+ALL_ROWS = 2**62
 ROW_BYTES = 128  # what a row takes beside its features while it is read: its id, its label, places in the text
 MERGE_SAMPLE = 1 << 16
 OBJECT_BYTES = 256  # a run of rows with one query id, or a document id: Python's objects
@@ -48,28 +39,70 @@ class Counted:
 
 def load_blocks(
     sources: Sequence[Source],
-    scan: Callable[[Block], tuple[int, int, int]],
+    scan: Scan,
     advance: Callable[[float], None],
     n_threads: int | None,
     budget: Budget,
-    open_blocks: Callable[[Source, Callable[[float], None], Budget], Iterator[Block]] = read_blocks,
+    open_blocks: Callable[[Source, Callable[[float], None], Budget], Iterator[Block]] = text_blocks,
 ) -> list[Counted]:
     """Read all sources into blocks and count their lines and rows; files without rows are refused."""
     counted: list[Counted] = []
     for source in sources:
         blocks = open_blocks(source, advance, budget)
         lines_before, before = 0, len(counted)
-        for block, (lines, rows, largest) in map_threads(lambda b: (b, scan(b)), blocks, n_threads):
+        for block, (lines, rows, largest, _) in map_threads(lambda b: (b, scan(b.text, ALL_ROWS)), blocks, n_threads):
             block.first_line += lines_before
             lines_before += lines
             counted.append(Counted(block, rows, largest))
-        if not any(item.rows for item in counted[before:]):
-            raise FileFormatError(source_name(source), "holds no documents")
+        _require_rows(source, sum(item.rows for item in counted[before:]))
+    return _numbered(counted)
+
+
+def group_blocks(
+    sources: Sequence[Source],
+    scan: Scan,
+    advance: Callable[[float], None],
+    budget: Budget,
+    sizes: Iterable[int],
+    open_blocks: Callable[[Source, Callable[[float], None], Budget], Iterator[Block]] = text_blocks,
+) -> Iterator[list[Counted]]:
+    """Read sources block after block, cut into groups with so many rows each; lines without a row go with those before.
+
+    A group is read when it is asked for, and the budget is that of one group.
+    """
+    wanted = iter(sizes)
+    group: list[Counted] = []
+    left = next(wanted)
+    for source in sources:
+        lines_before = n_rows = 0
+        for block in open_blocks(source, advance, budget):
+            text, first_line = block.text, block.first_line + lines_before
+            while len(text):
+                lines, rows, largest, end = scan(text, left)
+                if end == 0:  # a row, and the group is full
+                    yield _numbered(group)
+                    budget.release()
+                    group, left = [], next(wanted, ALL_ROWS)
+                    continue
+                group.append(Counted(Block(block.file, text[:end], first_line), rows, largest))
+                left, n_rows = left - rows, n_rows + rows
+                text, first_line, lines_before = text[end:], first_line + lines, lines_before + lines
+        _require_rows(source, n_rows)
+    yield _numbered(group)
+    budget.release()  # for a second pass
+
+
+def _require_rows(source: Source, n_rows: int) -> None:
+    if n_rows == 0:
+        raise FileFormatError(source_name(source), "holds no documents")
+
+
+def _numbered(items: list[Counted]) -> list[Counted]:
     first_row = 0
-    for item in counted:
+    for item in items:
         item.first_row = first_row
         first_row += item.rows
-    return counted
+    return items
 
 
 def drain(items: list[Counted]) -> Iterator[Counted]:
@@ -167,45 +200,6 @@ def runs_of(item: Counted, runs: NDArray[np.int64], text_of: Callable[[int, int]
         Run(item.first_row + row, text_of(start, end), block.file, block.first_line + line)
         for row, line, start, end in runs.tolist()
     ]
-
-
-def query_ids(runs: Iterable[Run], n_rows: int, returning: Returning) -> NDArray[Any]:
-    """One query id for each row: integers where every id is written as one, else text."""
-    distinct: list[Run] = []
-    for run in runs:
-        if not distinct or distinct[-1].query != run.query:  # a run may go on in the next block
-            distinct.append(run)
-    if returning != "merge":
-        _look_for_returning(distinct, returning)
-    lengths = np.diff([run.row for run in distinct], append=n_rows)
-    return np.repeat(_integers_or_text([run.query for run in distinct]), lengths)
-
-
-def _look_for_returning(runs: list[Run], returning: Returning) -> None:
-    earlier: set[str] = set()
-    for run in runs:
-        if run.query in earlier:
-            problem = f"query {run.query!r} comes back after other queries"
-            if returning == "error":
-                raise FileFormatError(run.file, problem, line=run.line)
-            warnings.warn(
-                f"{run.file}, line {run.line}: {problem}; its documents are taken as one query "
-                "(returning_qid='merge' accepts that silently, 'error' refuses it)",
-                PodiumWarning,
-                stacklevel=2,
-            )
-            return
-        earlier.add(run.query)
-
-
-def _integers_or_text(tokens: list[str]) -> NDArray[Any]:
-    try:
-        values = [int(token) for token in tokens]
-        if all(str(value) == token for value, token in zip(values, tokens, strict=True)):
-            return np.array(values, np.int64)
-    except (ValueError, OverflowError):
-        pass
-    return np.array(tokens, object)
 
 
 def warn_of_overflows(count: int, names: str) -> None:

@@ -1,0 +1,198 @@
+"""Ranking data from files that are larger than memory: block after block, each as `read` would give its rows."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise, repeat
+from typing import Any
+
+import numpy as np
+
+from podium.core.progress import progress
+from podium.core.validation import require_whole
+from podium.data.io.reading import Request, read, request_of
+from podium.data.io.suffixes import Format
+from podium.data.io.text.blocks import Source
+from podium.data.io.text.reader import TextReader
+from podium.data.io.whole_queries import QueryBlocks
+from podium.data.memory import Budget
+from podium.data.ranking_data import RankingData
+from podium.data.schema import Schema
+from podium.errors import PodiumWarning
+
+ROWS = 1 << 15
+
+
+def read_blocks(
+    source: Source | Sequence[Source],
+    format: Format | None = None,  # noqa: A002
+    *,
+    rows: int = ROWS,
+    whole_queries: bool = False,
+    like: Schema | None = None,
+    **options: Any,
+) -> Iterator[RankingData]:
+    r"""Read ranking data block after block; memory is that of a block, whatever the size of the file.
+
+    Each block is what `read` would give for its rows: the same features, categories and kind of query id. Since the
+    whole file decides these, it is read twice; `like` spares the first time. A stream cannot be read twice: without
+    `like` it is read whole.
+
+    Args:
+        source: as for `read`.
+        format: as for `read`.
+        rows: of a block; the last one has what is left.
+        whole_queries: let no block cut a query in two. A block then has up to `rows` rows, or one query that has more.
+            Where the rows of a query do not stand together, all rows are one block, with a warning. Preferences are
+            given for whole queries only; `normalize` needs them, and has them always.
+        like: the features of a model, `model.schema`, that is to score the blocks. LETOR text gets as many features as
+            the model has, categories are numbered as the model's, and nobody looks whether a query id comes back. Of no
+            account where queries are whole.
+        **options: of `read`. `max_bytes` limits a block; text is read some 4 MiB at a time.
+
+    Returns:
+        The blocks, in the order of the file.
+
+    Raises:
+        FileFormatError: with the place in the whole file where it is not as it should be. The blocks before it have
+            been given by then, unless the file is read twice.
+
+    Example:
+        >>> import pathlib, podium, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "data.txt"
+        >>> _ = path.write_text("2 qid:7 1:0.5\n0 qid:7 1:0.25\n1 qid:8 2:3\n")
+        >>> [block.features.tolist() for block in podium.read_blocks(path, rows=2)]
+        [[[0.5, 0.0], [0.25, 0.0]], [[0.0, 3.0]]]
+        >>> [len(block) for block in podium.read_blocks(path, rows=1, whole_queries=True)]
+        [2, 1]
+
+    """
+    require_whole("rows", rows, 1)
+    given = inspect.signature(read).bind(source, format, **options)
+    given.apply_defaults()
+    request = request_of(given.arguments)
+    return _Blocks(request, rows, whole_queries or request.normalize is not None, like).read()
+
+
+class _Blocks:
+    """What a caller of `read_blocks` asks for."""
+
+    def __init__(self, request: Request, rows: int, whole_queries: bool, like: Schema | None) -> None:
+        self.request, self.rows, self.whole_queries = request, rows, whole_queries
+        self.like = None if whole_queries else like
+        self.budget = Budget(request.max_bytes)
+
+    @property
+    def _equal_sizes(self) -> Iterable[int] | None:
+        return repeat(self.rows)
+
+    def read(self) -> Iterator[RankingData]:
+        """The blocks."""
+        with self.request.naming_memory_errors():
+            if self.request.format == "parquet":
+                yield from self._of_parquet()
+            elif self.like is None and self.request.total_size is None:
+                yield from self._cut(self.request.read())
+            else:
+                yield from self._of_text()
+
+    def _of_text(self) -> Iterator[RankingData]:
+        request, n_passes = self.request, 2 if self.like is None else 1
+        if request.options.returning_qid == "warn" and (self.whole_queries or self.like is not None):
+            # With whole queries a warning of its own follows; a model that sees no lists does not care.
+            request = replace(request, options=replace(request.options, returning_qid="merge"))
+        with progress(f"reading {request.name}", n_passes * (request.total_size or 0) or None) as advance:
+            known, sizes = None, self._equal_sizes
+            if self.like is None:
+                first = self._look(request, advance)
+                known, sizes = first.facts(), self._sizes(first)
+            if sizes is not None:
+                reader = request.text_reader(self.budget, known=known, like=self.like)
+                for items in reader.groups(advance, sizes):
+                    rows_before = reader.n_rows
+                    data = request.data_of_text(reader.arguments(items), rows_before)
+                    yield self._finished(data, rows_before)
+                    del data
+                if self.like is not None:
+                    reader.finish()
+                    if request.format == "letor":
+                        _check_features(reader, self.like)
+        if sizes is None:
+            yield from self._all_at_once()
+
+    def _look(self, request: Request, advance: Callable[[float], None]) -> TextReader:
+        """A first pass over the text, for what only all of it tells."""
+        reader = request.text_reader(self.budget, most_rows=self.rows if self.whole_queries else None)
+        for items in reader.groups(advance, repeat(self.rows)):
+            reader.look(items)
+        reader.finish()
+        return reader
+
+    def _sizes(self, reader: TextReader) -> Iterable[int] | None:
+        """The rows of each block; None where the rows of a query do not stand together."""
+        if not self.whole_queries:
+            return self._equal_sizes
+        return None if reader.queries.returned is not None else reader.queries.blocks.sizes(reader.n_rows)
+
+    def _of_parquet(self) -> Iterator[RankingData]:
+        from podium.data.io.parquet import DAMAGED, import_pyarrow
+        from podium.data.io.parquet_blocks import opened_files
+
+        request, errors = self.request, (*DAMAGED, import_pyarrow().ArrowException)
+        with opened_files(request.sources, request.columns, self.budget) as files:
+            with request.naming_rows(0, errors):
+                sizes = files.sizes_of_blocks(self.rows) if self.whole_queries else self._equal_sizes
+                facts = files.facts(self.like) if sizes is not None else None
+            if sizes is not None and facts is not None:
+                with progress(f"reading {request.name}", files.n_rows) as advance:
+                    rows_before = 0
+                    for table in files.tables(sizes, advance):
+                        with request.naming_rows(rows_before, errors):
+                            data = files.data(table, facts, rows_before, self.whole_queries)
+                        yield self._finished(data, rows_before)
+                        rows_before += len(table)
+                        del data, table
+                files.seen.warn()
+        if facts is None:
+            yield from self._all_at_once()
+
+    def _finished(self, data: RankingData, rows_before: int) -> RankingData:
+        with self.request.naming_rows(rows_before):
+            return self.request.finished(data)
+
+    def _all_at_once(self) -> Iterator[RankingData]:
+        warnings.warn(
+            f"{self.request.name}: the rows of a query do not stand together, so all rows are read into memory: sort "
+            "them by query to have them in blocks",
+            PodiumWarning,
+            stacklevel=3,
+        )
+        yield self.request.read()
+
+    def _cut(self, data: RankingData) -> Iterator[RankingData]:
+        """Data that is in memory already, in blocks."""
+        if not self.whole_queries:
+            data = data.replace(preferences=None)
+            ends = [*range(0, len(data), self.rows), len(data)]
+        else:
+            blocks, starts = QueryBlocks(self.rows), data.offsets[:-1]
+            if not np.array_equal(data.order, np.arange(len(data))):
+                yield data
+                return
+            for query, row in enumerate(starts.tolist()):
+                blocks.begin(query, row)
+            ends = [0, *np.cumsum(blocks.sizes(len(data))).tolist()]
+        for first, last in pairwise(ends):
+            yield data.take(np.arange(first, last))
+
+
+def _check_features(reader: TextReader, like: Schema) -> None:
+    """Refuse, or warn of, text that has too few features for a model: known when all of it is read."""
+    names = reader.feature_names()
+    whole = RankingData(np.empty((0, len(names)), np.float32), qid=np.empty(0, np.int64), feature_names=names)
+    is_sparse = reader.facts().is_sparse
+    whole._set(absent_value={"zero": 0.0, "missing": np.nan}[reader.options.absent] if is_sparse else None)
+    like.rows(whole)

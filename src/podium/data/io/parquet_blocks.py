@@ -1,0 +1,239 @@
+"""Parquet files in blocks of rows: what only whole columns tell is looked up first, a column at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data import frames
+from podium.data.columns import to_query_ids
+from podium.data.encoding import CategoriesSeen, Encoding, FeatureBuilder, Losses, fits_float32, names_of_categories
+from podium.data.io.parquet import (
+    as_described,
+    common_description,
+    described_encoding,
+    import_pyarrow,
+    naming_damage,
+    opened_parquet,
+    require_same_columns,
+    stored_preferences,
+)
+from podium.data.io.text.blocks import Source, source_name
+from podium.data.io.whole_queries import QueryBlocks
+from podium.data.memory import Budget
+from podium.data.ranking_data import RankingData
+from podium.data.schema import Schema
+
+ROWS_AT_ONCE = 1 << 16  # of one column
+BATCH_ROWS = 1 << 13  # of all columns
+BUFFER_BYTES = 1 << 18  # of a column of the file
+COLUMN_COPIES = 4  # of a column that is looked at whole: its values, sorted ones, different ones, float32
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """What only whole columns tell.
+
+    Attributes:
+        encoding: of the features, by their numbers; where a model's is taken, without categories that it does not know.
+        wide: the features whose values are kept as they came.
+        losses: what the conversion to float32 lost, in words.
+
+    """
+
+    encoding: Encoding
+    wide: frozenset[int]
+    losses: tuple[str, ...]
+
+
+@contextmanager
+def opened_files(
+    sources: Sequence[Source],
+    columns: tuple[dict[str, Any], Sequence[str] | None, Sequence[str]],
+    budget: Budget,
+) -> Iterator[ParquetFiles]:
+    """All files as one; `columns` as in `ParquetFiles`."""
+    with ExitStack() as stack:
+        files = [stack.enter_context(opened_parquet(source, budget, BUFFER_BYTES)) for source in sources]
+        yield ParquetFiles(sources, files, columns, budget)
+
+
+class ParquetFiles:
+    """Open Parquet files with the same columns, as one table that is read in parts.
+
+    Args:
+        sources: what the files are.
+        files: of pyarrow.
+        columns: the roles of columns by name, the feature columns, and those that hold categories.
+        budget: of one block, and of one column.
+
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        files: Sequence[Any],
+        columns: tuple[dict[str, Any], Sequence[str] | None, Sequence[str]],
+        budget: Budget,
+    ) -> None:
+        self.sources, self.files, self.budget = sources, files, budget
+        self.roles, self.feature_names, self.categorical = columns
+        self.schemas = [file.schema_arrow for file in files]
+        self.sizes = [file.metadata.num_rows for file in files]
+        require_same_columns(sources, self.schemas, self.sizes)
+        self.n_rows = sum(self.sizes)
+        self.seen = CategoriesSeen()
+
+    @cached_property
+    def _assigned(self) -> tuple[dict[str, Any], list[str]]:
+        return frames.assign_roles(self.schemas[0].names, self.roles, self.feature_names)
+
+    @cached_property
+    def _empty(self) -> Any:
+        """A table without rows: its columns have types that hold those of all files."""
+        pyarrow = import_pyarrow()
+        tables = [schema.remove_metadata().empty_table() for schema in self.schemas]
+        return pyarrow.concat_tables(tables, promote_options="permissive")
+
+    @cached_property
+    def _description(self) -> dict[str, Any]:
+        return common_description(self.schemas)
+
+    @cached_property
+    def _described(self) -> Encoding:
+        """The encoding that the features were written with, if they are all read."""
+        features = self._assigned[1]
+        return described_encoding(self._description, len(features)) if self.feature_names is None else Encoding()
+
+    def facts(self, like: Schema | None) -> ColumnFacts:
+        """Look at whole columns: at all whose values may be shifted, or at those alone that a model shifts."""
+        features, series_of = self._assigned[1], frames.columns_by_name(self._empty)[1]
+        losses, shifts, wide = Losses(), dict(self._described.shifts), set()
+        categories = dict(self._described.categories)
+        is_named = self._description.get("features_are_named") is not False
+        for k, name in enumerate(features):
+            feature = -1 if like is None else like.feature_of(k, name if is_named else None)
+            if self._holds_categories(series_of[name]):
+                if like is not None and feature in like.encoding.categories:
+                    categories[k] = like.encoding.categories[feature]
+                elif like is None and not self._described:
+                    categories[k] = names_of_categories(
+                        value for part in self._parts(name) for value in part.to_list()
+                    )  # fmt: skip
+            elif self._may_be_shifted(series_of[name]) and (like is None or feature in like.encoding.shifts):
+                shift, is_wide = self._shift_of(name, losses)
+                if shift is not None and not self._described:
+                    shifts[k] = shift
+                if is_wide:
+                    wide.add(k)
+        return ColumnFacts(Encoding(categories, shifts), frozenset(wide), losses.words())
+
+    def sizes_of_blocks(self, most_rows: int) -> list[int] | None:
+        """The rows of each block of whole queries; None where the rows of a query do not stand together."""
+        blocks, before = QueryBlocks(most_rows), 0
+        for part in self._parts(self._assigned[0]["qid"]):
+            qid = to_query_ids(frames.values_of(part), len(part))
+            starts = np.flatnonzero(np.concatenate([[True], np.asarray(qid[1:] != qid[:-1], bool)]))
+            for query, row in zip(qid[starts].tolist(), starts.tolist(), strict=True):
+                if blocks.begin(str(query), before + row):
+                    return None
+            before += len(part)
+        return blocks.sizes(self.n_rows)
+
+    def tables(self, sizes: Iterable[int], advance: Callable[[float], None]) -> Iterator[Any]:
+        """All columns, so many rows at a time."""
+        pyarrow = import_pyarrow()
+        wanted = iter(sizes)
+        held, n_held, size = [self._empty], 0, next(wanted)
+        for batch in self._batches(None):
+            advance(batch.num_rows)
+            rest = pyarrow.Table.from_batches([batch])
+            while n_held + len(rest) >= size:
+                n_more = size - n_held
+                yield self._joined([*held, rest.slice(0, n_more)])
+                self.budget.release()
+                rest, held, n_held, size = rest.slice(n_more), [self._empty], 0, next(wanted, self.n_rows + 1)
+            held.append(rest)
+            n_held += len(rest)
+        if n_held:
+            yield self._joined(held)
+
+    def data(self, table: Any, facts: ColumnFacts, first_row: int, has_whole_queries: bool) -> RankingData:
+        """The rows of a table as data."""
+        features, series_of = self._assigned[1], frames.columns_by_name(table)[1]
+        categories = dict(facts.encoding.categories)
+        for k, name in enumerate(features):
+            if not self._described and k not in categories and self._holds_categories(series_of[name]):
+                categories[k] = names_of_categories(series_of[name].to_list())
+        encoding = Encoding(categories, facts.encoding.shifts)
+        parts = frames.take_apart(table, self.roles, self.feature_names, self.categorical, encoding, self.seen)
+        data = RankingData(
+            parts.features, **parts.roles, feature_names=parts.feature_names, encoding=encoding,
+            preferences=self._preferences_of(first_row, len(table)) if has_whole_queries else None,
+        )  # fmt: skip
+        wide = {k: frames.values_of(series_of[features[k]]) for k in sorted(facts.wide)}
+        data = as_described(data, self._description, self.categorical)
+        data._set(wide=MappingProxyType(wide), losses=facts.losses)
+        return data
+
+    def _holds_categories(self, series: Any) -> bool:
+        return series.name in self.categorical or frames.is_categorical(series)
+
+    def _may_be_shifted(self, series: Any) -> bool:
+        return frames.holds_numbers(series) and not fits_float32(frames.values_of(series).dtype)
+
+    def _shift_of(self, name: str, losses: Losses) -> tuple[float | None, bool]:
+        """The shift of a column, and whether its values are to be kept: the decision that reading it whole makes."""
+        self.budget.hold("data", 8 * COLUMN_COPIES * self.n_rows, source_name(self.sources[0]))
+        values = np.concatenate([frames.values_of(part) for part in self._parts(name)])
+        builder = FeatureBuilder(np.empty((len(values), 1), np.float32))
+        builder.losses = losses
+        builder.set_numbers(0, repr(name), values)
+        self.budget.release()
+        return builder.shifts.get(0), 0 in builder.wide
+
+    def _parts(self, name: str) -> Iterator[Any]:
+        """The values of a column, some rows at a time."""
+        pyarrow = import_pyarrow()
+        empty = self._empty.select([name])
+        for batch in self._batches([name]):
+            table = pyarrow.Table.from_batches([batch]).select([name])
+            joined = pyarrow.concat_tables([empty, table.replace_schema_metadata(None)], promote_options="permissive")
+            yield frames.columns_by_name(joined)[1][name]
+
+    def _batches(self, names: list[str] | None) -> Iterator[Any]:
+        for source, file in zip(self.sources, self.files, strict=True):
+            batches = file.iter_batches(ROWS_AT_ONCE if names else BATCH_ROWS, columns=names)
+            while True:
+                with naming_damage(source_name(source)):
+                    batch = next(batches, None)
+                if batch is None:
+                    break
+                yield batch
+
+    def _joined(self, tables: list[Any]) -> Any:
+        tables = [table.replace_schema_metadata(None) for table in tables]
+        table = import_pyarrow().concat_tables(tables, promote_options="permissive")
+        n_bytes = max(table.nbytes, 12 * table.num_rows * table.num_columns)
+        self.budget.hold("data", n_bytes, source_name(self.sources[0]))
+        return table
+
+    @cached_property
+    def _preferences(self) -> NDArray[np.float64] | None:
+        return stored_preferences(self.schemas, self.sizes)
+
+    def _preferences_of(self, first_row: int, n_rows: int) -> NDArray[np.float64] | None:
+        """The pairs of some rows, which hold whole queries."""
+        pairs = self._preferences
+        if pairs is None:
+            return None
+        is_here = (pairs[:, 0] >= first_row) & (pairs[:, 0] < first_row + n_rows)
+        shifted: NDArray[np.float64] = pairs[is_here] - np.array([first_row, first_row, 0.0])
+        return shifted
