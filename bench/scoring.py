@@ -85,7 +85,7 @@ def lleaves_scores(path: Path, *_: int) -> Scores:
     import lleaves
 
     model = lleaves.Model(model_file=str(path))
-    model.compile()
+    model.compile(cache=path.with_suffix(".lleaves"))
     return lambda X: model.predict(X, n_jobs=1)
 
 

@@ -20,8 +20,8 @@ def transpose(flat, row_stride, row, last_row, column, columns, place, column_st
 
 
 @kernel
-def ranks_of(values, start, pivots, table, n_levels, n, ranks, place, missing):
-    bitwise.find_ranks(values, start, pivots, table, n_levels, n, ranks, place, missing)
+def ranks_of(values, start, pivots, table, n_levels, ranks, place, missing):
+    bitwise.find_ranks(values, start, pivots, table, n_levels, ranks, place, missing)
 
 
 @kernel
@@ -72,14 +72,14 @@ def test_tiles_are_transposed(last_row):
 @given(st.integers(0, 2**32), st.integers(4, 8))
 def test_ranks_of_values(seed, n_levels):
     random = np.random.default_rng(seed)
-    values = random.normal(size=3 * WORD).astype(np.float32)
+    values = random.normal(size=2 * WORD).astype(np.float32)
     values[random.integers(0, len(values), 9)] = [np.nan, np.inf, -np.inf, 0.0, -0.0, np.nan, 1e-45, 3e38, -3e38]
     pivots = np.zeros(7 + pivot_offset(8), np.float32)
     for level in range(n_levels):
         first = 7 + pivot_offset(level)
         pivots[first : first + 2**level] = random.choice(values[~np.isnan(values)], 2**level)
-    ranks = np.zeros(200, np.int8)
-    check(bitwise.find_ranks, 6, values, WORD, pivots, 7, n_levels, 2 * WORD, ranks, 5, random.choice([-128, 127]))
+    ranks = np.zeros(80, np.int8)
+    check(bitwise.find_ranks, 5, values, WORD, pivots, 7, n_levels, ranks, 5, random.choice([-128, 127]))
 
 
 @pytest.mark.parametrize("n", BLOCKS)
@@ -119,7 +119,7 @@ def test_codes_are_gathered(n):
 FLOATS, WORDS = np.zeros(2000, np.float32), np.zeros(200, np.int64)
 CALLS = {
     transpose: (FLOATS, 20, 0, 40, 0, FLOATS, 0, 80),
-    ranks_of: (FLOATS, 0, FLOATS, 0, 5, WORD, np.zeros(WORD, np.int8), 0, 127),
+    ranks_of: (FLOATS, 0, FLOATS, 0, 5, np.zeros(WORD, np.int8), 0, 127),
     compare: (np.zeros(2 * WORD, np.int8), 0, np.int8(3), WORDS, 0, BLOCKS[2]),
     choose: (np.zeros(4, np.uint16), 0, WORDS, BLOCKS[2]),
     gather: (WORDS, np.zeros(8, np.uint16), np.zeros(9, np.int64), 0, 0, WORDS, 0, BLOCKS[2]),

@@ -39,15 +39,15 @@ def transpose_tile(
 
 
 def find_ranks(
-    values: Any, start: Any, pivots: Any, table: Any, n_levels: Any, n: Any, ranks: Any, place: Any, missing: Any
+    values: Any, start: Any, pivots: Any, table: Any, n_levels: Any, ranks: Any, place: Any, missing: Any
 ) -> None:
-    """The ranks of n values (64, 128, …) among the thresholds of a search, in the upper bits of bytes, less 128.
+    """The ranks of 64 values among the thresholds of a search, in the upper bits of bytes, less 128.
 
     A search compares a value with one pivot a level, and the answers, the first uppermost, are the rank: the number of
     thresholds below the value. Level l has its pivots at `table + pivot_offset(l)`, in the order of the answers so far,
     bit j of a pivot's number being the answer j, but bit 0 the contrary of it. A missing value has the rank `missing`.
     """
-    for k in range(n):
+    for k in range(WORD):
         value = values[start + k]
         number, rank = 0, 0
         for level in range(n_levels):

@@ -21,7 +21,7 @@ from podium.core.llvm import cgutils, element, means
 I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 FLOAT = ir.FloatType()
 BYTES = ir.VectorType(I8, WORD)
-ROWS_AHEAD = 32  # that are fetched into the cache before they are needed
+ROWS_AHEAD = 128  # whose values are asked for before they are needed
 
 
 def _number(value: int) -> Any:
@@ -112,7 +112,7 @@ def _row_start(builder: Any, row: Any, k: int, last_row: Any, row_stride: Any, c
 def _prefetch(builder: Any, pointer: Any) -> None:
     kind = ir.FunctionType(ir.VoidType(), [I8.as_pointer(), I32, I32, I32])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    builder.call(function, [builder.bitcast(pointer, I8.as_pointer()), I32(0), I32(3), I32(1)])
+    builder.call(function, [builder.bitcast(pointer, I8.as_pointer()), I32(0), I32(2), I32(1)])
 
 
 def _transposed(builder: Any, rows: Sequence[Any]) -> Sequence[Any]:
@@ -131,12 +131,12 @@ def _transposed(builder: Any, rows: Sequence[Any]) -> Sequence[Any]:
 
 @means(bitwise.find_ranks)
 def _find_ranks(
-    _typing: Any, values: Any, _start: Any, pivots: Any, _table: Any, _n_levels: Any, _n: Any, ranks: Any, _place: Any,
+    _typing: Any, values: Any, _start: Any, pivots: Any, _table: Any, _n_levels: Any, ranks: Any, _place: Any,
     _missing: Any,
 ) -> Any:  # fmt: skip
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        source, tables, target = (_data(context, builder, signature, arguments, k) for k in (0, 2, 6))
-        _, start, _, table, n_levels, n_values, _, place, missing = arguments
+        source, tables, target = (_data(context, builder, signature, arguments, k) for k in (0, 2, 5))
+        _, start, _, table, n_levels, _, place, missing = arguments
         source, tables = builder.gep(source, [start]), builder.gep(tables, [table])
         target = builder.gep(target, [place])
         lanes = _lanes(context)
@@ -162,11 +162,11 @@ def _find_ranks(
             _store(builder, _reversed(builder, answers), target, first, 1)
             following = builder.add(first, _number(lanes))
             first.add_incoming(following, loop)
-            builder.cbranch(builder.icmp_signed("<", following, n_values), loop, end)
+            builder.cbranch(builder.icmp_signed("<", following, _number(WORD)), loop, end)
         builder.position_at_end(end)
         return context.get_dummy_value()
 
-    kinds = (types.int64, pivots, types.int64, types.int64, types.int64, ranks, types.int64, types.int64)
+    kinds = (types.int64, pivots, types.int64, types.int64, ranks, types.int64, types.int64)
     return types.void(values, *kinds), generate
 
 

@@ -27,6 +27,7 @@ Int = Any  # an integer, compiled as int64
 U = np.uint64  # indices that cannot be negative spare the compiler a test
 
 SMALL_BLOCK, LARGE_BLOCK = (0,) * 2, (0,) * 8  # words of 64 documents
+COLUMN_STRIDE = WORD + TILE  # a power of two would bring all columns into the same sets of the cache
 
 
 class Rows(NamedTuple):
@@ -103,7 +104,8 @@ class Blocks:
         words = _aligned(self.program.n_rows * len(self.block))
         words[:] = 0
         words[ALL_BITS * len(self.block) : (ALL_BITS + 1) * len(self.block)] = -1
-        return Scratch(np.zeros(TILE * (n + TILE), np.float32), np.zeros(n_searches * n, np.int8), words, _aligned(n))
+        columns = np.zeros(TILE * COLUMN_STRIDE, np.float32)
+        return Scratch(columns, np.zeros(n_searches * n, np.int8), words, _aligned(n))
 
 
 def _aligned(n: int) -> NDArray[np.int64]:
@@ -126,7 +128,8 @@ def score_blocks(
     for start in range(first, last, size):
         n = min(size, last - start)
         n_words = (n + WORD - 1) // WORD
-        _rank(rows, start, last - 1, WORD * n_words, size, searches, scratch)
+        for word in range(n_words):
+            _rank(rows, start + WORD * word, last - 1, WORD * word, size, searches, scratch)
         _compare(comparisons, size, scratch, block)
         if len(categories.feature):
             _look_up(rows, start, n, len(comparisons.bound), categories, scratch, block)
@@ -144,38 +147,41 @@ def score_blocks(
 
 
 @helper
-def _rank(rows: Rows, start: Int, last_row: Int, n: Int, size: Int, searches: Searches, scratch: Scratch) -> None:
-    """The ranks of the values of n rows from `start` on, in each search; rows past the last are copies of it."""
+def _rank(rows: Rows, start: Int, last_row: Int, place: Int, size: Int, searches: Searches, scratch: Scratch) -> None:
+    """The ranks of the values of 64 rows from `start` on, in each search; rows past the last are copies of it.
+
+    They stand at `place` among the `size` ranks of each search. More rows at a time would wait for memory.
+    """
     not_inlined()
-    stride = size + TILE  # a power of two would bring all columns into the same sets of the cache
+    columns = scratch.columns
     search, n_searches = 0, len(searches.feature)
     while search < n_searches:
         column, n_columns = searches.feature[search], 1
         if rows.column_stride == 1 and rows.n_columns >= TILE:
             column, n_columns = min(column, rows.n_columns - TILE), TILE
-            for k in range(0, n, TILE):
-                transpose_tile(rows.flat, rows.row_stride, start + k, last_row, column, scratch.columns, k, stride)
+            for k in range(0, WORD, TILE):
+                transpose_tile(rows.flat, rows.row_stride, start + k, last_row, column, columns, k, COLUMN_STRIDE)
         else:
-            _copy_column(rows, start, last_row, n, column, scratch.columns)
+            _copy_column(rows, start, last_row, column, columns)
         while search < n_searches and searches.feature[search] < column + n_columns:
             find_ranks(
-                scratch.columns, (searches.feature[search] - column) * stride, searches.pivots,
-                searches.table[search], searches.n_levels[search], n, scratch.ranks, search * size,
+                columns, (searches.feature[search] - column) * COLUMN_STRIDE, searches.pivots,
+                searches.table[search], searches.n_levels[search], scratch.ranks, search * size + place,
                 searches.missing[search],
             )  # fmt: skip
             search += 1
 
 
 @helper
-def _copy_column(rows: Rows, start: Int, last_row: Int, n: Int, column: Int, columns: NDArray[np.float32]) -> None:
-    """One column of n rows from `start` on; rows past the last are copies of it."""
-    first, n_there = start * rows.row_stride + column * rows.column_stride, min(n, last_row + 1 - start)
+def _copy_column(rows: Rows, start: Int, last_row: Int, column: Int, values: NDArray[np.float32]) -> None:
+    """One column of 64 rows from `start` on; rows past the last are copies of it."""
+    first, n = start * rows.row_stride + column * rows.column_stride, min(WORD, last_row + 1 - start)
     if rows.row_stride == 1:
-        columns[:n_there] = rows.flat[first : first + n_there]
+        values[:n] = rows.flat[first : first + n]
     else:
-        for k in range(n_there):
-            columns[U(k)] = rows.flat[U(first + k * rows.row_stride)]
-    columns[n_there:n] = columns[n_there - 1]
+        for k in range(n):
+            values[U(k)] = rows.flat[U(first + k * rows.row_stride)]
+    values[n:WORD] = values[n - 1]
 
 
 @helper
