@@ -80,12 +80,12 @@ def lightgbm_scores(path: Path, *_: int) -> Scores:
     return lambda X: booster.predict(X, num_threads=1)
 
 
-def lleaves_scores(path: Path, *_: int) -> Scores:
-    """Compiled by lleaves."""
+def lleaves_scores(path: Path, _: int, leaves: int) -> Scores:
+    """Compiled by lleaves; large trees without inlining, which would take more than ten minutes."""
     import lleaves
 
     model = lleaves.Model(model_file=str(path))
-    model.compile(cache=path.with_suffix(".lleaves"))
+    model.compile(cache=path.with_suffix(".lleaves"), finline=leaves < 100)
     return lambda X: model.predict(X, n_jobs=1)
 
 
