@@ -79,7 +79,7 @@ def run() -> Report:
         "Waiting for the first result",
         [{"process": name, "seconds": f"{value:.2f}"} for name, value in rows],
         [
-            f"Wall time of whole processes, best of {RUNS} (the compiling one: once). The first query is of 100 documents; "
+            f"Wall time of whole processes, best of {RUNS} (the compiling one: once). A query has 100 documents; "
             "the file of the model, 500 trees of 31 leaves, is read and made ready to score in that time."
         ],
     )

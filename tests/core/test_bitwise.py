@@ -94,7 +94,7 @@ def test_ranks_are_compared(n, bound):
 @pytest.mark.parametrize("n", BLOCKS)
 def test_words_are_chosen(n):
     words = np.random.default_rng(3).integers(-(2**63), 2**63, 6 * n)
-    choices = np.array([0, 0, 0, 0, 5, 1, 2, 3], np.uint16)
+    choices = 2 * np.array([0, 0, 0, 0, 5, 1, 2, 3], np.uint16)
     chosen = check(bitwise.choose_words, 2, choices, 1, words, BLOCKS[n]).reshape(6, n)
     condition, yes, no = words.reshape(6, n)[1:4]
     assert np.array_equal(chosen[5], (condition & yes) | (~condition & no))
@@ -106,11 +106,11 @@ def test_codes_are_gathered(n):
     words = random.integers(-(2**63), 2**63, 30 * n)
     sizes = np.array([3, 0, 8, 1, 6, 5, 7, 2, 4, 6])
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    planes = random.integers(0, 30, offsets[-1]).astype(np.uint16)
+    planes = 2 * random.integers(0, 30, offsets[-1]).astype(np.uint16)
     codes = check(bitwise.gather_codes, 5, words, planes, offsets, 2, n - 1, np.zeros(WORD + 4, np.int64), 3, BLOCKS[n])
     bits = words.reshape(30, n)[:, n - 1]
     for c in range(CODES):
-        rows = planes[offsets[2 + c] : offsets[3 + c]]
+        rows = planes[offsets[2 + c] : offsets[3 + c]] // 2
         for document in (0, 17, 63):
             code = sum(((int(bits[row]) >> document) & 1) << j for j, row in enumerate(rows))
             assert (int(codes[3 + document]) >> (8 * c)) & 255 == code

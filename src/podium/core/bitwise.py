@@ -70,12 +70,13 @@ def compare_ranks(ranks: Any, start: Any, bound: Any, words: Any, place: Any, bl
 def choose_words(choices: Any, number: Any, words: Any, block: Any) -> None:
     """Bits of one row of words where the bits of a condition are set, of another row where not.
 
-    Four entries of `choices` are the rows of the target, the condition, and the two; a row is a block of words.
+    Four entries of `choices` are the rows of the target, the condition, and the two; a row is a block of words, and
+    its entry is twice its number: for a block of two words, where its words begin.
     """
-    n, first = len(block), 4 * number
-    target, condition = n * np.int64(choices[first]), n * np.int64(choices[first + 1])
-    yes, no = n * np.int64(choices[first + 2]), n * np.int64(choices[first + 3])
-    for k in range(n):
+    half, first = len(block) // 2, 4 * number
+    target, condition = half * np.int64(choices[first]), half * np.int64(choices[first + 1])
+    yes, no = half * np.int64(choices[first + 2]), half * np.int64(choices[first + 3])
+    for k in range(len(block)):
         bits = words[condition + k]
         words[target + k] = (words[yes + k] & bits) | (words[no + k] & ~bits)
 
@@ -85,15 +86,15 @@ def gather_codes(
 ) -> None:
     """The codes `first` … `first` + 7 of the 64 documents of a word: a byte each, the first lowest.
 
-    Bit j of code c is a bit of the row `planes[plane_offsets[c] + j]` of words.
+    Bit j of code c is a bit of the row whose entry, as in `choose_words`, is `planes[plane_offsets[c] + j]`.
     """
-    n = len(block)
+    half = len(block) // 2
     for document in range(WORD):
         together = np.int64(0)
         for c in range(CODES):
             start = plane_offsets[first + c]
             for j in range(plane_offsets[first + c + 1] - start):
-                bits = words[n * np.int64(planes[start + j]) + word]
+                bits = words[half * np.int64(planes[start + j]) + word]
                 together |= ((bits >> document) & 1) << (8 * c + j)
         codes[place + document] = together
 

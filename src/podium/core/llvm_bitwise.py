@@ -252,7 +252,7 @@ def _choose_words(_typing: Any, choices: Any, _number_of_choice: Any, words: Any
 
         def row(which: int) -> Any:
             number = builder.zext(builder.load(builder.gep(entries, [_number(which)])), I64)
-            return builder.mul(number, _number(block.count))
+            return builder.mul(number, _number(block.count // 2))
 
         target = row(0)
         condition, yes, no = (_load(builder, rows, row(k), vector, 8) for k in (1, 2, 3))
@@ -284,7 +284,7 @@ def _gather_codes(
         for c in range(CODES):
             code = builder.add(first, _number(c))
             start, stop = (builder.load(builder.gep(offsets, [at])) for at in (code, builder.add(code, _number(1))))
-            bytes_of_codes.append(_bytes_of_planes(builder, rows, planes_of_codes, start, stop, word, block.count))
+            bytes_of_codes.append(_bytes_of_planes(builder, rows, planes_of_codes, start, stop, word, block.count // 2))
         for documents, pair in _interleaved(builder, bytes_of_codes):
             _store(builder, pair, target, builder.add(place, _number(documents)), 8)
         return context.get_dummy_value()
@@ -293,7 +293,7 @@ def _gather_codes(
     return types.void(words, planes, plane_offsets, *kinds), generate
 
 
-def _bytes_of_planes(builder: Any, rows: Any, planes: Any, first: Any, last: Any, word: Any, n: int) -> Any:
+def _bytes_of_planes(builder: Any, rows: Any, planes: Any, first: Any, last: Any, word: Any, half: int) -> Any:
     """A byte for each document, whose bit j is the document's bit of the j-th plane."""
     before = builder.block
     loop, done = builder.append_basic_block("planes"), builder.append_basic_block("planes_done")
@@ -302,7 +302,7 @@ def _bytes_of_planes(builder: Any, rows: Any, planes: Any, first: Any, last: Any
     k, total, weight = builder.phi(I64), builder.phi(BYTES), builder.phi(BYTES)
     for value, at_first in ((k, first), (total, _filled(I8, WORD, 0)), (weight, _filled(I8, WORD, 1))):
         value.add_incoming(at_first, before)
-    row = builder.mul(builder.zext(builder.load(builder.gep(planes, [k])), I64), _number(n))
+    row = builder.mul(builder.zext(builder.load(builder.gep(planes, [k])), I64), _number(half))
     bits = builder.bitcast(builder.load(builder.gep(rows, [builder.add(row, word)])), ir.VectorType(I1, WORD))
     sum_with = builder.select(bits, builder.add(total, weight), total)
     following = builder.add(k, _number(1))
