@@ -35,8 +35,8 @@ def choose(choices, number, words, block):
 
 
 @kernel
-def gather(words, planes, plane_offsets, first, word, codes, place, block):
-    bitwise.gather_codes(words, planes, plane_offsets, first, word, codes, place, block)
+def gather(words, planes, plane_offsets, first, word, codes, place):
+    bitwise.gather_codes(words, planes, plane_offsets, first, word, codes, place)
 
 
 KERNELS = {
@@ -94,7 +94,7 @@ def test_ranks_are_compared(n, bound):
 @pytest.mark.parametrize("n", BLOCKS)
 def test_words_are_chosen(n):
     words = np.random.default_rng(3).integers(-(2**63), 2**63, 6 * n)
-    choices = 2 * np.array([0, 0, 0, 0, 5, 1, 2, 3], np.uint16)
+    choices = n * np.array([0, 0, 0, 0, 5, 1, 2, 3], np.uint16)
     chosen = check(bitwise.choose_words, 2, choices, 1, words, BLOCKS[n]).reshape(6, n)
     condition, yes, no = words.reshape(6, n)[1:4]
     assert np.array_equal(chosen[5], (condition & yes) | (~condition & no))
@@ -106,11 +106,11 @@ def test_codes_are_gathered(n):
     words = random.integers(-(2**63), 2**63, 30 * n)
     sizes = np.array([3, 0, 8, 1, 6, 5, 7, 2, 4, 6])
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    planes = 2 * random.integers(0, 30, offsets[-1]).astype(np.uint16)
-    codes = check(bitwise.gather_codes, 5, words, planes, offsets, 2, n - 1, np.zeros(WORD + 4, np.int64), 3, BLOCKS[n])
+    planes = n * random.integers(0, 30, offsets[-1]).astype(np.uint16)
+    codes = check(bitwise.gather_codes, 5, words, planes, offsets, 2, n - 1, np.zeros(WORD + 4, np.int64), 3)
     bits = words.reshape(30, n)[:, n - 1]
     for c in range(CODES):
-        rows = planes[offsets[2 + c] : offsets[3 + c]] // 2
+        rows = planes[offsets[2 + c] : offsets[3 + c]] // n
         for document in (0, 17, 63):
             code = sum(((int(bits[row]) >> document) & 1) << j for j, row in enumerate(rows))
             assert (int(codes[3 + document]) >> (8 * c)) & 255 == code
@@ -122,7 +122,7 @@ CALLS = {
     ranks_of: (FLOATS, 0, FLOATS, 0, 5, np.zeros(WORD, np.int8), 0, 127),
     compare: (np.zeros(2 * WORD, np.int8), 0, np.int8(3), WORDS, 0, BLOCKS[2]),
     choose: (np.zeros(4, np.uint16), 0, WORDS, BLOCKS[2]),
-    gather: (WORDS, np.zeros(8, np.uint16), np.zeros(9, np.int64), 0, 0, WORDS, 0, BLOCKS[2]),
+    gather: (WORDS, np.zeros(8, np.uint16), np.zeros(9, np.int64), 0, 0, WORDS, 0),
 }
 
 

@@ -70,31 +70,28 @@ def compare_ranks(ranks: Any, start: Any, bound: Any, words: Any, place: Any, bl
 def choose_words(choices: Any, number: Any, words: Any, block: Any) -> None:
     """Bits of one row of words where the bits of a condition are set, of another row where not.
 
-    Four entries of `choices` are the rows of the target, the condition, and the two; a row is a block of words, and
-    its entry is twice its number: for a block of two words, where its words begin.
+    Four entries of `choices` tell where the rows of the target, the condition, and the two begin; a row is a block of
+    words.
     """
-    half, first = len(block) // 2, 4 * number
-    target, condition = half * np.int64(choices[first]), half * np.int64(choices[first + 1])
-    yes, no = half * np.int64(choices[first + 2]), half * np.int64(choices[first + 3])
+    first = 4 * number
+    target, condition = np.int64(choices[first]), np.int64(choices[first + 1])
+    yes, no = np.int64(choices[first + 2]), np.int64(choices[first + 3])
     for k in range(len(block)):
         bits = words[condition + k]
         words[target + k] = (words[yes + k] & bits) | (words[no + k] & ~bits)
 
 
-def gather_codes(
-    words: Any, planes: Any, plane_offsets: Any, first: Any, word: Any, codes: Any, place: Any, block: Any
-) -> None:
+def gather_codes(words: Any, planes: Any, plane_offsets: Any, first: Any, word: Any, codes: Any, place: Any) -> None:
     """The codes `first` … `first` + 7 of the 64 documents of a word: a byte each, the first lowest.
 
-    Bit j of code c is a bit of the row whose entry, as in `choose_words`, is `planes[plane_offsets[c] + j]`.
+    Bit j of code c is a bit of the row of words that begins at `planes[plane_offsets[c] + j]`.
     """
-    half = len(block) // 2
     for document in range(WORD):
         together = np.int64(0)
         for c in range(CODES):
             start = plane_offsets[first + c]
             for j in range(plane_offsets[first + c + 1] - start):
-                bits = words[half * np.int64(planes[start + j]) + word]
+                bits = words[np.int64(planes[start + j]) + word]
                 together |= ((bits >> document) & 1) << (8 * c + j)
         codes[place + document] = together
 

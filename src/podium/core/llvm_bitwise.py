@@ -251,8 +251,7 @@ def _choose_words(_typing: Any, choices: Any, _number_of_choice: Any, words: Any
         vector = ir.VectorType(I64, block.count)
 
         def row(which: int) -> Any:
-            number = builder.zext(builder.load(builder.gep(entries, [_number(which)])), I64)
-            return builder.mul(number, _number(block.count // 2))
+            return builder.zext(builder.load(builder.gep(entries, [_number(which)])), I64)
 
         target = row(0)
         condition, yes, no = (_load(builder, rows, row(k), vector, 8) for k in (1, 2, 3))
@@ -265,35 +264,27 @@ def _choose_words(_typing: Any, choices: Any, _number_of_choice: Any, words: Any
 
 @means(bitwise.gather_codes)
 def _gather_codes(
-    _typing: Any,
-    words: Any,
-    planes: Any,
-    plane_offsets: Any,
-    _first: Any,
-    _word: Any,
-    codes: Any,
-    _place: Any,
-    block: Any,
+    _typing: Any, words: Any, planes: Any, plane_offsets: Any, _first: Any, _word: Any, codes: Any, _place: Any
 ) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rows, planes_of_codes, offsets, target = (
             _data(context, builder, signature, arguments, k) for k in (0, 1, 2, 5)
         )
-        _, _, _, first, word, _, place, _ = arguments
+        _, _, _, first, word, _, place = arguments
         bytes_of_codes = []
         for c in range(CODES):
             code = builder.add(first, _number(c))
             start, stop = (builder.load(builder.gep(offsets, [at])) for at in (code, builder.add(code, _number(1))))
-            bytes_of_codes.append(_bytes_of_planes(builder, rows, planes_of_codes, start, stop, word, block.count // 2))
+            bytes_of_codes.append(_bytes_of_planes(builder, rows, planes_of_codes, start, stop, word))
         for documents, pair in _interleaved(builder, bytes_of_codes):
             _store(builder, pair, target, builder.add(place, _number(documents)), 8)
         return context.get_dummy_value()
 
-    kinds = (types.int64, types.int64, codes, types.int64, block)
+    kinds = (types.int64, types.int64, codes, types.int64)
     return types.void(words, planes, plane_offsets, *kinds), generate
 
 
-def _bytes_of_planes(builder: Any, rows: Any, planes: Any, first: Any, last: Any, word: Any, half: int) -> Any:
+def _bytes_of_planes(builder: Any, rows: Any, planes: Any, first: Any, last: Any, word: Any) -> Any:
     """A byte for each document, whose bit j is the document's bit of the j-th plane."""
     before = builder.block
     loop, done = builder.append_basic_block("planes"), builder.append_basic_block("planes_done")
@@ -302,7 +293,7 @@ def _bytes_of_planes(builder: Any, rows: Any, planes: Any, first: Any, last: Any
     k, total, weight = builder.phi(I64), builder.phi(BYTES), builder.phi(BYTES)
     for value, at_first in ((k, first), (total, _filled(I8, WORD, 0)), (weight, _filled(I8, WORD, 1))):
         value.add_incoming(at_first, before)
-    row = builder.mul(builder.zext(builder.load(builder.gep(planes, [k])), I64), _number(half))
+    row = builder.zext(builder.load(builder.gep(planes, [k])), I64)
     bits = builder.bitcast(builder.load(builder.gep(rows, [builder.add(row, word)])), ir.VectorType(I1, WORD))
     sum_with = builder.select(bits, builder.add(total, weight), total)
     following = builder.add(k, _number(1))

@@ -21,7 +21,7 @@ from podium.core.bitwise import (
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import not_inlined
 from podium.models.scoring.encoding import ALL_BITS, COMPARISONS
-from podium.models.scoring.program import Categories, Comparisons, Groups, Program, Searches
+from podium.models.scoring.program import MOST_ROWS, Categories, Comparisons, Groups, Program, Searches
 
 Int = Any  # an integer, compiled as int64
 U = np.uint64  # indices that cannot be negative spare the compiler a test
@@ -76,10 +76,16 @@ def _flat(array: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 class Blocks:
-    """Scores rows with a program, block by block. Threads may share it: each takes scratch memory of its own."""
+    """Scores rows with a program, block by block. Threads may share it: each takes scratch memory of its own.
+
+    Choices and planes are no longer numbers of rows of words, but where these begin in a block of this size.
+    """
 
     def __init__(self, program: Program, block: tuple[int, ...]) -> None:
-        self.program = program
+        groups, n_words = program.groups, len(block)
+        kind = np.uint16 if MOST_ROWS * n_words <= 1 << 16 else np.uint32
+        choices, planes = (n_words * rows.astype(kind) for rows in (groups.choices, groups.planes))
+        self.program = program._replace(groups=groups._replace(choices=choices, planes=planes))
         self.block = block
         self._free: list[Scratch] = []
         self._lock = threading.Lock()
@@ -137,9 +143,8 @@ def score_blocks(
             _choose(groups, group, scratch, block)
             for word in range(n_words):
                 gather_codes(
-                    scratch.words, groups.planes, groups.plane_offsets, CODES * group, word, scratch.codes,
-                    WORD * word, block,
-                )  # fmt: skip
+                    scratch.words, groups.planes, groups.plane_offsets, CODES * group, word, scratch.codes, WORD * word
+                )
             if groups.n_trees[group] == CODES:
                 _add_eight(groups, CODES * group, scratch.codes, n, scores, start)
             else:

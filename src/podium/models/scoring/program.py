@@ -25,7 +25,7 @@ from podium.models.scoring.traversal import TreeArrays
 
 Ints = NDArray[np.int64]
 
-MOST_ROWS = 1 << 15  # of words: twice their numbers are uint16
+MOST_ROWS = 1 << 15  # of words: so that in small blocks numbers of two bytes tell where they begin
 MOST_COMPARISONS = MOST_ROWS - (1 << 12)  # so that temporary rows have room
 MOST_NODES = 1 << 18  # of one program: beyond, building it would take too much memory at once
 MOST_THRESHOLDS = (1 << MAX_LEVELS) - 1  # of a search
@@ -75,7 +75,7 @@ class Groups(NamedTuple):
 
     Attributes:
         n_trees: of each group: 8, or 4 whose codes have two bytes.
-        choice_offsets, choices: of each group; entries are twice the numbers of rows of words.
+        choice_offsets, choices: of each group; numbers of rows of words.
         plane_offsets, planes: of each code, likewise.
         table, leaves: where the leaf values of the tree of a code begin.
 
@@ -83,9 +83,9 @@ class Groups(NamedTuple):
 
     n_trees: Ints
     choice_offsets: Ints
-    choices: NDArray[np.uint16]
+    choices: NDArray[Any]
     plane_offsets: Ints
-    planes: NDArray[np.uint16]
+    planes: NDArray[Any]
     table: Ints
     leaves: NDArray[np.float64]
 
@@ -282,9 +282,9 @@ def _groups(
 
 
 def _moved(rows: NDArray[np.int32], sizes: Ints, shift: Ints, temporary: int) -> NDArray[np.uint16]:
-    """Twice the numbers of rows, the temporary ones of each tree moved behind those of trees before it in its group."""
+    """Rows of words, the temporary ones of each tree moved behind those of the trees before it in its group."""
     moved = rows + np.where(rows >= temporary, np.repeat(shift, sizes), 0)
-    return (2 * moved).astype(np.uint16)
+    return moved.astype(np.uint16)
 
 
 @kernel
