@@ -22,6 +22,7 @@ from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import not_inlined
 from podium.models.scoring.encoding import ALL_BITS, COMPARISONS
 from podium.models.scoring.program import MOST_ROWS, Categories, Comparisons, Groups, Program, Searches
+from podium.models.scoring.traversal import index_among
 
 Int = Any  # an integer, compiled as int64
 U = np.uint64  # indices that cannot be negative spare the compiler a test
@@ -209,7 +210,7 @@ def _look_up(
         column = categories.feature[f] * rows.column_stride
         for k in range(n):
             value = rows.flat[(start + k) * rows.row_stride + column]
-            scratch.codes[k] = _index_among(value, categories.values, low, high)
+            scratch.codes[k] = index_among(value, categories.values, low, high)
         for comparison in range(categories.comparison_offsets[f], categories.comparison_offsets[f + 1]):
             members = categories.member_offsets[comparison]
             place = (COMPARISONS + n_before + comparison) * len(block)
@@ -219,19 +220,6 @@ def _look_up(
                     is_member = np.uint64(categories.members[members + scratch.codes[k]])
                     bits |= is_member << np.uint64(k - WORD * word)
                 scratch.words[place + word] = np.int64(bits)
-
-
-@helper
-def _index_among(value: Any, values: NDArray[np.float32], first: Int, last: Int) -> Int:
-    """The index of a value among ascending ones, by bisection; their number where it is not among them."""
-    low, high = first, last
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low - first if low < last and values[low] == value else last - first
 
 
 @helper

@@ -110,13 +110,19 @@ def _find_leaf(x: NDArray[np.float32], tree: Int, trees: TreeArrays) -> Int:
 
 @helper
 def _is_among(value: Any, entry: Int, offsets: Ints, values: NDArray[np.float32]) -> Any:
-    """Whether a value is among the ascending values of an entry, by bisection."""
-    low, high = offsets[entry], offsets[entry + 1]
-    last = high
+    """Whether a value is among the ascending values of an entry."""
+    first, last = offsets[entry], offsets[entry + 1]
+    return index_among(value, values, first, last) < last - first
+
+
+@helper
+def index_among(value: Any, values: NDArray[np.float32], first: Int, last: Int) -> Int:
+    """The index of a value among the ascending ones from `first` to `last`, by bisection; their number if it is not."""
+    low, high = first, last
     while low < high:
         middle = (low + high) // 2
         if values[middle] < value:
             low = middle + 1
         else:
             high = middle
-    return low < last and values[low] == value
+    return low - first if low < last and values[low] == value else last - first
