@@ -171,6 +171,19 @@ def test_any_number_of_rows(trained, n):
     assert np.array_equal(model.scorer(n_threads=1)(features[:n].copy()), model.predict(features)[:n])
 
 
+def test_a_scorer_refuses_what_predict_refuses(trained):
+    """Parts that differ in the order of their features, and features of another number."""
+    one, two = (
+        podium.LinearModel(np.array([1.0, 2.0]), np.zeros(2), feature_names=names) for names in (("a", "b"), ("b", "a"))
+    )
+    combined = podium.Combined((one, two), (1.0, 1.0))
+    with pytest.raises(podium.DataError, match="give X with names"):
+        combined.scorer()(np.ones((3, 2), np.float32))
+    model, features = trained
+    with pytest.raises(podium.DataError, match="136"):
+        model.scorer()(features[:, :100])
+
+
 def test_the_program_is_made_when_it_is_worth_it(trained, monkeypatch):
     model, features = trained
     made = []

@@ -35,7 +35,7 @@ class Scorer:
         self.n_threads = n_threads
         model.prepare()
         encoding = model.encoding
-        self._takes_arrays = not encoding.shifts and not encoding.categories
+        self._takes_arrays = model.has_one_schema and not encoding.shifts and not encoding.categories
 
     def __call__(self, X: Any) -> NDArray[np.float64]:
         """The score of each row of an array, a sparse matrix, a frame or `RankingData`; see `Model.predict`."""
