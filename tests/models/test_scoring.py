@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -94,6 +95,15 @@ def test_codes_of_two_bytes(shape, n_leaves):
     model = Ensemble.of_trees(trees, 5)
     rows = random_rows(random, model, 700)
     assert np.array_equal(scores_in_blocks(model, rows), score_slowly(model, rows))
+
+
+def test_sparse_rows_with_features_that_no_tree_uses():
+    random = np.random.default_rng(8)
+    trees = [random_tree(random, 9, 3) for _ in range(12)]
+    moved = [replace(tree, feature=np.array([4, 11, 30], np.int32)[tree.feature]) for tree in trees]
+    model = Ensemble.of_trees(moved, 40)
+    rows = sparse.csr_array(np.where(random.random((90, 40)) < 0.3, random.normal(size=(90, 40)), 0).astype(np.float32))
+    assert np.array_equal(scores_in_blocks(model, rows), score_slowly(model, rows.toarray()))
 
 
 def test_more_thresholds_than_a_rank_tells():
