@@ -53,6 +53,22 @@ OPERATIONS = {
     },
     "absolute": "store_lanes(out, 0, absolute(load_lanes(a, 0)))",
 }
+ONE, OTHER = "load_words(w, 3)", "load_words(w, 5)"
+WORD_OPERATIONS = {
+    "all_words": "all_words(w[5])", "load_words": ONE, "cumulated": f"cumulated({ONE})",
+    "last_word": f"last_word({ONE})", "sum_words_of": f"all_words(sum_words_of({ONE}))",
+    "+": f"{ONE} + {OTHER}", "-": f"{ONE} - {OTHER}",
+}  # fmt: skip
+DOUBLE_OPERATIONS = {
+    "upper_halves": f"upper_halves({ONE})", "lower_halves": f"lower_halves({ONE})", "all_doubles": "all_doubles(0.1)",
+    "highest_of": f"all_doubles(highest_of(upper_halves({ONE})))",
+    **{sign: f"upper_halves({ONE}) {sign} lower_halves({OTHER})" for sign in "+-*/"},
+    **{
+        f"choose_doubles {sign}": f"choose_doubles(upper_halves({ONE}) {sign} upper_halves({OTHER}), "
+        f"lower_halves({ONE}), all_doubles(0.5))"
+        for sign in ("<", ">", "==")
+    },
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -67,8 +83,29 @@ def test_an_operation_does_what_its_body_says(name):
     assert not np.array_equal(outs[0], np.arange(4 * LANES)) or name == "prefetch"
 
 
+@pytest.mark.parametrize("name", [*WORD_OPERATIONS, *(f"{name} of doubles" for name in DOUBLE_OPERATIONS)])
+def test_an_operation_on_words_does_what_its_body_says(name):
+    """Doubles leave a kernel one by one: that of lane k is the highest where all others are −∞."""
+    words = np.random.default_rng(3).integers(-(2**62), 2**62, 16)
+    words[5] = words[7]  # equal in some lane
+    if name in WORD_OPERATIONS:
+        work = f"store_words(out, 0, {WORD_OPERATIONS[name]})"
+    else:
+        value = DOUBLE_OPERATIONS[name.removesuffix(" of doubles")]
+        lane = "choose_doubles(lower_halves(load_words(np.arange(8), 0)) == all_doubles(float(k)), value, lowest)"
+        work = f"value, lowest = {value}, all_doubles(-np.inf)\n"
+        work += f"    for k in range(8):\n        out.view(np.float64)[k] = highest_of({lane})"
+    outs = []
+    for function in compiled(f"def work(w, out):\n    {work}\n"):
+        outs.append(np.full(8, 77))
+        function(words.copy(), outs[-1])
+    assert np.array_equal(*outs)
+    assert (outs[0] != 77).all()
+
+
 def test_every_operation_is_tried():
-    assert {f.__name__ for f in (*simd.OPERATIONS, *intrinsics.OPERATIONS)} <= {*OPERATIONS, "store_lanes"}
+    tried = {name.split()[0] for name in (*OPERATIONS, *WORD_OPERATIONS, *DOUBLE_OPERATIONS)}
+    assert {f.__name__ for f in (*simd.OPERATIONS, *intrinsics.OPERATIONS)} <= {*tried, "store_lanes", "store_words"}
 
 
 @pytest.mark.slow

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.core.compiling import kernel
+from podium.core.intrinsics import wait_at_barrier
 from podium.core.threads import Team
 from podium.trees import bin_features, find_bins
-from podium.trees.binning import to_columns
 from podium.trees.growing import add_node, leaf_with_highest_gain, share_of_features
 from podium.trees.histograms import SHARED_ROWS, build_histograms
 from podium.trees.layout import (
@@ -17,7 +17,6 @@ from podium.trees.layout import (
     LEAF,
     SCRATCH,
     SPLIT,
-    BinMatrix,
     FeatureTable,
     GrowingTree,
     Limits,
@@ -27,19 +26,23 @@ from podium.trees.layout import (
     PackedGradients,
 )
 from podium.trees.partitioning import WORDS_PER_THREAD, Partition, partition_leaf
-from podium.trees.splitting import choose_split, score_features
+from podium.trees.splitting import choose_split, complete_histograms, score_features
 
 
 @kernel
-def histograms_stage(member, bins, words, features, new, tree, tile, scratches):
-    mine = share_of_features(member, features)
-    build_histograms(member, bins, words, mine, new, tree, tile, scratches[member.thread].words)
+def histograms_stage(member, bins, words, features, new, tree, tile, scratches, completed):
+    own = share_of_features(member, features)
+    build_histograms(member, bins, words, features, own, new, tree, tile, scratches[member.thread].words)
+    wait_at_barrier(member.barrier, member.n_threads)
+    if completed:
+        complete_histograms(member, features, own, new, tree)
 
 
 @kernel
 def splitting_stage(member, bins, gradients, features, limits, tree, scratches):
     new, scratch = NewLeaves(N(0), N(0), N(1)), scratches[member.thread]
-    score_features(gradients, features, share_of_features(member, features), limits, new, tree, scratch)
+    own = share_of_features(member, features)
+    score_features(member, gradients, features, own, limits, new, tree, scratch)
     choose_split(bins, gradients, features, limits, tree.leaves[0], tree.splits[0], tree, scratch)
 
 
@@ -63,16 +66,21 @@ class Problem:
 
     def __init__(self, rng, n=300, width=6, n_threads=1, sizes=(50, 90), categorical=()):
         self.x = rng.integers(0, 9, (n, width)).astype(np.float32)
+        self.x[:, 1::4] = rng.integers(0, 200, self.x[:, 1::4].shape)  # more bins, and so more cells
+        self.x[:, 2::4] = np.where(rng.random(self.x[:, 2::4].shape) < 0.7, 0, self.x[:, 2::4])  # one common bin
         self.x[rng.random((n, width)) < 0.1] = np.nan
+        self.x[:, 3::8] = np.where(rng.random(self.x[:, 3::8].shape) < 0.7, np.nan, self.x[:, 3::8])
         self.binned = bin_features(self.x, find_bins(self.x, categorical=categorical))
-        columns = np.empty(n * width, np.uint8)
-        to_columns(self.binned.flat, n, self.binned.width, width, 0, n, columns)
-        self.bins = BinMatrix(self.binned.flat, columns, n, self.binned.width)
+        self.bins, self.layout = self.binned.matrix, self.binned.layout
         self.gradients = rng.integers(-50, 51, n)
         self.weights = rng.integers(1, 9, n)
         self.words = (self.gradients << 32) + self.weights
         kinds = np.isin(np.arange(width), categorical) if categorical else None
-        self.table = FeatureTable(np.arange(width), self.binned.bins.counts, kinds, np.zeros(width, np.int64))
+        layout, counts = self.layout, self.binned.bins.counts
+        self.table = FeatureTable(
+            np.arange(width), np.argsort(layout.first_cell), counts, layout.first_cell, layout.n_cells, layout.common,
+            layout.block_cells, layout.block_strides, kinds, np.zeros(width, np.int64),
+        )  # fmt: skip
         documents = rng.permutation(n).astype(np.int32)
         leaves = np.zeros(3, LEAF)
         leaves["low"], leaves["high"], leaves["histogram"] = -np.inf, np.inf, np.arange(3)
@@ -80,14 +88,16 @@ class Problem:
         leaves["sample_end"] = leaves["end"]
         for leaf in leaves:
             leaf["total"] = self.words[documents[leaf["start"] : leaf["end"]]].sum()
-        cells = self.binned.width * CELLS
+        cells = self.layout.total_cells
         self.tree = GrowingTree(
             leaves, documents, np.full((3, cells), 7, np.int64), np.empty((2, width), SPLIT)
         )  # fmt: skip
         barrier, n_left = np.zeros(16, np.int64), np.zeros(n_threads * WORDS_PER_THREAD, np.int64)
         partial = np.empty((n_threads - 1, cells), np.int64)
-        self.members = [Member(k, n_threads, barrier, n_left, partial) for k in range(n_threads)]
-        self.tiles = np.empty((n_threads, self.binned.width * CHUNK), np.uint8)
+        self.members = [
+            Member(k, n_threads, self.layout.shares(n_threads), barrier, n_left, partial) for k in range(n_threads)
+        ]
+        self.tiles = np.empty((n_threads, self.bins.width * CHUNK), np.uint8)
         self.scratches, self.buffer = np.zeros(n_threads, SCRATCH), np.empty(n, np.int32)
 
     def rows(self, leaf):
@@ -95,10 +105,17 @@ class Problem:
         return self.tree.documents[record["start"] : record["end"]].copy()
 
     def histogram(self, rows):
-        """The reference: words by feature and bin."""
-        counted = np.zeros((self.x.shape[1], CELLS), np.int64)
-        for feature in range(self.x.shape[1]):
-            np.add.at(counted[feature], self.binned.column(feature)[rows], self.words[rows])
+        """The reference: words by feature and bin, in the cells of each feature."""
+        counted = np.zeros(self.layout.total_cells, np.int64)
+        for feature, first in enumerate(self.layout.first_cell):
+            np.add.at(counted, first + self.binned.column(feature)[rows].astype(int), self.words[rows])
+        return counted
+
+    def cells(self, leaf):
+        """What was counted for a leaf; what is between the cells of two features does not matter."""
+        counted = np.zeros(self.layout.total_cells, np.int64)
+        for first, n in zip(self.layout.first_cell, self.layout.n_cells, strict=True):
+            counted[first : first + n] = self.tree.histograms[leaf, first : first + n]
         return counted
 
     def run(self, stage, *arguments):
@@ -106,27 +123,26 @@ class Problem:
             return team.run(lambda k: stage(self.members[k], *arguments))
 
 
-def build(problem, new):
+def build(problem, new, completed=True):
     with Team(len(problem.members)) as team:
         team.run(
             lambda k: histograms_stage(
                 problem.members[k], problem.bins, problem.words, problem.table, new, problem.tree, problem.tiles[k],
-                problem.scratches,
+                problem.scratches, completed,
             )
         )  # fmt: skip
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
-@pytest.mark.parametrize("width", [1, 6, 12, 21])
+@pytest.mark.parametrize("width", [1, 6, 12, 21, 75])
 def test_histograms_equal_numpys(n_threads, width):
     problem = Problem(np.random.default_rng(width), width=width, n_threads=n_threads)
     small, large = problem.rows(0), problem.rows(1)
     parent = problem.histogram(np.concatenate([small, large]))
-    problem.tree.histograms[1, : width * CELLS] = parent.ravel()
+    problem.tree.histograms[1] = parent
     build(problem, NewLeaves(0, 1, 2))
     for leaf, rows in ((0, small), (1, large)):
-        counted = problem.tree.histograms[leaf, : width * CELLS].reshape(width, CELLS)
-        assert np.array_equal(counted, problem.histogram(rows))
+        assert np.array_equal(problem.cells(leaf), problem.histogram(rows))
     assert (problem.tree.histograms[2] == 7).all()
 
 
@@ -134,8 +150,41 @@ def test_histograms_of_large_leaves_are_shared_by_rows():
     n = SHARED_ROWS + 1000
     problem = Problem(np.random.default_rng(1), n=n, width=5, n_threads=3, sizes=(SHARED_ROWS + 5, 100))
     build(problem, NewLeaves(0, 0, 1))
-    counted = problem.tree.histograms[0, : 5 * CELLS].reshape(5, CELLS)
-    assert np.array_equal(counted, problem.histogram(problem.rows(0)))
+    assert np.array_equal(problem.cells(0), problem.histogram(problem.rows(0)))
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5, 40])
+def test_shares_cover_all_features_once(n_threads):
+    layout = Problem(np.random.default_rng(0), width=75).layout
+    shares = layout.shares(n_threads)
+    assert (np.diff(shares, axis=0) >= 0).all()
+    assert shares[0].tolist() == [0, 0, 0]
+    assert shares[-1].tolist() == layout.ends[-1].tolist()
+    taken = np.zeros(layout.total_cells, int)
+    for first, n in zip(layout.first_cell, layout.n_cells, strict=True):
+        taken[first : first + n] += 1
+    assert taken.max() == 1
+    assert len(layout.dense) > 32
+    assert len(layout.groups) > 1
+    assert set(layout.block_strides) == {64, 256}
+
+
+def test_only_rare_bins_of_sparse_features_are_kept():
+    problem = Problem(np.random.default_rng(3), width=75)
+    layout, bins = problem.layout, problem.bins
+    cells = [[] for _ in range(bins.n_rows)]
+    for group in range(len(layout.groups) - 1):
+        starts = bins.starts[group * (bins.n_rows + 1) :]
+        for row in range(bins.n_rows):
+            cells[row] += bins.entries[starts[row] : starts[row + 1]].tolist()
+    for row in range(bins.n_rows):
+        expected = [
+            layout.first_cell[f] + problem.binned.column(f)[row]
+            for f in layout.sparse
+            if problem.binned.column(f)[row] != layout.common[f]
+        ]
+        assert cells[row] == expected
+    assert sum(map(len, cells)) < 0.5 * len(layout.sparse) * bins.n_rows
 
 
 def sides(problem, rows, l2):
@@ -163,7 +212,7 @@ def score(problem, rows, l2):
 def test_the_best_split_equals_brute_force(seed, categorical, min_documents, l2):
     rng = np.random.default_rng(seed)
     problem = Problem(rng, n=80, width=4, sizes=(60, 10), categorical=(1,) if categorical else ())
-    build(problem, NewLeaves(0, 0, 1))
+    build(problem, NewLeaves(0, 0, 1), completed=False)  # scoring does that
     rows, largest = problem.rows(0), int(problem.weights.max())
     gradients, limits = PackedGradients(problem.words, largest, False), Limits(3, -1, min_documents, l2)
     problem.run(splitting_stage, problem.bins, gradients, problem.table, limits, problem.tree, problem.scratches)
@@ -255,9 +304,10 @@ def test_threads_share_all_features():
         return share_of_features(member, features)
 
     problem = Problem(np.random.default_rng(0), width=21, n_threads=3)
-    table = problem.table._replace(candidates=np.array([0, 3, 9, 17, 20]))
+    table = problem.table._replace(scanned=problem.table.scanned[::4])
     parts = [shares(member, table) for member in problem.members]
-    assert [part.begin for part in parts] + [parts[-1].end] == [0, *(part.end for part in parts)]
-    assert parts[-1].end == parts[0].n_padded == 24
-    listed = [table.candidates[part.first : part.last].tolist() for part in parts]
-    assert [feature for part in listed for feature in part] == table.candidates.tolist()
+    for begin, end in (("begin", "end"), ("first_group", "last_group"), ("first_cell", "last_cell"), ("first", "last")):
+        starts, ends = [getattr(part, begin) for part in parts], [getattr(part, end) for part in parts]
+        assert [*starts, ends[-1]] == [0, *ends]
+    assert parts[-1].last_cell == problem.layout.total_cells
+    assert parts[-1].last == len(table.scanned)

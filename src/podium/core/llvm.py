@@ -26,7 +26,7 @@ from numba.core import cgutils as _cgutils
 from numba.core.typing import templates as _templates
 
 from podium.core import intrinsics, simd
-from podium.core.simd import LANES
+from podium.core.simd import LANES, WORDS
 
 cgutils: Any = _cgutils
 extending: Any = _extending
@@ -136,11 +136,11 @@ def _yield_thread(_typing: Any) -> Any:
 
 
 class _LanesType(types.Type):
-    """`LANES` single-precision numbers; or a mask, what a comparison of two of them gives: as many truths."""
+    """A vector of numbers; or a mask, what a comparison of two of them gives: as many truths."""
 
-    def __init__(self, name: str, element: Any) -> None:
+    def __init__(self, name: str, element: Any, n: int) -> None:
         super().__init__(name)
-        self.vector = ir.VectorType(element, LANES)
+        self.vector = ir.VectorType(element, n)
 
 
 @extending.register_model(_LanesType)
@@ -149,34 +149,50 @@ class _LanesModel(extending.models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(manager, kind, kind.vector)
 
 
-_lanes, _mask = _LanesType("lanes", ir.FloatType()), _LanesType("mask", ir.IntType(1))
+_truth = ir.IntType(1)
+_lanes, _mask = _LanesType("lanes", ir.FloatType(), LANES), _LanesType("mask", _truth, LANES)
+_doubles, _double_mask = _LanesType("doubles", ir.DoubleType(), WORDS), _LanesType("double_mask", _truth, WORDS)
+_words = _LanesType("words", ir.IntType(64), WORDS)
 
 
-class _Arithmetic(templates.AbstractTemplate):  # type: ignore[misc]
-    def generic(self, arguments: Any, _names: Any) -> Any:
-        return templates.signature(_lanes, _lanes, _lanes) if arguments == (_lanes, _lanes) else None
+def _add_operators(signs: dict[Any, str], kinds: dict[_LanesType, _LanesType], call: Callable[..., Any]) -> None:
+    """Tell Numba of operators of two vectors of a kind, by the kind that each gives."""
+
+    class Operator(templates.AbstractTemplate):  # type: ignore[misc]
+        def generic(self, arguments: Any, _names: Any) -> Any:
+            kind = arguments[0]
+            return templates.signature(kinds[kind], kind, kind) if arguments == (kind, kind) and kind in kinds else None
+
+    for sign, name in signs.items():
+        templates.infer_global(sign)(Operator)
+        for kind in kinds:
+            extending.lower_builtin(sign, kind, kind)(
+                lambda _c, builder, _s, both, name=name: call(builder, name, both)
+            )
 
 
-class _Comparison(templates.AbstractTemplate):  # type: ignore[misc]
-    def generic(self, arguments: Any, _names: Any) -> Any:
-        return templates.signature(_mask, _lanes, _lanes) if arguments == (_lanes, _lanes) else None
+_add_operators(
+    {operator.add: "fadd", operator.sub: "fsub", operator.mul: "fmul", operator.truediv: "fdiv"},
+    {_lanes: _lanes, _doubles: _doubles},
+    lambda builder, name, both: getattr(builder, name)(*both),
+)
+_add_operators(
+    {operator.gt: ">", operator.lt: "<", operator.eq: "=="},  # false where one is NaN
+    {_lanes: _mask, _doubles: _double_mask},
+    lambda builder, name, both: builder.fcmp_ordered(name, *both),
+)
+_add_operators(
+    {operator.add: "add", operator.sub: "sub"},
+    {_words: _words},
+    lambda builder, name, both: getattr(builder, name)(*both),
+)
 
 
-for _name, _sign in (
-    ("fadd", operator.add),
-    ("fsub", operator.sub),
-    ("fmul", operator.mul),
-    ("fdiv", operator.truediv),
-):
-    templates.infer_global(_sign)(_Arithmetic)
-    extending.lower_builtin(_sign, _lanes, _lanes)(
-        lambda _c, builder, _s, both, name=_name: getattr(builder, name)(*both)
-    )
-for _sign, _name in ((operator.gt, ">"), (operator.lt, "<"), (operator.eq, "==")):  # false where one is NaN
-    templates.infer_global(_sign)(_Comparison)
-    extending.lower_builtin(_sign, _lanes, _lanes)(
-        lambda _c, builder, _s, both, name=_name: builder.fcmp_ordered(name, *both)
-    )
+def _repeated(builder: Any, kind: _LanesType, value: Any) -> Any:
+    """A vector with the same value in every lane."""
+    nothing, zeros = ir.Constant(kind.vector, ir.Undefined), [0] * kind.vector.count
+    first = builder.insert_element(nothing, value, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(ir.IntType(32), len(zeros)), zeros))
 
 
 def _of_each_lane(builder: Any, name: str, value: Any) -> Any:
@@ -197,12 +213,7 @@ def _roots_of(_typing: Any, _values: Any) -> Any:
 
 @means(simd.all_lanes)
 def _all_lanes(_typing: Any, _number: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        nothing, zeros = ir.Constant(_lanes.vector, ir.Undefined), [0] * LANES
-        first = builder.insert_element(nothing, arguments[0], ir.IntType(32)(0))
-        return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(ir.IntType(32), LANES), zeros))
-
-    return _lanes(types.float32), generate
+    return _lanes(types.float32), lambda _c, builder, _s, arguments: _repeated(builder, _lanes, arguments[0])
 
 
 @means(simd.load_lanes)
@@ -244,3 +255,106 @@ def _sum_lanes(_typing: Any, _values: Any) -> Any:
         return builder.extract_element(vector, ir.IntType(32)(0))
 
     return types.float32(_lanes), generate
+
+
+# --- eight words
+
+
+def _shuffled(builder: Any, one: Any, two: Any, places: list[int]) -> Any:
+    """The lanes of two vectors, one after the other, by number."""
+    return builder.shuffle_vector(one, two, ir.Constant(ir.VectorType(ir.IntType(32), len(places)), places))
+
+
+@means(simd.all_words)
+def _all_words(_typing: Any, _number: Any) -> Any:
+    return _words(types.int64), lambda _c, builder, _s, arguments: _repeated(builder, _words, arguments[0])
+
+
+@means(simd.load_words)
+def _load_words(_typing: Any, array: Any, _index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = element(context, builder, signature, arguments, 0)
+        return builder.load(builder.bitcast(place, _words.vector.as_pointer()), align=8)
+
+    return _words(array, types.int64), generate
+
+
+@means(simd.store_words)
+def _store_words(_typing: Any, array: Any, _index: Any, _of_words: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = element(context, builder, signature, arguments, 0)
+        builder.store(arguments[2], builder.bitcast(place, _words.vector.as_pointer()), align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, _words), generate
+
+
+@means(simd.cumulated)
+def _cumulated(_typing: Any, _of_words: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        sums, zeros = arguments[0], ir.Constant(_words.vector, [0] * WORDS)
+        for shift in (1, 2, 4):  # lanes k − shift, or zero
+            moved = [k - shift if k >= shift else WORDS for k in range(WORDS)]
+            sums = builder.add(sums, _shuffled(builder, sums, zeros, moved))
+        return sums
+
+    return _words(_words), generate
+
+
+@means(simd.last_word)
+def _last_word(_typing: Any, _of_words: Any) -> Any:
+    last = [WORDS - 1] * WORDS
+    return _words(_words), lambda _c, builder, _s, words: _shuffled(builder, words[0], words[0], last)
+
+
+@means(simd.sum_words_of)
+def _sum_words_of(_typing: Any, _of_words: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        sums, n = arguments[0], WORDS
+        while n > 1:
+            n //= 2
+            sums = builder.add(*(_shuffled(builder, sums, sums, list(k)) for k in (range(n), range(n, 2 * n))))
+        return builder.extract_element(sums, ir.IntType(32)(0))
+
+    return types.int64(_words), generate
+
+
+@means(simd.upper_halves)
+def _upper_halves(_typing: Any, _of_words: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        shifted = builder.lshr(arguments[0], ir.Constant(_words.vector, [32] * WORDS))
+        return builder.sitofp(builder.trunc(shifted, ir.VectorType(ir.IntType(32), WORDS)), _doubles.vector)
+
+    return _doubles(_words), generate
+
+
+@means(simd.lower_halves)
+def _lower_halves(_typing: Any, _of_words: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.uitofp(builder.trunc(arguments[0], ir.VectorType(ir.IntType(32), WORDS)), _doubles.vector)
+
+    return _doubles(_words), generate
+
+
+@means(simd.all_doubles)
+def _all_doubles(_typing: Any, _number: Any) -> Any:
+    return _doubles(types.float64), lambda _c, builder, _s, arguments: _repeated(builder, _doubles, arguments[0])
+
+
+@means(simd.choose_doubles)
+def _choose_doubles(_typing: Any, _which: Any, _yes: Any, _no: Any) -> Any:
+    kinds = (_double_mask, _doubles, _doubles)
+    return _doubles(*kinds), lambda _c, builder, _s, arguments: builder.select(*arguments)
+
+
+@means(simd.highest_of)
+def _highest_of(_typing: Any, _values: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        values, n = arguments[0], WORDS
+        while n > 1:
+            n //= 2
+            low, high = (_shuffled(builder, values, values, list(places)) for places in (range(n), range(n, 2 * n)))
+            values = builder.select(builder.fcmp_ordered(">", low, high), low, high)
+        return builder.extract_element(values, ir.IntType(32)(0))
+
+    return types.float64(_doubles), generate

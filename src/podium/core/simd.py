@@ -1,11 +1,12 @@
-"""SIMD: vectors of 16 single-precision numbers, written down where the compiler would not find them.
+"""SIMD: vectors of 16 single-precision numbers, or of 8 words, written down where the compiler would not find them.
 
 Sums of rows of a matrix need an accumulator for each lane, added up at the end. A compiler that may not reorder
 additions makes none. Written with lanes, the order of additions is the same on every machine, and so are the bits;
 where the machine's vectors are shorter, LLVM cuts these into those.
 
 In a kernel, lanes have `+ - * /` and `< > ==`. They are values: `a = a + b` is compiled, `a += b` is refused, since it
-would change an array in place where lanes are arrays.
+would change an array in place where lanes are arrays. Eight words (int64) or eight double-precision numbers have the
+same, but words only `+` and `-`.
 `podium.core.llvm` has the type; the bodies here say what each operation means. They are what is compiled, with arrays
 for lanes, where the LLVM code is switched off (`podium.core.threads.USES_LLVM`).
 """
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 LANES = 16  # numbers in a vector
+WORDS = 8  # words, or double-precision numbers, in a vector
 
 
 def all_lanes(number: Any) -> Any:
@@ -60,4 +62,62 @@ def sum_lanes(values: Any) -> Any:
     return halves[0]
 
 
-OPERATIONS = (all_lanes, load_lanes, store_lanes, choose_lanes, absolute, roots_of, sum_lanes)
+def all_words(number: Any) -> Any:
+    """The same word in every lane."""
+    return np.full(WORDS, number, np.int64)
+
+
+def load_words(array: Any, index: Any) -> Any:
+    """array[index : index + WORDS], of int64; nobody checks that it reaches so far."""
+    return array[index : index + WORDS].copy()
+
+
+def store_words(array: Any, index: Any, words: Any) -> None:
+    """array[index : index + WORDS] = words."""
+    array[index : index + WORDS] = words
+
+
+def cumulated(words: Any) -> Any:
+    """In each lane the sum of the words up to it."""
+    return np.cumsum(words)
+
+
+def last_word(words: Any) -> Any:
+    """The word of the last lane in every lane."""
+    return np.full(WORDS, words[WORDS - 1], np.int64)
+
+
+def sum_words_of(words: Any) -> Any:
+    """The sum of all lanes."""
+    return words.sum()
+
+
+def upper_halves(words: Any) -> Any:
+    """The upper 32 bits of each word, which have a sign, as double-precision numbers."""
+    return (words >> 32).astype(np.float64)
+
+
+def lower_halves(words: Any) -> Any:
+    """The lower 32 bits of each word, which have no sign, as double-precision numbers."""
+    return (words & 0xFFFFFFFF).astype(np.float64)
+
+
+def all_doubles(number: Any) -> Any:
+    """The same double-precision number in every lane."""
+    return np.full(WORDS, number, np.float64)
+
+
+def choose_doubles(which: Any, yes: Any, no: Any) -> Any:
+    """In each lane one of two double-precision numbers."""
+    return np.where(which, yes, no)
+
+
+def highest_of(values: Any) -> Any:
+    """The highest of eight double-precision numbers, none of them NaN."""
+    return values.max()
+
+
+OPERATIONS = (
+    all_lanes, load_lanes, store_lanes, choose_lanes, absolute, roots_of, sum_lanes, all_words, load_words, store_words,
+    cumulated, last_word, sum_words_of, upper_halves, lower_halves, all_doubles, choose_doubles, highest_of,
+)  # fmt: skip

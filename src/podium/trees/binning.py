@@ -17,7 +17,8 @@ from podium.core.validation import require_whole
 from podium.data.features import Features
 from podium.data.sparse import is_sparse
 from podium.errors import DataError
-from podium.trees.layout import BLOCK, MISSING, Bytes, Int, Ints, U
+from podium.trees.feature_layout import FeatureLayout, bin_matrix, lay_out
+from podium.trees.layout import BLOCK, MISSING, BinMatrix, Bytes, Int, Ints, U
 
 MAX_BINS = 255  # bins of values; bin 0 is for missing ones, and a bin is a byte
 MAX_COPIED = 1 << 24  # values that are copied at once to be sorted, on each thread
@@ -100,6 +101,28 @@ class BinnedFeatures:
         """The numbers of the features that have a missing value, ascending."""
         lowest = self._rows.min(axis=0, initial=MAX_BINS)[: self.bins.n_features]
         return np.flatnonzero(lowest == MISSING).tolist()
+
+    @cached_property
+    def columns(self) -> NDArray[np.uint8]:
+        """The bins column by column: `columns[feature * n_rows + row]`."""
+        n_features = self.bins.n_features
+        columns = np.empty(self.n_rows * n_features, np.uint8)
+        for _ in map_threads(
+            lambda piece: to_columns(self.flat, self.n_rows, self.width, n_features, *piece, columns),
+            ranges(self.n_rows),
+        ):
+            pass
+        return columns
+
+    @cached_property
+    def layout(self) -> FeatureLayout:
+        """Where growth has the bins and cells of each feature."""
+        return lay_out(self.columns, self.n_rows, self.bins.counts)
+
+    @cached_property
+    def matrix(self) -> BinMatrix:
+        """The bins as growth reads them; runs on the same documents share it."""
+        return bin_matrix(self.columns, self.n_rows, self.layout)
 
     @property
     def _rows(self) -> NDArray[np.uint8]:

@@ -16,8 +16,8 @@ from podium.core.compiling import compile_beside, helper, kernel
 from podium.core.intrinsics import borrowed, not_inlined, wait_at_barrier
 from podium.core.threads import Team
 from podium.errors import DataError
-from podium.trees.binning import BinnedFeatures, Bins, to_columns
-from podium.trees.histograms import build_histograms, share
+from podium.trees.binning import BinnedFeatures, Bins
+from podium.trees.histograms import build_histograms
 from podium.trees.layout import (
     BLOCK,
     CELLS,
@@ -72,20 +72,22 @@ class Grower:
     def __init__(self, binned: BinnedFeatures, parameters: GrowthParameters, team: Team | None = None) -> None:
         self._wait_for_compilation = compile_beside(grow, __name__, grow_small_tree.__name__)
         self.binned, self.parameters, self.team = binned, parameters, team or Team(1)
-        bins, n, width, n_threads = binned.bins, binned.n_rows, binned.width, self.team.n_threads
+        bins, n, n_threads = binned.bins, binned.n_rows, self.team.n_threads
         self.is_categorical = np.zeros(bins.n_features, bool)
         self.is_categorical[list(bins.categories)] = True
         self.monotone = _monotone_directions(parameters, self.is_categorical)
-        columns = np.empty(n * bins.n_features, np.uint8)
-        self.team.shares(n, lambda a, b: to_columns(binned.flat, n, width, bins.n_features, a, b, columns))
-        self.bins = BinMatrix(binned.flat, columns, n, width)
+        self.bins, self.layout = binned.matrix, binned.layout
         self.n_bins, self.n_leaves = bins.counts, min(parameters.n_leaves, max(2, n))
-        self.histograms = np.empty((self.n_leaves, width * CELLS), np.int64)  # memory is taken as leaves come to be
+        n_cells = self.layout.total_cells
+        self.histograms = np.empty((self.n_leaves, n_cells), np.int64)  # memory is taken as leaves come to be
         self.documents, self.buffer = np.empty(n, np.int32), np.empty(n, np.int32)
         barrier, n_left = np.zeros(16, np.int64), np.zeros(n_threads * WORDS_PER_THREAD, np.int64)
-        partial = np.empty((n_threads - 1, width * CELLS), np.int64)
-        self.members = [Member(thread, n_threads, barrier, n_left, partial) for thread in range(n_threads)]
-        self.scratch, self.tiles = np.zeros(n_threads, SCRATCH), np.empty((n_threads, width * CHUNK), np.uint8)
+        partial, shares = np.empty((n_threads - 1, n_cells), np.int64), self.layout.shares(n_threads)
+        self.members = [Member(thread, n_threads, shares, barrier, n_left, partial) for thread in range(n_threads)]
+        self.scratch = np.zeros(n_threads, SCRATCH)
+        self.tiles = np.empty((n_threads, self.bins.width * CHUNK), np.uint8)
+        varies = (self.n_bins > 1) | np.isin(np.arange(bins.n_features), binned.features_with_missing)
+        self.candidates = np.flatnonzero(varies)  # the others cannot be split on
 
     def grow(
         self,
@@ -110,10 +112,7 @@ class Grower:
         self._wait_for_compilation()
         p = self.parameters
         documents, n_sampled = self._list_documents(gradients, rows)
-        candidates = np.arange(len(self.n_bins)) if features is None else features
-        table = FeatureTable(
-            candidates, self.n_bins, self.is_categorical if self.is_categorical.any() else None, self.monotone
-        )
+        table = self._table(features)
         packed = PackedGradients(gradients.words, gradients.largest_weight, gradients.counts_documents)
         l2 = p.l2 / gradients.weight_unit if p.split == "newton" else 0.0
         max_depth = -1 if p.max_depth is None else p.max_depth
@@ -128,6 +127,16 @@ class Grower:
 
         n_leaves = int(self.team.run(work)[0])
         return self._finish(gradients, documents, tree.leaves[:n_leaves], nodes[: n_leaves - 1])
+
+    def _table(self, features: NDArray[np.int64] | None) -> FeatureTable:
+        """What the kernel knows of features."""
+        layout = self.layout
+        candidates = self.candidates if features is None else np.intersect1d(features, self.candidates)
+        scanned = candidates[np.argsort(layout.first_cell[candidates])]
+        return FeatureTable(
+            candidates, scanned, self.n_bins, layout.first_cell, layout.n_cells, layout.common, layout.block_cells,
+            layout.block_strides, self.is_categorical if self.is_categorical.any() else None, self.monotone,
+        )  # fmt: skip
 
     def _list_documents(self, gradients: QuantizedGradients, rows: NDArray[np.int32] | None) -> tuple[Any, int]:
         """The rows that take part, those of the sample first, and the size of the sample."""
@@ -242,12 +251,13 @@ def grow(
     bins, tree = _borrow(bins, tree)
     gradients = PackedGradients(borrowed(gradients.words), gradients.largest_weight, gradients.counts_documents)
     nodes, buffer, tile, scratch = borrowed(nodes), borrowed(buffer), borrowed(tile), scratches[member.thread]
-    feature_share = share_of_features(member, features)
+    own = share_of_features(member, features)
     new, n_leaves = NewLeaves(N(0), N(0), N(1)), N(1)
     while True:
         if may_split(tree.leaves[new.small], limits) or may_split(tree.leaves[new.large], limits):
-            build_histograms(member, bins, gradients.words, feature_share, new, tree, tile, scratch.words)
-            score_features(gradients, features, feature_share, limits, new, tree, scratch)
+            build_histograms(member, bins, gradients.words, features, own, new, tree, tile, scratch.words)
+            wait_at_barrier(member.barrier, member.n_threads)
+            score_features(member, gradients, features, own, limits, new, tree, scratch)
             wait_at_barrier(member.barrier, member.n_threads)
         for which in range(new.count):
             if which % member.n_threads == member.thread:
@@ -277,22 +287,27 @@ def grow(
 def _borrow(bins: BinMatrix, tree: GrowingTree) -> tuple[BinMatrix, GrowingTree]:
     """The same arrays, their slices not counted."""
     return (
-        BinMatrix(borrowed(bins.rows), borrowed(bins.columns), bins.n_rows, bins.width),
+        BinMatrix(
+            borrowed(bins.columns), bins.n_rows, borrowed(bins.rows), bins.width, borrowed(bins.entries),
+            borrowed(bins.starts),
+        ),
         GrowingTree(borrowed(tree.leaves), borrowed(tree.documents), borrowed(tree.histograms), borrowed(tree.splits)),
-    )
+    )  # fmt: skip
 
 
 @helper
 def share_of_features(member: Member, features: FeatureTable) -> FeatureShare:
-    """The features of one thread."""
-    n_padded = (len(features.n_bins) + 3) // 4 * 4
-    begin = share(n_padded, N(4), member.thread, member.n_threads)
-    end = share(n_padded, N(4), member.thread + 1, member.n_threads)
-    first, last = N(0), N(0)
-    for feature in features.candidates:
-        first += 1 if feature < begin else 0
-        last += 1 if feature < end else 0
-    return FeatureShare(begin, end, n_padded, first, last)
+    """The features of one thread: those that it counts cost about as much as any other's, those that it scans, too."""
+    begin, end = member.shares[member.thread], member.shares[member.thread + 1]
+    n_cells = np.int64(0)
+    for feature in features.scanned:
+        n_cells += features.n_cells[feature]
+    first, last, cells = N(0), N(0), np.int64(0)
+    for feature in features.scanned:
+        cells += features.n_cells[feature]
+        first += 1 if cells * member.n_threads <= n_cells * member.thread else 0
+        last += 1 if cells * member.n_threads <= n_cells * (member.thread + 1) else 0
+    return FeatureShare(begin[0], end[0], begin[1], end[1], begin[2], end[2], first, last)
 
 
 @helper

@@ -1,28 +1,32 @@
 """Histograms: the packed gradients of a leaf's documents, summed by feature and bin.
 
-Histograms are counted for 16 features at a time: 16 × 256 cells of 8 bytes stay in the cache nearest the core while the
-documents stream past. `docs/performance.md` says what each technique gave.
+Histograms of dense features are counted for 16 at a time: 16 × 256 cells of 8 bytes stay in the cache nearest the core
+while the documents stream past. `docs/performance.md` says what each technique gave.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from podium.core.compiling import helper
-from podium.core.intrinsics import copy_16_bytes, not_inlined, prefetch, wait_at_barrier
+from podium.core.intrinsics import copy_16_bytes, not_inlined, prefetch
+from podium.core.simd import WORDS, all_words, store_words
 from podium.trees.layout import (
     BLOCK,
-    CELLS,
     CHUNK,
     BinMatrix,
     Bytes,
     FeatureShare,
+    FeatureTable,
     GrowingTree,
     Int,
     Ints,
     Member,
     N,
     NewLeaves,
+    Record,
     Rows,
     U,
 )
@@ -38,127 +42,161 @@ def share(n: Int, multiple: Int, thread: Int, n_threads: Int) -> Int:
 
 
 @helper
+def are_rows_shared(member: Member, leaf: Record) -> bool:
+    """Whether threads count rows of this leaf, not features."""
+    shared: bool = member.n_threads > 1 and leaf.sample_end - leaf.start >= SHARED_ROWS
+    return shared
+
+
+@helper
 def build_histograms(
-    member: Member, bins: BinMatrix, words: Ints, features: FeatureShare, new: NewLeaves, tree: GrowingTree,
-    tile: Bytes, tile_words: Ints,
+    member: Member, bins: BinMatrix, words: Ints, features: FeatureTable, own: FeatureShare, new: NewLeaves,
+    tree: GrowingTree, tile: Bytes, tile_words: Ints,
 ) -> None:  # fmt: skip
-    """Histograms of the new leaves, each thread those of its features.
+    """Count the documents of the smaller of the new leaves, each thread those of its features.
 
-    Only the leaf with fewer documents is counted. The other's histogram is its parent's, in whose place it stands, less
-    the counted one. That is exact: cells are integers, and every document of the parent is in one of the two.
-
-    If the leaf is large, each thread counts all features of its share of the documents, then adds up the parts of its
-    features: so each document is read once, not once for each thread. Adding up takes as long for a small leaf as for a
-    large one; below `SHARED_ROWS` it costs more than it saves.
+    If the leaf is large, each thread counts all features of its share of the documents in a histogram of its own: so
+    each document is read once, not once for each thread. Whoever scans a feature adds up its parts (`splitting`).
+    That takes as long for a small leaf as for a large one; below `SHARED_ROWS` it costs more than it saves.
     """
-    n_threads, partial = member.n_threads, member.partial_histograms
     leaf = tree.leaves[new.small]
     cells = tree.histograms[leaf.histogram]
     documents = tree.documents[leaf.start : leaf.sample_end]
-    first, last = features.begin * CELLS, features.end * CELLS
-    if n_threads > 1 and len(documents) >= SHARED_ROWS:
-        n = len(documents)
-        a, b = share(n, N(1), member.thread, n_threads), share(n, N(1), member.thread + 1, n_threads)
-        part = cells if member.thread == 0 else partial[member.thread - 1]
-        fill_histograms(bins, words, documents[a:b], N(0), features.n_padded, tile, tile_words, part)
-        wait_at_barrier(member.barrier, n_threads)
-        for other in range(n_threads - 1):
-            addend = partial[other]
-            for cell in range(first, last):
-                cells[cell] += addend[cell]
+    if are_rows_shared(member, leaf):
+        n, thread, n_threads = len(documents), member.thread, member.n_threads
+        a, b = share(n, N(1), thread, n_threads), share(n, N(1), thread + 1, n_threads)
+        part = cells if thread == 0 else member.partial_histograms[thread - 1]
+        ends = member.shares[n_threads]
+        everything = FeatureShare(N(0), ends[0], N(0), ends[1], N(0), ends[2], N(0), N(0))
+        fill_histograms(bins, words, documents[a:b], features, everything, tile, tile_words, part)
     else:
-        fill_histograms(bins, words, documents, features.begin, features.end, tile, tile_words, cells)
-    if new.count == 2:
-        larger = tree.histograms[tree.leaves[new.large].histogram]
-        for cell in range(first, last):
-            larger[cell] -= cells[cell]
+        fill_histograms(bins, words, documents, features, own, tile, tile_words, cells)
 
 
 @helper
 def fill_histograms(
-    bins: BinMatrix, words: Ints, documents: Rows, begin: Int, end: Int, tile: Bytes, tile_words: Ints, cells: Ints
-) -> None:
-    """The histograms of the features begin … end − 1, multiples of 4, over some documents.
+    bins: BinMatrix, words: Ints, documents: Rows, features: FeatureTable, own: FeatureShare, tile: Bytes,
+    tile_words: Ints, cells: Ints,
+) -> None:  # fmt: skip
+    """Histograms over some documents, without the bins of sparse features that are not counted.
 
     Args:
         bins: of all rows.
         words: packed gradients of all rows.
         documents: the rows that are counted.
-        begin, end: of the features.
+        features: where their cells are.
+        own: the features that are counted.
         tile, tile_words: scratch.
-        cells: the histograms of all features, one after the other; those of the others stay as they are.
+        cells: the histograms of all features; those of the others stay as they are.
 
     """
     not_inlined()
-    for cell in range(begin * CELLS, end * CELLS):
-        cells[cell] = 0
-    n_blocks = (end - begin + BLOCK - 1) // BLOCK
-    for start in range(0, len(documents), CHUNK):
-        n_rows = min(CHUNK, len(documents) - start)
-        _gather(bins.rows, bins.width, begin, n_blocks, documents, start, n_rows, words, tile, tile_words)
-        for block in range(n_blocks):
-            feature = begin + block * BLOCK
-            n_features, at, cell = min(BLOCK, end - feature), block * CHUNK * BLOCK, feature * CELLS
-            if n_features == 16:
-                _count_16(tile, at, n_rows, tile_words, cells, cell)
-            if n_features == 8 or n_features == 12:
-                _count_8(tile, at, n_rows, tile_words, cells, cell)
-            if n_features % 8 == 4:
-                _count_4(tile, at + n_features - 4, n_rows, tile_words, cells, cell + (n_features - 4) * CELLS)
+    zeros = all_words(N(0))
+    for cell in range(own.first_cell, own.last_cell, WORDS):
+        store_words(cells, cell, zeros)
+    first_block, last_block = own.begin // BLOCK, (own.end + BLOCK - 1) // BLOCK
+    if first_block < last_block:
+        for start in range(0, len(documents), CHUNK):
+            n_rows = min(CHUNK, len(documents) - start)
+            _gather(bins, first_block, last_block - first_block, documents, start, n_rows, words, tile, tile_words)
+            for block in range(first_block, last_block):
+                a, b = max(own.begin - block * BLOCK, 0), min(own.end - block * BLOCK, BLOCK)
+                at, cell = (block - first_block) * CHUNK * BLOCK, features.block_cells[block]
+                _count_block(tile, at, n_rows, tile_words, a, b, features.block_strides[block], cells, cell)
+    for group in range(own.first_group, own.last_group):
+        count_entries_of_group(bins, group, documents, words, cells)
+
+
+@helper
+def count_entries_of_group(bins: BinMatrix, group: Int, documents: Rows, words: Ints, cells: Ints) -> None:
+    """Add the words of some documents to the cells that a group of sparse features lists for them."""
+    not_inlined()
+    entries, starts, first, last = bins.entries, bins.starts, group * (bins.n_rows + 1), len(documents) - 1
+    for k in range(len(documents)):
+        prefetch(starts, first + np.int64(documents[min(k + 2 * AHEAD, last)]))
+        soon = np.int64(documents[min(k + AHEAD, last)])
+        prefetch(words, soon)
+        prefetch(entries, starts[U(first + soon)])
+        row = np.int64(documents[U(k)])
+        word = words[U(row)]
+        for entry in range(U(starts[U(first + row)]), U(starts[U(first + row + 1)])):
+            cells[U(entries[entry])] += word
 
 
 @helper
 def _gather(
-    rows: Bytes, width: Int, feature: Int, n_blocks: Int, documents: Rows, start: Int, n_rows: Int, words: Ints,
+    bins: BinMatrix, first_block: Int, n_blocks: Int, documents: Rows, start: Int, n_rows: Int, words: Ints,
     tile: Bytes, tile_words: Ints,
 ) -> None:  # fmt: skip
-    """Copy the words of some documents, and of their bins `n_blocks` times 16 from `feature` on, into a tile.
+    """Copy the words of some documents, and of their bins `n_blocks` times 16, into a tile.
 
     The tile holds the first 16 bins of all rows, then the next 16. What is copied now was asked for `AHEAD` rows
     ago: the next documents of a leaf lie anywhere, and no hardware guesses where.
     """
-    last = len(documents) - 1
+    rows, width, first, last = bins.rows, bins.width, first_block * BLOCK, len(documents) - 1
     for k in range(n_rows):
         soon = np.int64(documents[min(start + k + AHEAD, last)])
         prefetch(words, soon)
-        coming = soon * width + feature
+        coming = soon * width + first
         for line in range(0, n_blocks * BLOCK, 64):
             prefetch(rows, coming + line)
         prefetch(rows, coming + n_blocks * BLOCK - 1)
         row = np.int64(documents[start + k])
         tile_words[k] = words[row]
         for block in range(n_blocks):
-            copy_16_bytes(tile, (block * CHUNK + k) * BLOCK, rows, row * width + feature + block * BLOCK)
+            copy_16_bytes(tile, (block * CHUNK + k) * BLOCK, rows, row * width + first + block * BLOCK)
 
 
-# Three functions, for a number of features that the compiler knows: only then is the inner loop unrolled.
+def _counter(n: int, stride: int) -> Callable[..., None]:
+    """A loop for numbers that the compiler knows: only then is its inner loop unrolled.
 
-
-@helper
-def _count_16(bins: Bytes, start: Int, n_rows: Int, words: Ints, cells: Ints, cell: Int) -> None:
-    """Add rows of 16 bins each, which begin at `start`, to 16 histograms.
-
-    A byte is loaded and a word added to memory, 32 instructions a row; the core stores one word a cycle.
+    Each has a name of its own: compiled functions of one name are taken for the same, whatever numbers they hold.
     """
-    for k in range(n_rows):
-        word, base = words[k], U(start + k * BLOCK)
-        for j in range(16):
-            cells[U(cell + j * CELLS) + U(bins[base + U(j)])] += word
+
+    def count(bins: Bytes, start: Int, n_rows: Int, words: Ints, cells: Ints, cell: Int) -> None:
+        """Add rows of n bins each, which begin at `start`, to n histograms.
+
+        A byte is loaded and a word added to memory, 2 n instructions a row; the core stores one word a cycle.
+        """
+        for k in range(n_rows):
+            word, base = words[k], U(start + k * BLOCK)
+            for j in range(n):
+                cells[U(cell + j * stride) + U(bins[base + U(j)])] += word
+
+    count.__name__ = count.__qualname__ = f"count_{n}_{stride}"
+    return helper(count)
+
+
+_count_16_256, _count_8_256, _count_4_256 = (_counter(n, 256) for n in (16, 8, 4))
+_count_16_128, _count_8_128, _count_4_128 = (_counter(n, 128) for n in (16, 8, 4))
+_count_16_64, _count_8_64, _count_4_64 = (_counter(n, 64) for n in (16, 8, 4))
 
 
 @helper
-def _count_8(bins: Bytes, start: Int, n_rows: Int, words: Ints, cells: Ints, cell: Int) -> None:
-    """The same for 8 of the 16."""
-    for k in range(n_rows):
-        word, base = words[k], U(start + k * BLOCK)
-        for j in range(8):
-            cells[U(cell + j * CELLS) + U(bins[base + U(j)])] += word
-
-
-@helper
-def _count_4(bins: Bytes, start: Int, n_rows: Int, words: Ints, cells: Ints, cell: Int) -> None:
-    """The same for 4 of the 16."""
-    for k in range(n_rows):
-        word, base = words[k], U(start + k * BLOCK)
-        for j in range(4):
-            cells[U(cell + j * CELLS) + U(bins[base + U(j)])] += word
+def _count_block(
+    tile: Bytes, at: Int, n_rows: Int, words: Ints, a: Int, b: Int, stride: Int, cells: Ints, cell: Int
+) -> None:
+    """Count the features a … b − 1, multiples of 4, of a block of 16 in the tile."""
+    at, cell, n = at + a, cell + a * stride, b - a
+    last, last_cell = at + n - 4, cell + (n - 4) * stride
+    if stride == 256:
+        if n == 16:
+            _count_16_256(tile, at, n_rows, words, cells, cell)
+        elif n >= 8:
+            _count_8_256(tile, at, n_rows, words, cells, cell)
+        if n % 8 == 4:
+            _count_4_256(tile, last, n_rows, words, cells, last_cell)
+    elif stride == 128:
+        if n == 16:
+            _count_16_128(tile, at, n_rows, words, cells, cell)
+        elif n >= 8:
+            _count_8_128(tile, at, n_rows, words, cells, cell)
+        if n % 8 == 4:
+            _count_4_128(tile, last, n_rows, words, cells, last_cell)
+    else:
+        if n == 16:
+            _count_16_64(tile, at, n_rows, words, cells, cell)
+        elif n >= 8:
+            _count_8_64(tile, at, n_rows, words, cells, cell)
+        if n % 8 == 4:
+            _count_4_64(tile, last, n_rows, words, cells, last_cell)

@@ -2,7 +2,7 @@
 
 **Bins** are uint8: 0 for a missing value, 1 … k for values. They lie twice in memory: row by row, so that the documents
 of a leaf are read with all their features from two or three cache lines, and column by column, for the one feature by
-which a leaf's documents are partitioned.
+which a leaf's documents are partitioned. `feature_layout` says how rows and histograms are laid out.
 
 **A leaf's documents** lie together in `GrowingTree.documents`: from `start` to `sample_end` those that are in its
 histograms, up to `end` those that gradient-based sampling left out. All are partitioned and counted; those of the
@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 BLOCK = 16  # features in a block; a row of bins is padded to whole blocks
-CELLS = 256  # of a feature's histogram
+CELLS = 256  # bins of a feature, that of missing values included, at most
+STRIDES = (64, 128, 256)  # cells from one dense feature to the next
 MISSING = 0  # the bin of a missing value
 CHUNK = 1024  # rows that are counted in one go: their words and one block of their bins stay near the core
 
@@ -92,6 +93,7 @@ class Member(NamedTuple):
 
     Attributes:
         thread, n_threads: its number, and how many there are.
+        shares: where the share of each thread begins, see `FeatureLayout.shares`.
         barrier: where they meet.
         n_left: documents of a leaf that went left in each thread's share; a cache line for each thread.
         partial_histograms: one less than there are threads, for leaves whose rows are shared out.
@@ -100,18 +102,30 @@ class Member(NamedTuple):
 
     thread: Int
     n_threads: Int
+    shares: Ints
     barrier: Ints
     n_left: Ints
     partial_histograms: Ints
 
 
 class BinMatrix(NamedTuple):
-    """The bins of all rows: `rows[row * width + feature]` and `columns[feature * n_rows + row]`."""
+    """The bins of all rows.
 
-    rows: Bytes
+    Attributes:
+        columns: `columns[feature * n_rows + row]`.
+        n_rows: how many there are.
+        rows, width: `rows[row * width + place]`, of the dense features.
+        entries: the cells that each row is counted in, of the sparse features,
+        starts: row k of group g has those from `starts[g * (n_rows + 1) + k]` on, up to the next row's.
+
+    """
+
     columns: Bytes
     n_rows: Int
+    rows: Bytes
     width: Int
+    entries: NDArray[np.uint32]
+    starts: Ints
 
 
 class PackedGradients(NamedTuple):
@@ -123,11 +137,28 @@ class PackedGradients(NamedTuple):
 
 
 class FeatureTable(NamedTuple):
-    """The features that may be split on, ascending, and of every feature the number of bins, kind and direction."""
+    """The features that may be split on, and what growth knows of every feature.
+
+    Attributes:
+        candidates: those that may be split on, ascending.
+        scanned: the same in the order of their cells.
+        n_bins: apart from that of missing values.
+        first_cell, n_cells, common: see `FeatureLayout`.
+        block_cells, block_strides: of each 16 dense features, see there.
+        is_categorical: None where none is: what is for categories is then not compiled.
+        monotone: +1, −1 or 0.
+
+    """
 
     candidates: Ints
+    scanned: Ints
     n_bins: Ints
-    is_categorical: Flags | None  # None where none is: what is for categories is then not compiled
+    first_cell: Ints
+    n_cells: Ints
+    common: Ints
+    block_cells: Ints
+    block_strides: Ints
+    is_categorical: Flags | None
     monotone: Ints
 
 
@@ -169,14 +200,18 @@ class FeatureShare(NamedTuple):
     """The features of one thread.
 
     Attributes:
-        begin, end: those whose histograms it builds; multiples of 4.
-        n_padded: all features, up to the next multiple of 4.
-        first, last: those that it scans are `FeatureTable.candidates[first:last]`.
+        begin, end: the dense ones that it counts, by place; multiples of 4.
+        first_group, last_group: the groups of sparse ones that it counts.
+        first_cell, last_cell: the cells of both.
+        first, last: those that it scans are `FeatureTable.scanned[first:last]`.
 
     """
 
     begin: Int
     end: Int
-    n_padded: Int
+    first_group: Int
+    last_group: Int
+    first_cell: Int
+    last_cell: Int
     first: Int
     last: Int

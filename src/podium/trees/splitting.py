@@ -13,6 +13,21 @@ import numpy as np
 
 from podium.core.compiling import helper
 from podium.core.intrinsics import not_inlined
+from podium.core.simd import (
+    WORDS,
+    all_doubles,
+    all_words,
+    choose_doubles,
+    cumulated,
+    highest_of,
+    last_word,
+    load_words,
+    lower_halves,
+    store_words,
+    sum_words_of,
+    upper_halves,
+)
+from podium.trees.histograms import are_rows_shared
 from podium.trees.layout import (
     CELLS,
     MISSING,
@@ -25,6 +40,7 @@ from podium.trees.layout import (
     Int,
     Ints,
     Limits,
+    Member,
     N,
     NewLeaves,
     PackedGradients,
@@ -81,32 +97,98 @@ def may_split(leaf: Record, limits: Limits) -> bool:
 
 @helper
 def score_features(
-    gradients: PackedGradients, features: FeatureTable, share: FeatureShare, limits: Limits, new: NewLeaves,
-    tree: GrowingTree, scratch: Record,
+    member: Member, gradients: PackedGradients, features: FeatureTable, own: FeatureShare, limits: Limits,
+    new: NewLeaves, tree: GrowingTree, scratch: Record,
 ) -> None:  # fmt: skip
-    """The score of the best split of each feature, of all new leaves; each thread scores its features.
+    """Complete the histograms of the new leaves, and score the best split of each feature; each thread its own.
+
+    Only the leaf with fewer documents was counted. The other's histogram is its parent's, in whose place it stands,
+    less the counted one. That is exact: cells are integers, and every document of the parent is in one of the two.
 
     Where weights do not count documents, a side must weigh at least 1; `choose_split` checks the best one's documents.
     """
     minimum = limits.min_documents if gradients.counts_documents else np.int64(1)
+    complete_histograms(member, features, own, new, tree)
     for which in range(new.count):
         leaf = tree.leaves[new.small if which == 0 else new.large]
         if may_split(leaf, limits):
-            cells = tree.histograms[leaf.histogram]
-            for number in range(share.first, share.last):
-                feature = features.candidates[number]
-                scan_feature(
-                    N(SCORED),
-                    feature,
-                    cells,
-                    leaf,
-                    features,
-                    features.is_categorical,
-                    minimum,
-                    limits.l2,
-                    scratch,
-                    tree.splits[which],
-                )
+            cells, splits = tree.histograms[leaf.histogram], tree.splits[which]
+            score_numbers(cells, leaf.total, features, own, minimum, limits.l2, splits)
+            for number in range(own.first, own.last):
+                feature = features.scanned[number]
+                if features.monotone[feature] != 0 or _is_category(features.is_categorical, feature):
+                    scan_feature(
+                        N(SCORED), feature, cells, leaf, features, features.is_categorical, minimum, limits.l2, scratch,
+                        splits,
+                    )  # fmt: skip
+
+
+@helper
+def complete_histograms(
+    member: Member, features: FeatureTable, own: FeatureShare, new: NewLeaves, tree: GrowingTree
+) -> None:
+    """Add up what threads counted, add the bins that were not counted, and subtract from the parent's histogram."""
+    not_inlined()
+    small, large = tree.leaves[new.small], tree.leaves[new.large]
+    cells, others = tree.histograms[small.histogram], tree.histograms[large.histogram]
+    n_parts, total = member.n_threads - 1 if are_rows_shared(member, small) else N(0), small.total
+    for number in range(U(own.first), U(own.last)):
+        feature = U(features.scanned[number])
+        first, common = features.first_cell[feature], features.common[feature]
+        end = first + features.n_cells[feature]
+        for part in range(n_parts):
+            counted = member.partial_histograms[part]
+            for at in range(first, end, WORDS):
+                store_words(cells, at, load_words(cells, at) + load_words(counted, at))
+        if common >= 0:  # the total less all others
+            sums = all_words(N(0))
+            for at in range(first, end, WORDS):
+                sums = sums + load_words(cells, at)
+            cells[U(first + common)] = total - sum_words_of(sums)
+        if new.count == 2:
+            for at in range(first, end, WORDS):
+                store_words(others, at, load_words(others, at) - load_words(cells, at))
+
+
+@helper
+def score_numbers(
+    cells: Ints, total: Int, features: FeatureTable, own: FeatureShare, minimum: Int, l2: float, splits: Records
+) -> None:
+    """The highest score of the splits of each feature that is a number without a direction, −1 if none is allowed.
+
+    The same scores as those of `score_splits`, eight at a time in one pass: words are cumulated in the vector. The
+    missing values are the first cell; less all of it before, or with it, they go right or left. A split that is looked
+    at twice (missing values alone on a side) has the same score twice, and one with nothing on a side is not allowed.
+    """
+    not_inlined()
+    gradient, weight = all_doubles(gradient_of(total)), all_doubles(weight_of(total))
+    lightest, added, none = all_doubles(np.float64(minimum)), all_doubles(l2), all_doubles(-1.0)
+    for number in range(U(own.first), U(own.last)):
+        feature = U(features.scanned[number])
+        first = features.first_cell[feature]
+        end, missing = first + features.n_cells[feature], cells[U(first)]
+        best, carry = none, all_words(-missing)
+        for _ in range(2 if np.uint32(missing) > 0 else 1):
+            for at in range(first, end, WORDS):
+                sums = cumulated(load_words(cells, at)) + carry
+                carry = last_word(sums)
+                gl, wl = upper_halves(sums), lower_halves(sums)
+                gr, wr = gradient - gl, weight - wl
+                hl, hr = wl + added, wr + added
+                score = (gl * gl * hr + gr * gr * hl) / (hl * hr)
+                score = choose_doubles(lightest > wl, none, choose_doubles(lightest > wr, none, score))
+                best = choose_doubles(score > best, score, best)
+            carry = all_words(N(0))
+        split = splits[feature]
+        split.score, split.precision = highest_of(best), N(SCORED)
+
+
+@helper
+def _is_category(is_categorical: Flags | None, feature: Int) -> bool:
+    """Whether a feature is one; where none is, the compiler knows."""
+    if is_categorical is not None:
+        return bool(is_categorical[feature])
+    return False
 
 
 @helper
@@ -154,12 +236,12 @@ def choose_split(
         )
     leaf.feature, leaf.gain = feature, best - parent
     leaf.bin, leaf.missing_left, leaf.left_total = split.bin, split.missing_left, split.left_total
-    _set_goes_left(leaf, cells, features.n_bins, features.is_categorical, l2, scratch)
+    _set_goes_left(leaf, cells, features, features.is_categorical, l2, scratch)
 
 
 @helper
 def _set_goes_left(
-    leaf: Record, cells: Ints, n_bins: Ints, is_categorical: Flags | None, l2: float, scratch: Record
+    leaf: Record, cells: Ints, features: FeatureTable, is_categorical: Flags | None, l2: float, scratch: Record
 ) -> None:
     """Note which bins the leaf's split sends left."""
     goes_left, feature = leaf.goes_left, leaf.feature
@@ -167,8 +249,9 @@ def _set_goes_left(
         goes_left[b] = 0
     if is_categorical is not None:
         if is_categorical[feature]:
-            feature_cells = cells[feature * CELLS : (feature + 1) * CELLS]
-            rank_categories(feature_cells, n_bins[feature], l2, scratch.ranked, scratch.means)
+            first = features.first_cell[feature]
+            feature_cells = cells[first : first + features.n_cells[feature]]
+            rank_categories(feature_cells, features.n_bins[feature], l2, scratch.ranked, scratch.means)
             for rank in range(leaf.bin):
                 goes_left[scratch.ranked[rank]] = 1
             return
@@ -192,7 +275,8 @@ def scan_feature(
     `is_categorical` is that of the features. Where it is None, nothing for categories is compiled: the compiler sees
     that of an argument, but not of a field.
     """
-    feature_cells = cells[feature * CELLS : (feature + 1) * CELLS]
+    first = features.first_cell[feature]
+    feature_cells = cells[first : first + features.n_cells[feature]]
     n_documents, n_bins = leaf.end - leaf.start, features.n_bins[feature]
     split = splits[feature]
     split.precision = precision

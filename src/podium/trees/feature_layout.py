@@ -1,0 +1,199 @@
+"""Where the bins of documents and the cells of histograms lie in memory, feature by feature.
+
+Most documents share one bin of a **sparse** feature: no click, no such word. That bin is not counted. What lies in it
+is the total of a leaf less all other bins, exactly, for cells are integers. Only the other bins are kept for counting,
+as a list for each document: the numbers of the cells that it is counted in. **Dense** features have a byte for each
+document, 16 features of a document together.
+
+A feature has as many cells as bins, up to a multiple of 8; of 16 dense features all have as many as the largest, a
+power of two, so that the counting loop knows the distance from one to the next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.compiling import kernel
+from podium.core.simd import WORDS
+from podium.core.threads import map_threads, ranges
+from podium.trees.layout import BLOCK, STRIDES, BinMatrix, Bytes, Int, Ints, U
+
+SPARSE_FROM = 0.5  # share of the documents in one bin from which a feature is sparse
+ROWS_LOOKED_AT = 1 << 14  # to guess the most frequent bin: another one would be as right, only slower
+ENTRIES_OF_GROUP = 8  # cells of a document in a group of sparse features, at least, on average
+MAX_GROUPS = 4
+ROWS_AT_ONCE = 64  # as many as a cache line of a column holds
+
+# What a feature costs a thread when the cells of a leaf are counted, in units of a counted byte.
+COST_OF_ENTRY = 2.0
+
+
+@dataclass(frozen=True)
+class FeatureLayout:
+    """The place of each feature in rows and histograms.
+
+    Attributes:
+        dense: the features with a byte in each row, by place; those with most bins first.
+        sparse: the others, those of a group together.
+        groups: where each group of sparse features begins, and the end.
+        first_cell, n_cells: of each feature.
+        common: the bin of each sparse feature that is not counted; −1 for dense ones.
+        block_cells, block_strides: of each 16 dense features the first cell, and the cells from one to the next.
+        ends: for each unit of work the dense places, the groups and the cells up to its end.
+        costs: of each unit of work, cumulated.
+
+    """
+
+    dense: Ints
+    sparse: Ints
+    groups: Ints
+    first_cell: Ints
+    n_cells: Ints
+    common: Ints
+    block_cells: Ints
+    block_strides: Ints
+    ends: Ints
+    costs: NDArray[np.float64]
+
+    @property
+    def total_cells(self) -> int:
+        """The cells of a histogram of all features."""
+        return int(self.ends[-1, 2])
+
+    def shares(self, n_threads: int) -> Ints:
+        """Where the share of each thread begins, and the end: dense places, groups and cells; about equal costs."""
+        wanted = self.costs[-1] * np.arange(n_threads + 1) / n_threads
+        units = np.searchsorted(self.costs, wanted * (1 - 1e-9))
+        units[0], units[-1] = 0, len(self.costs) - 1
+        starts: Ints = self.ends[units]
+        return starts
+
+
+def lay_out(columns: Bytes, n_rows: int, n_bins: Ints) -> FeatureLayout:
+    """Decide which features are sparse, and give each its cells."""
+    n_features = len(n_bins)
+    common, shares = np.full(n_features, -1), np.zeros(n_features)
+    step = max(1, n_rows // ROWS_LOOKED_AT)
+    for feature in range(n_features):
+        counts = np.bincount(columns[feature * n_rows : (feature + 1) * n_rows : step])
+        if counts.max(initial=0) >= SPARSE_FROM * counts.sum() > 0:
+            common[feature], shares[feature] = counts.argmax(), counts.max() / counts.sum()
+    n_cells = -(-(n_bins + 1) // WORDS) * WORDS
+    dense, sparse = np.flatnonzero(common < 0), np.flatnonzero(common >= 0)
+    dense = dense[np.argsort(-n_cells[dense], kind="stable")]
+    first_cell = np.zeros(n_features, np.int64)
+    units: list[tuple[int, int, int, float]] = [(0, 0, 0, 0.0)]  # dense places, groups, cells, cost of a document
+    block_cells, block_strides, cell = [], [], 0
+    for start in range(0, len(dense), BLOCK):
+        block = dense[start : start + BLOCK]
+        stride = next(s for s in STRIDES if s >= n_cells[block[0]])
+        block_cells.append(cell)
+        block_strides.append(stride)
+        first_cell[block] = cell + stride * np.arange(len(block))
+        for first in range(0, len(block), 4):
+            cell += 4 * stride
+            units.append((start + first + 4, 0, cell, 4.0))
+    rarities = 1 - shares[sparse]
+    n_groups = min(MAX_GROUPS, max(int(rarities.sum() / ENTRIES_OF_GROUP), 1)) if len(sparse) else 0
+    group_of = np.minimum(np.cumsum(rarities) / max(rarities.sum(), 1e-9) * n_groups, max(n_groups - 1, 0)).astype(int)
+    for group in range(n_groups):
+        members = sparse[group_of == group]
+        first_cell[members] = cell + np.cumsum(n_cells[members]) - n_cells[members]
+        cell += int(n_cells[members].sum())
+        cost = COST_OF_ENTRY * float(rarities[group_of == group].sum() + 1)
+        units.append((units[-1][0], group + 1, cell, cost))
+    groups = np.searchsorted(group_of, np.arange(n_groups + 1))
+    table = np.array([unit[:3] for unit in units], np.int64)
+    costs = np.cumsum([unit[3] for unit in units])
+    return FeatureLayout(
+        dense, sparse, groups, first_cell, n_cells, common, np.array(block_cells, np.int64),
+        np.array(block_strides, np.int64), table, costs,
+    )  # fmt: skip
+
+
+def bin_matrix(columns: Bytes, n_rows: int, layout: FeatureLayout, n_threads: int | None = None) -> BinMatrix:
+    """The bins as growth reads them: columns as they are, rows of the dense features, lists of cells of the others."""
+    width = -(-len(layout.dense) // BLOCK) * BLOCK
+    rows = np.zeros(n_rows * width + 2 * BLOCK, np.uint8)
+    n_groups = max(len(layout.groups) - 1, 0)
+    starts = np.zeros(n_groups * (n_rows + 1), np.int64)
+    pieces = ranges(n_rows, n_threads)
+
+    def lay_rows(piece: tuple[int, int]) -> None:
+        to_rows(columns, n_rows, layout.dense, width, *piece, rows)
+        for group in range(n_groups):
+            features = layout.sparse[layout.groups[group] : layout.groups[group + 1]]
+            counts = starts[group * (n_rows + 1) + 1 : (group + 1) * (n_rows + 1)]
+            count_entries(columns, n_rows, features, layout.common, *piece, counts)
+
+    for _ in map_threads(lay_rows, pieces, n_threads):
+        pass
+    n_entries = 0
+    for group in range(n_groups):
+        of_group = starts[group * (n_rows + 1) : (group + 1) * (n_rows + 1)]
+        of_group[0] = n_entries
+        np.cumsum(of_group, out=of_group)
+        n_entries = int(of_group[-1])
+    entries = np.empty(n_entries + WORDS, np.uint32)
+
+    def lay_entries(piece: tuple[int, int]) -> None:
+        for group in range(n_groups):
+            features = layout.sparse[layout.groups[group] : layout.groups[group + 1]]
+            of_group = starts[group * (n_rows + 1) : (group + 1) * (n_rows + 1)]
+            fill_entries(columns, n_rows, features, layout.common, layout.first_cell, *piece, of_group, entries)
+
+    for _ in map_threads(lay_entries, pieces, n_threads):
+        pass
+    return BinMatrix(columns, n_rows, rows, width, entries, starts)
+
+
+# --- kernels
+
+
+@kernel
+def to_rows(columns: Bytes, n: Int, features: Ints, width: Int, first: Int, last: Int, rows: Bytes) -> None:
+    """Copy columns row by row, those of the features in turn."""
+    for start in range(first, last, ROWS_AT_ONCE):
+        for place in range(len(features)):
+            column = features[place] * n
+            for row in range(start, min(start + ROWS_AT_ONCE, last)):
+                rows[U(row * width + place)] = columns[U(column + row)]
+
+
+@kernel
+def count_entries(
+    columns: Bytes, n: Int, features: Ints, common: Ints, first: Int, last: Int, counts: Ints
+) -> None:  # fmt: skip
+    """For each row how many of the features have another bin than the common one."""
+    for start in range(first, last, ROWS_AT_ONCE):
+        for feature in features:
+            column, usual = feature * n, np.uint8(common[feature])
+            for row in range(start, min(start + ROWS_AT_ONCE, last)):
+                counts[row] += np.int64(columns[U(column + row)] != usual)
+
+
+@kernel
+def fill_entries(
+    columns: Bytes, n: Int, features: Ints, common: Ints, first_cell: Ints, first: Int, last: Int, starts: Ints,
+    entries: NDArray[np.uint32],
+) -> None:  # fmt: skip
+    """The cells of each row: those of bins that are not common. Every bin is written, a common one written over."""
+    width = len(features) + 1
+    lists, lengths = np.empty(ROWS_AT_ONCE * width, np.uint32), np.empty(ROWS_AT_ONCE, np.int64)
+    for start in range(first, last, ROWS_AT_ONCE):
+        n_rows = min(ROWS_AT_ONCE, last - start)
+        for k in range(n_rows):
+            lengths[k] = k * width
+        for feature in features:
+            column, usual, cell = feature * n + start, np.uint8(common[feature]), np.uint32(first_cell[feature])
+            for k in range(n_rows):
+                bin_ = columns[U(column + k)]
+                lists[U(lengths[k])] = cell + np.uint32(bin_)
+                lengths[k] += np.int64(bin_ != usual)
+        for k in range(n_rows):
+            to = starts[start + k]
+            for entry in range(k * width, lengths[k]):
+                entries[U(to + entry - k * width)] = lists[U(entry)]
