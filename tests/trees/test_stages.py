@@ -43,12 +43,12 @@ def splitting_stage(member, bins, gradients, features, limits, tree, scratches):
     new, scratch = NewLeaves(N(0), N(0), N(1)), scratches[member.thread]
     own = share_of_features(member, features)
     score_features(member, gradients, features, own, limits, new, tree, scratch)
-    choose_split(bins, gradients, features, limits, tree.leaves[0], tree.splits[0], tree, scratch)
+    choose_split(bins, gradients, features, limits, tree.leaves[0], tree.splits[0], True, tree, scratch)
 
 
 @kernel
 def partition_stage(member, bins, tree, buffer):
-    return partition_leaf(member, bins, tree.leaves[0], tree.documents, buffer)
+    return partition_leaf(member, bins, tree.leaves[0], N(1), tree.documents, buffer)
 
 
 @kernel
@@ -264,7 +264,7 @@ def test_a_partition_keeps_the_order(n_threads, n_sampled):
     assert np.array_equal(problem.tree.documents, expected)
     middle = len(left[0]) + len(left[1])
     assert set(parts) == {
-        Partition(len(left[0]), middle, middle + len(right[0]), 2 * len(left[0]) <= n_sampled)
+        Partition(len(left[0]), middle, middle + len(right[0]), 2 * len(left[0]) <= n_sampled, True)
     }  # fmt: skip
 
 
@@ -277,7 +277,7 @@ def test_a_node_and_its_children(direction, is_left_small):
     root["end"], root["sample_end"], root["parent"], root["feature"], root["gain"] = 100, 60, -1, 4, 2.5
     root["total"], root["left_total"] = (8 << 32) + 6, (6 << 32) + 2
     root["goes_left"][[0, 3]] = 1
-    node_stage(0, 1, Partition(20, 35, 75, is_left_small), 0.0, direction, leaves, nodes)
+    node_stage(0, 1, Partition(20, 35, 75, is_left_small, True), 0.0, direction, leaves, nodes)
     left, right = leaves[0], leaves[1]
     assert (left["start"], left["sample_end"], left["end"]) == (0, 20, 35)
     assert (right["start"], right["sample_end"], right["end"]) == (35, 75, 100)

@@ -163,7 +163,7 @@ class BoundLineSearch:
             return after * (alpha * (unit * outputs)), alpha
         weighted = self._leaf_by_leaf(scores, units * outputs, leaf_of_rows)
         # A weight for each leaf may break the order that monotone constraints ask for.
-        return after * np.clip(weighted, before * unit * grown.low, before * unit * grown.high), 1.0
+        return after * grown.within_bounds(weighted, before * unit), 1.0
 
     def _best_weight(self, scores: Floats, slopes: Floats) -> float:
         low, high = self.settings.bounds

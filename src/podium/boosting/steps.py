@@ -118,7 +118,7 @@ class Newton(Step):
     def scale(self, values: Floats, learning_rate: float) -> Floats:
         """Within the limit, which leaves the order of leaf values as monotone constraints have it."""
         limit = math.inf if self.max_delta_step is None else self.max_delta_step
-        return learning_rate * np.clip(values, -limit, limit)
+        return learning_rate * np.minimum(np.maximum(values, -limit), limit)
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,8 @@ class GradientSampler:
                 raise DataError(NEGATIVE_HESSIAN)
             return counts
 
-        return sampling_threshold(np.sum(self.team.shares(n, compute), 0), self.fraction * n)
+        shares = self.team.shares(n, compute)
+        return float(sampling_threshold(shares[0] if len(shares) == 1 else np.sum(shares, 0), self.fraction * n))
 
     def _draw(
         self, documents: Documents, largest: tuple[float, float], sums: tuple[float, float], seed: np.uint64
@@ -149,26 +150,29 @@ class GradientSampler:
         return self.rows[: before[-1]], self.rows[before[-1] :], bounds
 
 
-def sampling_threshold(counts: NDArray[np.int64], expected_size: float) -> float:
+# --- kernels
+
+
+@kernel
+def sampling_threshold(counts: Ints, expected_size: float) -> Any:
     """The importance μ with Σ min(1, u/μ) = `expected_size`, from the number of documents with each leading bits of u.
 
     Let u_0 < u_1 < … be the importances that occur. For a μ with u_{k−1} ≤ μ ≤ u_k the sum is (Σ_{u < u_k} u) / μ plus
     the number of documents with u ≥ u_k: find the k at which it falls to the expected size, then solve for μ.
     """
-    occurring = np.flatnonzero(counts)
     shift = 31 - LEADING_BITS
-    u = ((occurring << shift) + (1 << (shift - 1))).astype(np.int32).view(np.float32).astype(np.float64)
-    n_documents = counts[occurring]
-    sum_below = np.concatenate([[0.0], np.cumsum(n_documents * u)])
-    n_from = n_documents.sum() - np.concatenate([[0], np.cumsum(n_documents)])
-    k = int(np.argmax(np.append(sum_below[:-1] / u + n_from[:-1], 0.0) <= expected_size))
-    highest = u[k] if k < len(u) else np.inf  # μ cannot be higher, apart from rounding
-    if expected_size - n_from[k] <= sum_below[k] / highest:
-        return float(highest)
-    return float(sum_below[k] / (expected_size - n_from[k]))
-
-
-# --- kernels
+    bits = ((np.arange(len(counts)) << shift) + (1 << (shift - 1))).astype(np.int32)
+    n_from, sum_below, highest = counts.sum(), 0.0, np.inf  # μ cannot be higher, apart from rounding
+    for leading, u in enumerate(bits.view(np.float32)):
+        if counts[leading]:
+            if sum_below / np.float64(u) + n_from <= expected_size:
+                highest = np.float64(u)
+                break
+            sum_below += counts[leading] * np.float64(u)
+            n_from -= counts[leading]
+    if expected_size - n_from <= sum_below / highest:
+        return highest
+    return sum_below / (expected_size - n_from)
 
 
 @kernel

@@ -29,8 +29,11 @@ from podium.trees.layout import (
     Bytes,
     FeatureShare,
     FeatureTable,
+    Flags,
+    Floats,
     GrowingTree,
     Int,
+    Ints,
     Limits,
     Member,
     N,
@@ -44,8 +47,10 @@ from podium.trees.monotone import newton_bounds
 from podium.trees.parameters import GrowthParameters
 from podium.trees.partitioning import WORDS_PER_THREAD, Partition, partition_leaf
 from podium.trees.quantization import BoundedGradients, QuantizedGradients, gradient_of, quantize, sum_words, weight_of
-from podium.trees.splitting import choose_split, may_split, score_features
+from podium.trees.splitting import choose_counted_split, choose_split, may_split, score_features
 from podium.trees.tree import Tree
+
+Singles = NDArray[np.float32]
 
 
 class Grower:
@@ -76,6 +81,7 @@ class Grower:
         self.is_categorical = np.zeros(bins.n_features, bool)
         self.is_categorical[list(bins.categories)] = True
         self.monotone = _monotone_directions(parameters, self.is_categorical)
+        self.is_monotone = bool(self.monotone.any())
         self.bins, self.layout = binned.matrix, binned.layout
         self.n_bins, self.n_leaves = bins.counts, min(parameters.n_leaves, max(2, n))
         n_cells = self.layout.total_cells
@@ -86,8 +92,12 @@ class Grower:
         self.members = [Member(thread, n_threads, shares, barrier, n_left, partial) for thread in range(n_threads)]
         self.scratch = np.zeros(n_threads, SCRATCH)
         self.tiles = np.empty((n_threads, self.bins.width * CHUNK), np.uint8)
+        self.leaves, self.nodes = np.empty(self.n_leaves, LEAF), np.empty(self.n_leaves, LEAF)
+        self.splits = np.empty((2, bins.n_features), SPLIT)
+        self.cuts = np.concatenate([*bins.cuts, np.zeros(1, np.float32)]), np.cumsum([0, *map(len, bins.cuts)])
         varies = (self.n_bins > 1) | np.isin(np.arange(bins.n_features), binned.features_with_missing)
         self.candidates = np.flatnonzero(varies)  # the others cannot be split on
+        self.table = self._table(self.candidates)
 
     def grow(
         self,
@@ -112,12 +122,12 @@ class Grower:
         self._wait_for_compilation()
         p = self.parameters
         documents, n_sampled = self._list_documents(gradients, rows)
-        table = self._table(features)
+        table = self.table if features is None else self._table(np.intersect1d(features, self.candidates))
         packed = PackedGradients(gradients.words, gradients.largest_weight, gradients.counts_documents)
         l2 = p.l2 / gradients.weight_unit if p.split == "newton" else 0.0
         max_depth = -1 if p.max_depth is None else p.max_depth
         limits = Limits(self.n_leaves, max_depth, p.min_documents_in_leaf, l2)
-        tree, nodes = self._new_tree(documents, n_sampled, gradients.words), np.zeros(self.n_leaves, LEAF)
+        tree, nodes = self._new_tree(documents, n_sampled, gradients.words), self.nodes
 
         def work(thread: int) -> Any:
             member = self.members[thread]
@@ -128,10 +138,9 @@ class Grower:
         n_leaves = int(self.team.run(work)[0])
         return self._finish(gradients, documents, tree.leaves[:n_leaves], nodes[: n_leaves - 1])
 
-    def _table(self, features: NDArray[np.int64] | None) -> FeatureTable:
+    def _table(self, candidates: NDArray[np.int64]) -> FeatureTable:
         """What the kernel knows of features."""
         layout = self.layout
-        candidates = self.candidates if features is None else np.intersect1d(features, self.candidates)
         scanned = candidates[np.argsort(layout.first_cell[candidates])]
         return FeatureTable(
             candidates, scanned, self.n_bins, layout.first_cell, layout.n_cells, layout.common, layout.block_cells,
@@ -152,58 +161,53 @@ class Grower:
 
     def _new_tree(self, documents: NDArray[np.int32], n_sampled: int, words: NDArray[np.int64]) -> GrowingTree:
         """A tree of one leaf with all documents."""
-        leaves = np.zeros(self.n_leaves, LEAF)
-        leaves["low"], leaves["high"] = -math.inf, math.inf
-        root = leaves[0]
-        root["sample_end"], root["end"], root["parent"] = n_sampled, len(documents), -1
-        root["total"] = sum(self.team.shares(n_sampled, lambda a, b: int(sum_words(words, documents[a:b]))))
-        splits = np.empty((2, len(self.n_bins)), SPLIT)
-        return GrowingTree(leaves, documents, self.histograms, splits)
+        total = sum(self.team.shares(n_sampled, lambda a, b: int(sum_words(words, documents[a:b]))))
+        plant(self.leaves, n_sampled, len(documents), total)
+        return GrowingTree(self.leaves, documents, self.histograms, self.splits)
 
     def _finish(
         self, gradients: QuantizedGradients, documents: NDArray[np.int32], leaves: Records, nodes: Records
     ) -> GrownTree:
         """The tree as flat arrays, its leaves in the order in which they came to be, their rows with them."""
-        left, right = np.zeros(len(nodes), np.int32), np.zeros(len(nodes), np.int32)
-        for records, numbers in ((nodes, np.arange(len(nodes))), (leaves, ~np.arange(len(leaves)))):
-            parent, is_left = records["parent"], records["is_left"] == 1
-            for side, belongs in ((left, (parent >= 0) & is_left), (right, (parent >= 0) & ~is_left)):
-                side[parent[belongs]] = numbers[belongs]
-        goes_left = nodes["goes_left"] == 1
-        threshold, category, categories = self._conditions(nodes, goes_left)
-        starts, ends = leaves["start"].copy(), leaves["end"].copy()
+        n_nodes, n_leaves = len(nodes), len(leaves)
+        children, missing_left = np.empty((2, n_nodes), np.int32), np.empty(n_nodes, bool)
+        goes_left, feature = np.empty((n_nodes, CELLS), bool), np.empty(n_nodes, np.int32)
+        threshold, category = np.empty(n_nodes, np.float32), np.full(n_nodes, -1, np.int32)
+        starts, ends = np.empty(n_leaves, np.int64), np.empty(n_leaves, np.int64)
+        gain, count = np.empty(n_nodes), np.empty(n_nodes, np.int64)
         gain_unit = gradients.gradient_unit**2 / gradients.weight_unit
+        describe_nodes(nodes, *self.cuts, gain_unit, children, feature, threshold, missing_left, goes_left, gain, count)
+        describe_leaves(leaves, children, starts, ends)
+        categories = self._categories(nodes, goes_left, threshold, category)
         tree = Tree(
-            nodes["feature"].astype(np.int32), threshold, nodes["missing_left"] == 1, category, left, right,
-            nodes["gain"] * gain_unit, nodes["end"] - nodes["start"], np.zeros(len(leaves)), ends - starts, categories,
+            feature, threshold, missing_left, category, children[0], children[1], gain, count, np.zeros(n_leaves),
+            ends - starts, categories,
         )  # fmt: skip
+        if not self.is_monotone:
+            return GrownTree(tree, documents, starts, ends, goes_left)
         value_unit = gradients.gradient_unit / gradients.weight_unit
-        grown = GrownTree(
-            tree, documents, starts, ends, goes_left, value_unit * leaves["low"], value_unit * leaves["high"]
-        )
-        if self.parameters.split == "least-squares" and self.monotone.any():
+        bounds = value_unit * leaves["low"], value_unit * leaves["high"]
+        grown = GrownTree(tree, documents, starts, ends, goes_left, bounds)
+        if self.parameters.split == "least-squares":
             return newton_bounds(grown, gradients.source, self.monotone, self.parameters.l2, self.team)
         return grown
 
-    def _conditions(
-        self, nodes: Records, goes_left: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.float32], NDArray[np.int32], tuple[NDArray[np.float32], ...]]:
-        """What each node asks in terms of values: a threshold, or the number of its set of categories."""
-        bins = self.binned.bins
-        threshold, category = np.zeros(len(nodes), np.float32), np.full(len(nodes), -1, np.int32)
-        categories: list[NDArray[np.float32]] = []
-        for k, (feature, last_bin) in enumerate(zip(nodes["feature"].tolist(), nodes["bin"].tolist(), strict=True)):
+    def _categories(
+        self, nodes: Records, goes_left: NDArray[np.bool_], threshold: Singles, category: NDArray[np.int32]
+    ) -> tuple[Singles, ...]:
+        """The values that categorical nodes send left; such a node has the number of its set, and no threshold."""
+        bins, categories = self.binned.bins, list[Singles]()
+        if not bins.categories:
+            return ()
+        for k, feature in enumerate(nodes["feature"].tolist()):
             if feature in bins.categories:
-                category[k] = len(categories)
+                threshold[k], category[k] = 0.0, len(categories)
                 values = bins.categories[feature]
                 chosen = values[goes_left[k, 1 : len(values) + 1]]
                 if feature in bins.rare and goes_left[k, len(values) + 1]:
                     chosen = np.sort(np.concatenate([chosen, bins.rare[feature]]))
                 categories.append(chosen)
-            else:
-                cuts = bins.cuts[feature]
-                threshold[k] = cuts[last_bin - 1] if last_bin <= len(cuts) else np.inf
-        return threshold, category, tuple(categories)
+        return tuple(categories)
 
 
 def _monotone_directions(parameters: GrowthParameters, is_categorical: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -227,6 +231,42 @@ def grow_small_tree() -> None:
 
 
 # --- kernels
+
+
+@kernel
+def plant(leaves: Records, n_sampled: Int, n_documents: Int, total: Int) -> None:
+    """Make the first leaf the root, with all documents."""
+    root = leaves[0]
+    root.start, root.sample_end, root.end, root.depth, root.total = N(0), n_sampled, n_documents, N(0), total
+    root.parent, root.is_left, root.histogram, root.low, root.high = N(-1), N(0), N(0), -math.inf, math.inf
+
+
+@kernel
+def describe_nodes(
+    nodes: Records, cuts: Singles, first_cut: Ints, gain_unit: float, children: NDArray[np.int32],
+    feature: NDArray[np.int32], threshold: Singles, missing_left: Flags, goes_left: Flags, gain: Floats, count: Ints,
+) -> None:  # fmt: skip
+    """The nodes as arrays; `cuts` are those of all features, one after the other. Children that are leaves follow."""
+    for k in range(len(nodes)):
+        node = nodes[k]
+        if node.parent >= 0:
+            children[0 if node.is_left == 1 else 1, node.parent] = k
+        first, end = first_cut[node.feature], first_cut[node.feature + 1]
+        feature[k], missing_left[k] = node.feature, node.missing_left == 1
+        threshold[k] = cuts[first + node.bin - 1] if first + node.bin <= end else np.float32(np.inf)
+        gain[k], count[k] = node.gain * gain_unit, node.end - node.start
+        for b in range(CELLS):
+            goes_left[k, b] = node.goes_left[b] == 1
+
+
+@kernel
+def describe_leaves(leaves: Records, children: NDArray[np.int32], starts: Ints, ends: Ints) -> None:
+    """Where the rows of each leaf are, and whose child it is."""
+    for k in range(len(leaves)):
+        leaf = leaves[k]
+        starts[k], ends[k] = leaf.start, leaf.end
+        if leaf.parent >= 0:
+            children[0 if leaf.is_left == 1 else 1, leaf.parent] = ~k
 
 
 @kernel
@@ -254,7 +294,7 @@ def grow(
     own = share_of_features(member, features)
     new, n_leaves = NewLeaves(N(0), N(0), N(1)), N(1)
     while True:
-        if may_split(tree.leaves[new.small], limits) or may_split(tree.leaves[new.large], limits):
+        if new.count > 0 and (may_split(tree.leaves[new.small], limits) or may_split(tree.leaves[new.large], limits)):
             build_histograms(member, bins, gradients.words, features, own, new, tree, tile, scratch.words)
             wait_at_barrier(member.barrier, member.n_threads)
             score_features(member, gradients, features, own, limits, new, tree, scratch)
@@ -263,7 +303,7 @@ def grow(
             if which % member.n_threads == member.thread:
                 leaf = tree.leaves[new.small if which == 0 else new.large]
                 if may_split(leaf, limits):
-                    choose_split(bins, gradients, features, limits, leaf, tree.splits[which], tree, scratch)
+                    choose_split(bins, gradients, features, limits, leaf, tree.splits[which], False, tree, scratch)
                 else:
                     leaf.feature, leaf.gain = N(-1), 0.0
         wait_at_barrier(member.barrier, member.n_threads)
@@ -271,7 +311,13 @@ def grow(
         leaf = tree.leaves[best]
         if not leaf.gain > 0.0:
             break
-        parts = partition_leaf(member, bins, leaf, tree.documents, buffer)
+        parts = partition_leaf(member, bins, leaf, limits.min_documents, tree.documents, buffer)
+        if not parts.is_enough:
+            wait_at_barrier(member.barrier, member.n_threads)
+            if member.thread == 0:
+                choose_counted_split(bins, gradients, features, limits, leaf, tree, scratch)
+            new = NewLeaves(best, best, N(0))
+            continue
         if member.thread == 0:  # the others read nothing of the leaf any more
             direction = features.monotone[leaf.feature]
             add_node(best, n_leaves, parts, limits.l2, direction, tree.leaves, nodes)

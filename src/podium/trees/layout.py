@@ -54,6 +54,7 @@ LEAF = np.dtype(
         ("bin", np.int64),  # the last bin that goes left; of a categorical feature the number of categories
         ("missing_left", np.int64),  # whether missing values go left
         ("left_total", np.int64),  # the sum of the packed words that go left
+        ("is_checked", np.int64),  # whether the split surely leaves enough documents on both sides
         ("gain", np.float64),  # of its best split, 0 if there is none
         ("low", np.float64),  # bounds of its value that monotone constraints set
         ("high", np.float64),

@@ -26,7 +26,7 @@ class GrownTree:
         rows: the rows that took part, those of a leaf together.
         starts, ends: the rows of leaf k are `rows[starts[k] : ends[k]]`.
         goes_left: for each node and bin whether it goes left.
-        low, high: bounds of each leaf's value that monotone constraints set.
+        bounds: the lowest and the highest value that monotone constraints allow each leaf; None without any.
 
     Example:
         >>> import numpy as np
@@ -47,8 +47,7 @@ class GrownTree:
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
     goes_left: NDArray[np.bool_]
-    low: Floats
-    high: Floats
+    bounds: tuple[Floats, Floats] | None = None
 
     @property
     def leaf_rows(self) -> list[NDArray[np.int32]]:
@@ -105,9 +104,9 @@ class GrownTree:
         edges = [0, *bounds.tolist(), len(self.starts)]
         team.run(lambda k: work(edges[k], edges[k + 1]))
 
-    def within_bounds(self, values: Floats) -> Floats:
-        """Leaf values within the bounds that monotone constraints set."""
-        return np.clip(values, self.low, self.high)
+    def within_bounds(self, values: Floats, unit: float = 1.0) -> Floats:
+        """Leaf values, in some unit, within the bounds that monotone constraints set."""
+        return values if self.bounds is None else np.clip(values, unit * self.bounds[0], unit * self.bounds[1])
 
     def with_values(self, values: Floats) -> Tree:
         """The tree with leaf values."""

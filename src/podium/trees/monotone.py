@@ -36,7 +36,8 @@ def newton_bounds(
         sides = _bounds_of_children(bounds[node], int(monotone[tree.feature[node]]), sums, l2)
         bounds |= dict(zip(children, sides, strict=True))
     of_leaves = [bounds.get(~leaf, (-math.inf, math.inf)) for leaf in range(len(grown.starts))]
-    return replace(grown, low=np.array([low for low, _ in of_leaves]), high=np.array([high for _, high in of_leaves]))
+    lowest, highest = (np.array(values) for values in zip(*of_leaves, strict=True))
+    return replace(grown, bounds=(lowest, highest))
 
 
 def _bounds_of_children(bounds: Bounds, direction: int, sums: list[NDArray[np.float64]], l2: float) -> list[Bounds]:

@@ -22,6 +22,7 @@ class Partition(NamedTuple):
         middle: where the left side ends and the right side begins.
         right_sample_end: where the sample of the right side ends.
         is_left_small: whether the left side has at most half of the sample.
+        is_enough: whether both sides have enough documents; if not, the documents stay as they are.
 
     """
 
@@ -29,14 +30,17 @@ class Partition(NamedTuple):
     middle: Any
     right_sample_end: Any
     is_left_small: Any
+    is_enough: Any
 
 
 @helper
-def partition_leaf(member: Member, bins: BinMatrix, leaf: Record, documents: Rows, buffer: Rows) -> Partition:
+def partition_leaf(
+    member: Member, bins: BinMatrix, leaf: Record, min_documents: Int, documents: Rows, buffer: Rows
+) -> Partition:
     """Partition the documents of a leaf by its split; each thread a share of the sample and a share of the others.
 
     First every thread partitions its shares in the buffer. When all have met, each knows how many documents the threads
-    before it sent left, and so where its own go.
+    before it sent left, and so where its own go: nowhere, if the split was not checked and a side has too few.
     """
     thread, n_threads, one = member.thread, member.n_threads, N(1)
     start, sample_end, end = leaf.start, leaf.sample_end, leaf.end
@@ -52,13 +56,16 @@ def partition_leaf(member: Member, bins: BinMatrix, leaf: Record, documents: Row
     sampled_left, others_left = _n_left(member.n_left, N(0), n_threads), _n_left(member.n_left, one, n_threads)
     middle = start + sampled_left + others_left
     right_sample_end = middle + (sample_end - start) - sampled_left
+    is_left_small = 2 * sampled_left <= sample_end - start
+    is_enough = leaf.is_checked == 1 or min(middle - start, end - middle) >= min_documents
+    if not is_enough:
+        return Partition(start + sampled_left, middle, right_sample_end, is_left_small, is_enough)
     before = _n_left(member.n_left, N(0), thread)
     scatter(buffer, a, b, member.n_left[at], documents, start + before, middle + (a - start) - before)
     before = _n_left(member.n_left, one, thread)
     left_at, right_at = start + sampled_left + before, right_sample_end + (c - sample_end) - before
     scatter(buffer, c, d, member.n_left[at + 1], documents, left_at, right_at)
-    is_left_small = 2 * sampled_left <= sample_end - start
-    return Partition(start + sampled_left, middle, right_sample_end, is_left_small)
+    return Partition(start + sampled_left, middle, right_sample_end, is_left_small, is_enough)
 
 
 @helper

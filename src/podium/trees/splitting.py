@@ -105,22 +105,31 @@ def score_features(
     Only the leaf with fewer documents was counted. The other's histogram is its parent's, in whose place it stands,
     less the counted one. That is exact: cells are integers, and every document of the parent is in one of the two.
 
-    Where weights do not count documents, a side must weigh at least 1; `choose_split` checks the best one's documents.
+    Where weights do not count documents, a side must weigh at least 1; whether it has enough documents is found out
+    when the leaf's turn has come (`partition_leaf`).
     """
-    minimum = limits.min_documents if gradients.counts_documents else np.int64(1)
     complete_histograms(member, features, own, new, tree)
     for which in range(new.count):
         leaf = tree.leaves[new.small if which == 0 else new.large]
         if may_split(leaf, limits):
-            cells, splits = tree.histograms[leaf.histogram], tree.splits[which]
-            score_numbers(cells, leaf.total, features, own, minimum, limits.l2, splits)
-            for number in range(own.first, own.last):
-                feature = features.scanned[number]
-                if features.monotone[feature] != 0 or _is_category(features.is_categorical, feature):
-                    scan_feature(
-                        N(SCORED), feature, cells, leaf, features, features.is_categorical, minimum, limits.l2, scratch,
-                        splits,
-                    )  # fmt: skip
+            cells = tree.histograms[leaf.histogram]
+            score_leaf(gradients, features, own, limits, leaf, cells, tree.splits[which], scratch)
+
+
+@helper
+def score_leaf(
+    gradients: PackedGradients, features: FeatureTable, own: FeatureShare, limits: Limits, leaf: Record, cells: Ints,
+    splits: Records, scratch: Record,
+) -> None:  # fmt: skip
+    """Score the best split of each feature of one leaf, from its complete histogram."""
+    minimum = limits.min_documents if gradients.counts_documents else np.int64(1)
+    score_numbers(cells, leaf.total, features, own, minimum, limits.l2, splits)
+    for number in range(own.first, own.last):
+        feature = features.scanned[number]
+        if features.monotone[feature] != 0 or _is_category(features.is_categorical, feature):
+            scan_feature(
+                N(SCORED), feature, cells, leaf, features, features.is_categorical, minimum, limits.l2, scratch, splits
+            )
 
 
 @helper
@@ -192,15 +201,29 @@ def _is_category(is_categorical: Flags | None, feature: Int) -> bool:
 
 
 @helper
-def choose_split(
-    bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: Limits, leaf: Record, splits: Records,
+def choose_counted_split(
+    bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: Limits, leaf: Record,
     tree: GrowingTree, scratch: Record,
 ) -> None:  # fmt: skip
-    """Choose the leaf's split from the best ones of its features, each with enough documents on both sides.
+    """Choose the split of a leaf again, now with enough documents on both sides, which are counted."""
+    not_inlined()
+    everything = FeatureShare(N(0), N(0), N(0), N(0), N(0), N(0), N(0), np.int64(len(features.scanned)))
+    cells, splits = tree.histograms[leaf.histogram], tree.splits[0]
+    score_leaf(gradients, features, everything, limits, leaf, cells, splits, scratch)
+    choose_split(bins, gradients, features, limits, leaf, splits, True, tree, scratch)
 
-    Only the best feature's split is located. Where weights do not count documents, a split is accepted if its sides
-    weigh so much that they must hold enough documents, none weighing more than the largest; otherwise the documents of
-    that one feature are counted and its best split is searched again, as often as it takes.
+
+@helper
+def choose_split(
+    bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: Limits, leaf: Record, splits: Records,
+    counted: bool, tree: GrowingTree, scratch: Record,
+) -> None:  # fmt: skip
+    """Choose the leaf's split from the best ones of its features.
+
+    Only the best feature's split is located. Where weights do not count documents, it is known to leave enough of them
+    if its sides weigh so much that they must hold as many, none weighing more than the largest. If it is not known and
+    they are to be `counted`, the documents of that one feature are, and its best split is searched again, as often as
+    it takes.
     """
     not_inlined()
     cells = tree.histograms[leaf.histogram]
@@ -224,7 +247,7 @@ def choose_split(
         if not is_enough:
             lighter = min(np.int64(np.uint32(split.left_total)), np.int64(np.uint32(total - split.left_total)))
             is_enough = lighter > (min_documents - 1) * gradients.largest_weight
-        if is_enough:
+        if is_enough or not counted:
             break
         counts = scratch.counts
         for b in range(CELLS):
@@ -234,7 +257,7 @@ def choose_split(
         scan_feature(
             N(COUNTED), feature, cells, leaf, features, features.is_categorical, min_documents, l2, scratch, splits
         )
-    leaf.feature, leaf.gain = feature, best - parent
+    leaf.feature, leaf.gain, leaf.is_checked = feature, best - parent, np.int64(is_enough)
     leaf.bin, leaf.missing_left, leaf.left_total = split.bin, split.missing_left, split.left_total
     _set_goes_left(leaf, cells, features, features.is_categorical, l2, scratch)
 
