@@ -151,7 +151,6 @@ class _LanesModel(extending.models.PrimitiveModel):  # type: ignore[misc]
 
 _truth = ir.IntType(1)
 _lanes, _mask = _LanesType("lanes", ir.FloatType(), LANES), _LanesType("mask", _truth, LANES)
-_doubles, _double_mask = _LanesType("doubles", ir.DoubleType(), WORDS), _LanesType("double_mask", _truth, WORDS)
 _words = _LanesType("words", ir.IntType(64), WORDS)
 
 
@@ -173,12 +172,12 @@ def _add_operators(signs: dict[Any, str], kinds: dict[_LanesType, _LanesType], c
 
 _add_operators(
     {operator.add: "fadd", operator.sub: "fsub", operator.mul: "fmul", operator.truediv: "fdiv"},
-    {_lanes: _lanes, _doubles: _doubles},
+    {_lanes: _lanes},
     lambda builder, name, both: getattr(builder, name)(*both),
 )
 _add_operators(
     {operator.gt: ">", operator.lt: "<", operator.eq: "=="},  # false where one is NaN
-    {_lanes: _mask, _doubles: _double_mask},
+    {_lanes: _mask},
     lambda builder, name, both: builder.fcmp_ordered(name, *both),
 )
 _add_operators(
@@ -319,42 +318,35 @@ def _sum_words_of(_typing: Any, _of_words: Any) -> Any:
     return types.int64(_words), generate
 
 
-@means(simd.upper_halves)
-def _upper_halves(_typing: Any, _of_words: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        shifted = builder.lshr(arguments[0], ir.Constant(_words.vector, [32] * WORDS))
-        return builder.sitofp(builder.trunc(shifted, ir.VectorType(ir.IntType(32), WORDS)), _doubles.vector)
+def _halves(builder: Any, both: Any, place: int) -> Any:
+    """The lower (0) or upper (1) 32 bits of the words of two vectors."""
+    kind = ir.VectorType(ir.IntType(32), 2 * WORDS)
+    first, second = (builder.bitcast(words, kind) for words in both)
+    return _shuffled(builder, first, second, [2 * k + place for k in range(2 * WORDS)])
 
-    return _doubles(_words), generate
+
+@means(simd.upper_halves)
+def _upper_halves(_typing: Any, _first: Any, _second: Any) -> Any:
+    return _lanes(_words, _words), lambda _c, builder, _s, both: builder.sitofp(
+        _halves(builder, both, 1), _lanes.vector
+    )
 
 
 @means(simd.lower_halves)
-def _lower_halves(_typing: Any, _of_words: Any) -> Any:
+def _lower_halves(_typing: Any, _first: Any, _second: Any) -> Any:
+    return _lanes(_words, _words), lambda _c, builder, _s, both: builder.uitofp(
+        _halves(builder, both, 0), _lanes.vector
+    )
+
+
+@means(simd.highest_lane)
+def _highest_lane(_typing: Any, _values: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.uitofp(builder.trunc(arguments[0], ir.VectorType(ir.IntType(32), WORDS)), _doubles.vector)
-
-    return _doubles(_words), generate
-
-
-@means(simd.all_doubles)
-def _all_doubles(_typing: Any, _number: Any) -> Any:
-    return _doubles(types.float64), lambda _c, builder, _s, arguments: _repeated(builder, _doubles, arguments[0])
-
-
-@means(simd.choose_doubles)
-def _choose_doubles(_typing: Any, _which: Any, _yes: Any, _no: Any) -> Any:
-    kinds = (_double_mask, _doubles, _doubles)
-    return _doubles(*kinds), lambda _c, builder, _s, arguments: builder.select(*arguments)
-
-
-@means(simd.highest_of)
-def _highest_of(_typing: Any, _values: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        values, n = arguments[0], WORDS
+        values, n = arguments[0], LANES
         while n > 1:
             n //= 2
             low, high = (_shuffled(builder, values, values, list(places)) for places in (range(n), range(n, 2 * n)))
             values = builder.select(builder.fcmp_ordered(">", low, high), low, high)
         return builder.extract_element(values, ir.IntType(32)(0))
 
-    return types.float64(_doubles), generate
+    return types.float32(_lanes), generate

@@ -5,8 +5,7 @@ additions makes none. Written with lanes, the order of additions is the same on 
 where the machine's vectors are shorter, LLVM cuts these into those.
 
 In a kernel, lanes have `+ - * /` and `< > ==`. They are values: `a = a + b` is compiled, `a += b` is refused, since it
-would change an array in place where lanes are arrays. Eight words (int64) or eight double-precision numbers have the
-same, but words only `+` and `-`.
+would change an array in place where lanes are arrays. Vectors of eight words (int64) have `+` and `-`.
 `podium.core.llvm` has the type; the bodies here say what each operation means. They are what is compiled, with arrays
 for lanes, where the LLVM code is switched off (`podium.core.threads.USES_LLVM`).
 """
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 LANES = 16  # numbers in a vector
-WORDS = 8  # words, or double-precision numbers, in a vector
+WORDS = 8  # words (int64) in a vector
 
 
 def all_lanes(number: Any) -> Any:
@@ -92,32 +91,22 @@ def sum_words_of(words: Any) -> Any:
     return words.sum()
 
 
-def upper_halves(words: Any) -> Any:
-    """The upper 32 bits of each word, which have a sign, as double-precision numbers."""
-    return (words >> 32).astype(np.float64)
+def upper_halves(first: Any, second: Any) -> Any:
+    """The upper 32 bits, which have a sign, of the words of two vectors, in single precision."""
+    return np.concatenate((first >> 32, second >> 32)).astype(np.float32)
 
 
-def lower_halves(words: Any) -> Any:
-    """The lower 32 bits of each word, which have no sign, as double-precision numbers."""
-    return (words & 0xFFFFFFFF).astype(np.float64)
+def lower_halves(first: Any, second: Any) -> Any:
+    """The lower 32 bits, which have no sign, of the words of two vectors, in single precision."""
+    return np.concatenate((first & 0xFFFFFFFF, second & 0xFFFFFFFF)).astype(np.float32)
 
 
-def all_doubles(number: Any) -> Any:
-    """The same double-precision number in every lane."""
-    return np.full(WORDS, number, np.float64)
-
-
-def choose_doubles(which: Any, yes: Any, no: Any) -> Any:
-    """In each lane one of two double-precision numbers."""
-    return np.where(which, yes, no)
-
-
-def highest_of(values: Any) -> Any:
-    """The highest of eight double-precision numbers, none of them NaN."""
+def highest_lane(values: Any) -> Any:
+    """The highest of all lanes, none of them NaN."""
     return values.max()
 
 
 OPERATIONS = (
-    all_lanes, load_lanes, store_lanes, choose_lanes, absolute, roots_of, sum_lanes, all_words, load_words, store_words,
-    cumulated, last_word, sum_words_of, upper_halves, lower_halves, all_doubles, choose_doubles, highest_of,
+    all_lanes, load_lanes, store_lanes, choose_lanes, absolute, roots_of, sum_lanes, highest_lane,
+    all_words, load_words, store_words, cumulated, last_word, sum_words_of, upper_halves, lower_halves,
 )  # fmt: skip

@@ -5,7 +5,7 @@ is the total of a leaf less all other bins, exactly, for cells are integers. Onl
 as a list for each document: the numbers of the cells that it is counted in. **Dense** features have a byte for each
 document, 16 features of a document together.
 
-A feature has as many cells as bins, up to a multiple of 8; of 16 dense features all have as many as the largest, a
+A feature has as many cells as bins, up to a multiple of 16; of 16 dense features all have as many as the largest, a
 power of two, so that the counting loop knows the distance from one to the next.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import kernel
-from podium.core.simd import WORDS
+from podium.core.simd import LANES, WORDS
 from podium.core.threads import map_threads, ranges
 from podium.trees.layout import BLOCK, STRIDES, BinMatrix, Bytes, Int, Ints, U
 
@@ -81,7 +81,7 @@ def lay_out(columns: Bytes, n_rows: int, n_bins: Ints) -> FeatureLayout:
         counts = np.bincount(columns[feature * n_rows : (feature + 1) * n_rows : step])
         if counts.max(initial=0) >= SPARSE_FROM * counts.sum() > 0:
             common[feature], shares[feature] = counts.argmax(), counts.max() / counts.sum()
-    n_cells = -(-(n_bins + 1) // WORDS) * WORDS
+    n_cells = -(-(n_bins + 1) // LANES) * LANES
     dense, sparse = np.flatnonzero(common < 0), np.flatnonzero(common >= 0)
     dense = dense[np.argsort(-n_cells[dense], kind="stable")]
     first_cell = np.zeros(n_features, np.int64)

@@ -65,11 +65,11 @@ LEAF = np.dtype(
 # The best split of one feature.
 SPLIT = np.dtype(
     [
-        ("score", np.float64),  # −1 if there is none
+        ("score", np.float64),  # −1 if there is none; a bound of it where the precision is BOUNDED
         ("bin", np.int64),
         ("missing_left", np.int64),  # −1: there are no missing values
         ("left_total", np.int64),
-        ("precision", np.int64),  # how well it is known: SCORED, LOCATED or COUNTED of `splitting`
+        ("precision", np.int64),  # how well it is known: BOUNDED, LOCATED or COUNTED of `splitting`
     ],
     align=True,
 )

@@ -14,12 +14,13 @@ import numpy as np
 from podium.core.compiling import helper
 from podium.core.intrinsics import not_inlined
 from podium.core.simd import (
+    LANES,
     WORDS,
-    all_doubles,
+    all_lanes,
     all_words,
-    choose_doubles,
+    choose_lanes,
     cumulated,
-    highest_of,
+    highest_lane,
     last_word,
     load_words,
     lower_halves,
@@ -50,14 +51,16 @@ from podium.trees.layout import (
 )
 from podium.trees.quantization import gradient_of, weight_of
 
-SCORED, LOCATED, COUNTED = range(3)  # how well a feature's best split is known
+BOUNDED, LOCATED, COUNTED = range(3)  # how well a feature's best split is known
+SLACK = 1.0 + 4e-6  # times a score in single precision is above the exact one
+MAX_L2, MAX_MINIMUM = 2.0**60, 2**24  # beyond these, single precision would overflow or miscount
 
 
 class SplitRules(NamedTuple):
     """What the splits of one feature are scored by.
 
     Attributes:
-        precision: SCORED asks for the score alone, LOCATED for the split, COUNTED for the minimum by `SCRATCH.counts`.
+        precision: BOUNDED asks for the score alone, LOCATED for the split, COUNTED for the minimum by `SCRATCH.counts`.
         total, n_documents: of the leaf.
         minimum: the least number of documents on a side if COUNTED, else the least weight.
         l2: added to the weight of each side.
@@ -123,12 +126,15 @@ def score_leaf(
 ) -> None:  # fmt: skip
     """Score the best split of each feature of one leaf, from its complete histogram."""
     minimum = limits.min_documents if gradients.counts_documents else np.int64(1)
-    score_numbers(cells, leaf.total, features, own, minimum, limits.l2, splits)
+    is_in_range = limits.l2 < MAX_L2 and minimum < MAX_MINIMUM
+    if is_in_range:
+        bound_numbers(cells, leaf.total, features, own, minimum, limits.l2, splits)
     for number in range(own.first, own.last):
         feature = features.scanned[number]
-        if features.monotone[feature] != 0 or _is_category(features.is_categorical, feature):
+        is_number = features.monotone[feature] == 0 and not _is_category(features.is_categorical, feature)
+        if not (is_number and is_in_range):
             scan_feature(
-                N(SCORED), feature, cells, leaf, features, features.is_categorical, minimum, limits.l2, scratch, splits
+                N(BOUNDED), feature, cells, leaf, features, features.is_categorical, minimum, limits.l2, scratch, splits
             )
 
 
@@ -160,36 +166,40 @@ def complete_histograms(
 
 
 @helper
-def score_numbers(
+def bound_numbers(
     cells: Ints, total: Int, features: FeatureTable, own: FeatureShare, minimum: Int, l2: float, splits: Records
 ) -> None:
-    """The highest score of the splits of each feature that is a number without a direction, −1 if none is allowed.
+    """A bound of the scores of each feature that is a number without a direction: they are not higher; −1 for none.
 
-    The same scores as those of `score_splits`, eight at a time in one pass: words are cumulated in the vector. The
-    missing values are the first cell; less all of it before, or with it, they go right or left. A split that is looked
-    at twice (missing values alone on a side) has the same score twice, and one with nothing on a side is not allowed.
+    The scores of `score_splits` in single precision, 16 at a time in one pass: words are cumulated in the vector. All
+    terms are positive and come from integers, so the rounding of some ten operations is all that is lost: `SLACK`.
+
+    The missing values are the first cell; less all of it before, or with it, they go right or left. A split that is
+    looked at twice (missing values alone on a side) has the same score twice, and one with nothing on a side is none.
     """
     not_inlined()
-    gradient, weight = all_doubles(gradient_of(total)), all_doubles(weight_of(total))
-    lightest, added, none = all_doubles(np.float64(minimum)), all_doubles(l2), all_doubles(-1.0)
+    lightest, added, none = all_lanes(np.float32(minimum)), all_lanes(np.float32(l2)), all_lanes(np.float32(-1.0))
+    everything = all_words(total)
     for number in range(U(own.first), U(own.last)):
         feature = U(features.scanned[number])
         first = features.first_cell[feature]
         end, missing = first + features.n_cells[feature], cells[U(first)]
         best, carry = none, all_words(-missing)
         for _ in range(2 if np.uint32(missing) > 0 else 1):
-            for at in range(first, end, WORDS):
-                sums = cumulated(load_words(cells, at)) + carry
-                carry = last_word(sums)
-                gl, wl = upper_halves(sums), lower_halves(sums)
-                gr, wr = gradient - gl, weight - wl
+            for at in range(first, end, LANES):
+                one, two = cumulated(load_words(cells, at)), cumulated(load_words(cells, at + WORDS))
+                one, two = one + carry, two + (last_word(one) + carry)
+                carry = last_word(two)
+                gl, wl = upper_halves(one, two), lower_halves(one, two)
+                one, two = everything - one, everything - two
+                gr, wr = upper_halves(one, two), lower_halves(one, two)
                 hl, hr = wl + added, wr + added
                 score = (gl * gl * hr + gr * gr * hl) / (hl * hr)
-                score = choose_doubles(lightest > wl, none, choose_doubles(lightest > wr, none, score))
-                best = choose_doubles(score > best, score, best)
+                score = choose_lanes(lightest > wl, none, choose_lanes(lightest > wr, none, score))
+                best = choose_lanes(score > best, score, best)
             carry = all_words(N(0))
         split = splits[feature]
-        split.score, split.precision = highest_of(best), N(SCORED)
+        split.score, split.precision = SLACK * np.float64(highest_lane(best)), N(BOUNDED)
 
 
 @helper
@@ -220,10 +230,10 @@ def choose_split(
 ) -> None:  # fmt: skip
     """Choose the leaf's split from the best ones of its features.
 
-    Only the best feature's split is located. Where weights do not count documents, it is known to leave enough of them
-    if its sides weigh so much that they must hold as many, none weighing more than the largest. If it is not known and
-    they are to be `counted`, the documents of that one feature are, and its best split is searched again, as often as
-    it takes.
+    Only the split of a feature whose bound is above all that are known is located. Where weights do not count
+    documents, a split is known to leave enough of them if its sides weigh so much that they must hold as many, none
+    weighing more than the largest. If it is not known and they are to be `counted`, the documents of that one feature
+    are, and its best split is searched again, as often as it takes.
     """
     not_inlined()
     cells = tree.histograms[leaf.histogram]
@@ -238,11 +248,12 @@ def choose_split(
         if feature < 0:
             return
         split = splits[feature]
-        if split.precision == SCORED:
+        if split.precision == BOUNDED:
             minimum = min_documents if gradients.counts_documents else np.int64(1)
             scan_feature(
                 N(LOCATED), feature, cells, leaf, features, features.is_categorical, minimum, l2, scratch, splits
             )
+            continue  # another may be higher
         is_enough = gradients.counts_documents or split.precision == COUNTED or min_documents == 1
         if not is_enough:
             lighter = min(np.int64(np.uint32(split.left_total)), np.int64(np.uint32(total - split.left_total)))
@@ -317,7 +328,7 @@ def scan_feature(
 
 @helper
 def _scan_numbers(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Record) -> BestSplit:
-    """The best split of a numeric feature; if SCORED, its score alone."""
+    """The best split of a numeric feature; if BOUNDED, its score alone."""
     not_inlined()
     sums, counts_below, counts = scratch.sums, scratch.counts_below, scratch.counts
     scores, missing_scores = scratch.scores, scratch.missing_left_scores
@@ -346,7 +357,7 @@ def _scan_numbers(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Record) 
             counts_below[b] += counts[MISSING]
         other = _score_allowed(sums, counts_below, begin, max(n_bins - 1, begin), rules, missing_scores)
         best = max(best, other)
-    if rules.precision == SCORED:
+    if rules.precision == BOUNDED:
         return BestSplit(best, N(0), N(0), N(0))
     if best >= 0.0:
         for b in range(n_splits):
