@@ -292,9 +292,9 @@ def _store_words(_typing: Any, array: Any, _index: Any, _of_words: Any) -> Any:
 def _cumulated(_typing: Any, _of_words: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         sums, zeros = arguments[0], ir.Constant(_words.vector, [0] * WORDS)
-        for shift in (1, 2, 4):  # lanes k − shift, or zero
-            moved = [k - shift if k >= shift else WORDS for k in range(WORDS)]
-            sums = builder.add(sums, _shuffled(builder, sums, zeros, moved))
+        for n in (1, 2, 4):  # to each upper half of 2 n lanes the last of the lower half is added
+            lasts = [k // (2 * n) * 2 * n + n - 1 if k % (2 * n) >= n else WORDS for k in range(WORDS)]
+            sums = builder.add(sums, _shuffled(builder, sums, zeros, lasts))
         return sums
 
     return _words(_words), generate
@@ -319,24 +319,21 @@ def _sum_words_of(_typing: Any, _of_words: Any) -> Any:
 
 
 def _halves(builder: Any, both: Any, place: int) -> Any:
-    """The lower (0) or upper (1) 32 bits of the words of two vectors."""
-    kind = ir.VectorType(ir.IntType(32), 2 * WORDS)
+    """The lower (0) or upper (1) 32 bits of the words of two vectors: within 16 bytes, as machines do it best."""
+    kind, order = ir.VectorType(ir.IntType(32), 2 * WORDS), range(0, 2 * WORDS, 4)
     first, second = (builder.bitcast(words, kind) for words in both)
-    return _shuffled(builder, first, second, [2 * k + place for k in range(2 * WORDS)])
+    places = [k + place for start in order for k in (start, start + 2, start + 2 * WORDS, start + 2 * WORDS + 2)]
+    return builder.sitofp(_shuffled(builder, first, second, places), _lanes.vector)
 
 
 @means(simd.upper_halves)
 def _upper_halves(_typing: Any, _first: Any, _second: Any) -> Any:
-    return _lanes(_words, _words), lambda _c, builder, _s, both: builder.sitofp(
-        _halves(builder, both, 1), _lanes.vector
-    )
+    return _lanes(_words, _words), lambda _c, builder, _s, both: _halves(builder, both, 1)
 
 
 @means(simd.lower_halves)
 def _lower_halves(_typing: Any, _first: Any, _second: Any) -> Any:
-    return _lanes(_words, _words), lambda _c, builder, _s, both: builder.uitofp(
-        _halves(builder, both, 0), _lanes.vector
-    )
+    return _lanes(_words, _words), lambda _c, builder, _s, both: _halves(builder, both, 0)
 
 
 @means(simd.highest_lane)

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from podium.core.compiling import helper
+
 LANES = 16  # numbers in a vector
 WORDS = 8  # words (int64) in a vector
 
@@ -92,13 +94,22 @@ def sum_words_of(words: Any) -> Any:
 
 
 def upper_halves(first: Any, second: Any) -> Any:
-    """The upper 32 bits, which have a sign, of the words of two vectors, in single precision."""
-    return np.concatenate((first >> 32, second >> 32)).astype(np.float32)
+    """The upper 32 bits of the words of two vectors, which have a sign: in turn two of one and two of the other."""
+    return _in_turn(first >> 32, second >> 32)
 
 
 def lower_halves(first: Any, second: Any) -> Any:
-    """The lower 32 bits, which have no sign, of the words of two vectors, in single precision."""
-    return np.concatenate((first & 0xFFFFFFFF, second & 0xFFFFFFFF)).astype(np.float32)
+    """The lower 32 bits of the words of two vectors, which must be below 2^31, in the same order."""
+    return _in_turn(first & 0xFFFFFFFF, second & 0xFFFFFFFF)
+
+
+@helper
+def _in_turn(first: Any, second: Any) -> Any:
+    numbers = np.empty(2 * WORDS, np.float32)
+    for k in range(WORDS):
+        place = 2 * k - k % 2
+        numbers[place], numbers[place + 2] = first[k], second[k]
+    return numbers
 
 
 def highest_lane(values: Any) -> Any:

@@ -53,7 +53,8 @@ from podium.trees.quantization import gradient_of, weight_of
 
 BOUNDED, LOCATED, COUNTED = range(3)  # how well a feature's best split is known
 SLACK = 1.0 + 4e-6  # times a score in single precision is above the exact one
-MAX_L2, MAX_MINIMUM = 2.0**60, 2**24  # beyond these, single precision would overflow or miscount
+# Beyond these, single precision would overflow, miscount, or take a weight for negative; the last is so for the root.
+MAX_L2, MAX_MINIMUM, MAX_WEIGHT = 2.0**60, 2**24, 2.0**31
 
 
 class SplitRules(NamedTuple):
@@ -126,7 +127,7 @@ def score_leaf(
 ) -> None:  # fmt: skip
     """Score the best split of each feature of one leaf, from its complete histogram."""
     minimum = limits.min_documents if gradients.counts_documents else np.int64(1)
-    is_in_range = limits.l2 < MAX_L2 and minimum < MAX_MINIMUM
+    is_in_range = limits.l2 < MAX_L2 and minimum < MAX_MINIMUM and weight_of(leaf.total) < MAX_WEIGHT
     if is_in_range:
         bound_numbers(cells, leaf.total, features, own, minimum, limits.l2, splits)
     for number in range(own.first, own.last):
