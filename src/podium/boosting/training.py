@@ -147,8 +147,9 @@ class Trainer:
         state.add_to_history(means)
         state.best_iteration = self.evaluator.best_iteration(state.history)
         state.n_finished += 1
-        n_leaves, seconds = "+".join(str(tree.n_leaves) for tree in trees), time.perf_counter() - started
-        log.info("tree %d: %s leaves, %.3f s%s", iteration, n_leaves, seconds, _shown(means))
+        if log.isEnabledFor(logging.INFO):  # a round may take less than a millisecond
+            n_leaves, seconds = "+".join(str(tree.n_leaves) for tree in trees), time.perf_counter() - started
+            log.info("tree %d: %s leaves, %.3f s%s", iteration, n_leaves, seconds, _shown(means))
         return Round(iteration, trees, state.scores, state.gradients, state.hessians, weights, means)
 
     def _compute_gradients(self, iteration: int) -> tuple[Floats, Floats] | None:
@@ -180,7 +181,7 @@ class Trainer:
         if sample.rows is None:
             grown.add_to_rows(values, scores, self.team)
         else:
-            grown.add_by_bins(values, self.data.binned, scores, self.team)
+            grown.add_by_bins(values, self.builder.grower.bins, scores, self.team)
         self.evaluator.add_tree(grown, values, output)
         state.trees.append(grown.with_values(values))
 

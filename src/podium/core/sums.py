@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 
 def mean(values: Floats) -> float:
     """The mean, from an exactly rounded sum; NaN for no values."""
-    return math.fsum(values) / len(values) if len(values) else math.nan
+    return math.fsum(values.tolist()) / len(values) if len(values) else math.nan
 
 
 class GroupSums:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -169,7 +170,10 @@ class Measure(ABC):
 
     def mean(self, ranking: Ranking) -> float:
         """The mean over the queries that have a value, the same in any order of them."""
-        values = self.values(ranking)
+        return self.mean_of(self.values(ranking))
+
+    def mean_of(self, values: NDArray[np.float64]) -> float:
+        """The mean of the values of all queries, NaN left out, the same in any order of them."""
         return mean(values[~np.isnan(values)])
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> NDArray[np.float64]:
@@ -235,9 +239,16 @@ class Measure(ABC):
         """The candidate (row) with the best mean; of equal ones the first. NaN is never best."""
         return best_of(np.asarray(means, np.float64).reshape(len(means), -1)[:, 0])
 
+    def contenders(self, means: NDArray[np.float64]) -> list[int]:
+        """The candidates that may still be picked when others come to them, ascending: the best one."""
+        return [self.pick(means)]
+
 
 def best_of(means: NDArray[np.float64]) -> int:
     """The index of the highest mean, the first of equal ones; NaN counts as lowest."""
-    if len(means) == 0 or np.isnan(means).all():
+    best = int(means.argmax()) if len(means) else 0  # the first NaN, if there is one
+    if len(means) and not math.isnan(means[best]):
+        return best
+    if np.isnan(means).all():
         raise DataError("there is no candidate with a mean to choose")
     return int(np.nanargmax(means))

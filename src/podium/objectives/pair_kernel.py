@@ -56,7 +56,7 @@ from podium.objectives.pair_layout import (
     fill_gains,
     fill_tiles,
 )  # fmt: skip
-from podium.objectives.ranks import sort_ranked
+from podium.measures.ranks import sort_ranked
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]

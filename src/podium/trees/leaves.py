@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from podium.core.compiling import helper, kernel
 from podium.core.threads import Team, n_threads_for
-from podium.trees.binning import BinnedFeatures
-from podium.trees.layout import Bytes, Flags, Floats, Int, Ints, Rows, U
+from podium.trees.binning import BinnedFeatures, to_columns
+from podium.trees.layout import CELLS, MISSING, BinMatrix, Bytes, Flags, Floats, Int, Ints, Rows, U
 from podium.trees.quantization import TINY, BoundedGradients
 from podium.trees.tree import Tree
 
+MOST_BYTES = 256  # leaves that a byte can tell apart
+ROWS_AT_ONCE = 2048  # whose regions stay in the nearest cache
 
 @dataclass(frozen=True)
 class GrownTree:
@@ -76,15 +78,24 @@ class GrownTree:
         """Add each leaf's value to the scores of its rows; those of rows that took no part stay."""
         self._for_leaves(lambda a, b: add_leaf_values(self.rows, self.starts, self.ends, a, b, values, scores), team)
 
-    def add_by_bins(self, values: Floats, binned: BinnedFeatures, scores: Floats, team: Team) -> None:
+    def add_by_bins(self, values: Floats, bins: BinMatrix, scores: Floats, team: Team) -> None:
         """Add the value of the leaf that each binned document comes to, to its score."""
         t = self.tree
-        team.shares(
-            binned.n_rows,
-            lambda a, b: add_values_by_bins(
-                binned.flat, binned.width, a, b, t.feature, self.goes_left, t.left, t.right, values, scores
-            ),
-        )
+        if len(values) <= MOST_BYTES:
+            team.shares(
+                bins.n_rows,
+                lambda a, b: add_values_by_columns(
+                    bins.columns, bins.n_rows, a, b, t.feature, t.category, self.goes_left, t.left, t.right, values,
+                    scores,
+                ),
+            )  # fmt: skip
+        else:
+            team.shares(
+                bins.n_rows,
+                lambda a, b: add_values_by_rows(
+                    bins.rows, bins.width, a, b, t.feature, self.goes_left, t.left, t.right, values, scores
+                ),
+            )
 
     def leaf_of_rows(self, binned: BinnedFeatures, team: Team) -> NDArray[np.int64]:
         """The leaf that each binned document comes to; the documents need not have taken part."""
@@ -112,6 +123,14 @@ class GrownTree:
     def with_values(self, values: Floats) -> Tree:
         """The tree with leaf values."""
         return replace(self.tree, leaf_value=values)
+
+
+def bin_matrix(binned: BinnedFeatures, team: Team) -> BinMatrix:
+    """The bins of all rows, row by row and column by column."""
+    n, width, n_features = binned.n_rows, binned.width, binned.bins.n_features
+    columns = np.empty(n * n_features, np.uint8)
+    team.shares(n, lambda a, b: to_columns(binned.flat, n, width, n_features, a, b, columns))
+    return BinMatrix(binned.flat, columns, n, width)
 
 
 # --- kernels
@@ -152,11 +171,62 @@ def _leaf_of(rows: Bytes, start: Int, feature: Rows, goes_left: Flags, left: Row
 
 
 @kernel
-def add_values_by_bins(
+def add_values_by_columns(
+    columns: Bytes, n_rows: Int, first: Int, last: Int, feature: Rows, category: Rows, goes_left: Flags, left: Rows,
+    right: Rows, values: Floats, scores: Floats,
+) -> None:  # fmt: skip
+    """Add a tree's values to the scores of some rows, node by node and column by column.
+
+    Every row has a region, a byte. A node splits a region: what goes left keeps its number, what goes right gets a new
+    one, the node's number plus 1. A node looks at all rows, also at those of other regions: 32 at a time, without a
+    branch, that takes less time than to walk with each row. The bins that go left at a node without categories follow
+    each other, so two comparisons find them.
+    """
+    n_nodes = len(feature)
+    region = np.zeros(n_nodes + 1, np.uint8)  # that a node splits
+    region_values = np.empty(n_nodes + 1)
+    if n_nodes == 0:
+        region_values[0] = values[0]
+    for node in range(n_nodes):
+        if left[node] >= 0:
+            region[left[node]] = region[node]
+        else:
+            region_values[region[node]] = values[~left[node]]
+        if right[node] >= 0:
+            region[right[node]] = node + 1
+        else:
+            region_values[node + 1] = values[~right[node]]
+    regions = np.empty(ROWS_AT_ONCE, np.uint8)
+    for start in range(first, last, ROWS_AT_ONCE):
+        n = min(ROWS_AT_ONCE, last - start)
+        regions[:] = 0
+        for node in range(n_nodes):
+            here, right_region = region[node], np.uint8(node + 1)
+            at, table = feature[node] * n_rows + start, goes_left[node]
+            if category[node] < 0:
+                lowest = 0 if table[MISSING] else 1
+                n_left = 0
+                for k in range(CELLS):
+                    n_left += table[k]
+                low, high = np.uint8(lowest), np.uint8(lowest + n_left - 1)
+                for k in range(U(n)):
+                    bin_ = columns[U(at) + k]
+                    leaves = (regions[k] == here) & ((bin_ < low) | (bin_ > high))
+                    regions[k] = right_region if leaves else regions[k]
+            else:
+                for k in range(U(n)):
+                    leaves = (regions[k] == here) & (not table[columns[U(at) + k]])
+                    regions[k] = right_region if leaves else regions[k]
+        for k in range(U(n)):
+            scores[U(start) + k] += region_values[regions[k]]
+
+
+@kernel
+def add_values_by_rows(
     rows: Bytes, width: Int, first: Int, last: Int, feature: Rows, goes_left: Flags, left: Rows, right: Rows,
     values: Floats, scores: Floats,
 ) -> None:  # fmt: skip
-    """Add a tree's values to the scores of some rows, by the bins that go left at each node."""
+    """The same row by row, for trees with more leaves than a byte can tell apart."""
     for row in range(first, last):
         scores[row] += values[~_leaf_of(rows, row * width, feature, goes_left, left, right)]
 

@@ -43,3 +43,35 @@ def sort_ranked(scores: Floats, places: Places, spare_scores: Floats, spare_plac
             for m in range(n):
                 scores[U(m)] = -scores[U(m)]
             return
+
+
+@helper
+def sort_top(scores: Floats, places: Places, depth: Any) -> bool:
+    """Bring the first `depth` by descending score, equal scores by ascending place, to the top; the others in any order.
+
+    Most documents are below the top and stay there, for one comparison each. Whether it was done: where it would cost
+    more than sorting, it is broken off, with every document still there.
+    """
+    n = len(scores)
+    moves, most = 0, 6 * n
+    for r in range(1, n):
+        end = min(r, depth)
+        score, lowest = scores[U(r)], scores[U(end - 1)]
+        if lowest > score:
+            continue
+        place = places[U(r)]
+        if lowest == score and places[U(end - 1)] < place:
+            continue
+        k = r
+        if r >= depth:  # the lowest of the top takes its place
+            k = depth - 1
+            scores[U(r)], places[U(r)] = scores[U(k)], places[U(k)]
+        first = k
+        while k > 0 and (scores[U(k - 1)] < score or (scores[U(k - 1)] == score and places[U(k - 1)] > place)):
+            scores[U(k)], places[U(k)] = scores[U(k - 1)], places[U(k - 1)]
+            k -= 1
+        scores[U(k)], places[U(k)] = score, place
+        moves += first - k
+        if moves > most:
+            return False
+    return True
