@@ -120,7 +120,7 @@ class BestRound:
             left = [*left, (k, [column[k] for column in columns])]
             left = [left[place] for place in self.selection.contenders(_table(left))]
         self._seen = n, left
-        return left[0 if len(left) == 1 else self.selection.pick(_table(left))][0]
+        return left[self.selection.pick(_table(left))][0]
 
 
 def _table(rounds: list[tuple[int, list[float]]]) -> Floats:

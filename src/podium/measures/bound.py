@@ -9,6 +9,7 @@ same bits.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from podium.data import RankingData
 from podium.measures.base import Measure
 from podium.measures.of_lists import ListSums, OfLists
 from podium.measures.ranking import Ranking, checked_scores, labels_in_order
-from podium.measures.ranks import sort_ranked, sort_top
+from podium.measures.ranks import sort_top
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -74,7 +75,7 @@ class BoundMeasures:
         self._scores, self._values = np.zeros(n), np.zeros(n)  # by rank
         pieces = n_threads_for(PASSES * n, self.team.n_threads)
         edges = np.searchsorted(data.offsets, n * np.arange(pieces + 1) // pieces)
-        slices = [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        slices = [slice(a, b) for a, b in pairwise(edges.tolist())]
         self._pieces = [(data.offsets[q.start : q.stop + 1], counts[q], [one.sums[q] for one in bound]) for q in slices]
 
     def means(self, scores: Any) -> dict[str, float]:
@@ -164,8 +165,7 @@ def rank_again(
             score = scores[U(order[U(start) + U(all_places[k])])]
             by_rank[k] = score
             n_missing += np.isnan(score)
-        if depth >= end - start or not sort_top(by_rank[start:end], all_places[start:end], depth):
-            sort_ranked(by_rank[start:end], all_places[start:end], spare_scores, spare_places)
+        sort_top(by_rank[start:end], all_places[start:end], depth, spare_scores, spare_places)
     return n_missing == 0
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import helper
+from podium.core.intrinsics import not_inlined
 from podium.core.sorting import sort_with_items
 
 Floats = NDArray[np.float64]
@@ -35,43 +36,49 @@ def sort_ranked(scores: Floats, places: Places, spare_scores: Floats, spare_plac
         scores[U(k)], places[U(k)] = score, place
         moves += r - k
         if moves > most:
-            for m in range(n):
-                spare_scores[U(places[U(m)])] = -scores[U(m)]
-            for m in range(n):
-                scores[U(m)], places[U(m)] = spare_scores[U(m)], np.int32(m)
-            sort_with_items(scores, places, spare_scores, spare_places, n)
-            for m in range(n):
-                scores[U(m)] = -scores[U(m)]
+            _sort_all(scores, places, spare_scores, spare_places)
             return
 
 
 @helper
-def sort_top(scores: Floats, places: Places, depth: Any) -> bool:
-    """Bring the first `depth` by descending score, equal scores by ascending place, to the top; the others in any order.
+def sort_top(scores: Floats, places: Places, depth: Any, spare_scores: Floats, spare_places: Places) -> None:
+    """The same down to a depth: below it documents stand in any order.
 
-    Most documents are below the top and stay there, for one comparison each. Whether it was done: where it would cost
-    more than sorting, it is broken off, with every document still there.
+    Most documents below the top stay there, for one comparison each.
     """
     n = len(scores)
     moves, most = 0, 6 * n
     for r in range(1, n):
-        end = min(r, depth)
-        score, lowest = scores[U(r)], scores[U(end - 1)]
+        k = min(r, depth)
+        score, lowest = scores[U(r)], scores[U(k - 1)]
         if lowest > score:
             continue
         place = places[U(r)]
-        if lowest == score and places[U(end - 1)] < place:
+        if lowest == score and places[U(k - 1)] < place:
             continue
-        k = r
-        if r >= depth:  # the lowest of the top takes its place
+        if r >= depth:  # the lowest of the top changes places with it
             k = depth - 1
             scores[U(r)], places[U(r)] = scores[U(k)], places[U(k)]
-        first = k
+        moves += k
         while k > 0 and (scores[U(k - 1)] < score or (scores[U(k - 1)] == score and places[U(k - 1)] > place)):
             scores[U(k)], places[U(k)] = scores[U(k - 1)], places[U(k - 1)]
             k -= 1
         scores[U(k)], places[U(k)] = score, place
-        moves += first - k
+        moves -= k
         if moves > most:
-            return False
-    return True
+            _sort_all(scores, places, spare_scores, spare_places)
+            return
+
+
+@helper
+def _sort_all(scores: Floats, places: Places, spare_scores: Floats, spare_places: Places) -> None:
+    """Sort from the order of places."""
+    not_inlined()
+    n = len(scores)
+    for m in range(n):
+        spare_scores[U(places[U(m)])] = -scores[U(m)]
+    for m in range(n):
+        scores[U(m)], places[U(m)] = spare_scores[U(m)], np.int32(m)
+    sort_with_items(scores, places, spare_scores, spare_places, n)
+    for m in range(n):
+        scores[U(m)] = -scores[U(m)]

@@ -19,6 +19,7 @@ from podium.trees.tree import Tree
 MOST_BYTES = 256  # leaves that a byte can tell apart
 ROWS_AT_ONCE = 2048  # whose regions stay in the nearest cache
 
+
 @dataclass(frozen=True)
 class GrownTree:
     """A tree whose leaves have no values yet, and the rows of each leaf.
