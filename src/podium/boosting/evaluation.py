@@ -101,7 +101,8 @@ class BestRound:
 
     def __init__(self, selection: Measure | Graded, names: list[str]) -> None:
         self.selection, self.names = selection, names
-        self._seen: tuple[int, list[tuple[int, list[float]]]] = 0, []  # rounds, and those of them that are left
+        self._n_rounds, self._best = 0, -1
+        self._left: list[tuple[int, list[float]]] = []  # rounds that may still be picked, with their means
 
     def of(self, history: dict[str, list[float]], base_means: dict[str, float] | None) -> int:
         """The best round so far; −1 is the submodel alone.
@@ -113,16 +114,12 @@ class BestRound:
 
         """
         columns = [history[name] for name in self.names]
-        n, (n_seen, left) = len(columns[0]), self._seen
-        if n_seen == 0 or n < n_seen:
-            n_seen, left = 0, [] if base_means is None else [(-1, [base_means[name] for name in self.names])]
-        for k in range(n_seen, n):
+        n_rounds, best, left = self._n_rounds, self._best, self._left
+        if n_rounds == 0 or n_rounds > len(columns[0]):
+            n_rounds, left = 0, [] if base_means is None else [(-1, [base_means[name] for name in self.names])]
+        for k in range(n_rounds, len(columns[0])):
             left = [*left, (k, [column[k] for column in columns])]
-            left = [left[place] for place in self.selection.contenders(_table(left))]
-        self._seen = n, left
-        return left[self.selection.pick(_table(left))][0]
-
-
-def _table(rounds: list[tuple[int, list[float]]]) -> Floats:
-    """A row of means for each round."""
-    return np.array([means for _, means in rounds])
+            picked, kept = self.selection.pick_and_keep(np.array([means for _, means in left]))
+            best, left = left[picked][0], [left[place] for place in kept]
+        self._n_rounds, self._best, self._left = len(columns[0]), best, left
+        return best

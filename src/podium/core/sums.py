@@ -15,6 +15,16 @@ def mean(values: Floats) -> float:
     return math.fsum(values.tolist()) / len(values) if len(values) else math.nan
 
 
+def mean_of_known(values: Floats) -> float:
+    """The same of the values that are not NaN."""
+    numbers = values.tolist()
+    total = math.fsum(numbers)
+    if math.isnan(total):
+        numbers = [number for number in numbers if not math.isnan(number)]
+        total = math.fsum(numbers)
+    return total / len(numbers) if numbers else math.nan
+
+
 class GroupSums:
     """Sums of values by group, in int64 fixed point."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.sums import mean
+from podium.core.sums import mean_of_known
 from podium.errors import DataError
 from podium.measures.families import LookupTables
 from podium.measures.gains import shown
@@ -170,11 +170,7 @@ class Measure(ABC):
 
     def mean(self, ranking: Ranking) -> float:
         """The mean over the queries that have a value, the same in any order of them."""
-        return self.mean_of(self.values(ranking))
-
-    def mean_of(self, values: NDArray[np.float64]) -> float:
-        """The mean of the values of all queries, NaN left out, the same in any order of them."""
-        return mean(values[~np.isnan(values)])
+        return mean_of_known(self.values(ranking))
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> NDArray[np.float64]:
         """How the value of one query changes when two documents swap ranks, all others staying.
@@ -239,9 +235,10 @@ class Measure(ABC):
         """The candidate (row) with the best mean; of equal ones the first. NaN is never best."""
         return best_of(np.asarray(means, np.float64).reshape(len(means), -1)[:, 0])
 
-    def contenders(self, means: NDArray[np.float64]) -> list[int]:
-        """The candidates that may still be picked when others come to them, ascending: the best one."""
-        return [self.pick(means)]
+    def pick_and_keep(self, means: NDArray[np.float64]) -> tuple[int, list[int]]:
+        """What `pick` says, and the candidates, ascending, that it may still say when others come: that one alone."""
+        best = self.pick(means)
+        return best, [best]
 
 
 def best_of(means: NDArray[np.float64]) -> int:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from podium.core.compiling import kernel
 from podium.core.intrinsics import borrowed
+from podium.core.sums import mean_of_known
 from podium.core.threads import Team, n_threads_for
 from podium.data import RankingData
 from podium.measures.base import Measure
@@ -94,7 +95,7 @@ class BoundMeasures:
         for name, measure in self.measures.items():
             bound = self._bound.get(name)
             if bound is not None:
-                means[name] = measure.mean_of(bound.measure.values_of_sums(bound.known, bound.sums))
+                means[name] = mean_of_known(bound.measure.values_of_sums(bound.known, bound.sums))
             else:
                 ranking = ranking or Ranking(data, scores, base=data.canonical_order)
                 means[name] = measure.mean(ranking)

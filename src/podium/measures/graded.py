@@ -77,13 +77,14 @@ class Graded:
             left = left[_within(tolerance, means[left, k])]
         return int(left[best_of(means[left, -1])])
 
-    def contenders(self, means: NDArray[np.float64]) -> list[int]:
-        """The candidates that may still be picked when others come to them, ascending.
+    def pick_and_keep(self, means: NDArray[np.float64]) -> tuple[int, list[int]]:
+        """What `pick` says, and the candidates, ascending, that it may still say when others come.
 
         By the first measure the best never becomes worse, and what is too far below it never comes back. By the others
         it may.
         """
-        return np.flatnonzero(_within(self.tolerance[0], self._checked(means)[:, 0])).tolist()
+        near = _within(self.tolerance[0], self._checked(means)[:, 0])
+        return self.pick(means), np.flatnonzero(near).tolist()
 
     def _checked(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
         """A row of means for each candidate."""
