@@ -78,12 +78,17 @@ class BoundMeasures:
         edges = np.searchsorted(data.offsets, n * np.arange(pieces + 1) // pieces)
         slices = [slice(a, b) for a, b in pairwise(edges.tolist())]
         self._pieces = [(data.offsets[q.start : q.stop + 1], counts[q], [one.sums[q] for one in bound]) for q in slices]
+        if bound:  # compiles the kernels, in training while another process compiles growth
+            self._sum(0, np.zeros(n))
 
     def means(self, scores: Any) -> dict[str, float]:
-        """The mean of each measure, by name.
+        """Rank by these scores, and measure.
 
         Args:
             scores: one for each row of the data, in its order.
+
+        Returns:
+            The mean of each measure, by name.
 
         """
         data = self.data
@@ -116,8 +121,7 @@ class BoundMeasures:
 def _is_of_kernels(measure: Measure) -> bool:
     """Whether the values and the mean of a measure are those of its family, not of a class of the user's own."""
     kind = type(measure)
-    is_usual = kind.mean is Measure.mean and getattr(kind, "values", None) is OfLists.values
-    return isinstance(measure, OfLists) and is_usual
+    return kind.mean is Measure.mean and kind.values is OfLists.values
 
 
 def _bind(measure: Measure, data: RankingData, order: Ints) -> _BoundSums:
