@@ -65,18 +65,18 @@ def test_ctrl_c_keeps_the_trees_so_far_and_the_run_goes_on(data, made, tmp_path)
 
 def test_a_round_that_is_broken_off_is_forgotten(data, tmp_path, monkeypatch):
     """Even an impatient second signal, in the middle of a round, leaves whole rounds only."""
-    from podium.boosting.evaluation import Evaluator
+    from podium.measures import BoundMeasures
 
     checkpoint, calls = Checkpoint(tmp_path / "c"), []
-    measure = Evaluator._measure_set
+    measure = BoundMeasures.means
 
-    def breaking(evaluator, *arguments):
+    def breaking(bound, scores):
         calls.append(1)
         if len(calls) == 10:  # the second set of the fifth round: the tree is there, half of the history is not
             raise Stopped(signal.SIGTERM)
-        return measure(evaluator, *arguments)
+        return measure(bound, scores)
 
-    monkeypatch.setattr(Evaluator, "_measure_set", breaking)
+    monkeypatch.setattr(BoundMeasures, "means", breaking)
     sets = {"a": data, "b": data}
     with pytest.raises(Stopped):
         LambdaMART(8, **SETTINGS).fit(data, valid=sets, checkpoint=checkpoint)

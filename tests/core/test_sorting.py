@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.core.sorting import sort_with_items
-from podium.objectives.ranks import sort_ranked
+from podium.measures.ranks import sort_ranked, sort_top
 
 
 @given(st.lists(st.integers(-5, 5), max_size=100))
@@ -31,4 +31,21 @@ def test_ranks_are_brought_up_to_date(n, moved):
     scores = by_place[places]
     sort_ranked(scores, places, np.empty(n), np.empty(n, np.int32))
     assert places.tolist() == np.argsort(-by_place, kind="stable").tolist()
+    assert scores.tolist() == by_place[places].tolist()
+
+
+@pytest.mark.parametrize("n", [1, 2, 30, 200])
+@pytest.mark.parametrize("depth", [1, 5, 29, 200])
+@pytest.mark.parametrize("moved", [0, 3, 1000])
+def test_the_top_is_brought_up_to_date(n, depth, moved):
+    """The first are those of a sort, and the others are still there."""
+    rng = np.random.default_rng(n + moved)
+    by_place = np.round(rng.normal(size=n) * 3)
+    places = np.argsort(-by_place, kind="stable").astype(np.int32)
+    for place in rng.integers(0, n, moved):
+        by_place[place] = np.round(rng.normal() * 3)
+    scores = by_place[places]
+    sort_top(scores, places, depth, np.empty(n), np.empty(n, np.int32))
+    assert places[:depth].tolist() == np.argsort(-by_place, kind="stable")[:depth].tolist()
+    assert sorted(places.tolist()) == list(range(n))
     assert scores.tolist() == by_place[places].tolist()

@@ -12,7 +12,7 @@ from podium.boosting.binned_data import BinnedData
 from podium.boosting.state import of_output
 from podium.core.threads import Team
 from podium.data import RankingData
-from podium.measures import Ranking, as_selection
+from podium.measures import BoundMeasures, Graded, Measure, as_selection
 from podium.models import Ensemble
 from podium.objectives import BoundObjective
 from podium.trees import GrownTree
@@ -32,6 +32,7 @@ class Evaluator:
     Attributes:
         scores: of the documents of each validation set.
         measures: those that pick the number of trees, then those that are only watched, by name.
+        bound: the measures on each validation set.
 
     """
 
@@ -40,6 +41,12 @@ class Evaluator:
         self.selection, self.patience = as_selection(settings.selection), settings.patience
         measures = dict.fromkeys((*self.selection.measures, *settings.watched))
         self.measures = {str(m): m.fixed(data.train, *data.valid.values()) for m in measures}
+        self.bound = {
+            name: BoundMeasures(valid, {f"{name}/{shown}": m for shown, m in self.measures.items()}, team)
+            for name, valid in data.valid.items()
+        }
+        first = next(iter(data.valid), None)
+        self.best_round = BestRound(self.selection, [f"{first}/{measure}" for measure in self.selection.measures])
         rows = () if objective.n_outputs == 1 else (objective.n_outputs,)
         self.scores = {name: np.zeros((*rows, valid.n_documents)) for name, valid in data.valid.items()}
         self.base_means: dict[str, float] | None = None
@@ -64,29 +71,52 @@ class Evaluator:
                 ensemble.add_scores(valid.features, scores, 0, ensemble.n_trees, n_threads)
 
     def measure(self) -> dict[str, float]:
-        """The mean of each measure on each validation set, by `set/measure`."""
+        """The mean of each measure on each validation set, by `set/measure`; ties stand in the canonical order."""
         means: dict[str, float] = {}
-        for name, valid in self.data.valid.items():
-            means |= self._measure_set(name, valid)
+        for name, bound in self.bound.items():
+            means |= bound.means(self.objective.ranked_by(self.scores[name]))
         return means
-
-    def _measure_set(self, name: str, valid: RankingData) -> dict[str, float]:
-        """Means over the queries of one set; ties stand in the canonical order."""
-        ranking = Ranking(valid, self.objective.ranked_by(self.scores[name]), base=valid.canonical_order)
-        return {f"{name}/{shown}": measure.mean(ranking) for shown, measure in self.measures.items()}
 
     def best_iteration(self, history: dict[str, list[float]]) -> int | None:
         """The best round so far by the first validation set; −1 is the submodel alone, None that there is no round."""
         if not any(history.values()):
             return None
-        first = next(iter(self.data.valid))
-        before = [] if self.base_means is None else [self.base_means]
-        names = [f"{first}/{measure}" for measure in self.selection.measures]
-        table = np.column_stack([[*(means[name] for means in before), *history[name]] for name in names])
-        return self.selection.pick(table) - len(before)
+        return self.best_round.of(history, self.base_means)
 
     def is_patience_over(self, n_rounds: int, best_iteration: int | None) -> bool:
         """Whether there was no better round for too long."""
         if self.patience is None or best_iteration is None:
             return False
         return n_rounds - 1 - best_iteration >= self.patience
+
+
+class BestRound:
+    """The best round of a history that grows, without a look at all rounds each time.
+
+    Only those are kept that may still be picked: one, or with a graded measure those within its first tolerance.
+    """
+
+    def __init__(self, selection: Measure | Graded, names: list[str]) -> None:
+        self.selection, self.names = selection, names
+        self._n_rounds, self._best = 0, -1
+        self._left: list[tuple[int, list[float]]] = []  # rounds that may still be picked, with their means
+
+    def of(self, history: dict[str, list[float]], base_means: dict[str, float] | None) -> int:
+        """The best round so far; −1 is the submodel alone.
+
+        Args:
+            history: means of each round, by name; those that were seen the last time are as they were, or a round that
+                was broken off is taken back.
+            base_means: of the submodel, if there is one.
+
+        """
+        columns = [history[name] for name in self.names]
+        n_rounds, best, left = self._n_rounds, self._best, self._left
+        if n_rounds == 0 or n_rounds > len(columns[0]):
+            n_rounds, left = 0, [] if base_means is None else [(-1, [base_means[name] for name in self.names])]
+        for k in range(n_rounds, len(columns[0])):
+            left = [*left, (k, [column[k] for column in columns])]
+            picked, kept = self.selection.pick_and_keep(np.array([means for _, means in left]))
+            best, left = left[picked][0], [left[place] for place in kept]
+        self._n_rounds, self._best, self._left = len(columns[0]), best, left
+        return best

@@ -147,7 +147,7 @@ class Trainer:
         state.add_to_history(means)
         state.best_iteration = self.evaluator.best_iteration(state.history)
         state.n_finished += 1
-        if log.isEnabledFor(logging.INFO):
+        if log.isEnabledFor(logging.INFO):  # a round may take less than a millisecond
             n_leaves, seconds = "+".join(str(tree.n_leaves) for tree in trees), time.perf_counter() - started
             log.info("tree %d: %s leaves, %.3f s%s", iteration, n_leaves, seconds, _shown(means))
         return Round(iteration, trees, state.scores, state.gradients, state.hessians, weights, means)

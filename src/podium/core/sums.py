@@ -12,7 +12,17 @@ Floats = NDArray[np.float64]
 
 def mean(values: Floats) -> float:
     """The mean, from an exactly rounded sum; NaN for no values."""
-    return math.fsum(values) / len(values) if len(values) else math.nan
+    return math.fsum(values.tolist()) / len(values) if len(values) else math.nan
+
+
+def mean_of_known(values: Floats) -> float:
+    """The same of the values that are not NaN."""
+    numbers = values.tolist()
+    total = math.fsum(numbers)
+    if math.isnan(total):
+        numbers = [number for number in numbers if not math.isnan(number)]
+        total = math.fsum(numbers)
+    return total / len(numbers) if numbers else math.nan
 
 
 class GroupSums:

@@ -2,6 +2,7 @@
 
 from podium.measures.average_precision import AP
 from podium.measures.base import Example, Measure
+from podium.measures.bound import BoundMeasures
 from podium.measures.err import ERR
 from podium.measures.families import LookupTables
 from podium.measures.gains import Gain, warn_of_powers
@@ -27,6 +28,7 @@ __all__ = [
     "NDCG",
     "RBP",
     "RR",
+    "BoundMeasures",
     "Example",
     "Gain",
     "Graded",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.sums import mean
+from podium.core.sums import mean_of_known
 from podium.errors import DataError
 from podium.measures.families import LookupTables
 from podium.measures.gains import shown
@@ -169,8 +170,7 @@ class Measure(ABC):
 
     def mean(self, ranking: Ranking) -> float:
         """The mean over the queries that have a value, the same in any order of them."""
-        values = self.values(ranking)
-        return mean(values[~np.isnan(values)])
+        return mean_of_known(self.values(ranking))
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> NDArray[np.float64]:
         """How the value of one query changes when two documents swap ranks, all others staying.
@@ -235,9 +235,17 @@ class Measure(ABC):
         """The candidate (row) with the best mean; of equal ones the first. NaN is never best."""
         return best_of(np.asarray(means, np.float64).reshape(len(means), -1)[:, 0])
 
+    def pick_and_keep(self, means: NDArray[np.float64]) -> tuple[int, list[int]]:
+        """What `pick` says, and the candidates, ascending, that it may still say when others come: that one alone."""
+        best = self.pick(means)
+        return best, [best]
+
 
 def best_of(means: NDArray[np.float64]) -> int:
     """The index of the highest mean, the first of equal ones; NaN counts as lowest."""
-    if len(means) == 0 or np.isnan(means).all():
+    best = int(means.argmax()) if len(means) else 0  # the first NaN, if there is one
+    if len(means) and not math.isnan(means[best]):
+        return best
+    if np.isnan(means).all():
         raise DataError("there is no candidate with a mean to choose")
     return int(np.nanargmax(means))

@@ -17,16 +17,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import not_inlined
-from podium.measures.base import Measure
 from podium.measures.families import BLENDED, LookupTables, Span, lookup_tables
-from podium.measures.ranking import Ranking, for_queries
+from podium.measures.of_lists import ListSums, OfLists, without_values
+
+if TYPE_CHECKING:
+    from podium.data import RankingData
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -39,11 +41,9 @@ f32 = np.float32
 
 
 @dataclass(frozen=True)
-class Blended(Measure):
+class Blended(OfLists):
     """Z = (1/R) Σ_{r≤T} rel_r B_r / D_r; see the module."""
 
-    knows_expected_ties: ClassVar[bool] = True
-    knows_retrieved: ClassVar[bool] = True
     bonuses_differ: ClassVar[bool] = True  # whether relevant documents differ in their bonuses
 
     @abstractmethod
@@ -65,17 +65,17 @@ class Blended(Measure):
         """Whether no document is relevant."""
         return not (self.bonuses(labels) > 0).any()
 
-    def values(self, ranking: Ranking) -> Floats:
-        """One value for each query."""
-        offsets = ranking.data.offsets
-        bonuses = self.bonuses(ranking.labels(self.labels))
-        depth = ranking.data.n_documents if self.cutoff is None else self.cutoff
-        lists = (bonuses, ranking.ranked_retrieved, ranking.ranked_scores, self.divisors(bonuses, offsets))
-        expected = self.ties == "expected"
-        result = np.empty(ranking.data.n_queries)
-        for_queries(offsets, lambda part, q: blended_values(*lists, part, depth, expected, result[q]))
-        highest = np.maximum.reduceat(bonuses, offsets[:-1]) if ranking.data.n_queries else np.empty(0)
-        return self._with_empties(result, highest <= 0)
+    def list_sums(self, labels: NDArray[Any], data: RankingData, sizes: Ints) -> ListSums:
+        """Bonuses, and the number of relevant documents."""
+        bonuses, expected = self.bonuses(labels), self.ties == "expected"
+        divisors = self.divisors(bonuses, data.offsets)
+        depth = data.n_documents if self.cutoff is None else self.cutoff
+
+        def fill(ranked: Floats, scores: Floats, offsets: Ints, sums: Floats) -> None:
+            blended_sums(ranked, scores, divisors, offsets, depth, expected, sums)
+
+        counts = np.maximum(_n_relevant(bonuses, data.offsets), 1.0)
+        return ListSums(bonuses, depth, fill, counts, without_values(bonuses, data.offsets))
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
         """ΔZ; see the module and `Measure.swaps`."""
@@ -89,28 +89,29 @@ class Blended(Measure):
     def lookup_tables(self, labels: NDArray[Any], offsets: Ints) -> LookupTables:
         """Bonuses, divisors, and the number of relevant documents."""
         bonuses = self.bonuses(labels)
-        relevant = (bonuses > 0).astype(np.float64)
-        counts = np.add.reduceat(relevant, offsets[:-1]) if len(offsets) > 1 else np.empty(0)
-        divisors = self.divisors(bonuses, offsets)
+        counts, divisors = _n_relevant(bonuses, offsets), self.divisors(bonuses, offsets)
         return lookup_tables(
             BLENDED, bonuses, counts, self.cutoff, divisors=divisors, bonuses_differ=self.bonuses_differ
         )
 
 
-# --- one value for each query, and rows of swap deltas
+def _n_relevant(bonuses: Floats, offsets: Ints) -> Floats:
+    """The number of relevant documents of each query."""
+    relevant = (bonuses > 0).astype(np.float64)
+    return np.asarray(np.add.reduceat(relevant, offsets[:-1])) if len(offsets) > 1 else np.empty(0)
+
+
+# --- one sum for each query, and rows of swap deltas
 
 
 @kernel
-def blended_values(
-    bonuses: Floats, retrieved: Floats, scores: Floats, divisors: Floats, offsets: Ints, depth: Int, expected: bool,
-    values: Floats,
-) -> None:  # fmt: skip
-    """Z of each query; `retrieved` is 0 for documents that count as relevant without being ranked."""
+def blended_sums(
+    bonuses: Floats, scores: Floats, divisors: Floats, offsets: Ints, depth: Int, expected: bool, sums: Floats
+) -> None:
+    """Z of each query times the number of its relevant documents."""
     for q in range(len(offsets) - 1):
         start, n = offsets[q], offsets[q + 1] - offsets[q]
-        total, above, count = 0.0, 0.0, 0.0
-        for k in range(n):
-            count += 1.0 if bonuses[start + k] > 0.0 else 0.0
+        total, above = 0.0, 0.0
         k = 0
         while k < min(n, depth):
             end = k + 1
@@ -121,8 +122,8 @@ def blended_values(
             r, bonus = 0.0, 0.0
             for i in range(k, end):
                 if bonuses[start + i] > 0.0:
-                    r += retrieved[start + i]
-                    bonus += bonuses[start + i] * retrieved[start + i]
+                    r += 1.0
+                    bonus += bonuses[start + i]
             if r > 0.0:
                 mean = bonus / r
                 step = mean * ((r - 1.0) / (size - 1.0)) if end > k + 1 else 0.0
@@ -130,7 +131,7 @@ def blended_values(
                     total += r / size * (above + mean + (i - k) * step) / divisors[start + i]
             above += bonus
             k = end
-        values[q] = total / max(count, 1.0)
+        sums[q] = total
 
 
 @kernel

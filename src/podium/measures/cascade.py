@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import not_inlined
-from podium.measures.base import Measure
 from podium.measures.families import CASCADE, LookupTables, Span, lookup_tables
-from podium.measures.ranking import Ranking, for_queries
+from podium.measures.of_lists import ListSums, OfLists, without_values
+
+if TYPE_CHECKING:
+    from podium.data import RankingData
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -26,15 +28,12 @@ f32 = np.float32
 
 
 @dataclass(frozen=True)
-class Cascade(Measure):
+class Cascade(OfLists):
     """Z = Σ_r (1/r) R_r Π_{q<r} (1 − R_q), R the probability that a document satisfies the user.
 
     For i above j, ΔZ = P_i (R_j − R_i)(1/i − S_ij − Q_ij/j), with P_i the product of (1 − R) over the ranks
     before i, Q_ij over those between, and S_ij = Σ_{i<q<j} R_q/q Π_{i<p<q} (1 − R_p).
     """
-
-    knows_expected_ties: ClassVar[bool] = True
-    knows_retrieved: ClassVar[bool] = True
 
     @abstractmethod
     def stops(self, labels: NDArray[Any]) -> Floats:
@@ -46,21 +45,15 @@ class Cascade(Measure):
         going_on = np.concatenate([[1.0], np.cumprod(1.0 - stops)[:-1]])
         return float(np.sum((stops * going_on / np.arange(1, len(stops) + 1))[: self.cutoff]))
 
-    def values(self, ranking: Ranking) -> Floats:
-        """One value for each query."""
-        data = ranking.data
-        stops = self.fixed(data).stops(ranking.labels(self.labels))
-        highest = np.maximum.reduceat(stops, data.offsets[:-1]) if data.n_queries else np.empty(0)
-        if ranking.retrieved is not None:
-            stops = stops * ranking.ranked_retrieved
+    def list_sums(self, labels: NDArray[Any], data: RankingData, sizes: Ints) -> ListSums:
+        """The probability of stopping at each document."""
+        stops, expected = self.fixed(data).stops(labels), self.ties == "expected"
         depth = data.n_documents if self.cutoff is None else self.cutoff
-        scores, expected = ranking.ranked_scores, self.ties == "expected"
-        result = np.empty(data.n_queries)
-        for_queries(
-            data.offsets,
-            lambda offsets, q: cascade_values(stops, scores, offsets, depth, expected, result[q]),
-        )
-        return self._with_empties(result, highest <= 0)
+
+        def fill(ranked: Floats, scores: Floats, offsets: Ints, sums: Floats) -> None:
+            cascade_sums(ranked, scores, offsets, depth, expected, sums)
+
+        return ListSums(stops, depth, fill, np.ones(data.n_queries), without_values(stops, data.offsets))
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
         """P_i (R_j − R_i)(1/i − S_ij − Q_ij/j); see `Measure.swaps`."""
@@ -75,11 +68,11 @@ class Cascade(Measure):
         return lookup_tables(CASCADE, self.stops(labels), np.ones(len(offsets) - 1), self.cutoff)
 
 
-# --- one value for each query, and rows of swap deltas
+# --- one sum for each query, and rows of swap deltas
 
 
 @kernel
-def cascade_values(stops: Floats, scores: Floats, offsets: Ints, depth: Int, expected: bool, values: Floats) -> None:
+def cascade_sums(stops: Floats, scores: Floats, offsets: Ints, depth: Int, expected: bool, sums: Floats) -> None:
     """Σ_r (1/r) R_r Π_{q<r} (1 − R_q) of each query, R the probability that a user stops."""
     largest = 0
     for q in range(len(offsets) - 1):
@@ -110,7 +103,7 @@ def cascade_values(stops: Floats, scores: Floats, offsets: Ints, depth: Int, exp
                     total += going_on * (mean[i - 1] - mean[i]) / (k + i)
                 going_on *= mean[size]
             k = end
-        values[q] = total
+        sums[q] = total
 
 
 @kernel

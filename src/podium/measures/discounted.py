@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import helper, kernel
-from podium.measures.base import Measure
 from podium.measures.families import DISCOUNTED, LookupTables, lookup_tables
-from podium.measures.ranking import Ranking, for_queries
+from podium.measures.of_lists import ListSums, OfLists, without_values
+
+if TYPE_CHECKING:
+    from podium.data import RankingData
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -25,15 +27,12 @@ Number = Any  # compiled as float64
 
 
 @dataclass(frozen=True)
-class Discounted(Measure):
+class Discounted(OfLists):
     """Z = Σ_r g(l_r) d(r) / norm: a gain by label, a discount by rank, a norm by query.
 
     Swapping ranks i and j changes it by (g_j − g_i)(d_i − d_j) / norm. Under expected ties each of a
     group of tied documents has the group's mean gain (Wu et al. 2010, §4).
     """
-
-    knows_expected_ties: ClassVar[bool] = True
-    knows_retrieved: ClassVar[bool] = True
 
     @abstractmethod
     def gains(self, labels: NDArray[Any]) -> Floats:
@@ -60,21 +59,17 @@ class Discounted(Measure):
         """Whether no document gains anything."""
         return not (self.gains(labels) > 0).any()
 
-    def values(self, ranking: Ranking) -> Floats:
-        """One value for each query."""
-        data = ranking.data
-        gains = self.gains(ranking.labels(self.labels))
+    def list_sums(self, labels: NDArray[Any], data: RankingData, sizes: Ints) -> ListSums:
+        """Gains, and what their discounted sums are divided by."""
+        gains, offsets, expected = self.gains(labels), data.offsets, self.ties == "expected"
         discounts = self.discounts(int(data.query_sizes.max(initial=0)))
-        ranked = gains * ranking.ranked_retrieved if ranking.retrieved is not None else gains
-        scores, expected = ranking.ranked_scores, self.ties == "expected"
-        sums = np.empty(data.n_queries)
-        for_queries(
-            data.offsets,
-            lambda offsets, q: discounted_sums(ranked, scores, offsets, discounts, expected, sums[q]),
-        )
-        highest = np.maximum.reduceat(gains, data.offsets[:-1]) if data.n_queries else np.empty(0)
-        norms = self.norms(gains, data.offsets, ranking.ranked_sizes)
-        return self._with_empties(sums / np.where(norms > 0, norms, 1.0), highest <= 0)
+        norms = self.norms(gains, offsets, sizes)
+
+        def fill(ranked: Floats, scores: Floats, offsets: Ints, sums: Floats) -> None:
+            discounted_sums(ranked, scores, offsets, discounts, expected, sums)
+
+        norms = np.where(norms > 0, norms, 1.0)
+        return ListSums(gains, len(discounts), fill, norms, without_values(gains, offsets))
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
         """(g_j − g_i)(d_i − d_j) / norm; see `Measure.swaps`."""
@@ -100,7 +95,7 @@ def _one_list(gains: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 @kernel
 def discounted_sums(
-    gains: Floats, scores: Floats, offsets: Ints, discounts: Floats, expected: bool, values: Floats
+    gains: Floats, scores: Floats, offsets: Ints, discounts: Floats, expected: bool, sums: Floats
 ) -> None:
     """Σ gain · discount of each query; `expected`: documents with equal scores share their mean gain."""
     depth = len(discounts)
@@ -124,7 +119,7 @@ def discounted_sums(
                         weight += discounts[i]
                 total += gain / (end - k) * weight
             k = end
-        values[q] = total
+        sums[q] = total
 
 
 @kernel

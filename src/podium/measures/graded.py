@@ -71,14 +71,33 @@ class Graded:
 
     def pick(self, means: NDArray[np.float64]) -> int:
         """The chosen candidate, given a row of means (one per measure) for each; of equal ones the first."""
+        means = self._checked(means)
+        left = np.arange(len(means))
+        for k, tolerance in enumerate(self.tolerance):
+            left = left[_within(tolerance, means[left, k])]
+        return int(left[best_of(means[left, -1])])
+
+    def pick_and_keep(self, means: NDArray[np.float64]) -> tuple[int, list[int]]:
+        """What `pick` says, and the candidates, ascending, that it may still say when others come.
+
+        By the first measure the best never becomes worse, and what is too far below it never comes back. By the others
+        it may.
+        """
+        near = _within(self.tolerance[0], self._checked(means)[:, 0])
+        return self.pick(means), np.flatnonzero(near).tolist()
+
+    def _checked(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A row of means for each candidate."""
         means = np.asarray(means, np.float64)
         if means.ndim != 2 or means.shape[1] != len(self.measures) or len(means) == 0:
             raise DataError(f"expected a row of {len(self.measures)} means for each candidate, not {means.shape}")
-        left = np.arange(len(means))
-        for k, tolerance in enumerate(self.tolerance):
-            column = means[left, k]
-            left = left[column >= column[best_of(column)] - tolerance]
-        return int(left[best_of(means[left, -1])])
+        return means
+
+
+def _within(tolerance: float, means: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether each mean is at most so far below the best."""
+    is_near: NDArray[np.bool_] = means >= means[best_of(means)] - tolerance
+    return is_near
 
 
 def as_watched(metrics: Sequence[Measure | str] | Measure | str) -> tuple[Measure, ...]:

@@ -34,10 +34,12 @@ class OfPairs(Measure):
         """For each query: pairs in right order, in wrong order, tied in labels alone, tied in scores alone."""
         labels = ranking.labels(self.labels).astype(np.float64)
         scores, counts = ranking.ranked_scores, np.empty((ranking.data.n_queries, 4))
+        sizes = ranking.data.query_sizes.astype(np.float64)
         for_queries(
             ranking.data.offsets,
             lambda offsets, q: count_pairs(labels, scores, offsets, by_score, counts[q]),
             smallest=1,
+            amount=float(sizes @ sizes) / 2,
         )
         return counts
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from podium.core.compiling import kernel
 from podium.core.sorting import sort_with_items
-from podium.core.threads import map_threads, ranges
+from podium.core.threads import map_threads, n_threads_for, ranges
 from podium.data import RankingData
 from podium.data.columns import unmasked
 from podium.errors import DataError
@@ -84,11 +84,16 @@ class Ranking:
 
     def labels(self, source: str) -> NDArray[np.float32]:
         """The labels of a source from the top of each query, NaN where there is none."""
-        if source not in self.data.labels:
-            sources = ", ".join(map(repr, self.data.labels)) or "none"
-            pairs = " (its preferences are measured by 'preferences')" if self.data.preferences is not None else ""
-            raise DataError(f"the data has no labels {source!r}; it has {sources}{pairs}")
-        return self.data.labels[source][self.order]
+        return labels_in_order(self.data, source, self.order)
+
+
+def labels_in_order(data: RankingData, source: str, order: NDArray[np.int64]) -> NDArray[np.float32]:
+    """The labels of a source in an order of the rows, NaN where there is none."""
+    if source not in data.labels:
+        sources = ", ".join(map(repr, data.labels)) or "none"
+        pairs = " (its preferences are measured by 'preferences')" if data.preferences is not None else ""
+        raise DataError(f"the data has no labels {source!r}; it has {sources}{pairs}")
+    return data.labels[source][order]
 
 
 @kernel
@@ -132,8 +137,22 @@ def for_queries(
     work: Callable[[NDArray[np.int64], slice], None],
     smallest: int = 64,
     n_threads: int | None = None,
+    amount: float | None = None,
 ) -> None:
-    """Call `work(offsets, queries)` for ranges of queries, on threads."""
+    """Call `work(offsets, queries)` for ranges of queries, on threads; all at once where they would take less time.
+
+    Args:
+        offsets: where each query begins.
+        work: what is done.
+        smallest: the fewest queries of a range.
+        n_threads: all cores by default.
+        amount: of the work, in documents of a simple pass; all documents by default.
+
+    """
+    n_threads = n_threads_for(float(offsets[-1] - offsets[0]) if amount is None else amount, n_threads)
+    if n_threads == 1:
+        work(offsets, slice(0, len(offsets) - 1))
+        return
     bounds = ranges(len(offsets) - 1, n_threads, smallest=smallest)
     for _ in map_threads(lambda b: work(offsets[b[0] : b[1] + 1], slice(*b)), bounds, n_threads):
         pass

@@ -24,6 +24,7 @@ from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import borrowed, inlined, not_inlined
 from podium.core.simd import LANES, absolute, all_lanes, choose_lanes, load_lanes, store_lanes, sum_lanes
 from podium.measures.families import BY_SWAPS, DISCOUNTED, LAMBDALOSS, ONES, LookupTables, Span
+from podium.measures.ranks import sort_ranked
 from podium.measures.swap_deltas import fill_columns, write_deltas
 from podium.objectives.lambdaloss_deltas import lambdaloss_columns, lambdaloss_deltas
 from podium.objectives.links import (
@@ -56,7 +57,6 @@ from podium.objectives.pair_layout import (
     fill_gains,
     fill_tiles,
 )  # fmt: skip
-from podium.objectives.ranks import sort_ranked
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]

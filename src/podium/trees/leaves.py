@@ -9,12 +9,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.compiling import helper, kernel
+from podium.core.compiling import kernel
 from podium.core.threads import Team, n_threads_for
 from podium.trees.binning import BinnedFeatures
-from podium.trees.layout import Bytes, Flags, Floats, Int, Ints, Rows, U
+from podium.trees.layout import CELLS, MISSING, Bytes, Flags, Floats, Int, Ints, Rows, U
 from podium.trees.quantization import TINY, BoundedGradients
 from podium.trees.tree import Tree
+
+MOST_BYTES = 256  # leaves that a byte can tell apart
+ROWS_AT_ONCE = 2048  # whose regions stay in the nearest cache
 
 
 @dataclass(frozen=True)
@@ -77,21 +80,22 @@ class GrownTree:
 
     def add_by_bins(self, values: Floats, binned: BinnedFeatures, scores: Floats, team: Team) -> None:
         """Add the value of the leaf that each binned document comes to, to its score."""
-        t = self.tree
+        t, columns, n = self.tree, binned.columns, binned.n_rows
+        if len(values) > MOST_BYTES:
+            scores += values[self.leaf_of_rows(binned, team)]
+            return
         team.shares(
-            binned.n_rows,
-            lambda a, b: add_values_by_bins(
-                binned.flat, binned.width, a, b, t.feature, self.goes_left, t.left, t.right, values, scores
+            n,
+            lambda a, b: add_values_by_columns(
+                columns, n, a, b, t.feature, t.category, self.goes_left, t.left, t.right, values, scores
             ),
         )
 
     def leaf_of_rows(self, binned: BinnedFeatures, team: Team) -> NDArray[np.int64]:
         """The leaf that each binned document comes to; the documents need not have taken part."""
-        t, leaf = self.tree, np.empty(binned.n_rows, np.int64)
-        team.shares(
-            binned.n_rows,
-            lambda a, b: find_leaves(binned.flat, binned.width, a, b, t.feature, self.goes_left, t.left, t.right, leaf),
-        )
+        t, columns, n = self.tree, binned.columns, binned.n_rows
+        leaf = np.empty(n, np.int64)
+        team.shares(n, lambda a, b: find_leaves(columns, n, a, b, t.feature, self.goes_left, t.left, t.right, leaf))
         return leaf
 
     def _for_leaves(self, work: Callable[[int, int], None], team: Team) -> None:
@@ -141,30 +145,66 @@ def add_leaf_values(
             scores[documents[k]] += values[leaf]
 
 
-@helper
-def _leaf_of(rows: Bytes, start: Int, feature: Rows, goes_left: Flags, left: Rows, right: Rows) -> Int:
-    """The leaf that a row, whose bins begin at `start`, comes to, as ~leaf."""
-    node = 0 if len(feature) > 0 else -1
-    while node >= 0:
-        node = left[node] if goes_left[node, rows[start + feature[node]]] else right[node]
-    return node
-
-
 @kernel
-def add_values_by_bins(
-    rows: Bytes, width: Int, first: Int, last: Int, feature: Rows, goes_left: Flags, left: Rows, right: Rows,
-    values: Floats, scores: Floats,
+def add_values_by_columns(
+    columns: Bytes, n_rows: Int, first: Int, last: Int, feature: Rows, category: Rows, goes_left: Flags, left: Rows,
+    right: Rows, values: Floats, scores: Floats,
 ) -> None:  # fmt: skip
-    """Add a tree's values to the scores of some rows, by the bins that go left at each node."""
-    for row in range(first, last):
-        scores[row] += values[~_leaf_of(rows, row * width, feature, goes_left, left, right)]
+    """Add a tree's values to the scores of some rows, node by node and column by column.
+
+    Every row has a region, a byte. A node splits a region: what goes left keeps its number, what goes right gets a new
+    one, the node's number plus 1. A node looks at all rows, also at those of other regions: 32 at a time, without a
+    branch, that takes less time than to walk with each row. The bins that go left at a node without categories follow
+    each other, so two comparisons find them.
+    """
+    n_nodes = len(feature)
+    region = np.zeros(n_nodes + 1, np.uint8)  # that a node splits
+    region_values = np.empty(n_nodes + 1)
+    if n_nodes == 0:
+        region_values[0] = values[0]
+    for node in range(n_nodes):
+        if left[node] >= 0:
+            region[left[node]] = region[node]
+        else:
+            region_values[region[node]] = values[~left[node]]
+        if right[node] >= 0:
+            region[right[node]] = node + 1
+        else:
+            region_values[node + 1] = values[~right[node]]
+    regions = np.empty(ROWS_AT_ONCE, np.uint8)
+    for start in range(first, last, ROWS_AT_ONCE):
+        n = min(ROWS_AT_ONCE, last - start)
+        regions[:] = 0
+        for node in range(n_nodes):
+            here, right_region = region[node], np.uint8(node + 1)
+            at, table = feature[node] * n_rows + start, goes_left[node]
+            if category[node] < 0:
+                lowest = 0 if table[MISSING] else 1
+                n_left = 0
+                for k in range(CELLS):
+                    n_left += table[k]
+                low, high = np.uint8(lowest), np.uint8(lowest + n_left - 1)
+                for k in range(U(n)):
+                    bin_ = columns[U(at) + k]
+                    leaves = (regions[k] == here) & ((bin_ < low) | (bin_ > high))
+                    regions[k] = right_region if leaves else regions[k]
+            else:
+                for k in range(U(n)):
+                    leaves = (regions[k] == here) & (not table[columns[U(at) + k]])
+                    regions[k] = right_region if leaves else regions[k]
+        for k in range(U(n)):
+            scores[U(start) + k] += region_values[regions[k]]
 
 
 @kernel
 def find_leaves(
-    rows: Bytes, width: Int, first: Int, last: Int, feature: Rows, goes_left: Flags, left: Rows, right: Rows,
+    columns: Bytes, n_rows: Int, first: Int, last: Int, feature: Rows, goes_left: Flags, left: Rows, right: Rows,
     leaves: Ints,
 ) -> None:  # fmt: skip
     """The leaf of some rows, by the bins that go left at each node."""
     for row in range(first, last):
-        leaves[row] = ~_leaf_of(rows, row * width, feature, goes_left, left, right)
+        node = 0 if len(feature) > 0 else -1
+        while node >= 0:
+            bin_ = columns[U(feature[node] * n_rows + row)]
+            node = left[node] if goes_left[node, bin_] else right[node]
+        leaves[row] = ~node

@@ -1,0 +1,183 @@
+"""Measures of the same documents under scores that change from round to round, as in training.
+
+What does not depend on scores, the values of documents, norms, and which queries are empty, is computed once. All
+measures share one ranking. It is kept, and brought up to date for the next scores, only as deep as a measure looks and
+only where a query counts. The sums over ranks are those of `Measure.values`, by the same kernels, so the means have the
+same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.compiling import kernel
+from podium.core.intrinsics import borrowed
+from podium.core.sums import mean_of_known
+from podium.core.threads import Team, n_threads_for
+from podium.data import RankingData
+from podium.measures.base import Measure
+from podium.measures.of_lists import ListSums, OfLists
+from podium.measures.ranking import Ranking, checked_scores, labels_in_order
+from podium.measures.ranks import sort_top
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Places = NDArray[np.int32]
+Int = Any  # an integer, compiled as int64
+U: Any = np.uintp  # an index that cannot be negative needs no check for it
+PASSES = 4  # simple passes over the documents that take as long as to rank them again
+
+
+class _BoundSums(NamedTuple):
+    """A measure on the data: what it knows without scores, how deep it must be ranked, and the sums of each query."""
+
+    measure: OfLists
+    known: ListSums
+    depth: int
+    sums: Floats
+
+
+class BoundMeasures:
+    """Measures on one set of data, for many vectors of scores.
+
+    Documents with equal scores stand in the canonical order: means are those of
+    `measure.mean(Ranking(data, scores, base=data.canonical_order))`, to the bit. Measures that belong to no family are
+    computed in this way, too, which takes longer.
+
+    Args:
+        data: the documents.
+        measures: by name.
+        team: threads that share the work where it is worth it; one by default.
+
+    Example:
+        >>> import podium
+        >>> from podium.measures import AP, NDCG, BoundMeasures
+        >>> data = podium.RankingData([[0.0], [1.0], [2.0]], [0, 2, 1], qid=["a", "a", "a"])
+        >>> bound = BoundMeasures(data, {"ndcg@1": NDCG(1), "ap": AP()})
+        >>> bound.means([0.5, 0.1, 0.9])
+        {'ndcg@1': 0.3333333333333333, 'ap': 0.8333333333333333}
+
+    """
+
+    def __init__(self, data: RankingData, measures: Mapping[str, Measure], team: Team | None = None) -> None:
+        self.data, self.measures, self.team = data, dict(measures), team or Team(1)
+        n, order = data.n_documents, data.canonical_order
+        self._bound = {name: _bind(m, data, order) for name, m in measures.items() if _is_of_kernels(m)}
+        bound = list(self._bound.values())
+        self._depth = max((one.depth for one in bound), default=0)
+        counts = np.logical_or.reduce([~one.known.is_empty for one in bound]) if bound else np.zeros(0, bool)
+        self._places = (np.arange(n) - np.repeat(data.offsets[:-1], data.query_sizes)).astype(np.int32)
+        self._scores, self._values = np.zeros(n), np.zeros(n)  # by rank
+        pieces = n_threads_for(PASSES * n, self.team.n_threads)
+        edges = np.searchsorted(data.offsets, n * np.arange(pieces + 1) // pieces)
+        slices = [slice(a, b) for a, b in pairwise(edges.tolist())]
+        self._pieces = [(data.offsets[q.start : q.stop + 1], counts[q], [one.sums[q] for one in bound]) for q in slices]
+        if bound:  # compiles the kernels, in training while another process compiles growth
+            self._sum(0, np.zeros(n))
+
+    def means(self, scores: Any) -> dict[str, float]:
+        """Rank by these scores, and measure.
+
+        Args:
+            scores: one for each row of the data, in its order.
+
+        Returns:
+            The mean of each measure, by name.
+
+        """
+        data = self.data
+        if not _is_plain(scores, data.n_documents):
+            scores = checked_scores(scores, data.n_documents, data.row_index)
+        if self._bound and not all(self.team.each(len(self._pieces), lambda piece: self._sum(piece, scores))):
+            checked_scores(scores, data.n_documents, data.row_index)  # says which are NaN
+        means, ranking = {}, None
+        for name, measure in self.measures.items():
+            bound = self._bound.get(name)
+            if bound is not None:
+                means[name] = mean_of_known(bound.measure.values_of_sums(bound.known, bound.sums))
+            else:
+                ranking = ranking or Ranking(data, scores, base=data.canonical_order)
+                means[name] = measure.mean(ranking)
+        return means
+
+    def _sum(self, piece: int, scores: Floats) -> bool:
+        """Rank some queries again, and sum over their ranks; whether no score is NaN."""
+        offsets, counts, sums = self._pieces[piece]
+        places, ranked = self._places, self._values
+        if not rank_again(scores, self.data.canonical_order, offsets, counts, self._depth, places, self._scores):
+            return False
+        for bound, part in zip(self._bound.values(), sums, strict=True):
+            take_by_rank(bound.known.values, places, offsets, bound.depth, ranked)
+            bound.known.fill(ranked, self._scores, offsets, part)
+        return True
+
+
+def _is_of_kernels(measure: Measure) -> bool:
+    """Whether the values and the mean of a measure are those of its family, not of a class of the user's own."""
+    kind = type(measure)
+    return kind.mean is Measure.mean and kind.values is OfLists.values
+
+
+def _bind(measure: Measure, data: RankingData, order: Ints) -> _BoundSums:
+    assert isinstance(measure, OfLists)
+    known = measure.list_sums(labels_in_order(data, measure.labels, order), data, data.query_sizes)
+    longest = int(data.query_sizes.max(initial=0))
+    depth = longest if measure.ties == "expected" else min(known.depth, longest)
+    return _BoundSums(measure, known, depth, np.zeros(data.n_queries))
+
+
+def _is_plain(scores: Any, n: int) -> bool:
+    """Whether scores are as kernels take them."""
+    is_array = type(scores) is np.ndarray and scores.dtype == np.float64
+    return is_array and scores.shape == (n,) and scores.flags.c_contiguous
+
+
+@kernel
+def rank_again(
+    scores: Floats, order: Ints, offsets: Ints, counts: Flags, depth: Int, places: Places, ranked_scores: Floats
+) -> bool:
+    """Bring the places of each query's documents by rank up to date, down to a depth; whether no score is NaN.
+
+    Args:
+        scores: by row.
+        order: the rows of each query in the canonical order; a document's place is its number there.
+        offsets: where each query begins.
+        counts: whether a query must be ranked.
+        depth: the ranks that matter. Those below are in any order.
+        places: by rank, as the last round left them.
+        ranked_scores: by rank.
+
+    """
+    largest = 0
+    for q in range(len(offsets) - 1):
+        largest = max(largest, offsets[q + 1] - offsets[q])
+    spare_scores, spare_places = np.empty(largest), np.empty(largest, np.int32)
+    all_places, by_rank = borrowed(places), borrowed(ranked_scores)
+    n_missing = 0
+    for q in range(len(offsets) - 1):
+        start, end = offsets[q], offsets[q + 1]
+        if not counts[q]:
+            for k in range(U(start), U(end)):
+                n_missing += np.isnan(scores[U(order[k])])
+            continue
+        for k in range(U(start), U(end)):
+            score = scores[U(order[U(start) + U(all_places[k])])]
+            by_rank[k] = score
+            n_missing += np.isnan(score)
+        sort_top(by_rank[start:end], all_places[start:end], depth, spare_scores, spare_places)
+    return n_missing == 0
+
+
+@kernel
+def take_by_rank(values: Floats, places: Places, offsets: Ints, depth: Int, ranked: Floats) -> None:
+    """The values of the first documents of each query by rank."""
+    for q in range(len(offsets) - 1):
+        start = U(offsets[q])
+        for k in range(start, min(start + U(depth), U(offsets[q + 1]))):
+            ranked[k] = values[start + U(places[k])]
