@@ -36,6 +36,7 @@ OPERATIONS = {
     "choose_lanes": "store_lanes(out, 0, choose_lanes(load_lanes(a, 0) > load_lanes(b, 0), load_lanes(a, 0), "
     "load_lanes(b, 9)))",
     "roots_of": "store_lanes(out, 0, roots_of(absolute(load_lanes(a, 0))))",
+    "count_lanes": "out[0] = count_lanes(load_lanes(a, 10) < load_lanes(b, 3))",
     "sum_lanes": "out[0] = sum_lanes(load_lanes(a, 10))",
     "copy_16_bytes": "copy_16_bytes(out.view(np.uint8), 4, a.view(np.uint8), 8)",
     "borrowed": "c = borrowed(a)\n    out[:4] = c[4:8]",

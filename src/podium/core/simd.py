@@ -60,4 +60,12 @@ def sum_lanes(values: Any) -> Any:
     return halves[0]
 
 
-OPERATIONS = (all_lanes, load_lanes, store_lanes, choose_lanes, absolute, roots_of, sum_lanes)
+def count_lanes(which: Any) -> Any:
+    """In how many lanes a comparison holds."""
+    n = 0
+    for k in range(LANES):
+        n += int(which[k])
+    return n
+
+
+OPERATIONS = (all_lanes, load_lanes, store_lanes, choose_lanes, absolute, roots_of, sum_lanes, count_lanes)
