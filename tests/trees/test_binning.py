@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -40,6 +40,7 @@ def sparsely(dense):
     return sparse.csr_array((dense[rows, columns], (rows, columns)), shape=dense.shape)
 
 
+@settings(max_examples=40)
 @given(
     st.lists(st.sampled_from(list(KINDS)), min_size=1, max_size=20), st.sampled_from([1, 2, 15, 63, 64, 65, 300, 3000]),
     st.sampled_from([2, 3, 14, 15, 16, 31, 254, 255]), st.integers(0, 2**32), st.sampled_from([0.0, 0.3]),
@@ -73,6 +74,7 @@ def test_many_values_have_the_same_cuts(kind):
         assert bits(find_bins(values[:, None], 255).cuts) == bits([cut_slowly(column, 255)])
 
 
+@settings(max_examples=40)
 @given(st.sampled_from([1, 16, 254, 255, 256, 300, 700]), st.integers(2, 255), st.integers(0, 2**32))
 def test_categories_are_those_of_the_reference(n_categories, max_bins, seed):
     rng = np.random.default_rng(seed)

@@ -82,9 +82,5 @@ def load_columns(
 def _copy_column(rows: DenseRows, start: Int, last_row: Int, column: Int, values: NDArray[np.float32]) -> None:
     """One column of 64 rows from `start` on; rows past the last are copies of it."""
     first, n = start * rows.row_stride + column * rows.column_stride, min(WORD, last_row + 1 - start)
-    if rows.row_stride == 1:
-        values[:n] = rows.flat[first : first + n]
-    else:
-        for k in range(n):
-            values[U(k)] = rows.flat[U(first + k * rows.row_stride)]
-    values[n:WORD] = values[n - 1]
+    for k in range(WORD):
+        values[U(k)] = rows.flat[U(first + min(k, n - 1) * rows.row_stride)]

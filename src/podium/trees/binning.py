@@ -15,7 +15,7 @@ from podium.core.compiling import helper, kernel
 from podium.core.dense_rows import COLUMN_STRIDE, DenseRows, as_rows, load_columns
 from podium.core.intrinsics import copy_16_bytes, inlined
 from podium.core.simd import LANES, all_lanes, count_lanes, load_lanes
-from podium.core.threads import map_threads, ranges
+from podium.core.threads import map_threads, n_threads_for, ranges
 from podium.core.validation import require_whole
 from podium.data.features import Features
 from podium.data.sparse import is_sparse
@@ -24,6 +24,7 @@ from podium.trees.cuts import KeyColumns, map_columns
 from podium.trees.layout import BLOCK, MISSING, Bytes, Flags, Int, Ints, N, U
 
 MAX_BINS = 255  # bins of values; bin 0 is for missing ones, and a bin is a byte
+VALUES_WORTH_SHARING = 1 << 18  # that are binned: fewer take less time than to start threads
 ONES, UPPER_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)  # of the eight bytes of a word
 
 
@@ -198,7 +199,8 @@ def bin_features(features: Features, bins: Bins, n_threads: int | None = None) -
         def work(bounds: tuple[int, int]) -> None:
             bin_rows(rows, *bounds, searches, width, flat)
 
-    for _ in map_threads(work, ranges(n, n_threads), n_threads):
+    threads = n_threads_for(flat.size, n_threads, VALUES_WORTH_SHARING)
+    for _ in map_threads(work, ranges(n, threads), threads):
         pass
     binned = BinnedFeatures(bins, n, flat)
     for feature, values in bins.rare.items():
