@@ -90,6 +90,7 @@ def _transpose_tile(
             ahead = [_row_start(builder, row, down + k + ROWS_AHEAD, last_row, row_stride, column) for k in range(n)]
             for start in ahead:
                 _prefetch(builder, builder.gep(source, [start]))
+                _prefetch(builder, builder.gep(source, [builder.add(start, _number(TILE - 1))]))
             for across in range(0, TILE, n):
                 vector = ir.VectorType(FLOAT, n)
                 rows = [_load(builder, source, builder.add(s, _number(across)), vector, 4) for s in starts]

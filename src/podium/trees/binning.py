@@ -184,7 +184,8 @@ def bin_features(features: Features, bins: Bins, n_threads: int | None = None) -
         raise DataError(f"the bins are for {bins.n_features} features, but there are {features.shape[1]}")
     n = features.shape[0]
     width = -(-bins.n_features // BLOCK) * BLOCK
-    flat = np.zeros(n * width + 2 * BLOCK, np.uint8)
+    flat = np.empty(n * width + 2 * BLOCK, np.uint8)  # of large pages, which NumPy does not ask for where it fills them
+    flat[n * width :] = 0
     searches = _searches(bins)
     if is_sparse(features):
         absent = np.zeros(width, np.uint8)
@@ -292,7 +293,7 @@ def bin_rows(rows: DenseRows, first: Int, last: Int, searches: Searches, width: 
             for k in range(0, n_whole, TILE):
                 transpose_bytes(found, k, WORD, bins, (start + k) * width + block, width)
             for k in range(n_whole, n_rows):
-                for j in range(end - block):
+                for j in range(TILE):
                     bins[U((start + k) * width + block + j)] = found[U(j * WORD + k)]
 
 
