@@ -20,7 +20,8 @@ from podium.core.validation import require_whole
 from podium.data.features import Features
 from podium.data.sparse import is_sparse
 from podium.errors import DataError
-from podium.trees.cuts import KeyColumns, map_columns
+from podium.trees.cuts import cut
+from podium.trees.keys import KeyColumns, map_columns
 from podium.trees.layout import BLOCK, MISSING, Bytes, Flags, Int, Ints, N, U
 
 MAX_BINS = 255  # bins of values; bin 0 is for missing ones, and a bin is a byte
@@ -144,16 +145,16 @@ def find_bins(
     categories: dict[int, NDArray[np.float32]] = {}
     rare: dict[int, NDArray[np.float32]] = {}
 
-    def cut(columns: KeyColumns, first: int) -> list[NDArray[np.float32]]:
+    def cuts_of(columns: KeyColumns, first: int) -> list[NDArray[np.float32]]:
         for feature in chosen & set(range(first, first + len(columns.starts))):
             values, counts = columns.take_distinct(feature - first)
             is_rare = _rarest(counts, max_bins)
             categories[feature] = values[~is_rare]
             if is_rare.any():
                 rare[feature] = values[is_rare]
-        return columns.cuts(max_bins)
+        return cut(columns, max_bins)
 
-    return Bins(tuple(map_columns(cut, features, n_threads)), categories, rare)
+    return Bins(tuple(map_columns(cuts_of, features, n_threads)), categories, rare)
 
 
 def _rarest(counts: NDArray[np.int64], max_bins: int) -> NDArray[np.bool_]:
@@ -186,16 +187,15 @@ def bin_features(features: Features, bins: Bins, n_threads: int | None = None) -
     width = -(-bins.n_features // BLOCK) * BLOCK
     flat = np.empty(n * width + 2 * BLOCK, np.uint8)  # of large pages, which NumPy does not ask for where it fills them
     flat[n * width :] = 0
-    searches = _searches(bins)
     if is_sparse(features):
-        absent = np.zeros(width, np.uint8)
-        bin_rows(as_rows(np.zeros((1, bins.n_features), np.float32)), 0, 1, searches, width, absent)
         parts, table = (features.indptr, features.indices, features.data), _cut_table(bins)
+        absent = np.zeros(width, np.uint8)
+        absent[: bins.n_features] = _bins_of_zero(table)
 
         def work(bounds: tuple[int, int]) -> None:
             bin_sparse_rows(*parts, *bounds, table, absent, width, flat)
     else:
-        rows = as_rows(features)
+        rows, searches = as_rows(features), _searches(bins)
 
         def work(bounds: tuple[int, int]) -> None:
             bin_rows(rows, *bounds, searches, width, flat)
@@ -268,6 +268,14 @@ def _cut_table(bins: Bins) -> CutTable:
         cuts[feature, len(values) :] = np.nan if is_category[feature] else np.inf
         cuts[feature, : len(values)] = values
     return CutTable(cuts.ravel(), cuts[:, LANES - 1 :: LANES].ravel(), is_category)
+
+
+def _bins_of_zero(table: CutTable) -> Ints:
+    """The bin of 0 for each feature."""
+    cuts = table.cuts.reshape(-1, LANES**2)
+    n_below = (cuts < 0).sum(axis=1)
+    is_known = ~table.is_category | (cuts[np.arange(len(cuts)), n_below] == 0)
+    return np.where(is_known, n_below + 1, MISSING)
 
 
 # --- kernels
