@@ -20,6 +20,11 @@ def transpose(flat, row_stride, row, last_row, column, columns, place, column_st
 
 
 @kernel
+def transpose_bytes(source, start, stride, target, place, target_stride):
+    bitwise.transpose_bytes(source, start, stride, target, place, target_stride)
+
+
+@kernel
 def ranks_of(values, start, pivots, table, n_levels, ranks, place, missing):
     bitwise.find_ranks(values, start, pivots, table, n_levels, ranks, place, missing)
 
@@ -40,8 +45,8 @@ def gather(words, planes, plane_offsets, first, word, codes, place):
 
 
 KERNELS = {
-    bitwise.transpose_tile: transpose, bitwise.find_ranks: ranks_of, bitwise.compare_ranks: compare,
-    bitwise.choose_words: choose, bitwise.gather_codes: gather,
+    bitwise.transpose_tile: transpose, bitwise.transpose_bytes: transpose_bytes, bitwise.find_ranks: ranks_of,
+    bitwise.compare_ranks: compare, bitwise.choose_words: choose, bitwise.gather_codes: gather,
 }  # fmt: skip
 
 
@@ -67,6 +72,13 @@ def test_tiles_are_transposed(last_row):
     columns = check(bitwise.transpose_tile, 5, flat, 19, 2, last_row, 3, np.zeros(TILE * 40, np.float32), 5, 40)
     rows = flat.reshape(71, 19)[np.minimum(np.arange(2, 2 + TILE), last_row), 3 : 3 + TILE]
     assert np.array_equal(columns.reshape(TILE, 40)[:, 5 : 5 + TILE], rows.T)
+
+
+def test_bytes_are_transposed():
+    source = np.random.default_rng(1).integers(0, 256, 17 * 40).astype(np.uint8)
+    target = check(bitwise.transpose_bytes, 3, source, 3, 40, np.zeros(TILE * 30, np.uint8), 5, 30)
+    rows = source[3 : 3 + TILE * 40].reshape(TILE, 40)[:, :TILE]
+    assert np.array_equal(target.reshape(TILE, 30)[:, 5 : 5 + TILE], rows.T)
 
 
 @given(st.integers(0, 2**32), st.integers(4, 8))
@@ -119,6 +131,7 @@ def test_codes_are_gathered(n):
 FLOATS, WORDS = np.zeros(2000, np.float32), np.zeros(200, np.int64)
 CALLS = {
     transpose: (FLOATS, 20, 0, 40, 0, FLOATS, 0, 80),
+    transpose_bytes: (np.zeros(999, np.uint8), 0, 20, np.zeros(999, np.uint8), 0, 20),
     ranks_of: (FLOATS, 0, FLOATS, 0, 5, np.zeros(WORD, np.int8), 0, 127),
     compare: (np.zeros(2 * WORD, np.int8), 0, np.int8(3), WORDS, 0, BLOCKS[2]),
     choose: (np.zeros(4, np.uint16), 0, WORDS, BLOCKS[2]),

@@ -143,7 +143,9 @@ class TestCompileBeside:
         )
         monkeypatch.syspath_prepend(str(tmp_path))
         monkeypatch.setattr("podium.core.compiling.thread_count", lambda: 2)
-        wait = compile_beside(self.kernel(str(tmp_path)), "beside", "call")
+        kernel = self.kernel(str(tmp_path))
+        wait = compile_beside(kernel, "beside", "call")
+        assert compile_beside(kernel, "beside", "nothing") == wait
         assert wait() == 0
         assert int((tmp_path / "beside.pid").read_text()) != os.getpid()
 

@@ -40,6 +40,7 @@ OPERATIONS = {
     "lower_halves": "w = np.abs(a).view(np.int64)\n    "
     "store_lanes(out, 0, lower_halves(load_words(w, 0), load_words(w, 8)))",
     "highest_lane": "out[0] = highest_lane(load_lanes(a, 10))",
+    "count_lanes": "out[0] = count_lanes(load_lanes(a, 10) < load_lanes(b, 3))",
     "sum_lanes": "out[0] = sum_lanes(load_lanes(a, 10))",
     "copy_16_bytes": "copy_16_bytes(out.view(np.uint8), 4, a.view(np.uint8), 8)",
     "borrowed": "c = borrowed(a)\n    out[:4] = c[4:8]",

@@ -264,6 +264,30 @@ def test_canonical_order_tells_apart_rows_that_differ_in_preferences_only():
     assert preferred[0] == preferred[1]
 
 
+@pytest.mark.parametrize(("n", "n_queries"), [(1, 1), (300, 1), (3000, 1500), (70_000, 3), (70_000, 500)])
+@pytest.mark.parametrize("n_values", [3, 10**9])
+def test_canonical_order_is_that_of_a_sort_of_all_rows(n, n_queries, n_values):
+    rng = np.random.default_rng(n)
+    features = rng.integers(0, n_values, (n, 2)).astype(np.float32)
+    data = RankingData(features, rng.integers(0, 2, n), qid=rng.integers(0, n_queries, n))
+    keys = (data.relevance, data.row_hashes, data.query_of_row)
+    assert np.array_equal(data.canonical_order, data.order[np.lexsort([key[data.order] for key in keys])])
+
+
+def test_hashes_of_rows_are_those_of_the_definition():
+    def mixed(word):
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+            word = (word ^ (word >> shift)) * factor % 2**64
+        return word
+
+    special = [0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1e-45, 1.0]
+    features = np.random.default_rng(0).choice(special, (40, 37)).astype(np.float32)
+    for row, found in zip(features, RankingData(features, qid=np.zeros(40, int)).row_hashes.tolist(), strict=True):
+        cells = [0x7FC00000 if np.isnan(x) else int(np.float32(x).view(np.uint32)) for x in row]
+        words = [((k + 1) << 32 | bits) * 0x9E3779B97F4A7C15 % 2**64 for k, bits in enumerate(cells) if row[k] != 0]
+        assert found == sum(map(mixed, words)) % 2**64
+
+
 def test_canonical_order_is_the_same_for_sparse_and_dense():
     dense = podium.artificial(20, documents=30, features=8).features * (np.arange(8) % 2)
     qid = np.repeat(np.arange(20), 30)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import sparse
 
 import podium
 from podium import DataError
@@ -15,7 +14,6 @@ from podium.core.threads import Team
 from podium.models import Ensemble
 from podium.testing.trees import grow_slowly
 from podium.trees import Grower, GrowthParameters, bin_features, find_bins
-from podium.trees.binning import cut_points
 from podium.trees.gradient_sampling import LEADING_BITS, GradientSampler, sampling_threshold
 from podium.trees.quantization import BoundedGradients, quantize
 
@@ -26,65 +24,6 @@ def leaves_of(tree, features):
 
 def quantized(gradients, hessians, split="newton", team=None):
     return quantize(BoundedGradients.of(gradients, hessians, team or Team(1)), split, team)
-
-
-# --- binning
-
-
-@given(
-    st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=60),
-    st.integers(2, 20),
-)
-def test_cuts_separate_values_and_bins_are_few(values, max_bins):
-    column = np.array(values, np.float32)
-    bins = find_bins(column[:, None], max_bins)
-    cuts = bins.cuts[0]
-    assert (np.diff(cuts) > 0).all()
-    assert len(cuts) < max_bins
-    distinct = np.unique(column + np.float32(0))
-    if len(distinct) <= max_bins:
-        assert len(cuts) == len(distinct) - 1
-    found = bin_features(column[:, None], bins).column(0)
-    assert found.tolist() == [1 + int((cuts < x).sum()) for x in column]
-    shuffled = np.random.default_rng(0).permutation(column)
-    assert np.array_equal(find_bins(shuffled[:, None], max_bins).cuts[0], cuts)
-
-
-def test_frequent_values_have_a_bin_to_themselves_and_the_rest_is_shared_out():
-    values = np.arange(1000, dtype=np.float32)
-    counts = np.ones(1000, np.int64)
-    counts[500] = 1000
-    cuts = cut_points(values, counts, 11)
-    alone = np.searchsorted(cuts, [499, 500, 501])
-    assert alone[0] < alone[1] or alone[1] < alone[2]
-    sizes = np.bincount(np.searchsorted(cuts, values), weights=counts)
-    assert len(sizes) <= 11
-    assert np.sort(sizes)[:-1].max() < 250
-
-
-def test_missing_values_infinities_and_zeros():
-    x = np.array([[np.nan], [-np.inf], [-0.0], [0.0], [1.0], [np.inf]], np.float32)
-    bins = find_bins(x)
-    assert bin_features(x, bins).column(0).tolist() == [0, 1, 2, 2, 3, 4]
-    assert bins.cuts[0][0] == -np.inf
-    nothing = find_bins(np.full((3, 1), np.nan, np.float32))
-    assert nothing.counts.tolist() == [1]
-
-
-def test_sparse_features_are_binned_as_dense_ones():
-    dense = podium.artificial_web(3, features=20).features
-    a, b = find_bins(dense), find_bins(sparse.csr_array(dense))
-    assert all(np.array_equal(x, y) for x, y in zip(a.cuts, b.cuts, strict=True))
-    assert np.array_equal(bin_features(dense, a).flat, bin_features(sparse.csr_array(dense), b, n_threads=3).flat)
-
-
-def test_what_cannot_be_binned():
-    x = np.arange(300, dtype=np.float32)[:, None]
-    for wrong in ({"max_bins": 1}, {"max_bins": 256}, {"categorical": [1]}):
-        with pytest.raises(DataError):
-            find_bins(x, **wrong)
-    with pytest.raises(DataError, match="bins are for 1 features"):
-        bin_features(np.zeros((2, 2), np.float32), find_bins(x))
 
 
 # --- quantisation

@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from podium.core.compiling import compile_beside
 from podium.data import RankingData
 from podium.measures import as_selection, warn_of_powers
 from podium.models.base import checked_sets
 from podium.trees import bin_features, find_bins
 from podium.trees.binning import BinnedFeatures, Bins
+from podium.trees.growing import grow, grow_small_tree
 
 if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
@@ -47,7 +49,11 @@ class BinnedData:
 
     @classmethod
     def of(cls, train: RankingData, valid: Mapping[str, RankingData], settings: Boosting) -> BinnedData:
-        """Bin the data as the settings say."""
+        """Bin the data as the settings say.
+
+        Growth, the largest kernel, is compiled in another process meanwhile where this is a first run.
+        """
+        compile_beside(grow, grow_small_tree.__module__, grow_small_tree.__name__)
         matched = checked_sets(train, valid)
         measures = (*as_selection(settings.selection).measures, *settings.watched) if matched else ()
         warn_of_powers([*settings.objective.all_measures(), *measures], train, *matched.values())

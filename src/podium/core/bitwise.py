@@ -1,4 +1,4 @@
-"""Operations on 64 documents at a time, for scoring: a word is an int64 with one bit for each of them.
+"""Operations on 64 documents at a time, for binning and scoring: a word is an int64 with one bit for each of them.
 
 Kernels call these functions. `podium.core.llvm_bitwise` tells the compiler how each is done with vectors; the bodies
 here say what it means, and are what is compiled where the LLVM code is switched off
@@ -10,22 +10,47 @@ type, so that kernels are compiled for it.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.core.compiling import helper
 
 WORD = 64  # documents of a word
 TILE = 16  # rows and columns that are transposed at once
 CODES = 8  # codes of a document, of a byte each, that stand together in an int64
-MAX_LEVELS = 8  # of a search: a rank is a byte
+FEWEST_LEVELS, MAX_LEVELS = 4, 8  # of a search: shorter ones are not faster, and a rank is a byte
 
 
 @helper
 def pivot_offset(level: Any) -> Any:
     """Where the pivots of a level of a search begin: each level has 2^level of them, and room for 16 at least."""
     return 16 * level if level < 4 else 64 + (1 << level) - 16
+
+
+def levels_for(n_thresholds: int) -> int:
+    """The levels of a search among so many thresholds."""
+    return max(FEWEST_LEVELS, n_thresholds.bit_length())
+
+
+def pivots_of(thresholds: NDArray[np.float32], n_levels: int) -> NDArray[np.float32]:
+    """The pivots of a search; behind the thresholds follow infinities, which no value exceeds."""
+    padded = np.full(1 << n_levels, np.inf, np.float32)
+    padded[: len(thresholds)] = thresholds
+    return padded[_pivot_order(n_levels)]
+
+
+@cache
+def _pivot_order(n_levels: int) -> NDArray[np.int64]:
+    """Of each pivot the number of its threshold, as `find_ranks` has it."""
+    order = np.zeros(pivot_offset(n_levels), np.int64)
+    for level in range(n_levels):
+        number = np.arange(1 << level)
+        rank = sum((((number >> j) & 1) ^ (j == 0)) << (n_levels - 1 - j) for j in range(level))
+        order[pivot_offset(level) + number] = rank + (1 << (n_levels - 1 - level)) - 1
+    return order
 
 
 def transpose_tile(
@@ -36,6 +61,13 @@ def transpose_tile(
         start = min(row + k, last_row) * row_stride + column
         for j in range(TILE):
             columns[place + j * column_stride + k] = flat[start + j]
+
+
+def transpose_bytes(source: Any, start: Any, stride: Any, target: Any, place: Any, target_stride: Any) -> None:
+    """16 × 16 bytes: what stands together in the source, `stride` apart from the next, is a column of the target."""
+    for k in range(TILE):
+        for j in range(TILE):
+            target[place + j * target_stride + k] = source[start + k * stride + j]
 
 
 def find_ranks(
@@ -96,4 +128,4 @@ def gather_codes(words: Any, planes: Any, plane_offsets: Any, first: Any, word: 
         codes[place + document] = together
 
 
-OPERATIONS = (transpose_tile, find_ranks, compare_ranks, choose_words, gather_codes)
+OPERATIONS = (transpose_tile, transpose_bytes, find_ranks, compare_ranks, choose_words, gather_codes)

@@ -126,6 +126,7 @@ def cache_folder() -> str:
 
 
 _COMPILES = "PODIUM_COMPILES"  # set in a process that compiles for another, and starts no third
+_begun: dict[Callable[..., Any], Callable[[], Any]] = {}  # kernels that another process compiles: how to wait for it
 
 
 def compile_beside(kernel: Callable[..., Any], module: str, function: str) -> Callable[[], Any]:
@@ -133,9 +134,11 @@ def compile_beside(kernel: Callable[..., Any], module: str, function: str) -> Ca
 
     Numba compiles one function at a time in a process, for seconds where they are large. Nothing is done where the
     kernel is in the cache, where there is no second core, or where no process can be started: whoever calls the
-    kernel first then compiles it, as ever.
+    kernel first then compiles it, as ever. Who asks a second time waits for the same process.
     """
     assert isinstance(kernel, Kernel)
+    if kernel in _begun:
+        return _begun[kernel]
     compiled = kernel.dispatcher
     folder = compiled.stats.cache_path
     name = f"{kernel.__module__.rsplit('.', 1)[-1]}.{kernel.py_func.__name__}-*.nbi"
@@ -144,13 +147,14 @@ def compile_beside(kernel: Callable[..., Any], module: str, function: str) -> Ca
         return lambda: None
     command = [sys.executable, "-c", f"from {module} import {function}; {function}()"]
     try:
-        return subprocess.Popen(
+        _begun[kernel] = subprocess.Popen(
             command, env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), _COMPILES: "1",
                                        "PYTHONSAFEPATH": "1"},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         ).wait  # fmt: skip
     except OSError:
         return lambda: None
+    return _begun[kernel]
 
 
 def _cached_in_temporary_folder(function: Callable[..., Any], options: dict[str, Any]) -> Any:

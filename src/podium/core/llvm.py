@@ -347,3 +347,12 @@ def _highest_lane(_typing: Any, _values: Any) -> Any:
         return builder.extract_element(values, ir.IntType(32)(0))
 
     return types.float32(_lanes), generate
+
+
+@means(simd.count_lanes)
+def _count_lanes(_typing: Any, _which: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        bits = builder.bitcast(arguments[0], ir.IntType(LANES))
+        return builder.zext(builder.ctpop(bits), ir.IntType(64))
+
+    return types.int64(_mask), generate

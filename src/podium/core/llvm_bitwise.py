@@ -90,6 +90,7 @@ def _transpose_tile(
             ahead = [_row_start(builder, row, down + k + ROWS_AHEAD, last_row, row_stride, column) for k in range(n)]
             for start in ahead:
                 _prefetch(builder, builder.gep(source, [start]))
+                _prefetch(builder, builder.gep(source, [builder.add(start, _number(TILE - 1))]))
             for across in range(0, TILE, n):
                 vector = ir.VectorType(FLOAT, n)
                 rows = [_load(builder, source, builder.add(s, _number(across)), vector, 4) for s in starts]
@@ -100,6 +101,23 @@ def _transpose_tile(
         return context.get_dummy_value()
 
     return types.void(flat, *[types.int64] * 4, columns, *[types.int64] * 2), generate
+
+
+@means(bitwise.transpose_bytes)
+def _transpose_bytes(
+    _typing: Any, source: Any, _start: Any, _stride: Any, target: Any, _place: Any, _target_stride: Any
+) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer, to = (_data(context, builder, signature, arguments, k) for k in (0, 3))
+        _, start, stride, _, place, target_stride = arguments
+        vector = ir.VectorType(I8, TILE)
+        starts = [builder.add(start, builder.mul(stride, _number(k))) for k in range(TILE)]
+        rows = [_load(builder, pointer, at, vector, 1) for at in starts]
+        for k, column in enumerate(_transposed(builder, rows)):
+            _store(builder, column, to, builder.add(place, builder.mul(target_stride, _number(k))), 1)
+        return context.get_dummy_value()
+
+    return types.void(source, types.int64, types.int64, target, types.int64, types.int64), generate
 
 
 def _row_start(builder: Any, row: Any, k: int, last_row: Any, row_stride: Any, column: Any) -> Any:

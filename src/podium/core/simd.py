@@ -117,7 +117,15 @@ def highest_lane(values: Any) -> Any:
     return values.max()
 
 
+def count_lanes(which: Any) -> Any:
+    """In how many lanes a comparison holds."""
+    n = 0
+    for k in range(LANES):
+        n += int(which[k])
+    return n
+
+
 OPERATIONS = (
     all_lanes, load_lanes, store_lanes, choose_lanes, absolute, roots_of, sum_lanes, highest_lane,
-    all_words, load_words, store_words, cumulated, last_word, sum_words_of, upper_halves, lower_halves,
+    count_lanes, all_words, load_words, store_words, cumulated, last_word, sum_words_of, upper_halves, lower_halves,
 )  # fmt: skip

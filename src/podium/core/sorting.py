@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from podium.core.compiling import helper
 from podium.core.intrinsics import not_inlined
 
-Floats = NDArray[np.float64]
+Keys = Any  # an array of numbers
 RUN = 12  # so many are sorted by insertion before runs are merged
 
 
 @helper
-def sort_with_items(keys: Floats, items: Any, spare_keys: Floats, spare_items: Any, n: Any) -> None:
+def sort_with_items(keys: Keys, items: Any, spare_keys: Keys, spare_items: Any, n: Any) -> None:
     """Sort the first n keys, ascending, and their items with them; equal keys stay in their order.
 
     Insertion in short runs, then merging of runs. The spare arrays are scratch of the same types and at least n long.

@@ -9,13 +9,16 @@ from numpy.typing import NDArray
 
 from podium.core.compiling import helper, kernel
 from podium.core.random import GOLDEN, mix, seed_of
-from podium.core.threads import map_threads, ranges
+from podium.core.sorting import sort_with_items
+from podium.core.threads import map_threads, n_threads_for, ranges
 from podium.data.features import Features
 from podium.data.sparse import is_sparse
 
 if TYPE_CHECKING:
     from podium.data.ranking_data import RankingData
 
+CELLS_WORTH_SHARING = 1 << 19  # that are hashed: fewer take less time than to start threads
+QUERIES_AT_ONCE = 64  # that one thread sorts
 ROWS_AT_ONCE = 1 << 14  # of sparse features whose columns are copied as int64
 
 
@@ -32,12 +35,12 @@ def hash_rows(features: Features) -> NDArray[np.uint64]:
             columns = features.indices[block].astype(np.int64)
             hash_compressed_rows(row_starts - row_starts[0], columns, values[block], hashes[rows])
 
-        for _ in map_threads(work, range(0, len(hashes), ROWS_AT_ONCE)):
+        for _ in map_threads(work, range(0, len(hashes), ROWS_AT_ONCE), n_threads_for(len(values))):
             pass
         return hashes
-    bits = features.view(np.uint32)
-    pieces = ranges(len(bits))
-    for _ in map_threads(lambda r: hash_dense_rows(bits[slice(*r)], hashes[slice(*r)]), pieces):
+    bits, threads = features.view(np.uint32), n_threads_for(features.size, least=CELLS_WORTH_SHARING)
+    pieces = ranges(len(bits), threads)
+    for _ in map_threads(lambda r: hash_dense_rows(bits[slice(*r)], hashes[slice(*r)]), pieces, threads):
         pass
     return hashes
 
@@ -85,17 +88,45 @@ def canonical_order(data: RankingData) -> NDArray[np.int64]:
     and the other labels, and by the relevance after all these, the lowest first: no document stands higher for
     being relevant. The document id decides between rows that are equal in all of it, so no model depends on it.
     """
-    hashes = data.row_hashes
-    query = data.query_in_order
-    by_hash = np.lexsort((hashes[data.order], query))
-    order = data.order[by_hash]
-    same = (hashes[order][1:] == hashes[order][:-1]) & (query[1:] == query[:-1])
-    if not same.any():
+    hashes, order = data.row_hashes, data.order.copy()
+    threads = n_threads_for(len(order))
+    queries = ranges(data.n_queries, threads, QUERIES_AT_ONCE)
+    if not any(list(map_threads(lambda r: sort_queries(hashes, data.offsets, *r, order), queries, threads))):
         return order
+    query = data.query_in_order
+    same = (hashes[order][1:] == hashes[order][:-1]) & (query[1:] == query[:-1])
     tied = np.flatnonzero(np.concatenate([[False], same]) | np.concatenate([same, [False]]))
     rows = order[tied]
     order[tied] = rows[np.lexsort((*_separating_keys(data, rows, hashes), hashes[rows], query[tied]))]
     return order
+
+
+@kernel
+def sort_queries(
+    hashes: NDArray[np.uint64], offsets: NDArray[np.int64], first: int, last: int, order: NDArray[np.int64]
+) -> bool:
+    """Sort the rows of some queries by their hashes; whether rows of a query have the same.
+
+    A query fits into the cache, where all documents do not.
+    """
+    largest = 0
+    for query in range(first, last):
+        largest = max(largest, offsets[query + 1] - offsets[query])
+    keys, spare_keys, spare_rows = (
+        np.empty(largest, np.uint64),
+        np.empty(largest, np.uint64),
+        np.empty(largest, np.int64),
+    )
+    has_ties = False
+    for query in range(first, last):
+        rows = order[offsets[query] : offsets[query + 1]]
+        n = len(rows)
+        for k in range(n):
+            keys[k] = hashes[rows[k]]
+        sort_with_items(keys, rows, spare_keys, spare_rows, n)
+        for k in range(1, n):
+            has_ties |= keys[k] == keys[k - 1]
+    return has_ties
 
 
 def _separating_keys(

@@ -1,4 +1,4 @@
-"""A tree grower that one can check by reading it: every split of every leaf, by definition."""
+"""Cuts and a tree grower that one can check by reading them: every split of every leaf, by definition."""
 
 from __future__ import annotations
 
@@ -9,6 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.trees import GrowthParameters
+
+
+def cut_slowly(column: NDArray[np.float32], max_bins: int) -> NDArray[np.float32]:
+    """The cuts of a feature: each bin takes values from below until it has an equal share of what is left."""
+    values, counts = np.unique(column[~np.isnan(column)] + np.float32(0.0), return_counts=True)
+    cuts, rest, count, n_bins = [], int(counts.sum()), 0, 1
+    for below, above, n in zip(values, values[1:], counts.tolist(), strict=False):
+        count += n
+        if n_bins < max_bins and (len(values) <= max_bins or count >= max(1, rest // (max_bins - n_bins + 1))):
+            with np.errstate(over="ignore", invalid="ignore"):
+                middle = np.float32((np.float64(below) + np.float64(above)) / 2)
+            cuts.append(middle if below <= middle < above else below)
+            n_bins, rest, count = n_bins + 1, rest - count, 0
+    return np.array(cuts, np.float32)
 
 
 @dataclass

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.bitwise import MAX_LEVELS, TILE, WORD, find_ranks, levels_for, pivots_of
 from podium.core.compiling import helper, kernel
-from podium.core.intrinsics import borrowed
-from podium.core.threads import map_threads, ranges
+from podium.core.dense_rows import COLUMN_STRIDE, DenseRows, as_rows, load_columns
+from podium.core.intrinsics import copy_16_bytes, inlined
+from podium.core.simd import LANES, all_lanes, count_lanes, load_lanes
+from podium.core.threads import map_threads, n_threads_for, ranges
 from podium.core.validation import require_whole
 from podium.data.features import Features
 from podium.data.sparse import is_sparse
 from podium.errors import DataError
+from podium.trees.cuts import cut
 from podium.trees.feature_layout import FeatureLayout, bin_matrix, lay_out
-from podium.trees.layout import BLOCK, MISSING, BinMatrix, Bytes, Int, Ints, U
+from podium.trees.keys import KeyColumns, map_columns
+from podium.trees.layout import MISSING, BinMatrix, Bytes, Flags, Int, Ints, N, U
 
 MAX_BINS = 255  # bins of values; bin 0 is for missing ones, and a bin is a byte
-MAX_COPIED = 1 << 24  # values that are copied at once to be sorted, on each thread
+VALUES_WORTH_SHARING = 1 << 18  # that are binned: fewer take less time than to start threads
+ONES, UPPER_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)  # of the eight bytes of a word
 
 
 @dataclass(frozen=True)
@@ -66,53 +72,36 @@ class Bins:
 
 @dataclass(frozen=True)
 class BinnedFeatures:
-    """The bins of all documents, row by row.
+    """The bins of all documents, column by column.
 
     Attributes:
         bins: how the features are cut.
         n_rows: the number of documents.
-        flat: `flat[row * width + feature]` is a bin; a few bytes more follow the last row.
+        columns: `columns[feature * n_rows + row]` is a bin.
 
     Example:
         >>> import numpy as np
         >>> from podium.trees import bin_features, find_bins
         >>> x = np.array([[1.0, 3.0], [2.0, 7.0]], np.float32)
         >>> binned = bin_features(x, find_bins(x))
-        >>> binned.n_rows, binned.width, binned.column(1).tolist()
-        (2, 16, [1, 2])
+        >>> binned.n_rows, binned.column(1).tolist()
+        (2, [1, 2])
 
     """
 
     bins: Bins
     n_rows: int
-    flat: NDArray[np.uint8]
-
-    @property
-    def width(self) -> int:
-        """Bytes of a row: the number of features, up to the next multiple of 16."""
-        return -(-self.bins.n_features // BLOCK) * BLOCK
+    columns: NDArray[np.uint8]
 
     def column(self, feature: int) -> NDArray[np.uint8]:
         """The bins of one feature (a view)."""
-        return self._rows[:, feature]
+        return self.columns[feature * self.n_rows : (feature + 1) * self.n_rows]
 
     @cached_property
     def features_with_missing(self) -> list[int]:
         """The numbers of the features that have a missing value, ascending."""
-        lowest = self._rows.min(axis=0, initial=MAX_BINS)[: self.bins.n_features]
+        lowest = self.columns.reshape(self.bins.n_features, self.n_rows).min(axis=1, initial=MAX_BINS)
         return np.flatnonzero(lowest == MISSING).tolist()
-
-    @cached_property
-    def columns(self) -> NDArray[np.uint8]:
-        """The bins column by column: `columns[feature * n_rows + row]`."""
-        n_features = self.bins.n_features
-        columns = np.empty(self.n_rows * n_features, np.uint8)
-        for _ in map_threads(
-            lambda piece: to_columns(self.flat, self.n_rows, self.width, n_features, *piece, columns),
-            ranges(self.n_rows),
-        ):
-            pass
-        return columns
 
     @cached_property
     def layout(self) -> FeatureLayout:
@@ -123,10 +112,6 @@ class BinnedFeatures:
     def matrix(self) -> BinMatrix:
         """The bins as growth reads them; runs on the same documents share it."""
         return bin_matrix(self.columns, self.n_rows, self.layout)
-
-    @property
-    def _rows(self) -> NDArray[np.uint8]:
-        return self.flat[: self.n_rows * self.width].reshape(self.n_rows, self.width)
 
 
 def find_bins(
@@ -162,20 +147,16 @@ def find_bins(
     categories: dict[int, NDArray[np.float32]] = {}
     rare: dict[int, NDArray[np.float32]] = {}
 
-    def cut(first: int) -> list[NDArray[np.float32]]:
-        cuts: list[NDArray[np.float32]] = []
-        for feature, (values, counts) in enumerate(columns(first), first):
-            if feature in chosen:
-                is_rare = _rarest(counts, max_bins)
-                categories[feature] = values[~is_rare]
-                if is_rare.any():
-                    rare[feature] = values[is_rare]
-            cuts.append(np.empty(0, np.float32) if feature in chosen else cut_points(values, counts, max_bins))
-        return cuts
+    def cuts_of(columns: KeyColumns, first: int) -> list[NDArray[np.float32]]:
+        for feature in chosen & set(range(first, first + len(columns.starts))):
+            values, counts = columns.take_distinct(feature - first)
+            is_rare = _rarest(counts, max_bins)
+            categories[feature] = values[~is_rare]
+            if is_rare.any():
+                rare[feature] = values[is_rare]
+        return cut(columns, max_bins)
 
-    step, columns = _columns(features)
-    cuts = [one for some in map_threads(cut, range(0, features.shape[1], step), n_threads) for one in some]
-    return Bins(tuple(cuts), categories, rare)
+    return Bins(tuple(map_columns(cuts_of, features, n_threads)), categories, rare)
 
 
 def _rarest(counts: NDArray[np.int64], max_bins: int) -> NDArray[np.bool_]:
@@ -184,61 +165,6 @@ def _rarest(counts: NDArray[np.int64], max_bins: int) -> NDArray[np.bool_]:
     if len(counts) > max_bins:
         is_rare[np.argsort(-counts, kind="stable")[max_bins - 1 :]] = True
     return is_rare
-
-
-Counted = tuple[NDArray[np.float32], NDArray[np.int64]]
-
-
-def _columns(features: Features) -> tuple[int, Callable[[int], Iterator[Counted]]]:
-    """How many columns are copied at once; and a function from the first of them to the distinct values of each,
-    without NaN and with one zero, and their counts.
-    """  # noqa: D205
-    n, width = features.shape
-    if is_sparse(features):
-        return 1, _sparse_columns(features)
-    step = max(1, min(16, MAX_COPIED // max(n, 1)))
-
-    def dense(first: int) -> Iterator[Counted]:
-        columns = np.empty((min(step, width - first), n), np.float32)
-        copy_columns(features, first, columns)
-        values, counts = np.empty(n, np.float32), np.empty(n, np.int64)
-        for column in columns:
-            column.sort()
-            n_distinct = find_distinct(column, values, counts)
-            yield values[:n_distinct].copy(), counts[:n_distinct].copy()
-
-    return step, dense
-
-
-def _sparse_columns(features: Any) -> Callable[[int], Iterator[Counted]]:
-    sparse = features.tocsc()
-
-    def distinct(feature: int) -> Iterator[Counted]:
-        column = sparse.data[sparse.indptr[feature] : sparse.indptr[feature + 1]]
-        absent = sparse.shape[0] - len(column)
-        values, counts = np.unique(column[~np.isnan(column)] + np.float32(0.0), return_counts=True)
-        if absent:
-            index = int(np.searchsorted(values, 0.0))
-            if index < len(values) and values[index] == 0.0:
-                counts[index] += absent
-            else:
-                values, counts = np.insert(values, index, 0.0), np.insert(counts, index, absent)
-        yield values, counts.astype(np.int64)
-
-    return distinct
-
-
-def cut_points(values: NDArray[np.float32], counts: NDArray[np.int64], max_bins: int) -> NDArray[np.float32]:
-    """Borders between bins of distinct values, ascending, that occur so often."""
-    if len(values) <= 1:
-        return np.empty(0, np.float32)
-    ends = np.arange(len(values) - 1)
-    if len(values) > max_bins:
-        ends = ends[: equal_shares(counts, max_bins, ends)]
-    below, above = values[ends], values[ends + 1]
-    with np.errstate(over="ignore", invalid="ignore"):
-        middle = ((below.astype(np.float64) + above.astype(np.float64)) / 2).astype(np.float32)
-    return np.where((below <= middle) & (middle < above), middle, below)
 
 
 def bin_features(features: Features, bins: Bins, n_threads: int | None = None) -> BinnedFeatures:
@@ -260,143 +186,168 @@ def bin_features(features: Features, bins: Bins, n_threads: int | None = None) -
     if features.shape[1] != bins.n_features:
         raise DataError(f"the bins are for {bins.n_features} features, but there are {features.shape[1]}")
     n = features.shape[0]
-    width = -(-bins.n_features // BLOCK) * BLOCK
-    flat = np.zeros(n * width + 2 * BLOCK, np.uint8)
-    table = _table(bins)
+    columns = np.empty(n * bins.n_features, np.uint8)  # of large pages, which NumPy asks for where it fills nothing
     if is_sparse(features):
-        zeros = np.zeros((1, bins.n_features), np.float32)
-        absent = np.zeros(width, np.uint8)
-        bin_rows(zeros, 0, 1, *table, width, absent)
-        parts = (features.indptr, features.indices, features.data)
+        parts, table = (features.indptr, features.indices, features.data), _cut_table(bins)
+        absent = _bins_of_zero(table).astype(np.uint8)
 
         def work(bounds: tuple[int, int]) -> None:
-            bin_sparse_rows(*parts, *bounds, *table, absent[: bins.n_features], width, flat)
+            bin_sparse_rows(*parts, *bounds, table, absent, n, columns)
     else:
+        rows, searches = as_rows(features), _searches(bins)
 
         def work(bounds: tuple[int, int]) -> None:
-            bin_rows(features, *bounds, *table, width, flat)
+            bin_rows(rows, *bounds, searches, n, columns)
 
-    for _ in map_threads(work, ranges(n, n_threads), n_threads):
+    threads = n_threads_for(columns.size, n_threads, VALUES_WORTH_SHARING)
+    for _ in map_threads(work, ranges(n, threads), threads):
         pass
-    binned = BinnedFeatures(bins, n, flat)
+    binned = BinnedFeatures(bins, n, columns)
     for feature, values in bins.rare.items():
         column = features[:, [feature]].toarray().ravel() if is_sparse(features) else features[:, feature]
         binned.column(feature)[np.isin(column, values)] = len(bins.categories[feature]) + 1
     return binned
 
 
-def _table(bins: Bins) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Cuts, or known categories, of all features as rows of 256, and which are categorical.
+class Searches(NamedTuple):
+    """For each feature the search for its values among its cuts, or among its categories.
 
-    Behind the cuts follow infinities, which no value exceeds, behind the categories NaN, which no value equals.
+    Attributes:
+        pivots: those of a feature begin at `table`, as `podium.core.bitwise.find_ranks` reads them.
+        table, n_levels: of each feature.
+        category: which row of `categories` has the feature's, −1 for none.
+        categories: the known ones, ascending; behind them NaN, which no value equals.
+
     """
-    cuts = np.empty((bins.n_features, MAX_BINS + 1), np.float32)
+
+    pivots: NDArray[np.float32]
+    table: Ints
+    n_levels: Ints
+    category: Ints
+    categories: NDArray[np.float32]
+
+
+def _searches(bins: Bins) -> Searches:
+    categories = np.full((len(bins.categories), MAX_BINS + 1), np.nan, np.float32)
+    category = np.full(bins.n_features, -1, np.int64)
+    # The highest rank is for missing values.
+    n_levels = np.array([levels_for(len(cuts) + 1) for cuts in bins.cuts], np.int64)
+    for row, (feature, values) in enumerate(bins.categories.items()):
+        category[feature], n_levels[feature] = row, levels_for(len(values))
+        categories[row, : len(values)] = values
+    tables = [
+        pivots_of(bins.categories.get(feature, cuts), int(n_levels[feature])) for feature, cuts in enumerate(bins.cuts)
+    ]
+    starts = np.cumsum([0, *map(len, tables)])[:-1]
+    return Searches(np.concatenate([np.empty(0, np.float32), *tables]), starts, n_levels, category, categories)
+
+
+class CutTable(NamedTuple):
+    """The cuts, or known categories, of all features, for values that come one by one.
+
+    Attributes:
+        cuts: 256 of each feature; behind the cuts follow infinities, which no value exceeds, behind the categories NaN,
+            which no value equals.
+        pivots: the last of each 16 cuts.
+        is_category: of each feature.
+
+    """
+
+    cuts: NDArray[np.float32]
+    pivots: NDArray[np.float32]
+    is_category: Flags
+
+
+def _cut_table(bins: Bins) -> CutTable:
+    cuts = np.empty((bins.n_features, LANES**2), np.float32)
     is_category = np.zeros(bins.n_features, bool)
     for feature in range(bins.n_features):
         values = bins.categories.get(feature, bins.cuts[feature])
         is_category[feature] = feature in bins.categories
         cuts[feature, len(values) :] = np.nan if is_category[feature] else np.inf
         cuts[feature, : len(values)] = values
-    return cuts, is_category
+    return CutTable(cuts.ravel(), cuts[:, LANES - 1 :: LANES].ravel(), is_category)
+
+
+def _bins_of_zero(table: CutTable) -> Ints:
+    """The bin of 0 for each feature."""
+    cuts = table.cuts.reshape(-1, LANES**2)
+    n_below = (cuts < 0).sum(axis=1)
+    is_known = ~table.is_category | (cuts[np.arange(len(cuts)), n_below] == 0)
+    return np.where(is_known, n_below + 1, MISSING)
 
 
 # --- kernels
 
 
 @kernel
-def copy_columns(features: NDArray[np.float32], first: Int, columns: NDArray[np.float32]) -> None:
-    """The columns from `first` on, each together and with one zero (−0 becomes 0); a cache line is read once."""
-    for start in range(0, columns.shape[1], 64):
-        for column in range(columns.shape[0]):
-            for row in range(start, min(start + 64, columns.shape[1])):
-                columns[column, row] = features[row, first + column] + np.float32(0.0)
-
-
-@kernel
-def find_distinct(ordered: NDArray[np.float32], values: NDArray[np.float32], counts: Ints) -> Int:
-    """Distinct values of a sorted column, its NaNs at the end left out, and how often each occurs; their number."""
-    n_distinct = 0
-    for k in range(len(ordered)):
-        if np.isnan(ordered[k]):
-            break
-        if n_distinct == 0 or ordered[k] != values[n_distinct - 1]:
-            values[n_distinct], counts[n_distinct] = ordered[k], 0
-            n_distinct += 1
-        counts[n_distinct - 1] += 1
-    return n_distinct
-
-
-@kernel
-def equal_shares(counts: Ints, max_bins: Int, ends: Ints) -> Int:
-    """The last value of each bin but the last, each bin an equal share or more of what is left; their number."""
-    rest = np.int64(0)
-    for value in range(len(counts)):
-        rest += counts[value]
-    value, n_ends = 0, 0
-    for left in range(max_bins, 1, -1):
-        share: Any = max(1, rest // left)
-        count = np.int64(0)
-        while value < len(counts) and count < share:
-            count += counts[value]
-            value += 1
-        if value >= len(counts):
-            break
-        ends[n_ends] = value - 1
-        n_ends += 1
-        rest -= count
-    return n_ends
+def bin_rows(rows: DenseRows, first: Int, last: Int, searches: Searches, n: Int, bins: Bytes) -> None:
+    """The bins of some of n rows, 64 rows at a time, column by column."""
+    columns, words = np.zeros(TILE * COLUMN_STRIDE, np.float32), np.zeros(WORD // 8, np.uint64)
+    ranks, found, n_features = words.view(np.int8), words.view(np.uint8), len(searches.table)
+    for start in range(first, last, WORD):
+        n_rows, feature = min(WORD, last - start), 0
+        while feature < n_features:
+            column, n_columns = load_columns(rows, start, last - 1, feature, columns)
+            while feature < min(n_features, column + n_columns):
+                _bin_column(columns, (feature - column) * COLUMN_STRIDE, searches, feature, words, ranks)
+                if n_rows == WORD:
+                    for k in range(0, WORD, 16):
+                        copy_16_bytes(bins, feature * n + start + k, found, k)
+                else:
+                    for k in range(n_rows):
+                        bins[U(feature * n + start + k)] = found[U(k)]
+                feature += 1
 
 
 @helper
-def _bin(x: Any, cuts: NDArray[np.float32], is_category: bool) -> Int:
-    """1 + the number of cuts below x, of a category 1 + its index among them; 0 for NaN and unknown categories.
-
-    There are always 256 cuts, the last of them unreachable, and so eight halving steps, without a branch.
-    """
-    low = np.int64(cuts[127] < x) << 7
-    low += np.int64(cuts[U(low + 63)] < x) << 6
-    low += np.int64(cuts[U(low + 31)] < x) << 5
-    low += np.int64(cuts[U(low + 15)] < x) << 4
-    low += np.int64(cuts[U(low + 7)] < x) << 3
-    low += np.int64(cuts[U(low + 3)] < x) << 2
-    low += np.int64(cuts[U(low + 1)] < x) << 1
-    low += np.int64(cuts[U(low)] < x)
-    is_known = x == x and (not is_category or cuts[U(low)] == x)
-    return low + 1 if is_known else MISSING
-
-
-@kernel
-def bin_rows(
-    features: NDArray[np.float32], first: Int, last: Int, cuts: NDArray[np.float32],
-    is_category: NDArray[np.bool_], width: Int, bins: Bytes,
+def _bin_column(
+    values: NDArray[np.float32], at: Int, searches: Searches, feature: Int, words: NDArray[np.uint64],
+    ranks: NDArray[np.int8],
 ) -> None:  # fmt: skip
-    """The bins of some rows; the cuts of a feature are a row of `cuts`. 256 rows at a time, column by column."""
-    cuts = borrowed(cuts)
-    for start in range(first, last, 256):
-        for feature in range(features.shape[1]):
-            feature_cuts, kind = cuts[feature], is_category[feature]
-            for row in range(start, min(last, start + 256)):
-                bins[row * width + feature] = _bin(features[row, feature], feature_cuts, kind)
+    """The bins of 64 values of a feature: 1 + the number of cuts below one, of a category 1 + its index among them.
+
+    They are 0 for NaN and unknown categories. NaN has the highest rank, which 1 more brings to 0. Eight bytes are
+    worked on as one word, `words` and `ranks` being the same memory; the compiler would take them one by one.
+    """
+    n_levels, category = searches.n_levels[feature], searches.category[feature]
+    find_ranks(values, at, searches.pivots, searches.table[feature], n_levels, ranks, N(0), N(127))
+    if category < 0:
+        shift, mask = np.uint64(MAX_LEVELS - n_levels), np.uint64((1 << n_levels) - 1) * ONES
+        for k in range(WORD // 8):
+            rank = ((words[U(k)] ^ UPPER_BITS) >> shift) & mask
+            words[U(k)] = (((rank & ~UPPER_BITS) + ONES) ^ (rank & UPPER_BITS)) & mask
+        return
+    for k in range(WORD):
+        number = (np.int64(ranks[U(k)]) + 128) >> (MAX_LEVELS - n_levels)
+        is_known = searches.categories[category, U(number)] == values[U(at + k)]
+        ranks[U(k)] = number + 1 if is_known else MISSING
 
 
 @kernel
 def bin_sparse_rows(
     indptr: NDArray[np.int32], indices: NDArray[np.int32], data: NDArray[np.float32], first: Int, last: Int,
-    cuts: NDArray[np.float32], is_category: NDArray[np.bool_], zeros: Bytes, width: Int, bins: Bytes,
+    table: CutTable, zeros: Bytes, n: Int, bins: Bytes,
 ) -> None:  # fmt: skip
     """The same from compressed sparse rows; `zeros` are the bins of the values that are not there."""
-    cuts = borrowed(cuts)
+    for feature in range(len(zeros)):
+        bins[feature * n + first : feature * n + last] = zeros[feature]
     for row in range(first, last):
-        bins[row * width : row * width + len(zeros)] = zeros
         for k in range(indptr[row], indptr[row + 1]):
-            feature = indices[k]
-            bins[row * width + feature] = _bin(data[k], cuts[feature], is_category[feature])
+            feature, value = N(indices[k]), data[k]
+            place = _count_below(value, table, feature)
+            is_known = value == value and (not table.is_category[feature] or table.cuts[U(place)] == value)
+            bins[U(feature * n + row)] = np.uint8(place + 1 if is_known else MISSING)
 
 
-@kernel
-def to_columns(rows: Bytes, n: Int, width: Int, n_features: Int, first: Int, last: Int, columns: Bytes) -> None:
-    """Copy some of the rows column by column, 64 rows at a time: as many as a cache line of a column holds."""
-    for start in range(first, last, 64):
-        for feature in range(n_features):
-            for row in range(start, min(start + 64, last)):
-                columns[U(feature * n + row)] = rows[U(row * width + feature)]
+@helper
+def _count_below(value: Any, table: CutTable, feature: Int) -> Int:
+    """The place of the first of a feature's cuts that is not below a value.
+
+    Every 16th cut, then the 16 before one of them: two cache lines instead of the eight of a binary search, and no
+    step waits for a comparison before it.
+    """
+    inlined()
+    lanes = all_lanes(value)
+    block = feature * LANES + count_lanes(load_lanes(table.pivots, feature * LANES) < lanes)
+    return block * LANES + count_lanes(load_lanes(table.cuts, block * LANES) < lanes)

@@ -16,15 +16,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.bitwise import TILE, transpose_bytes
 from podium.core.compiling import kernel
+from podium.core.intrinsics import copy_16_bytes
 from podium.core.simd import LANES, WORDS
-from podium.core.threads import map_threads, ranges
-from podium.trees.layout import BLOCK, STRIDES, BinMatrix, Bytes, Int, Ints, U
+from podium.core.threads import map_threads, n_threads_for, ranges
+from podium.trees.layout import BLOCK, MISSING, STRIDES, BinMatrix, Bytes, Int, Ints, N, U
 
 SPARSE_FROM = 0.5  # share of the documents in one bin from which a feature is sparse
-ROWS_LOOKED_AT = 1 << 14  # to guess the most frequent bin: another one would be as right, only slower
+ROWS_LOOKED_AT = 1 << 12  # to guess the most frequent bin: another one would be as right, only slower
 ENTRIES_OF_GROUP = 8  # cells of a document in a group of sparse features, at least, on average
 MAX_GROUPS = 4
+VALUES_WORTH_SHARING = 1 << 20  # bins that are laid out: fewer take less time than to start threads
 ROWS_AT_ONCE = 64  # as many as a cache line of a column holds
 
 # What a feature costs a thread when the cells of a leaf are counted, in units of a counted byte.
@@ -117,10 +120,11 @@ def lay_out(columns: Bytes, n_rows: int, n_bins: Ints) -> FeatureLayout:
 def bin_matrix(columns: Bytes, n_rows: int, layout: FeatureLayout, n_threads: int | None = None) -> BinMatrix:
     """The bins as growth reads them: columns as they are, rows of the dense features, lists of cells of the others."""
     width = -(-len(layout.dense) // BLOCK) * BLOCK
-    rows = np.zeros(n_rows * width + 2 * BLOCK, np.uint8)
+    rows = np.empty(n_rows * width + 2 * BLOCK, np.uint8)  # a few bytes more are read, but do not matter
     n_groups = max(len(layout.groups) - 1, 0)
     starts = np.zeros(n_groups * (n_rows + 1), np.int64)
-    pieces = ranges(n_rows, n_threads)
+    threads = n_threads_for(columns.size, n_threads, VALUES_WORTH_SHARING)
+    pieces = ranges(n_rows, threads)
 
     def lay_rows(piece: tuple[int, int]) -> None:
         to_rows(columns, n_rows, layout.dense, width, *piece, rows)
@@ -129,7 +133,7 @@ def bin_matrix(columns: Bytes, n_rows: int, layout: FeatureLayout, n_threads: in
             counts = starts[group * (n_rows + 1) + 1 : (group + 1) * (n_rows + 1)]
             count_entries(columns, n_rows, features, layout.common, *piece, counts)
 
-    for _ in map_threads(lay_rows, pieces, n_threads):
+    for _ in map_threads(lay_rows, pieces, threads):
         pass
     n_entries = 0
     for group in range(n_groups):
@@ -145,7 +149,7 @@ def bin_matrix(columns: Bytes, n_rows: int, layout: FeatureLayout, n_threads: in
             of_group = starts[group * (n_rows + 1) : (group + 1) * (n_rows + 1)]
             fill_entries(columns, n_rows, features, layout.common, layout.first_cell, *piece, of_group, entries)
 
-    for _ in map_threads(lay_entries, pieces, n_threads):
+    for _ in map_threads(lay_entries, pieces, threads):
         pass
     return BinMatrix(columns, n_rows, rows, width, entries, starts)
 
@@ -155,12 +159,25 @@ def bin_matrix(columns: Bytes, n_rows: int, layout: FeatureLayout, n_threads: in
 
 @kernel
 def to_rows(columns: Bytes, n: Int, features: Ints, width: Int, first: Int, last: Int, rows: Bytes) -> None:
-    """Copy columns row by row, those of the features in turn."""
-    for start in range(first, last, ROWS_AT_ONCE):
-        for place in range(len(features)):
-            column = features[place] * n
-            for row in range(start, min(start + ROWS_AT_ONCE, last)):
-                rows[U(row * width + place)] = columns[U(column + row)]
+    """Copy columns row by row, those of the features in turn, 16 rows and columns at a time."""
+    tile = np.zeros(TILE * TILE, np.uint8)
+    for start in range(first, last, TILE):
+        n_rows = min(TILE, last - start)
+        for block in range(0, len(features), TILE):
+            n_columns = min(TILE, len(features) - block)
+            for j in range(TILE):  # behind the last feature zeros
+                at = features[block + min(j, n_columns - 1)] * n + start
+                if j < n_columns and n_rows == TILE:
+                    copy_16_bytes(tile, j * TILE, columns, at)
+                else:
+                    for k in range(TILE):
+                        tile[U(j * TILE + k)] = columns[U(at + k)] if j < n_columns and k < n_rows else MISSING
+            if n_rows == TILE:
+                transpose_bytes(tile, N(0), N(TILE), rows, start * width + block, width)
+            else:
+                for k in range(n_rows):
+                    for j in range(TILE):
+                        rows[U((start + k) * width + block + j)] = tile[U(j * TILE + k)]
 
 
 @kernel

@@ -19,7 +19,6 @@ from podium.errors import DataError
 from podium.trees.binning import BinnedFeatures, Bins
 from podium.trees.histograms import build_histograms
 from podium.trees.layout import (
-    BLOCK,
     CELLS,
     CHUNK,
     LEAF,
@@ -225,7 +224,7 @@ def _monotone_directions(parameters: GrowthParameters, is_categorical: NDArray[n
 
 def grow_small_tree() -> None:
     """Grow a tree on a few documents: what it takes to have growth compiled."""
-    binned = BinnedFeatures(Bins((np.zeros(1, np.float32),), {}), 4, np.ones(4 * BLOCK + 32, np.uint8))
+    binned = BinnedFeatures(Bins((np.zeros(1, np.float32),), {}), 4, np.ones(4, np.uint8))
     grower = Grower(binned, GrowthParameters())
     grower.grow(quantize(BoundedGradients.of(np.arange(4.0), np.ones(4), grower.team)))
 

@@ -8,17 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.bitwise import (
-    CODES,
-    TILE,
-    WORD,
-    choose_words,
-    compare_ranks,
-    find_ranks,
-    gather_codes,
-    transpose_tile,
-)
+from podium.core.bitwise import CODES, WORD, choose_words, compare_ranks, find_ranks, gather_codes
 from podium.core.compiling import helper, kernel
+from podium.core.dense_rows import COLUMN_STRIDE, DenseRows, load_columns, room_for_columns
 from podium.core.intrinsics import not_inlined
 from podium.models.scoring.encoding import ALL_BITS, COMPARISONS
 from podium.models.scoring.program import MOST_ROWS, Categories, Comparisons, Groups, Program, Searches
@@ -28,17 +20,6 @@ Int = Any  # an integer, compiled as int64
 U = np.uint64  # indices that cannot be negative spare the compiler a test
 
 SMALL_BLOCK, LARGE_BLOCK = (0,) * 2, (0,) * 8  # words of 64 documents
-COLUMN_STRIDE = WORD + TILE  # a power of two would bring all columns into the same sets of the cache
-
-
-class Rows(NamedTuple):
-    """Dense features as one column of float32: row r, column c stands at r * row_stride + c * column_stride."""
-
-    flat: NDArray[np.float32]
-    row_stride: int
-    column_stride: int
-    n_rows: int
-    n_columns: int
 
 
 class Scratch(NamedTuple):
@@ -48,32 +29,6 @@ class Scratch(NamedTuple):
     ranks: NDArray[np.int8]  # of each search
     words: NDArray[np.int64]  # rows of bits
     codes: NDArray[np.int64]  # of each document, for the trees of a group
-
-
-def as_rows(features: NDArray[np.float32]) -> Rows:
-    """Dense features of float32 in the order in which they are in memory."""
-    n_rows, n_columns = features.shape
-    features = features.astype(np.float32, copy=False)
-    flags = features.flags
-    if flags.f_contiguous and not flags.c_contiguous:
-        return Rows(_flat(features.T), 1, n_rows, n_rows, n_columns)
-    return Rows(
-        _flat(features if flags.c_contiguous else np.ascontiguousarray(features)), n_columns, 1, n_rows, n_columns
-    )
-
-
-class _Memory:
-    """What NumPy reads an array from."""
-
-    def __init__(self, array: NDArray[Any]) -> None:
-        interface = array.__array_interface__
-        self.__array_interface__ = {**interface, "data": (interface["data"][0], False), "shape": (array.size,)}
-        self.array = array
-
-
-def _flat(array: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The same memory as a column that may be written to: kernels do not, and are compiled for one kind only."""
-    return array.reshape(-1) if array.flags.writeable else np.asarray(_Memory(array))
 
 
 class Blocks:
@@ -96,7 +51,7 @@ class Blocks:
         """Documents of a block."""
         return WORD * len(self.block)
 
-    def add_scores(self, rows: Rows, first: int, last: int, scores: NDArray[np.float64]) -> None:
+    def add_scores(self, rows: DenseRows, first: int, last: int, scores: NDArray[np.float64]) -> None:
         """Add the values of all trees to the scores of the rows `first` … `last` − 1."""
         p = self.program
         scratch = self._take()
@@ -111,8 +66,7 @@ class Blocks:
         words = _aligned(self.program.n_rows * len(self.block))
         words[:] = 0
         words[ALL_BITS * len(self.block) : (ALL_BITS + 1) * len(self.block)] = -1
-        columns = np.zeros(TILE * COLUMN_STRIDE, np.float32)
-        return Scratch(columns, np.zeros(n_searches * n, np.int8), words, _aligned(n))
+        return Scratch(room_for_columns(), np.zeros(n_searches * n, np.int8), words, _aligned(n))
 
 
 def _aligned(n: int) -> NDArray[np.int64]:
@@ -127,7 +81,7 @@ def _aligned(n: int) -> NDArray[np.int64]:
 
 @kernel
 def score_blocks(
-    rows: Rows, first: Int, last: Int, searches: Searches, comparisons: Comparisons, categories: Categories,
+    rows: DenseRows, first: Int, last: Int, searches: Searches, comparisons: Comparisons, categories: Categories,
     groups: Groups, scratch: Scratch, scores: NDArray[np.float64], block: Any,
 ) -> None:  # fmt: skip
     """Add the values of a program's trees, in their order, to the scores of some rows."""
@@ -153,22 +107,18 @@ def score_blocks(
 
 
 @helper
-def _rank(rows: Rows, start: Int, last_row: Int, place: Int, size: Int, searches: Searches, scratch: Scratch) -> None:
+def _rank(
+    rows: DenseRows, start: Int, last_row: Int, place: Int, size: Int, searches: Searches, scratch: Scratch
+) -> None:
     """The ranks of the values of 64 rows from `start` on, in each search; rows past the last are copies of it.
 
-    They stand at `place` among the `size` ranks of each search. More rows at a time would wait for memory.
+    They stand at `place` among the `size` ranks of each search.
     """
     not_inlined()
     columns = scratch.columns
     search, n_searches = 0, len(searches.feature)
     while search < n_searches:
-        column, n_columns = searches.feature[search], 1
-        if rows.column_stride == 1 and rows.n_columns >= TILE:
-            column, n_columns = min(column, rows.n_columns - TILE), TILE
-            for k in range(0, WORD, TILE):
-                transpose_tile(rows.flat, rows.row_stride, start + k, last_row, column, columns, k, COLUMN_STRIDE)
-        else:
-            _copy_column(rows, start, last_row, column, columns)
+        column, n_columns = load_columns(rows, start, last_row, searches.feature[search], columns)
         while search < n_searches and searches.feature[search] < column + n_columns:
             find_ranks(
                 columns, (searches.feature[search] - column) * COLUMN_STRIDE, searches.pivots,
@@ -176,18 +126,6 @@ def _rank(rows: Rows, start: Int, last_row: Int, place: Int, size: Int, searches
                 searches.missing[search],
             )  # fmt: skip
             search += 1
-
-
-@helper
-def _copy_column(rows: Rows, start: Int, last_row: Int, column: Int, values: NDArray[np.float32]) -> None:
-    """One column of 64 rows from `start` on; rows past the last are copies of it."""
-    first, n = start * rows.row_stride + column * rows.column_stride, min(WORD, last_row + 1 - start)
-    if rows.row_stride == 1:
-        values[:n] = rows.flat[first : first + n]
-    else:
-        for k in range(n):
-            values[U(k)] = rows.flat[U(first + k * rows.row_stride)]
-    values[n:WORD] = values[n - 1]
 
 
 @helper
@@ -201,7 +139,7 @@ def _compare(comparisons: Comparisons, size: Int, scratch: Scratch, block: Any) 
 
 @helper
 def _look_up(
-    rows: Rows, start: Int, n: Int, n_before: Int, categories: Categories, scratch: Scratch, block: Any
+    rows: DenseRows, start: Int, n: Int, n_before: Int, categories: Categories, scratch: Scratch, block: Any
 ) -> None:
     """The comparisons with sets of categories, which follow the `n_before` others."""
     not_inlined()

@@ -11,14 +11,13 @@
 
 from __future__ import annotations
 
-from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.bitwise import CODES, MAX_LEVELS, pivot_offset
+from podium.core.bitwise import CODES, MAX_LEVELS, levels_for, pivots_of
 from podium.core.compiling import kernel
 from podium.models.scoring.encoding import COMPARISONS, EncodedTrees, encode_all
 from podium.models.scoring.traversal import TreeArrays
@@ -30,7 +29,6 @@ MOST_COMPARISONS = MOST_ROWS - (1 << 12)  # so that temporary rows have room
 MOST_NODES = 1 << 18  # of one program: beyond, building it would take too much memory at once
 MOST_THRESHOLDS = (1 << MAX_LEVELS) - 1  # of a search
 MOST_MEMBERS = 1 << 24  # bytes of all tables of categories
-FEWEST_LEVELS = 4  # of a search: shorter ones are not faster
 MISSING_LEFT, MISSING_RIGHT = -128, 127  # ranks below every bound, and below none
 
 
@@ -193,9 +191,9 @@ def _searches(trees: TreeArrays, nodes: slice, node: NDArray[np.intp]) -> tuple[
     rank = place % MOST_THRESHOLDS
     starts = np.flatnonzero(is_first)
     sizes = np.diff(np.append(starts, len(node)))
-    n_levels = np.array([max(FEWEST_LEVELS, int(size).bit_length()) for size in sizes], np.int64)
+    n_levels = np.array([levels_for(int(size)) for size in sizes], np.int64)
     tables = [
-        _pivots(threshold[start : start + size], levels)
+        pivots_of(threshold[start : start + size], levels)
         for start, size, levels in zip(starts, sizes, n_levels.tolist(), strict=True)
     ]
     search = np.cumsum(is_first) - 1
@@ -205,24 +203,6 @@ def _searches(trees: TreeArrays, nodes: slice, node: NDArray[np.intp]) -> tuple[
         np.where(missing_left[starts], MISSING_LEFT, MISSING_RIGHT).astype(np.int64), np.concatenate(tables),
     )  # fmt: skip
     return searches, Comparisons(search.astype(np.int32), bound.astype(np.int8))
-
-
-def _pivots(thresholds: NDArray[np.float32], n_levels: int) -> NDArray[np.float32]:
-    """The pivots of a search; behind the thresholds follow infinities, which no value exceeds."""
-    padded = np.full(1 << n_levels, np.inf, np.float32)
-    padded[: len(thresholds)] = thresholds
-    return padded[_pivot_order(n_levels)]
-
-
-@cache
-def _pivot_order(n_levels: int) -> NDArray[np.int64]:
-    """Of each pivot the number of its threshold, as `podium.core.bitwise.find_ranks` has it."""
-    order = np.zeros(pivot_offset(n_levels), np.int64)
-    for level in range(n_levels):
-        number = np.arange(1 << level)
-        rank = sum((((number >> j) & 1) ^ (j == 0)) << (n_levels - 1 - j) for j in range(level))
-        order[pivot_offset(level) + number] = rank + (1 << (n_levels - 1 - level)) - 1
-    return order
 
 
 def _categories(trees: TreeArrays, nodes: slice) -> tuple[Categories, NDArray[np.intp]]:

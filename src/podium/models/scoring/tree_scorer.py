@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.dense_rows import DenseRows, as_rows
 from podium.core.threads import map_threads, n_threads_for, ranges
 from podium.data.features import Features
 from podium.data.sparse import is_sparse
-from podium.models.scoring.blocks import LARGE_BLOCK, SMALL_BLOCK, Blocks, Rows, as_rows
+from podium.models.scoring.blocks import LARGE_BLOCK, SMALL_BLOCK, Blocks
 from podium.models.scoring.program import Program, make_programs
 from podium.models.scoring.traversal import Traversal
 
@@ -114,7 +115,7 @@ def _add_in_blocks(
 
 
 def _add_to_rows(
-    programs: list[_ProgramBlocks], rows: Rows, first: int, last: int, scores: NDArray[np.float64]
+    programs: list[_ProgramBlocks], rows: DenseRows, first: int, last: int, scores: NDArray[np.float64]
 ) -> None:
     """Large blocks, and small ones for a rest that fills less than half of a large one."""
     size = programs[0].large.n_documents

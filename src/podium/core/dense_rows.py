@@ -1,0 +1,86 @@
+"""Dense features as kernels take them: 64 rows at a time, column by column."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.bitwise import TILE, WORD, transpose_tile
+from podium.core.compiling import helper
+
+Int = Any  # an integer, compiled as int64
+U = np.uint64  # indices that cannot be negative spare the compiler a test
+
+COLUMN_STRIDE = WORD + TILE  # a power of two would bring all columns into the same sets of the cache
+
+
+class DenseRows(NamedTuple):
+    """Dense features as one column of float32: row r, column c stands at r * row_stride + c * column_stride."""
+
+    flat: NDArray[np.float32]
+    row_stride: int
+    column_stride: int
+    n_rows: int
+    n_columns: int
+
+
+def as_rows(features: NDArray[np.float32]) -> DenseRows:
+    """Dense features of float32 in the order in which they are in memory."""
+    n_rows, n_columns = features.shape
+    features = features.astype(np.float32, copy=False)
+    flags = features.flags
+    if flags.f_contiguous and not flags.c_contiguous:
+        return DenseRows(_flat(features.T), 1, n_rows, n_rows, n_columns)
+    return DenseRows(
+        _flat(features if flags.c_contiguous else np.ascontiguousarray(features)), n_columns, 1, n_rows, n_columns
+    )
+
+
+class _Memory:
+    """What NumPy reads an array from."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        interface = array.__array_interface__
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False), "shape": (array.size,)}
+        self.array = array
+
+
+def _flat(array: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The same memory as a column that may be written to: kernels do not, and are compiled for one kind only."""
+    return array.reshape(-1) if array.flags.writeable else np.asarray(_Memory(array))
+
+
+def room_for_columns() -> NDArray[np.float32]:
+    """Memory for what `load_columns` copies."""
+    return np.zeros(TILE * COLUMN_STRIDE, np.float32)
+
+
+# --- kernels
+
+
+@helper
+def load_columns(
+    rows: DenseRows, start: Int, last_row: Int, column: Int, columns: NDArray[np.float32]
+) -> tuple[Int, Int]:
+    """Copy a column of 64 rows from `start` on, with its neighbours where that is as quick; the first, and how many.
+
+    Each stands together, `COLUMN_STRIDE` after the one before it. Rows past the last are copies of it. More rows at a
+    time would wait for memory.
+    """
+    if rows.column_stride == 1 and rows.n_columns >= TILE:
+        first = min(column, rows.n_columns - TILE)
+        for k in range(0, WORD, TILE):
+            transpose_tile(rows.flat, rows.row_stride, start + k, last_row, first, columns, k, COLUMN_STRIDE)
+        return first, TILE
+    _copy_column(rows, start, last_row, column, columns)
+    return column, 1
+
+
+@helper
+def _copy_column(rows: DenseRows, start: Int, last_row: Int, column: Int, values: NDArray[np.float32]) -> None:
+    """One column of 64 rows from `start` on; rows past the last are copies of it."""
+    first, n = start * rows.row_stride + column * rows.column_stride, min(WORD, last_row + 1 - start)
+    for k in range(WORD):
+        values[U(k)] = rows.flat[U(first + min(k, n - 1) * rows.row_stride)]

@@ -1,0 +1,268 @@
+"""Cuts of a feature at the quantiles of its values, exactly and without sorting them all.
+
+Keys of values (`podium.trees.keys`) are counted in *buckets*, ranges of keys that hold about as many of them each, and
+brought together by bucket. Bins are then filled bucket by bucket; only where a bin ends within a bucket, this one is
+sorted. How the buckets lie is guessed from some of the keys: it decides how long it takes, never what is found.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.compiling import helper, kernel
+from podium.core.intrinsics import not_inlined
+from podium.trees.keys import ZERO_KEY, KeyColumns, Keys, values_of
+from podium.trees.layout import Int, Ints, N, U
+
+FEWEST_RANGES, RANGES = 16, 1 << 12  # equal ranges of keys, which are cut into buckets by the number of keys in them
+BUCKETS = 1 << 13  # that are aimed at
+FEWEST_IN_BUCKET = 4  # keys that are aimed at: buckets are not smaller by intention
+SAMPLED = 1 << 15  # keys by which the buckets are chosen
+INSERTED = 48  # so many keys are sorted by insertion,
+DIGITS = 256  # others byte by byte
+SHIFT_BITS = 5  # of a number of bits
+
+
+class Buckets(NamedTuple):
+    """Memory for the buckets of a column.
+
+    Attributes:
+        ranges: for each range of keys the number of its first bucket, and in the lower `SHIFT_BITS` bits how many bits
+            of a key do not matter for its bucket.
+        ends: of each bucket where its keys end, once they are brought together.
+        digits: counts, to sort by.
+
+    """
+
+    ranges: Keys
+    ends: Keys
+    digits: Keys
+
+
+class Scale(NamedTuple):
+    """Key k lies in the range (k − lowest) >> shift."""
+
+    lowest: Any
+    shift: Any
+
+
+def cut(columns: KeyColumns, max_bins: int) -> list[NDArray[np.float32]]:
+    """The cuts of each feature, ascending; there are no values left then."""
+    n = len(columns.starts)
+    below, above = (np.zeros((n, max_bins - 1), np.uint32) for _ in range(2))
+    n_cuts, spare = np.zeros(n, np.int64), np.empty(columns.n_keys.max(initial=0) + 1, np.uint32)
+    buckets = Buckets(*(np.empty(size, np.uint32) for size in (RANGES, RANGES + 2 * BUCKETS, DIGITS)))
+    cut_columns(
+        columns.keys, columns.starts, columns.n_keys, columns.n_zeros, max_bins, spare, buckets, below, above, n_cuts
+    )  # fmt: skip
+    cuts = _between(values_of(below), values_of(above))
+    return [cuts[k, : n_cuts[k]].copy() for k in range(n)]
+
+
+def _between(below: NDArray[np.float32], above: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Cuts between values: their middle, or the lower one where float32 has no number for it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        middle = ((below.astype(np.float64) + above.astype(np.float64)) / 2).astype(np.float32)
+    return np.where((below <= middle) & (middle < above), middle, below)
+
+
+# --- kernels
+
+
+@kernel
+def cut_columns(
+    keys: Keys, starts: Ints, n_keys: Ints, n_zeros: Ints, max_bins: Int, spare: Keys, buckets: Buckets, below: Keys,
+    above: Keys, n_cuts: Ints,
+) -> None:  # fmt: skip
+    """Cut columns. The keys of a column begin at `starts`, with room for one more, and get lost.
+
+    Row c of `below` and `above` has, for each cut of column c, the highest key below it and the lowest above it.
+    """
+    for column in range(len(starts)):
+        n, mine = n_keys[column], keys[starts[column] : starts[column] + n_keys[column] + 1]
+        if n_zeros[column]:
+            mine[n] = ZERO_KEY
+            n += 1
+        n_cuts[column] = 0
+        if n:
+            n_cuts[column] = _cut(mine, n, n_zeros[column], max_bins, spare, buckets, below[column], above[column])
+
+
+@helper
+def _cut(
+    keys: Keys, n: Int, n_zeros: Int, max_bins: Int, spare: Keys, buckets: Buckets, below: Keys, above: Keys
+) -> Int:
+    """Cut one column, whose zeros have one key together; the number of cuts."""
+    scale, n_buckets = _choose_buckets(keys, n, buckets.ranges)
+    n_used = _bring_together(keys, n, scale, n_buckets, buckets, spare)
+    is_few = False
+    if n_used <= max_bins:
+        is_few = _sort_all(spare, n_buckets, buckets, keys) <= max_bins
+    bucket_of_zero = N(_bucket_of(ZERO_KEY, scale, buckets.ranges)) if n_zeros else n_buckets
+    weight = Weight(bucket_of_zero, max(n_zeros - 1, 0))
+    return _fill_bins(spare, n, weight, max_bins, is_few, n_used <= max_bins, buckets, keys, below, above)
+
+
+@helper
+def _choose_buckets(keys: Keys, n: Int, ranges: Keys) -> tuple[Scale, Int]:
+    """Cut the keys' range into buckets, fine where many keys lie; their scale, and the number of buckets."""
+    not_inlined()
+    lowest, highest = np.uint32(0xFFFFFFFF), np.uint32(0)
+    for k in range(n):
+        lowest, highest = min(lowest, keys[U(k)]), max(highest, keys[U(k)])
+    n_ranges = min(RANGES, max(FEWEST_RANGES, n // FEWEST_IN_BUCKET))
+    shift = N(0)
+    while (N(highest) - N(lowest)) >> shift >= n_ranges:
+        shift += 1
+    n_ranges = ((N(highest) - N(lowest)) >> shift) + 1
+    ranges[:n_ranges] = 0
+    step, n_sampled = max(1, n // SAMPLED), 0
+    for k in range(0, n, step):
+        ranges[U(keys[U(k)] - lowest) >> U(shift)] += np.uint32(1)
+        n_sampled += 1
+    n_buckets, aimed = N(0), min(BUCKETS, n // FEWEST_IN_BUCKET)
+    for k in range(n_ranges):
+        bits, wanted = N(0), N(ranges[k]) * aimed // n_sampled
+        while wanted >> bits and bits < shift:
+            bits += 1
+        ranges[k] = np.uint32(n_buckets << SHIFT_BITS | (shift - bits))
+        n_buckets += 1 << bits
+    return Scale(lowest, U(shift)), n_buckets
+
+
+@helper
+def _bucket_of(key: Any, scale: Scale, ranges: Keys) -> Any:
+    offset = U(key - scale.lowest)
+    entry = U(ranges[offset >> scale.shift])
+    within = offset & ((U(1) << scale.shift) - U(1))
+    return (entry >> U(SHIFT_BITS)) + (within >> (entry & U((1 << SHIFT_BITS) - 1)))
+
+
+@helper
+def _bring_together(keys: Keys, n: Int, scale: Scale, n_buckets: Int, buckets: Buckets, ordered: Keys) -> Int:
+    """Write keys to `ordered`, those of a bucket together; the number of buckets that have any."""
+    not_inlined()
+    ranges, ends = buckets.ranges, buckets.ends
+    ends[:n_buckets] = 0
+    for k in range(n):
+        ends[_bucket_of(keys[U(k)], scale, ranges)] += np.uint32(1)
+    place, n_used = np.uint32(0), N(0)
+    for bucket in range(n_buckets):
+        count = ends[bucket]
+        n_used += N(count > 0)
+        ends[bucket] = place
+        place = np.uint32(place + count)
+    for k in range(n):
+        bucket = _bucket_of(keys[U(k)], scale, ranges)
+        place = ends[bucket]
+        ordered[U(place)] = keys[U(k)]
+        ends[bucket] = np.uint32(place + 1)
+    return n_used
+
+
+@helper
+def _sort_all(keys: Keys, n_buckets: Int, buckets: Buckets, spare: Keys) -> Int:
+    """Sort the keys of each bucket; the number of different keys."""
+    start, n_distinct = N(0), N(0)
+    for bucket in range(n_buckets):
+        end = N(buckets.ends[bucket])
+        if start < end:
+            _sort(keys, start, end, spare, buckets.digits)
+            n_distinct += 1
+            for k in range(start + 1, end):
+                n_distinct += N(keys[U(k)] != keys[U(k - 1)])
+        start = end
+    return n_distinct
+
+
+@helper
+def _sort(keys: Keys, start: Int, end: Int, spare: Keys, digits: Keys) -> None:
+    """Sort keys[start:end]: few by insertion, others byte by byte from below, as far as they differ."""
+    not_inlined()
+    if end - start <= INSERTED:
+        for k in range(start + 1, end):
+            key, slot = keys[U(k)], k
+            while slot > start and keys[U(slot - 1)] > key:
+                keys[U(slot)] = keys[U(slot - 1)]
+                slot -= 1
+            keys[U(slot)] = key
+        return
+    differing = np.uint32(0)
+    for k in range(start, end):
+        differing |= keys[U(k)] ^ keys[U(start)]
+    shift = U(0)
+    while U(differing) >> shift:
+        digits[:] = 0
+        for k in range(start, end):
+            digits[(U(keys[U(k)]) >> shift) & U(DIGITS - 1)] += np.uint32(1)
+        place = np.uint32(0)
+        for digit in range(DIGITS):
+            count = digits[digit]
+            digits[digit] = place
+            place = np.uint32(place + count)
+        for k in range(start, end):
+            digit = (U(keys[U(k)]) >> shift) & U(DIGITS - 1)
+            spare[U(digits[digit])] = keys[U(k)]
+            digits[digit] += np.uint32(1)
+        for k in range(start, end):
+            keys[U(k)] = spare[U(k - start)]
+        shift += U(8)
+
+
+class Weight(NamedTuple):
+    """What the zeros weigh that have no key of their own, and their bucket."""
+
+    bucket: Int
+    extra: Int
+
+
+@helper
+def _fill_bins(
+    keys: Keys, n: Int, zeros: Weight, max_bins: Int, is_few: bool, is_sorted: bool, buckets: Buckets, spare: Keys,
+    below: Keys, above: Keys,
+) -> Int:  # fmt: skip
+    """Fill bins from below, each with an equal share or more of what is left, or with one value; the number of cuts.
+
+    `at` is the place of the next key, `end` that of the end of its bucket; where they meet, the next bucket is taken,
+    whole if that does not fill the bin.
+    """
+    not_inlined()
+    rest, bucket, at, end, n_cuts = n + zeros.extra, N(0), N(0), N(0), N(0)
+    for left in range(max_bins, 1, -1):
+        share = N(1) if is_few else max(N(1), rest // left)
+        count = N(0)
+        while at < n and count < share:
+            if at == end:
+                end, bucket = N(buckets.ends[bucket]), bucket + 1
+                weight = end - at + (zeros.extra if bucket - 1 == zeros.bucket else 0)
+                if count + weight < share:
+                    at, count = end, count + weight
+                    continue
+                if not is_sorted:
+                    _sort(keys, at, end, spare, buckets.digits)
+            key, first = keys[U(at)], at
+            while at < end and keys[U(at)] == key:
+                at += 1
+            count += at - first + (zeros.extra if key == ZERO_KEY else 0)
+        if at >= n:
+            break
+        below[n_cuts], above[n_cuts] = keys[U(at - 1)], _next_key(keys, at, end, bucket, buckets.ends)
+        n_cuts += 1
+        rest -= count
+    return n_cuts
+
+
+@helper
+def _next_key(keys: Keys, at: Int, end: Int, bucket: Int, ends: Keys) -> Any:
+    """The lowest key from `at` on: the next of its sorted bucket, or the lowest of the next bucket that has any."""
+    if at < end:
+        return keys[U(at)]
+    while N(ends[bucket]) == at:
+        bucket += 1
+    lowest = keys[U(at)]
+    for k in range(at, N(ends[bucket])):
+        lowest = min(lowest, keys[U(k)])
+    return lowest
