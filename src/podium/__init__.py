@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from podium.estimators import RankNet as RankNet
     from podium.estimators import RankNetTrees as RankNetTrees
     from podium.estimators import adapt as adapt
+    from podium.estimators import fit_many as fit_many
     from podium.estimators import learn_exit as learn_exit
     from podium.evaluation import Comparison as Comparison
     from podium.evaluation import Evaluation as Evaluation
@@ -148,6 +149,8 @@ _HOMES = {
     "refit_weights": "podium.models",  # the exact best weights of an ensemble's trees, in turn
     "load": "podium.models",  # a model from its file
     "import_model": "podium.formats",  # a model of another tool
+    # many fits
+    "fit_many": "podium.estimators",  # settings, seeds, folds: one fit on each thread
     # scikit-learn
     "QueryKFold": "podium.estimators",  # cross-validation by query
     "QueryNormalizer": "podium.estimators",  # per-query normalisation

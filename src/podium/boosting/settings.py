@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.boosting.base_scores import require_scale
-from podium.boosting.binned_data import BinnedData
+from podium.boosting.binned_data import BinnedData, SharedBins
 from podium.boosting.checkpoints import Checkpoint
 from podium.boosting.results import Round, TrainingResult
 from podium.boosting.sampling import Sampling
@@ -75,12 +75,14 @@ class Boosting:
         observers: Sequence[Callable[[Round], None]] = (),
         checkpoint: Checkpoint | None = None,
         data: BinnedData | None = None,
+        bins: SharedBins | None = None,
     ) -> TrainingResult:
         """Train. The first validation set decides when to stop and which tree is the last.
 
         Observers hear of each tree. With a checkpoint, the run goes on where an earlier one was stopped. Runs on the
-        same data may share its bins (`data`).
+        same data may share it binned (`data`); runs that differ in what they need of it share what is alike (`bins`).
         """
         if data is None:
-            data = BinnedData.of(train.with_weight() if self.objective.pointwise else train, valid or {}, self)
+            documents = train.with_weight() if self.objective.pointwise else train
+            data = BinnedData.of(documents, valid or {}, self, bins if documents is train else None)
         return train_trees(self, data, observers, checkpoint)

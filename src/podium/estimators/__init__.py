@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from podium.estimators.lambdamart import LambdaMART as LambdaMART
     from podium.estimators.lambdarank import LambdaRank as LambdaRank
     from podium.estimators.linear_ranker import LinearRanker as LinearRanker
+    from podium.estimators.many import fit_many as fit_many
     from podium.estimators.mart import MART as MART
     from podium.estimators.mart_classifier import MARTClassifier as MARTClassifier
     from podium.estimators.mcrank import McRank as McRank
@@ -26,7 +27,7 @@ _MODULES = {
     "Adaptation": "adapting", "Committee": "committee", "LambdaMART": "lambdamart", "LambdaRank": "lambdarank",
     "LinearRanker": "linear_ranker", "MART": "mart", "MARTClassifier": "mart_classifier", "McRank": "mcrank",
     "QueryKFold": "query_kfold", "QueryNormalizer": "query_normalizer", "RankNet": "ranknet",
-    "RankNetTrees": "ranknet_trees", "adapt": "adapting", "learn_exit": "exiting",
+    "RankNetTrees": "ranknet_trees", "adapt": "adapting", "fit_many": "many", "learn_exit": "exiting",
 }  # fmt: skip
 
 __all__ = [*_MODULES]  # noqa: PLE0604
