@@ -10,6 +10,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from podium.core.threads import at_most_threads
 from podium.data import RankingData
 from podium.data.features import Features
@@ -27,7 +29,8 @@ log = logging.getLogger("podium")
 class SharedBins:
     """The bins of features that several runs train on, each computed once, by the run that needs it first.
 
-    Features are the same if they are the same object. Safe to share among threads: who comes second waits.
+    Features are the same if they stand at the same place in memory: data with other labels shares them. Safe to use
+    from several threads: who comes second waits.
 
     Args:
         n_threads: for the computation; by default those of the run that needs it.
@@ -51,21 +54,28 @@ class SharedBins:
     ) -> BinnedFeatures:
         """The bins that these features are cut into, with the documents'."""
         return self._once(
-            (id(features), max_bins, categorical),
+            (_place(features), max_bins, categorical),
             features,
             lambda: bin_features(features, find_bins(features, max_bins, categorical, n_threads), n_threads),
         )
 
     def binned_by(self, features: Features, bins: Bins, n_threads: int | None) -> BinnedFeatures:
         """The documents' bins, by those of other features."""
-        return self._once((id(features), id(bins)), features, lambda: bin_features(features, bins, n_threads))
+        return self._once((_place(features), id(bins)), features, lambda: bin_features(features, bins, n_threads))
 
     def _once(self, key: tuple[Any, ...], features: Features, compute: Callable[[], BinnedFeatures]) -> BinnedFeatures:
         with self._lock:
             if key not in self._known:
                 with at_most_threads(self.n_threads) if self.n_threads else nullcontext():
-                    self._known[key] = features, compute()  # with the features, so that no others get their id
+                    self._known[key] = features, compute()  # with the features, so that no others take their place
             return self._known[key][1]
+
+
+def _place(features: Features) -> tuple[Any, ...]:
+    """Where features stand: views of one array are the same features."""
+    if isinstance(features, np.ndarray):
+        return features.__array_interface__["data"][0], features.shape, features.strides
+    return (id(features),)
 
 
 @dataclass(frozen=True)

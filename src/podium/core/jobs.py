@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
-from podium.core.interrupts import Cancelled, Stop, Stopped, stop_of_thread, stopped_by
+from podium.core.interrupts import Cancelled, Stop, Stopped, between_steps, stop_of_thread, stopped_by
 from podium.core.threads import at_most_threads, thread_count
 
 Result = TypeVar("Result")
-POLL = 0.2  # seconds after which the waiting thread looks for signals, where these do not wake it
+POLL = 0.1  # seconds between two looks for signals
 
 
 def run_jobs(
@@ -42,33 +42,36 @@ def run_jobs(
             outer.check()
             yield number, job()
         return
-    run = _Run(iter(jobs), n_jobs, n_threads, Stop(outer))
-    interrupt = None
-    try:
-        while run.n_workers:
-            try:
-                outcome = run.ended.get(timeout=POLL)
-            except Empty:
-                continue
-            except (KeyboardInterrupt, Stopped) as signal:
-                if interrupt is not None:  # whoever is impatient has the last word: the threads end by themselves
-                    run.n_workers = 0
-                    raise
-                interrupt = signal
-                run.stop.tell(signal)
-                continue
-            if outcome is None:
-                run.n_workers -= 1
-            else:
-                yield outcome
-    finally:
-        run.stop.tell(Cancelled())
-        while run.n_workers:
-            run.n_workers -= run.ended.get() is None
-    if interrupt is not None:
-        raise interrupt
-    if run.error is not None:
-        raise run.error
+    with between_steps() as check_signals:
+        run = _Run(iter(jobs), n_jobs, n_threads, Stop(outer))
+        interrupt = None
+        try:
+            while run.n_workers:
+                try:
+                    if interrupt is None:
+                        check_signals()
+                    outcome = run.ended.get(timeout=POLL)
+                except Empty:
+                    continue
+                except (KeyboardInterrupt, Stopped, Cancelled) as signal:
+                    if interrupt is not None:  # whoever is impatient has the last word: the threads end by themselves
+                        run.n_workers = 0
+                        raise
+                    interrupt = signal
+                    run.stop.tell(signal)
+                    continue
+                if outcome is None:
+                    run.n_workers -= 1
+                else:
+                    yield outcome
+        finally:
+            run.stop.tell(Cancelled())
+            while run.n_workers:
+                run.n_workers -= run.ended.get() is None
+        if interrupt is not None:
+            raise interrupt
+    if run.errors:
+        raise min(run.errors, key=lambda of_job: of_job[0])[1]
 
 
 class _Run(Generic[Result]):
@@ -77,14 +80,14 @@ class _Run(Generic[Result]):
     Attributes:
         ended: number and result of each job that has ended; None for a thread that has.
         n_workers: threads that have not ended.
-        error: the first, if there was one.
+        errors: of jobs that failed, with their numbers; those that began at the same time may fail, too.
 
     """
 
     def __init__(self, jobs: Iterator[Callable[[], Result]], n_jobs: int, n_threads: int, stop: Stop) -> None:
         self.jobs, self.n_waiting, self.n_free, self.stop = jobs, n_jobs, n_threads, stop
         self.n_begun = 0
-        self.error: BaseException | None = None
+        self.errors: list[tuple[int, BaseException]] = []
         self.ended: SimpleQueue[tuple[int, Result] | None] = SimpleQueue()
         self.drawing = threading.Lock()
         self.n_workers = min(n_threads, n_jobs)
@@ -92,33 +95,32 @@ class _Run(Generic[Result]):
             threading.Thread(target=self._work, name=f"podium-job-{k}", daemon=True).start()
 
     def _work(self) -> None:
+        number = -1
         try:
             with stopped_by(self.stop):
-                while self._run_next():
-                    pass
+                while (drawn := self._draw()) is not None:
+                    number, job, share = drawn
+                    with at_most_threads(share):
+                        self.ended.put((number, job()))
+                    with self.drawing:
+                        self.n_free += share
         except BaseException as error:  # raised by the thread that waits for the jobs
-            if self.stop.reason is None:
-                self.error = error
+            if error is not self.stop.reason and not isinstance(error, Cancelled):
+                self.errors.append((number, error))
                 self.stop.tell(Cancelled())
         finally:
             self.ended.put(None)
 
-    def _run_next(self) -> bool:
-        """Draw a job and run it; whether there was one."""
+    def _draw(self) -> tuple[int, Callable[[], Result], int] | None:
+        """The next job with its number and its share of the threads, if there is one."""
         with self.drawing:
             self.stop.check()
             job = next(self.jobs, None)
             if job is None:
-                return False
+                return None
             number, share = self.n_begun, max(1, self.n_free // max(1, self.n_waiting))
             self.n_begun, self.n_waiting, self.n_free = number + 1, self.n_waiting - 1, self.n_free - share
-        try:
-            with at_most_threads(share):
-                self.ended.put((number, job()))
-        finally:
-            with self.drawing:
-                self.n_free += share
-        return True
+            return number, job, share
 
 
 @contextmanager

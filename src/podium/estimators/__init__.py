@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from podium.estimators.adapting import Adaptation as Adaptation
     from podium.estimators.adapting import adapt as adapt
     from podium.estimators.committee import Committee as Committee
+    from podium.estimators.cross_validation import CrossValidation as CrossValidation
+    from podium.estimators.cross_validation import cross_validate as cross_validate
     from podium.estimators.exiting import learn_exit as learn_exit
     from podium.estimators.lambdamart import LambdaMART as LambdaMART
     from podium.estimators.lambdarank import LambdaRank as LambdaRank
@@ -24,10 +26,11 @@ if TYPE_CHECKING:
     from podium.estimators.ranknet_trees import RankNetTrees as RankNetTrees
 
 _MODULES = {
-    "Adaptation": "adapting", "Committee": "committee", "LambdaMART": "lambdamart", "LambdaRank": "lambdarank",
-    "LinearRanker": "linear_ranker", "MART": "mart", "MARTClassifier": "mart_classifier", "McRank": "mcrank",
-    "QueryKFold": "query_kfold", "QueryNormalizer": "query_normalizer", "RankNet": "ranknet",
-    "RankNetTrees": "ranknet_trees", "adapt": "adapting", "fit_many": "many", "learn_exit": "exiting",
+    "Adaptation": "adapting", "Committee": "committee", "CrossValidation": "cross_validation",
+    "LambdaMART": "lambdamart", "LambdaRank": "lambdarank", "LinearRanker": "linear_ranker", "MART": "mart",
+    "MARTClassifier": "mart_classifier", "McRank": "mcrank", "QueryKFold": "query_kfold",
+    "QueryNormalizer": "query_normalizer", "RankNet": "ranknet", "RankNetTrees": "ranknet_trees", "adapt": "adapting",
+    "cross_validate": "cross_validation", "fit_many": "many", "learn_exit": "exiting",
 }  # fmt: skip
 
 __all__ = [*_MODULES]  # noqa: PLE0604

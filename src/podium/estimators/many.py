@@ -63,8 +63,7 @@ def fit_many(
     """
     estimators = list(estimators)
     for estimator in estimators:
-        if not isinstance(estimator, RankerMixin):
-            raise DataError(f"fit_many takes estimators of Podium's, such as LambdaMART(), not {estimator!r}")
+        require_ranker(estimator, "fit_many")
     trains = _one_for_each(data, len(estimators), "data")
     valids = _one_for_each(valid, len(estimators), "valid")
     sources = {
@@ -84,6 +83,12 @@ def _checked(train: Any, valid: Any) -> tuple[RankingData, Valid]:
     if isinstance(valid, Mapping):
         return as_data(train), {name: as_data(part) for name, part in valid.items()}
     return as_data(train), {} if valid is None else {"valid": as_data(valid)}
+
+
+def require_ranker(estimator: Any, function: str) -> None:
+    """Refuse what is no estimator of Podium's."""
+    if not isinstance(estimator, RankerMixin):
+        raise DataError(f"{function} takes estimators of Podium's, such as LambdaMART(), not {estimator!r}")
 
 
 def _one_for_each(given: Any, n: int, argument: str) -> list[Any]:
