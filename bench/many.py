@@ -46,15 +46,13 @@ def _arrays(data: podium.RankingData) -> tuple[Any, Any, Any]:
 def _fit_one(train: Any, valid: Any, rate: float, trees: int) -> int:
     import lightgbm
 
-    model = lightgbm.LGBMRanker(
-        n_estimators=trees, num_leaves=LEAVES, learning_rate=rate, n_jobs=1, verbose=-1, reg_lambda=1.0
-    )
-    features, labels, sizes = train
-    options: dict[str, Any] = {}
-    if valid is not None:
-        options = {"eval_set": [valid[:2]], "eval_group": [valid[2]], "eval_at": [10]}
-    model.fit(features, labels, group=sizes, **options)
-    return int(model.booster_.num_trees())
+    params = {
+        "objective": "lambdarank", "num_leaves": LEAVES, "learning_rate": rate, "lambda_l2": 1.0, "num_threads": 1,
+        "eval_at": [10], "verbose": -1,
+    }  # fmt: skip
+    data = lightgbm.Dataset(train[0], train[1], group=train[2], params={"verbose": -1, "num_threads": 1})
+    sets = [] if valid is None else [data.create_valid(valid[0], valid[1], group=valid[2])]
+    return int(lightgbm.train(params, data, trees, valid_sets=sets).num_trees())
 
 
 def _per_minute(fit: Callable[..., None], sets: list[Any], with_valid: bool) -> float:
