@@ -50,7 +50,7 @@ def at_most_threads(n_threads: int | None) -> Iterator[None]:
 
 def thread_count(n_threads: int | None = None) -> int:
     """The number of threads to use: what was asked for, or the cores this process may run on; within the limit."""
-    if not USES_LLVM:
+    if not USES_LLVM or _limit.n_threads == 1:
         return 1
     if n_threads is None:
         wanted = _n_cores()
@@ -193,7 +193,8 @@ class Team:
 
 
 def ranges(n: int, n_threads: int | None = None, smallest: int = 1024) -> list[tuple[int, int]]:
-    """Cut 0 … n into contiguous ranges, a few for each thread and none smaller than `smallest`."""
-    pieces = max(1, min(4 * thread_count(n_threads), n // smallest))
+    """Cut 0 … n into contiguous ranges, a few for each thread and none smaller than `smallest`; one for one thread."""
+    n_threads = thread_count(n_threads)
+    pieces = 1 if n_threads == 1 else max(1, min(4 * n_threads, n // smallest))
     bounds = [n * k // pieces for k in range(pieces + 1)]
     return list(pairwise(bounds))
