@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -111,9 +112,10 @@ class CommitteeTraining:
         with (
             each_warning_once(),
             progress("training members", len(turns), verbose=self.boosting.verbose, unit="members") as advance,
+            closing(run_jobs(jobs, len(turns), self.boosting.n_threads)) as outcomes,
         ):
             try:
-                for number, member in run_jobs(jobs, len(turns), self.boosting.n_threads):
+                for number, member in outcomes:
                     trained[number] = member.ensemble
                     advance(1, describe_or_name(self.members[turns[number][0]][0]))
             except KeyboardInterrupt:  # the committee of those so far

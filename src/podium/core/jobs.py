@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
@@ -18,7 +18,7 @@ POLL = 0.1  # seconds between two looks for signals
 
 def run_jobs(
     jobs: Iterable[Callable[[], Result]], n_jobs: int, n_threads: int | None = None
-) -> Iterator[tuple[int, Result]]:
+) -> Generator[tuple[int, Result], None, None]:
     """Run jobs, as many at a time as there are threads; yield the number and the result of each as it ends.
 
     A job is drawn when a thread is free, so an iterable may decide then whether there is another one. It gets one
@@ -27,7 +27,8 @@ def run_jobs(
 
     Where a job fails, the others end at their next step (`between_steps`), and its error is raised. Where a signal
     interrupts the caller, jobs raise the same at their next step; what some of them make of it is still yielded before
-    it is raised here. A job that runs jobs itself has no more threads than it was given.
+    it is raised here. Whoever may stop listening closes the generator (`contextlib.closing`): that ends the jobs, too.
+    A job that runs jobs itself has no more threads than it was given.
 
     Args:
         jobs: functions without arguments.

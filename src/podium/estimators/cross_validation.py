@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -174,10 +175,11 @@ def cross_validate(
     fits = [Fit(systems[name], shared[k]) for name, k in tasks]
     fitted: dict[str, list[Any]] = {name: [None] * len(parts.names) for name in systems}
     scores = {name: np.empty(parts.n_documents) for name in systems}
-    for number, estimator in fit_each(fits, n_threads=n_threads, verbose=verbose):
-        name, k = tasks[number]
-        scores[name][parts.rows(k)] = estimator._predict(parts.test(k))
-        fitted[name][k] = estimator if return_estimator else None
+    with closing(fit_each(fits, n_threads=n_threads, verbose=verbose)) as outcomes:
+        for number, estimator in outcomes:
+            name, k = tasks[number]
+            scores[name][parts.rows(k)] = estimator._predict(parts.test(k))
+            fitted[name][k] = estimator if return_estimator else None
     documents, order = parts.documents()
     warn_of_powers(chosen, documents)
     evaluations = {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -165,7 +165,7 @@ class Fit:
 
 def fit_each(
     fits: Sequence[Fit], *, n_threads: int | None = None, verbose: int | None = None
-) -> Iterator[tuple[int, Any]]:
+) -> Generator[tuple[int, Any], None, None]:
     """Yield the number of each fit, and the fitted estimator, as they come to an end (`fit_many`).
 
     Fits on the same data run one after the other, so that little data is held at a time.
@@ -183,7 +183,8 @@ def fit_each(
     with (
         each_warning_once(),
         progress("fitting", len(fits), verbose=verbose, unit="fits") as advance,
+        closing(run_jobs(map(job, order), len(fits), n_threads)) as outcomes,
     ):
-        for number, fitted in run_jobs(map(job, order), len(fits), n_threads):
+        for number, fitted in outcomes:
             advance(1)
             yield order[number], fitted
