@@ -62,7 +62,13 @@ def test_the_order_of_rows_plays_no_part(parts, alone):
 def test_nets_are_as_if_alone(parts):
     torch = pytest.importorskip("torch")
     train = parts[0]
-    nets = [podium.RankNet(epochs=2, random_state=seed, hidden=3) for seed in range(3)]
+
+    def slowly(n_features):  # another net that began in between would change the random numbers
+        first = torch.nn.Linear(n_features, 3)
+        time.sleep(0.05)
+        return torch.nn.Sequential(first, torch.nn.Tanh(), torch.nn.Linear(3, 1))
+
+    nets = [podium.RankNet(epochs=2, random_state=seed, net=slowly) for seed in range(3)]
     state = torch.random.get_rng_state()
     fitted = podium.fit_many([*nets, LambdaMART(**FEW)], train, n_threads=3)
     assert [net.digest() for net in fitted[:3]] == [net.fit(train).digest() for net in nets]

@@ -17,6 +17,7 @@ from podium.boosting.steps import Newton, Step
 from podium.boosting.training import train_trees
 from podium.core import hyperparameters as h
 from podium.core.parameters import settings
+from podium.core.threads import at_most_threads, thread_count
 from podium.data import RankingData
 from podium.measures import Graded, Measure
 from podium.objectives import Lambda, Objective
@@ -85,4 +86,5 @@ class Boosting:
         if data is None:
             documents = train.with_weight() if self.objective.pointwise else train
             data = BinnedData.of(documents, valid or {}, self, bins if documents is train else None)
-        return train_trees(self, data, observers, checkpoint)
+        with at_most_threads(thread_count(self.n_threads)):  # also for what knows nothing of the run, such as measures
+            return train_trees(self, data, observers, checkpoint)
