@@ -131,7 +131,7 @@ def test_what_cannot_be_right(data, folder):
         (model, [data], {}, "a list of folds"),
         (model, [folds[0], folds[0]], {}, "would count twice"), ({}, data, {}, "no estimator"),
         ({"a": 5}, data, {}, "estimators of Podium's"), (model, data, {"measures": "ndgc"}, "ndgc"),
-        (LambdaMART(patience=3), data, {}, r"fit 0 of 5, LambdaMART\(patience=3\): patience needs"),
+        (LambdaMART(patience=3), data, {}, r"LambdaMART on fold 1, LambdaMART\(patience=3\): patience needs"),
     ):  # fmt: skip
         with pytest.raises(DataError, match=words):
             podium.cross_validate(estimators, given, **options)

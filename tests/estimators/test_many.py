@@ -122,11 +122,21 @@ def test_bins_of_data_that_is_done_with_are_dropped(parts, monkeypatch):
 def test_an_error_names_the_fit(parts):
     train, valid, _ = parts
     wrong = [LambdaMART(**FEW), LambdaMART(n_trees=3, learning_rate=-1)]
-    with pytest.raises(DataError, match=r"fit 1 of 2, LambdaMART\(learning_rate=-1, n_trees=3\): learning_rate"):
+    with pytest.raises(DataError, match=r"estimators\[1\], LambdaMART\(learning_rate=-1, n_trees=3\): learning_rate"):
         podium.fit_many(wrong, train)
-    with pytest.raises(DataError, match=r"fit 0 of 1, LambdaMART\(patience=3\): patience needs validation data"):
+    many = {
+        "n_trees": 3,
+        "n_leaves": 4,
+        "min_documents_in_leaf": 3,
+        "document_fraction": 0.5,
+        "l2": 3.0,
+        "max_bins": -9,
+    }
+    with pytest.raises(DataError, match=r"^estimators\[0\], LambdaMART\([^\n]*\): max_bins"):
+        podium.fit_many([LambdaMART(**many)], train)
+    with pytest.raises(DataError, match=r"estimators\[0\], LambdaMART\(patience=3\): patience needs validation data"):
         podium.fit_many([LambdaMART(patience=3)], train)
-    with pytest.raises(DataError, match=r"fit 1 of 2.*does not fit the training data"):
+    with pytest.raises(DataError, match=r"estimators\[1\].*does not fit the training data"):
         podium.fit_many([LambdaMART(**FEW)] * 2, train, valid=[valid, podium.artificial(3, features=2)])
 
     def broken(data):
@@ -134,7 +144,7 @@ def test_an_error_names_the_fit(parts):
 
     with pytest.raises(ZeroDivisionError) as caught:
         podium.fit_many([LambdaMART(**FEW), LambdaMART(submodel=broken)], train)
-    assert "in fit 1 of 2, LambdaMART(submodel=" in caught.value.__notes__[0]
+    assert "in estimators[1], LambdaMART(submodel=" in caught.value.__notes__[0]
 
 
 def test_what_is_no_fit(parts):

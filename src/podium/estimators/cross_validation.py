@@ -172,7 +172,7 @@ def cross_validate(
         parts = _QueryFolds(as_data(data), DEFAULT_FOLDS if folds is None else folds, valid, seed)
     shared = [SharedData(partial(parts.train, k)) for k in range(len(parts.names))]
     tasks = [(name, k) for k in range(len(parts.names)) for name in systems]
-    fits = [Fit(systems[name], shared[k]) for name, k in tasks]
+    fits = [Fit(f"{name} on {parts.names[k]}", systems[name], shared[k]) for name, k in tasks]
     fitted: dict[str, list[Any]] = {name: [None] * len(parts.names) for name in systems}
     scores = {name: np.empty(parts.n_documents) for name in systems}
     with closing(fit_each(fits, n_threads=n_threads, verbose=verbose)) as outcomes:

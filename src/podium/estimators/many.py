@@ -71,8 +71,8 @@ def fit_many(
         for train, judging in zip(trains, valids, strict=True)
     }
     fits = [
-        Fit(estimator, sources[id(train), id(judging)])
-        for estimator, train, judging in zip(estimators, trains, valids, strict=True)
+        Fit(f"estimators[{k}]", estimator, sources[id(train), id(judging)])
+        for k, (estimator, train, judging) in enumerate(zip(estimators, trains, valids, strict=True))
     ]
     fitted = dict(fit_each(fits, n_threads=n_threads, verbose=verbose))
     return [fitted[k] for k in range(len(fits))]
@@ -141,13 +141,14 @@ def _prepared(data: RankingData) -> RankingData:
 
 @dataclass(frozen=True)
 class Fit:
-    """A fit that is to be done: an estimator with its parameters, and its data."""
+    """A fit that is to be done: what errors call it, an estimator with its parameters, and its data."""
 
+    name: str
     estimator: Any
     data: SharedData
 
-    def run(self, name: str, n_threads: int) -> Any:
-        """A fitted copy of the estimator; `name` is what an error calls the fit."""
+    def run(self, n_threads: int) -> Any:
+        """A fitted copy of the estimator."""
         made = type(self.estimator)(**self.estimator.get_params(deep=False))
         try:
             train, valid, bins = self.data.open(n_threads)
@@ -155,12 +156,16 @@ class Fit:
             with at_most_threads(None) if made._takes_turns else nullcontext():
                 return made.fit(train, valid=valid or None, **options)
         except DataError as error:
-            raise DataError(f"{name}, {made!r}: {error}") from error
+            raise DataError(f"{self._shown()}: {error}") from error
         except Exception as error:
-            error.add_note(f"in {name}, {made!r}")
+            error.add_note(f"in {self._shown()}")
             raise
         finally:
             self.data.close()
+
+    def _shown(self) -> str:
+        """The name, and the parameters that are not the defaults, on one line."""
+        return f"{self.name}, {' '.join(repr(self.estimator).split())}"
 
 
 def fit_each(
@@ -178,7 +183,7 @@ def fit_each(
     n_threads = thread_count(n_threads)
 
     def job(number: int) -> Callable[[], Any]:
-        return lambda: fits[number].run(f"fit {number} of {len(fits)}", n_threads)
+        return lambda: fits[number].run(n_threads)
 
     with (
         each_warning_once(),
