@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from podium.estimators import MART as MART
     from podium.estimators import Adaptation as Adaptation
     from podium.estimators import Committee as Committee
+    from podium.estimators import CrossValidation as CrossValidation
     from podium.estimators import LambdaMART as LambdaMART
     from podium.estimators import LambdaRank as LambdaRank
     from podium.estimators import LinearRanker as LinearRanker
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from podium.estimators import RankNet as RankNet
     from podium.estimators import RankNetTrees as RankNetTrees
     from podium.estimators import adapt as adapt
+    from podium.estimators import cross_validate as cross_validate
+    from podium.estimators import fit_many as fit_many
     from podium.estimators import learn_exit as learn_exit
     from podium.evaluation import Comparison as Comparison
     from podium.evaluation import Evaluation as Evaluation
@@ -148,6 +151,10 @@ _HOMES = {
     "refit_weights": "podium.models",  # the exact best weights of an ensemble's trees, in turn
     "load": "podium.models",  # a model from its file
     "import_model": "podium.formats",  # a model of another tool
+    # many fits
+    "fit_many": "podium.estimators",  # settings, seeds, folds: one fit on each thread
+    "cross_validate": "podium.estimators",  # each query measured by models that have not seen it
+    "CrossValidation": "podium.estimators",  # … what it found
     # scikit-learn
     "QueryKFold": "podium.estimators",  # cross-validation by query
     "QueryNormalizer": "podium.estimators",  # per-query normalisation

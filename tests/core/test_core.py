@@ -5,6 +5,7 @@ import os
 import pickle
 import sys
 import threading
+import time
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -165,3 +166,31 @@ class TestCompileBeside:
         if reason == "no third process":
             monkeypatch.setenv("PODIUM_COMPILES", "1")
         assert compile_beside(kernel, "nowhere", "nothing")() is None
+
+
+def test_threads_that_need_a_kernel_at_the_same_time_get_the_same(monkeypatch):
+    from podium.core import compiling
+
+    begin = compiling.start_numba
+
+    def slowly():
+        time.sleep(0.05)
+        begin()
+
+    def double(x):
+        return 2 * x
+
+    monkeypatch.setattr(compiling, "start_numba", slowly)
+    kernel, found, together = Kernel(double), [], threading.Barrier(3)
+
+    def need():
+        together.wait(10)
+        found.append(kernel.dispatcher)
+
+    threads = [threading.Thread(target=need) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 3
+    assert len({id(dispatcher) for dispatcher in found}) == 1

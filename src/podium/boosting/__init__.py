@@ -1,7 +1,7 @@
 """The boosting loop and its parts: steps, sampling, stopping."""
 
 from podium.boosting.base_scores import BaseScores
-from podium.boosting.binned_data import BinnedData
+from podium.boosting.binned_data import BinnedData, SharedBins
 from podium.boosting.checkpoints import Checkpoint
 from podium.boosting.committee import CommitteeResult, CommitteeTraining
 from podium.boosting.line_search import LeafLineSearch, LineSearch, as_step
@@ -23,6 +23,7 @@ __all__ = [
     "Newton",
     "Round",
     "Sampling",
+    "SharedBins",
     "Step",
     "TrainingResult",
     "as_step",

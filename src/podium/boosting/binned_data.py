@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from podium.core.compiling import compile_beside
+from podium.core.threads import at_most_threads
 from podium.data import RankingData
+from podium.data.features import Features
 from podium.measures import as_selection, warn_of_powers
 from podium.models.base import checked_sets
 from podium.trees import bin_features, find_bins
@@ -20,6 +26,61 @@ if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
 
 log = logging.getLogger("podium")
+
+
+class SharedBins:
+    """The bins of features that several runs train on, each computed once, by the run that needs it first.
+
+    Features are the same if they stand at the same place in memory: data with other labels shares them. Safe to use
+    from several threads: who comes second waits.
+
+    Args:
+        n_threads: for the computation; by default those of the run that needs it.
+
+    Example:
+        >>> import podium
+        >>> from podium.boosting import SharedBins
+        >>> data, bins = podium.artificial(20, features=4), SharedBins()
+        >>> [podium.LambdaMART(2, n_leaves=n).fit(data, bins=bins).n_trees_ for n in (4, 8)]
+        [2, 2]
+
+    """
+
+    def __init__(self, n_threads: int | None = None) -> None:
+        self.n_threads = n_threads
+        self._lock = threading.Lock()
+        self._known: dict[tuple[Any, ...], tuple[Any, BinnedFeatures]] = {}
+
+    def binned(
+        self, features: Features, max_bins: int, categorical: tuple[int, ...], n_threads: int | None
+    ) -> BinnedFeatures:
+        """The bins that these features are cut into, with the documents', laid out for growth."""
+
+        def compute() -> BinnedFeatures:
+            with at_most_threads(n_threads):
+                binned = bin_features(features, find_bins(features, max_bins, categorical))
+                assert binned.matrix  # now, before several runs need it at the same time
+            return binned
+
+        return self._once((_place(features), max_bins, categorical), features, compute)
+
+    def binned_by(self, features: Features, bins: Bins, n_threads: int | None) -> BinnedFeatures:
+        """The documents' bins, by those of other features."""
+        return self._once((_place(features), id(bins)), features, lambda: bin_features(features, bins, n_threads))
+
+    def _once(self, key: tuple[Any, ...], features: Features, compute: Callable[[], BinnedFeatures]) -> BinnedFeatures:
+        with self._lock:
+            if key not in self._known:
+                with at_most_threads(self.n_threads) if self.n_threads else nullcontext():
+                    self._known[key] = features, compute()  # with the features, so that no others take their place
+            return self._known[key][1]
+
+
+def _place(features: Features) -> tuple[Any, ...]:
+    """Where features stand: views of one array are the same features."""
+    if isinstance(features, np.ndarray):
+        return features.__array_interface__["data"][0], features.shape, features.strides
+    return (id(features),)
 
 
 @dataclass(frozen=True)
@@ -48,8 +109,14 @@ class BinnedData:
     binned_valid: dict[str, BinnedFeatures]
 
     @classmethod
-    def of(cls, train: RankingData, valid: Mapping[str, RankingData], settings: Boosting) -> BinnedData:
-        """Bin the data as the settings say.
+    def of(
+        cls,
+        train: RankingData,
+        valid: Mapping[str, RankingData],
+        settings: Boosting,
+        shared: SharedBins | None = None,
+    ) -> BinnedData:
+        """Bin the data as the settings say, unless its bins are among those that are shared.
 
         Growth, the largest kernel, is compiled in another process meanwhile where this is a first run.
         """
@@ -57,9 +124,8 @@ class BinnedData:
         matched = checked_sets(train, valid)
         measures = (*as_selection(settings.selection).measures, *settings.watched) if matched else ()
         warn_of_powers([*settings.objective.all_measures(), *measures], train, *matched.values())
-        started, threads = time.perf_counter(), settings.n_threads
-        bins = find_bins(train.features, settings.max_bins, settings.categorical, threads)
-        binned = bin_features(train.features, bins, threads)
-        others = {name: bin_features(data.features, bins, threads) for name, data in matched.items()}
+        started, threads, shared = time.perf_counter(), settings.n_threads, shared or SharedBins()
+        binned = shared.binned(train.features, settings.max_bins, settings.categorical, threads)
+        others = {name: shared.binned_by(data.features, binned.bins, threads) for name, data in matched.items()}
         log.info("binned %d × %d values: %.3f s", *train.features.shape, time.perf_counter() - started)
-        return cls(train, matched, bins, binned, others)
+        return cls(train, matched, binned.bins, binned, others)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import time
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,7 @@ from podium.boosting.settings import Boosting
 from podium.boosting.steps import Gradient, Newton
 from podium.combining import Sweep, ascend, deviation, weighted
 from podium.core import hyperparameters as h
+from podium.core.jobs import each_warning_once, run_jobs
 from podium.core.parameters import settings
 from podium.core.progress import progress
 from podium.core.validation import require_whole
@@ -26,7 +29,6 @@ from podium.objectives import XENDCG, Lambda, Objective, Pairwise, QueryRegressi
 from podium.trees import GrowthParameters
 
 Floats = NDArray[np.float64]
-log = logging.getLogger("podium")
 # [B] §1: an ensemble of LambdaMART rankers won the Yahoo! challenge; other objectives err elsewhere.
 MEMBERS: tuple[tuple[Objective, int], ...] = (
     (Lambda("ndcg", normalize=True), 2), (QueryRegression(), 2), (XENDCG(), 2), (Pairwise(), 2),
@@ -102,29 +104,43 @@ class CommitteeTraining:
             require_whole("the number of members", count, 1)
 
     def fit(self, train: RankingData, valid: RankingData) -> CommitteeResult:
-        """Train the members one after the other on the same bins, then weigh them on the validation queries."""
+        """Train the members on the same bins, one on each thread, then weigh them on the validation queries."""
         turns = self._turns()
         data = BinnedData.of(train, {"valid": valid}, replace(self.boosting, selection=self.measure))
+        trained: dict[int, Ensemble] = {}
+        jobs = (partial(self._member(*turn).fit, train, {"valid": valid}, data=data) for turn in self._in_time(turns))
+        with (
+            each_warning_once(),
+            progress("training members", len(turns), verbose=self.boosting.verbose, unit="members") as advance,
+            closing(run_jobs(jobs, len(turns), self.boosting.n_threads)) as outcomes,
+        ):
+            try:
+                for number, member in outcomes:
+                    trained[number] = member.ensemble
+                    advance(1, describe_or_name(self.members[turns[number][0]][0]))
+            except KeyboardInterrupt:  # the committee of those so far
+                if not trained:
+                    raise
+        members = [(turns[number][0], ensemble) for number, ensemble in sorted(trained.items())]
+        return self._combine(members, train, data.valid["valid"])
+
+    def _in_time(self, turns: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """The turns that begin within the time budget, and the first of each objective."""
         started = time.perf_counter()
-        trained: list[tuple[int, Ensemble]] = []
-        with progress("training members", len(turns), verbose=self.boosting.verbose, unit="members") as advance:
-            for number, (kind, seed) in enumerate(turns):
-                late = self.time_budget is not None and time.perf_counter() - started > self.time_budget
-                if late and number >= len(self.members):
-                    break
-                objective = self.members[kind][0]
-                settings = replace(
-                    self.boosting, objective=objective, selection=self.measure,
-                    verbose=0 if self.boosting.verbose else self.boosting.verbose,
-                    step=Newton(self.boosting.growth.l2) if objective.has_hessian else Gradient(),
-                    sampling=replace(self.boosting.sampling, seed=self.boosting.sampling.seed + seed),
-                )  # fmt: skip
-                member = settings.fit(train, {"valid": valid}, data=data)
-                trained.append((kind, member.ensemble))
-                if member.interrupted:  # the committee of those so far
-                    break
-                advance(1, describe_or_name(objective))
-        return self._combine(trained, train, data.valid["valid"])
+        for number, turn in enumerate(turns):
+            late = self.time_budget is not None and time.perf_counter() - started > self.time_budget
+            if late and number >= len(self.members):
+                return
+            yield turn
+
+    def _member(self, kind: int, seed: int) -> Boosting:
+        """The settings of one member."""
+        objective, boosting = self.members[kind][0], self.boosting
+        return replace(
+            boosting, objective=objective, selection=self.measure,
+            step=Newton(boosting.growth.l2) if objective.has_hessian else Gradient(),
+            sampling=replace(boosting.sampling, seed=boosting.sampling.seed + seed),
+        )  # fmt: skip
 
     def _turns(self) -> list[tuple[int, int]]:
         """Objectives in turn, each as often as it has members, and the number of each member."""

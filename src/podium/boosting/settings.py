@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.boosting.base_scores import require_scale
-from podium.boosting.binned_data import BinnedData
+from podium.boosting.binned_data import BinnedData, SharedBins
 from podium.boosting.checkpoints import Checkpoint
 from podium.boosting.results import Round, TrainingResult
 from podium.boosting.sampling import Sampling
@@ -17,6 +17,7 @@ from podium.boosting.steps import Newton, Step
 from podium.boosting.training import train_trees
 from podium.core import hyperparameters as h
 from podium.core.parameters import settings
+from podium.core.threads import at_most_threads, thread_count
 from podium.data import RankingData
 from podium.measures import Graded, Measure
 from podium.objectives import Lambda, Objective
@@ -75,12 +76,15 @@ class Boosting:
         observers: Sequence[Callable[[Round], None]] = (),
         checkpoint: Checkpoint | None = None,
         data: BinnedData | None = None,
+        bins: SharedBins | None = None,
     ) -> TrainingResult:
         """Train. The first validation set decides when to stop and which tree is the last.
 
         Observers hear of each tree. With a checkpoint, the run goes on where an earlier one was stopped. Runs on the
-        same data may share its bins (`data`).
+        same data may share it binned (`data`); runs that differ in what they need of it share what is alike (`bins`).
         """
         if data is None:
-            data = BinnedData.of(train.with_weight() if self.objective.pointwise else train, valid or {}, self)
-        return train_trees(self, data, observers, checkpoint)
+            documents = train.with_weight() if self.objective.pointwise else train
+            data = BinnedData.of(documents, valid or {}, self, bins if documents is train else None)
+        with at_most_threads(thread_count(self.n_threads)):  # also for what knows nothing of the run, such as measures
+            return train_trees(self, data, observers, checkpoint)

@@ -15,6 +15,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from functools import cache, cached_property, update_wrapper
 from pathlib import Path
@@ -24,6 +25,7 @@ from podium.core.threads import USES_LLVM, thread_count
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+_making_dispatchers = threading.RLock()  # what one thread has half told Numba, another must not compile
 _new_helpers: list[Callable[..., Any]] = []  # those that Numba has not been told of
 
 
@@ -64,16 +66,22 @@ class Kernel:
 
     @cached_property
     def dispatcher(self) -> Any:
-        """Numba's function, with the helpers that it may call."""
+        """Numba's function, with the helpers that it may call; made by the first thread that asks."""
+        with _making_dispatchers:
+            return vars(self)["dispatcher"] if "dispatcher" in vars(self) else self._new_dispatcher()
+
+    def _new_dispatcher(self) -> Any:
         start_numba()
         _register_helpers()
         from numba import njit
 
         options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
         try:
-            return njit(cache=True, **options)(self.py_func)
+            dispatcher = njit(cache=True, **options)(self.py_func)
         except RuntimeError:  # no writable place: package folder, home and cache are read-only
-            return _cached_in_temporary_folder(self.py_func, options)
+            dispatcher = _cached_in_temporary_folder(self.py_func, options)
+        vars(self)["dispatcher"] = dispatcher  # before the lock is given back
+        return dispatcher
 
 
 def _register_helpers() -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from podium.core.interrupts import stop_of_thread
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -70,6 +72,8 @@ def progress(
 ) -> Iterator[Callable[..., None]]:
     """Give a function `advance(amount, note="")`, which shows how far the work is on standard error.
 
+    Work that is one of several jobs (`core.jobs`) shows nothing: whoever runs them does.
+
     Args:
         title: of the bar.
         total: steps, where it is known.
@@ -79,6 +83,8 @@ def progress(
 
     """
     shown: _Lines | _Bar
+    if stop_of_thread() is not None:
+        verbose = 0
     if verbose:
         shown = _Lines(total, unit, verbose)
     elif verbose is None and sys.stderr.isatty():

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -24,19 +25,48 @@ MULTIPLICATIONS_WORTH_SHARING = 1 << 26  # of a product of matrices
 USES_LLVM = os.environ.get("PODIUM_PLAIN_KERNELS", "") in ("", "0")
 
 
+# torch's random numbers, and the number of threads of torch and BLAS, belong to the process: who sets them takes turns.
+PROCESS_WIDE = threading.RLock()
+
+
+class _Limit(threading.local):
+    """The most threads that work begun in this thread may use; None for any number."""
+
+    n_threads: int | None = None
+
+
+_limit = _Limit()
+
+
+@contextmanager
+def at_most_threads(n_threads: int | None) -> Iterator[None]:
+    """Let what is called here, in this thread, use so many threads, whatever it is asked for; None for any number."""
+    before, _limit.n_threads = _limit.n_threads, n_threads
+    try:
+        yield
+    finally:
+        _limit.n_threads = before
+
+
 def thread_count(n_threads: int | None = None) -> int:
-    """The number of threads to use: what was asked for, or the cores this process may run on."""
-    if not USES_LLVM:
+    """The number of threads to use: what was asked for, or the cores this process may run on; within the limit."""
+    if not USES_LLVM or _limit.n_threads == 1:
         return 1
     if n_threads is None:
-        try:
-            return len(os.sched_getaffinity(0))
-        except AttributeError:  # not on macOS and Windows
-            return os.cpu_count() or 1
-    require_whole("n_threads", n_threads, 1, optional=True)
-    if n_threads > MOST_THREADS:
-        raise DataError(f"n_threads must be {MOST_THREADS} at most, but is {n_threads}")
-    return int(n_threads)
+        wanted = _n_cores()
+    else:
+        require_whole("n_threads", n_threads, 1, optional=True)
+        if n_threads > MOST_THREADS:
+            raise DataError(f"n_threads must be {MOST_THREADS} at most, but is {n_threads}")
+        wanted = int(n_threads)
+    return wanted if _limit.n_threads is None else min(wanted, _limit.n_threads)
+
+
+def _n_cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS and Windows
+        return os.cpu_count() or 1
 
 
 def n_threads_for(work: float, n_threads: int | None = None, least: float = WORTH_SHARING) -> int:
@@ -163,7 +193,8 @@ class Team:
 
 
 def ranges(n: int, n_threads: int | None = None, smallest: int = 1024) -> list[tuple[int, int]]:
-    """Cut 0 … n into contiguous ranges, a few for each thread and none smaller than `smallest`."""
-    pieces = max(1, min(4 * thread_count(n_threads), n // smallest))
+    """Cut 0 … n into contiguous ranges, a few for each thread and none smaller than `smallest`; one for one thread."""
+    n_threads = thread_count(n_threads)
+    pieces = 1 if n_threads == 1 else max(1, min(4 * n_threads, n // smallest))
     bounds = [n * k // pieces for k in range(pieces + 1)]
     return list(pairwise(bounds))

@@ -10,10 +10,13 @@ if TYPE_CHECKING:
     from podium.estimators.adapting import Adaptation as Adaptation
     from podium.estimators.adapting import adapt as adapt
     from podium.estimators.committee import Committee as Committee
+    from podium.estimators.cross_validation import CrossValidation as CrossValidation
+    from podium.estimators.cross_validation import cross_validate as cross_validate
     from podium.estimators.exiting import learn_exit as learn_exit
     from podium.estimators.lambdamart import LambdaMART as LambdaMART
     from podium.estimators.lambdarank import LambdaRank as LambdaRank
     from podium.estimators.linear_ranker import LinearRanker as LinearRanker
+    from podium.estimators.many import fit_many as fit_many
     from podium.estimators.mart import MART as MART
     from podium.estimators.mart_classifier import MARTClassifier as MARTClassifier
     from podium.estimators.mcrank import McRank as McRank
@@ -23,10 +26,11 @@ if TYPE_CHECKING:
     from podium.estimators.ranknet_trees import RankNetTrees as RankNetTrees
 
 _MODULES = {
-    "Adaptation": "adapting", "Committee": "committee", "LambdaMART": "lambdamart", "LambdaRank": "lambdarank",
-    "LinearRanker": "linear_ranker", "MART": "mart", "MARTClassifier": "mart_classifier", "McRank": "mcrank",
-    "QueryKFold": "query_kfold", "QueryNormalizer": "query_normalizer", "RankNet": "ranknet",
-    "RankNetTrees": "ranknet_trees", "adapt": "adapting", "learn_exit": "exiting",
+    "Adaptation": "adapting", "Committee": "committee", "CrossValidation": "cross_validation",
+    "LambdaMART": "lambdamart", "LambdaRank": "lambdarank", "LinearRanker": "linear_ranker", "MART": "mart",
+    "MARTClassifier": "mart_classifier", "McRank": "mcrank", "QueryKFold": "query_kfold",
+    "QueryNormalizer": "query_normalizer", "RankNet": "ranknet", "RankNetTrees": "ranknet_trees", "adapt": "adapting",
+    "cross_validate": "cross_validation", "fit_many": "many", "learn_exit": "exiting",
 }  # fmt: skip
 
 __all__ = [*_MODULES]  # noqa: PLE0604

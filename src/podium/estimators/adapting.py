@@ -15,6 +15,7 @@ from podium.data.schema import as_data
 from podium.data.splitting import split_by_content
 from podium.errors import DataError, PodiumWarning
 from podium.estimators.lambdamart import LambdaMART
+from podium.estimators.many import fit_many
 from podium.estimators.parameters import AdaptParameters
 from podium.evaluation import Comparison, compare
 from podium.measures import as_measure, warn_of_powers
@@ -109,8 +110,10 @@ def _adapt(
     """The four ways, trained on the first of three sets, stopped by the second and compared on the third."""
     train, valid, test = sets
     measure = settings["measure"]
-    in_domain = LambdaMART(**settings).fit(train, valid=valid)
-    adapted = LambdaMART(**settings | {"submodel": background}).fit(train, valid=valid)
+    ways = [LambdaMART(**settings), LambdaMART(**settings | {"submodel": background})]
+    in_domain, adapted = fit_many(
+        ways, train, valid=valid, n_threads=settings.get("n_threads"), verbose=settings.get("verbose")
+    )
     rankers = {"background": background, **others, "in-domain": in_domain}
     if len(rankers) != 2 + len(others) or {"interpolated", "adapted"} & set(rankers):
         raise DataError(f"others: {', '.join(others)} must not be named as the four ways themselves are")

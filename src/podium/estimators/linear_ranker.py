@@ -35,6 +35,8 @@ class LinearRanker(LinearRankerParameters, RankerMixin, BaseEstimator):
 
     """
 
+    _takes_turns = True
+
     def fit(
         self,
         X: Any,

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 class NetRanker(NetParameters, RankerMixin, BaseEstimator):
     """A net that is trained on λ."""
 
+    _takes_turns = True  # and a net depends on its number of threads
+
     def _objective(self) -> Objective:
         """What is trained on."""
         raise NotImplementedError

@@ -81,6 +81,7 @@ class RankerMixin:
     __metadata_request__score = {"qid": True, "sample_weight": True}  # noqa: RUF012
 
     _needs_queries = True
+    _takes_turns = False  # whether fits of several at a time would disturb each other (`fit_many`)
 
     model_: Any
     measure: Measure | Graded | str

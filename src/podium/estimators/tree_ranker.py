@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from podium.boosting import Boosting, Checkpoint, Newton, Round, Sampling, Step, TrainingResult
+from podium.boosting import Boosting, Checkpoint, Newton, Round, Sampling, SharedBins, Step, TrainingResult
 from podium.core.parameters import check_parameters
 from podium.data import RankingData
 from podium.data.features import as_list_of_features
@@ -41,6 +41,7 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
         eval_set: tuple[Any, ...] | Sequence[tuple[Any, ...]] | None = None,
         observers: Sequence[Callable[[Round], None]] = (),
         checkpoint: Checkpoint | None = None,
+        bins: SharedBins | None = None,
     ) -> Self:
         """Train on `RankingData`, or on features, labels and the query of each row.
 
@@ -53,11 +54,13 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
             eval_set: the same as `(X, y, qid)`, or several of those.
             observers: called after each tree with a `podium.boosting.Round`.
             checkpoint: a `podium.boosting.Checkpoint` keeps the trees so far, and a run that was stopped goes on.
+            bins: a `podium.boosting.SharedBins`, for several fits on the same data (`podium.fit_many` brings its own).
 
         """
         check_parameters(self)
         train = self._data(X, y, qid, sample_weight, query_weight)
-        result = self._settings(train).fit(train, self._validation(valid, eval_set), observers, checkpoint)
+        sets = self._validation(valid, eval_set)
+        result = self._settings(train).fit(train, sets, observers, checkpoint, bins=bins)
         info = self._information(train) | {"measures": result.ensemble.info["measures"]}
         self.model_ = self._model(result).with_info(**info)
         self.history_ = result.history

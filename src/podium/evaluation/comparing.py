@@ -156,10 +156,6 @@ def compare(
     """
     if not isinstance(systems, Mapping):
         raise DataError("systems are given by name, as {'a': scores, 'b': scores}")
-    if len(systems) < 2:
-        raise DataError("a comparison needs at least two systems")
-    if baseline is not None and baseline not in systems:
-        raise DataError(f"there is no system {baseline!r} to be the baseline; there are {', '.join(systems)}")
     chosen = as_measures(measures)
     data, rankings = rankings_of(data, list(systems.values()))
     warn_of_powers(chosen, data)
@@ -168,10 +164,25 @@ def compare(
         name: evaluated(data, ranking, chosen, drop_uniform, name, trained_by)
         for name, ranking in zip(systems, rankings, strict=True)
     }
-    names = list(systems)
+    return compared(evaluations, baseline, margin, resamples, seed)
+
+
+def compared(
+    evaluations: dict[str, Evaluation],
+    baseline: str | None = None,
+    margin: float | None = None,
+    resamples: int = 100_000,
+    seed: int = 0,
+) -> Comparison:
+    """Compare evaluations of the same queries, see `compare`."""
+    names = list(evaluations)
+    if len(names) < 2:
+        raise DataError("a comparison needs at least two systems")
+    if baseline is not None and baseline not in names:
+        raise DataError(f"there is no system {baseline!r} to be the baseline; there are {', '.join(names)}")
     sides = list(combinations(names, 2)) if baseline is None else [(baseline, b) for b in names if b != baseline]
     pairs = []
-    for measure in map(str, chosen):
+    for measure in evaluations[names[0]].values:
         tests = [_test(evaluations, measure, a, b, margin, resamples, seed) for a, b in sides]
         t_holm, random_holm = holm([p["p_t"] for p in tests]), holm([p["p_random"] for p in tests])
         pairs += [

@@ -28,11 +28,12 @@ def t_interval(values: Floats, confidence: float = 0.95) -> tuple[float, float]:
     if len(values) < 2:
         return math.nan, math.nan
     middle = mean(values)
-    half = stats.t.ppf(0.5 + confidence / 2, len(values) - 1) * _standard_error(values, middle)
+    half = stats.t.ppf(0.5 + confidence / 2, len(values) - 1) * standard_error(values, middle)
     return float(middle - half), float(middle + half)
 
 
-def _standard_error(values: Floats, middle: float) -> float:
+def standard_error(values: Floats, middle: float) -> float:
+    """The standard error of a mean, given the mean."""
     n = len(values)
     return math.sqrt(math.fsum((values - middle) ** 2) / (n - 1) / n)
 
@@ -78,7 +79,7 @@ def paired_t(differences: Floats) -> float:
     if len(differences) < 2:
         return math.nan
     middle = mean(differences)
-    error = _standard_error(differences, middle)
+    error = standard_error(differences, middle)
     if error == 0:
         return 1.0 if middle == 0 else 0.0
     return float(2 * stats.t.sf(abs(middle / error), len(differences) - 1))
@@ -93,7 +94,7 @@ def equivalence(differences: Floats, margin: float) -> float:
     if len(differences) < 2:
         return math.nan
     middle = mean(differences)
-    error = _standard_error(differences, middle)
+    error = standard_error(differences, middle)
     if error == 0:
         return 0.0 if abs(middle) < margin else 1.0
     freedom = len(differences) - 1

@@ -14,7 +14,7 @@ from podium.core import hyperparameters as h
 from podium.core.interrupts import between_steps
 from podium.core.parameters import settings
 from podium.core.progress import progress
-from podium.core.threads import Team
+from podium.core.threads import PROCESS_WIDE, Team
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.linear.design import DesignMatrix
@@ -85,7 +85,7 @@ class Descent:
         sets = checked_sets(train, valid)
         selecting = as_selection(self.selection).measures if sets else ()
         warn_of_powers([*self.objective.all_measures(), *selecting], train, *sets.values())
-        with threadpool_limits(1, "blas"), Team(self.n_threads) as team:
+        with PROCESS_WIDE, threadpool_limits(1, "blas"), Team(self.n_threads) as team:
             design = DesignMatrix(train, self.n_threads)
             bound = self.objective.measuring(train, *sets.values()).bind(train)
             require_one_output(bound, "a linear model")

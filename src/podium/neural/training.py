@@ -21,7 +21,7 @@ from podium.core import hyperparameters as h
 from podium.core.interrupts import Stopped, between_steps
 from podium.core.parameters import settings
 from podium.core.progress import progress
-from podium.core.threads import MULTIPLICATIONS_WORTH_SHARING, Team, n_threads_for
+from podium.core.threads import MULTIPLICATIONS_WORTH_SHARING, PROCESS_WIDE, Team, n_threads_for
 from podium.data import RankingData
 from podium.data.canonical import queries_by_content
 from podium.errors import DataError, PodiumWarning
@@ -136,7 +136,7 @@ class NetTraining:
         require_numbers(train, "a net")
         judging = as_selection(self.selection).measures
         warn_of_powers([*self.objective.all_measures(), *judging], train, *sets.values())
-        with torch.random.fork_rng(devices=[]):
+        with PROCESS_WIDE, torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             net = _new_module(Layers if module is None else module, train.n_features)
             n_threads = self._threads_worthwhile(net, train)

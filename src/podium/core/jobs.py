@@ -1,0 +1,140 @@
+"""Several jobs at a time, each on a thread of its own: kernels run without the interpreter lock."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
+from typing import Generic, TypeVar
+
+from podium.core.interrupts import Cancelled, Stop, Stopped, between_steps, stop_of_thread, stopped_by
+from podium.core.threads import at_most_threads, thread_count
+
+Result = TypeVar("Result")
+POLL = 0.1  # seconds between two looks for signals
+
+
+def run_jobs(
+    jobs: Iterable[Callable[[], Result]], n_jobs: int, n_threads: int | None = None
+) -> Generator[tuple[int, Result], None, None]:
+    """Run jobs, as many at a time as there are threads; yield the number and the result of each as it ends.
+
+    A job is drawn when a thread is free, so an iterable may decide then whether there is another one. It gets one
+    thread, and more only where threads would be idle: the free ones are shared evenly by the jobs that have not begun.
+    Results must not depend on it.
+
+    Where a job fails, the others end at their next step (`between_steps`), and its error is raised. Where a signal
+    interrupts the caller, jobs raise the same at their next step; what some of them make of it is still yielded before
+    it is raised here. Whoever may stop listening closes the generator (`contextlib.closing`): that ends the jobs, too.
+    A job that runs jobs itself has no more threads than it was given.
+
+    Args:
+        jobs: functions without arguments.
+        n_jobs: how many there are, at most.
+        n_threads: for all jobs together; all cores by default.
+
+    """
+    n_threads = thread_count(n_threads)
+    outer = stop_of_thread()
+    if outer is not None and n_threads == 1:  # a job within a job: this thread is the one
+        for number, job in enumerate(jobs):
+            outer.check()
+            yield number, job()
+        return
+    with between_steps() as check_signals:
+        run = _Run(iter(jobs), n_jobs, n_threads, Stop(outer))
+        interrupt = None
+        try:
+            while run.n_workers:
+                try:
+                    if interrupt is None:
+                        check_signals()
+                    outcome = run.ended.get(timeout=POLL)
+                except Empty:
+                    continue
+                except (KeyboardInterrupt, Stopped, Cancelled) as signal:
+                    if interrupt is not None:  # whoever is impatient has the last word: the threads end by themselves
+                        run.n_workers = 0
+                        raise
+                    interrupt = signal
+                    run.stop.tell(signal)
+                    continue
+                if outcome is None:
+                    run.n_workers -= 1
+                else:
+                    yield outcome
+        finally:
+            run.stop.tell(Cancelled())
+            while run.n_workers:
+                run.n_workers -= run.ended.get() is None
+        if interrupt is not None:
+            raise interrupt
+    if run.errors:
+        raise min(run.errors, key=lambda of_job: of_job[0])[1]
+
+
+class _Run(Generic[Result]):
+    """Threads that draw jobs, and what comes of them.
+
+    Attributes:
+        ended: number and result of each job that has ended; None for a thread that has.
+        n_workers: threads that have not ended.
+        errors: of jobs that failed, with their numbers; those that began at the same time may fail, too.
+
+    """
+
+    def __init__(self, jobs: Iterator[Callable[[], Result]], n_jobs: int, n_threads: int, stop: Stop) -> None:
+        self.jobs, self.n_waiting, self.n_free, self.stop = jobs, n_jobs, n_threads, stop
+        self.n_begun = 0
+        self.errors: list[tuple[int, BaseException]] = []
+        self.ended: SimpleQueue[tuple[int, Result] | None] = SimpleQueue()
+        self.drawing = threading.Lock()
+        self.n_workers = min(n_threads, n_jobs)
+        for k in range(self.n_workers):
+            threading.Thread(target=self._work, name=f"podium-job-{k}", daemon=True).start()
+
+    def _work(self) -> None:
+        number = -1
+        try:
+            with stopped_by(self.stop):
+                while (drawn := self._draw()) is not None:
+                    number, job, share = drawn
+                    with at_most_threads(share):
+                        self.ended.put((number, job()))
+                    with self.drawing:
+                        self.n_free += share
+        except BaseException as error:  # raised by the thread that waits for the jobs
+            if error is not self.stop.reason and not isinstance(error, Cancelled):
+                self.errors.append((number, error))
+                self.stop.tell(Cancelled())
+        finally:
+            self.ended.put(None)
+
+    def _draw(self) -> tuple[int, Callable[[], Result], int] | None:
+        """The next job with its number and its share of the threads, if there is one."""
+        with self.drawing:
+            self.stop.check()
+            job = next(self.jobs, None)
+            if job is None:
+                return None
+            number, share = self.n_begun, max(1, self.n_free // max(1, self.n_waiting))
+            self.n_begun, self.n_waiting, self.n_free = number + 1, self.n_waiting - 1, self.n_free - share
+            return number, job, share
+
+
+@contextmanager
+def each_warning_once() -> Iterator[None]:
+    """Keep the warnings of all threads until the end, and show each once; those of work that failed are dropped.
+
+    Which warnings are shown belongs to the process, so a job leaves this to whoever runs it.
+    """
+    if stop_of_thread() is not None:
+        yield
+        return
+    with warnings.catch_warnings(record=True) as found:
+        yield
+    distinct = {(warning.category, str(warning.message)): warning for warning in reversed(found)}
+    for warning in reversed(distinct.values()):
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

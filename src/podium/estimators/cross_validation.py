@@ -1,0 +1,325 @@
+"""Cross-validation by queries: every query is scored by a model that has not seen it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.sums import mean
+from podium.core.validation import require_number, require_whole
+from podium.data import RankingData
+from podium.data.concatenating import concatenate
+from podium.data.datasets.folds import Fold
+from podium.data.schema import as_data
+from podium.data.splitting import fold_of_queries, split_by_content
+from podium.errors import DataError
+from podium.estimators.many import Fit, SharedData, fit_each, require_ranker
+from podium.evaluation import Comparison, Evaluation
+from podium.evaluation.comparing import compared
+from podium.evaluation.evaluating import ByMeasure, Measures, as_measures, evaluated
+from podium.evaluation.significance import standard_error
+from podium.evaluation.tables import Table
+from podium.measures import Ranking, warn_of_powers
+
+Floats = NDArray[np.float64]
+DEFAULT_FOLDS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """The result of `cross_validate`. Every query counts once, with the model of the fold that it tests.
+
+    Attributes:
+        evaluations: for each system, its `Evaluation`: values of all test queries, means and intervals.
+        fold_names: of the folds.
+        fold_of_query: the number of the fold that each query of the evaluations tests.
+        scores: for each system, those of all test documents: in the order of the data's rows, or of the folds' test
+            data one after the other.
+        estimators: for each system, the fitted estimator of each fold, where they were asked for.
+
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(20, features=4)
+        >>> models = {"few": podium.LambdaMART(n_trees=2), "many": podium.LambdaMART(n_trees=20)}
+        >>> result = podium.cross_validate(models, data, folds=2, measures="ndcg(ties=expected)")
+        >>> result.fold_means["many"]["ndcg(ties=expected)"].shape, result.compare().pairs[0].b
+        ((2,), 'many')
+
+    """
+
+    evaluations: dict[str, Evaluation]
+    fold_names: tuple[str, ...]
+    fold_of_query: NDArray[np.int64]
+    scores: dict[str, Floats] = field(repr=False)
+    estimators: dict[str, list[Any]] | None = field(default=None, repr=False)
+
+    @property
+    def means(self) -> dict[str, dict[str, float]]:
+        """The mean over all queries, by system and measure."""
+        return {name: evaluation.means for name, evaluation in self.evaluations.items()}
+
+    @property
+    def standard_errors(self) -> dict[str, dict[str, float]]:
+        """The standard error of each mean, from the spread of the queries."""
+        return {
+            name: ByMeasure({measure: _standard_error(values) for measure, values in evaluation.values.items()})
+            for name, evaluation in self.evaluations.items()
+        }
+
+    @property
+    def fold_means(self) -> dict[str, dict[str, Floats]]:
+        """The mean over the queries of each fold, by system and measure."""
+        return {
+            name: ByMeasure({measure: self._of_folds(values) for measure, values in evaluation.values.items()})
+            for name, evaluation in self.evaluations.items()
+        }
+
+    def _of_folds(self, values: Floats) -> Floats:
+        parts = [values[self.fold_of_query == k] for k in range(len(self.fold_names))]
+        return np.array([mean(part[~np.isnan(part)]) for part in parts])
+
+    def compare(
+        self,
+        *,
+        baseline: str | None = None,
+        margin: float | None = None,
+        resamples: int = 100_000,
+        seed: int = 0,
+    ) -> Comparison:
+        """The systems query by query, with significance, see `podium.compare`."""
+        return compared(self.evaluations, baseline, margin, resamples, seed)
+
+    def table(self) -> Table:
+        """A row for each system and measure: the mean with its standard error and interval, and that of each fold."""
+        errors, of_folds, rows = self.standard_errors, self.fold_means, []
+        for name, evaluation in self.evaluations.items():
+            for measure, value in evaluation.means.items():
+                folds = of_folds[name][measure].tolist()
+                rows.append([name, measure, value, errors[name][measure], *evaluation.intervals[measure], *folds])
+        columns = ["system", "measure", "mean", "standard error", "95% from", "to", *self.fold_names]
+        return Table(columns, rows)
+
+    def __str__(self) -> str:
+        n_folds = len(self.fold_names)
+        return f"{len(self.fold_of_query)} queries, {n_folds} fold{'s' * (n_folds > 1)}\n\n{self.table()}"
+
+    def __rich__(self) -> Any:
+        return self.table().__rich__()
+
+
+def _standard_error(values: Floats) -> float:
+    known = values[~np.isnan(values)]
+    return standard_error(known, mean(known)) if len(known) > 1 else math.nan
+
+
+def cross_validate(
+    estimators: Any,
+    data: Any,
+    *,
+    folds: int | None = None,
+    measures: Measures = ("ndcg@10",),
+    valid: float | None = None,
+    seed: int = 0,
+    return_estimator: bool = False,
+    n_threads: int | None = None,
+    verbose: int | None = None,
+) -> CrossValidation:
+    """Fit estimators on folds of the queries, and measure each query by the models that have not seen it.
+
+    All fits run as those of `fit_many`. Documents with equal scores stand in the canonical order, so the order of the
+    rows plays no part.
+
+    Args:
+        estimators: an estimator of Podium's, or several by name; they stay as they are.
+        data: `RankingData`, whose queries are cut into folds (as by `QueryKFold`: their ids and the seed decide), or
+            folds of training, validation and test data, as `podium.folds` finds them.
+        folds: how many, 5 by default; none may be given where the data has folds.
+        measures: as in `evaluate`.
+        valid: the share of each fold's training queries that stops training and picks the number of trees. Folds that
+            have validation data bring their own.
+        seed: of folds and validation queries.
+        return_estimator: whether to keep the fitted estimators.
+        n_threads: for all fits together; all cores by default.
+        verbose: as in `fit_many`.
+
+    Returns:
+        Values of each query, means with standard errors, means of folds, comparisons.
+
+    Example:
+        >>> import podium
+        >>> model, data = podium.LambdaMART(n_trees=5), podium.artificial(20, features=4)
+        >>> result = podium.cross_validate(model, data, folds=2, measures="ndcg(ties=expected)@10")
+        >>> result.fold_names, 0 < result.means["LambdaMART"]["ndcg(ties=expected)@10"] < 1
+        (('fold 1', 'fold 2'), True)
+
+    """
+    systems, chosen = _named(estimators), as_measures(measures)
+    if valid is not None:
+        require_number("valid", valid, above=0, below=1)
+    parts: _Folds
+    if isinstance(data, Sequence):
+        if folds is not None:
+            raise DataError("folds of data are given: leave folds=… out, or give RankingData")
+        parts = _GivenFolds(list(data), valid, seed)
+    else:
+        parts = _QueryFolds(as_data(data), DEFAULT_FOLDS if folds is None else folds, valid, seed)
+    shared = [SharedData(partial(parts.train, k)) for k in range(len(parts.names))]
+    tasks = [(name, k) for k in range(len(parts.names)) for name in systems]
+    fits = [Fit(f"{name} on {parts.names[k]}", systems[name], shared[k]) for name, k in tasks]
+    fitted: dict[str, list[Any]] = {name: [None] * len(parts.names) for name in systems}
+    scores = {name: np.empty(parts.n_documents) for name in systems}
+    with closing(fit_each(fits, n_threads=n_threads, verbose=verbose)) as outcomes:
+        for number, estimator in outcomes:
+            name, k = tasks[number]
+            scores[name][parts.rows(k)] = estimator._predict(parts.test(k))
+            fitted[name][k] = estimator if return_estimator else None
+    documents, order = parts.documents()
+    warn_of_powers(chosen, documents)
+    evaluations = {
+        name: evaluated(documents, Ranking(documents, found[order]), chosen, False, name)
+        for name, found in scores.items()
+    }
+    return CrossValidation(
+        evaluations, parts.names, parts.fold_of_query, scores, fitted if return_estimator else None
+    )  # fmt: skip
+
+
+def _named(estimators: Any) -> dict[str, Any]:
+    """The estimators by name."""
+    named = dict(estimators) if isinstance(estimators, Mapping) else {type(estimators).__name__: estimators}
+    if not named:
+        raise DataError("there is no estimator to validate")
+    for estimator in named.values():
+        require_ranker(estimator, "cross_validate")
+    return named
+
+
+class _Folds(Protocol):
+    """Training and test data of several folds.
+
+    Attributes:
+        names: of the folds.
+        n_documents: of all test data.
+        fold_of_query: the fold of each test query.
+
+    """
+
+    names: tuple[str, ...]
+    n_documents: int
+    fold_of_query: NDArray[np.int64]
+
+    def train(self, fold: int) -> tuple[RankingData, dict[str, RankingData]]:
+        """The training data of a fold, and its validation data by name."""
+
+    def test(self, fold: int) -> RankingData:
+        """The test data of a fold."""
+
+    def rows(self, fold: int) -> Any:
+        """The rows of that test data among all."""
+
+    def documents(self) -> tuple[RankingData, NDArray[np.int64]]:
+        """All test data, without features and in the canonical order, and this order."""
+
+
+class _QueryFolds:
+    """The queries of some data in folds: each is tested once."""
+
+    def __init__(self, data: RankingData, n_folds: int, valid: float | None, seed: int) -> None:
+        require_whole("folds", n_folds, 2)
+        if data.n_queries < n_folds:
+            raise DataError(f"{data.n_queries} queries are too few for {n_folds} folds: each needs one to test")
+        self.data, self.valid, self.seed, self.n_documents = data, valid, seed, data.n_documents
+        self.names = tuple(f"fold {k + 1}" for k in range(n_folds))
+        self.fold_of_query = fold_of_queries(data.query_ids, n_folds, seed)
+        for k, name in enumerate(self.names):
+            _require_relevant(data, self.rows(k), name, "test")
+            _require_relevant(data, self.fold_of_query[data.query_of_row] != k, name, "training")
+
+    def train(self, fold: int) -> tuple[RankingData, dict[str, RankingData]]:
+        return _split(self.data.select(self.fold_of_query != fold), self.valid, self.seed)
+
+    def test(self, fold: int) -> RankingData:
+        return self.data.select(self.fold_of_query == fold)
+
+    def rows(self, fold: int) -> Any:
+        return np.flatnonzero(self.fold_of_query[self.data.query_of_row] == fold)  # as `select` has them
+
+    def documents(self) -> tuple[RankingData, NDArray[np.int64]]:
+        return _light(self.data).take(self.data.canonical_order), self.data.canonical_order
+
+
+class _GivenFolds:
+    """Folds with training and test data of their own."""
+
+    def __init__(self, folds: list[Any], valid: float | None, seed: int) -> None:
+        if not folds or not all(isinstance(fold, Fold) for fold in folds):
+            raise DataError("data is RankingData, or a list of folds as podium.folds finds them")
+        self.folds, self.valid, self.seed = folds, valid, seed
+        self.names = tuple(fold.name for fold in folds)
+        self.tests = [_checked_test(fold, valid) for fold in folds]
+        ends = np.cumsum([len(test) for test in self.tests]).tolist()
+        self.n_documents, self.starts = ends[-1], [0, *ends[:-1]]
+        ids = np.concatenate([test.query_ids for test in self.tests])
+        found, times = np.unique(ids, return_counts=True)
+        if (times > 1).any():
+            raise DataError(f"query {found[times > 1][0]} is in the test data of two folds, and would count twice")
+        self.fold_of_query = np.repeat(np.arange(len(folds)), [test.n_queries for test in self.tests])
+
+    def train(self, fold: int) -> tuple[RankingData, dict[str, RankingData]]:
+        train, valid, _ = self.folds[fold]
+        return _split(train, self.valid, self.seed) if valid is None else (train, {"valid": valid})
+
+    def test(self, fold: int) -> RankingData:
+        return self.tests[fold]
+
+    def rows(self, fold: int) -> Any:
+        return slice(self.starts[fold], self.starts[fold] + len(self.tests[fold]))
+
+    def documents(self) -> tuple[RankingData, NDArray[np.int64]]:
+        order = np.concatenate(
+            [start + test.canonical_order for start, test in zip(self.starts, self.tests, strict=True)]
+        )
+        return concatenate([_light(test) for test in self.tests]).take(order), order
+
+
+def _checked_test(fold: Fold, valid: float | None) -> RankingData:
+    """The test data of a fold, which must have some that it has not trained on."""
+    train, validation, test = fold
+    if test is None:
+        raise DataError(f"{fold.name} has no test data: give RankingData, whose queries are cut into folds")
+    if valid is not None and validation is not None:
+        raise DataError(f"{fold.name} has validation data of its own: leave valid=… out")
+    for part, role in ((train, "training"), (validation, "validation")):
+        if part is not None and len(seen := np.intersect1d(part.query_ids, test.query_ids)):
+            raise DataError(f"{fold.name}: query {seen[0]} is in the {role} data and in the test data")
+    assert train is not None
+    for part, role in ((train, "training"), (test, "test")):
+        _require_relevant(part, np.arange(len(part)), fold.name, role)
+    return test
+
+
+def _require_relevant(data: RankingData, rows: Any, fold: str, role: str) -> None:
+    """Refuse data of which every ranking is as good."""
+    if "relevance" in data.labels and not (data.relevance[rows] > 0).any():
+        raise DataError(f"the {role} data of {fold} has no relevant document: take fewer folds, or another seed")
+
+
+def _split(train: RankingData, valid: float | None, seed: int) -> tuple[RankingData, dict[str, RankingData]]:
+    """Training data with a share of its queries as validation data, if asked for."""
+    if valid is None:
+        return train, {}
+    train, judging = split_by_content(train, 1 - valid, valid, seed=seed)
+    return train, {"valid": judging}
+
+
+def _light(data: RankingData) -> RankingData:
+    """The data without its features and names of documents, which no measure needs."""
+    nothing = np.zeros((len(data), 1), np.float32)
+    return data.replace(features=nothing, feature_names=None, encoding=None, document_ids=None)

@@ -1,0 +1,195 @@
+"""Many fits at a time, one on each thread, each exactly as if alone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from podium.boosting import SharedBins
+from podium.core.jobs import each_warning_once, run_jobs
+from podium.core.progress import progress
+from podium.core.threads import at_most_threads, thread_count
+from podium.data import RankingData
+from podium.data.schema import as_data
+from podium.errors import DataError
+from podium.estimators.ranker import RankerMixin
+from podium.estimators.tree_ranker import TreeRanker
+from podium.models.base import checked_sets
+
+Valid = dict[str, RankingData]
+
+
+def fit_many(
+    estimators: Sequence[Any],
+    data: Any,
+    *,
+    valid: Any = None,
+    n_threads: int | None = None,
+    verbose: int | None = None,
+) -> list[Any]:
+    """Fit many estimators: settings, seeds, folds. Each model is, to the bit, that of `estimator.fit(data)`.
+
+    As many fits run at a time as there are threads, each on a thread of its own; threads that would be idle are shared
+    by the last fits. Fits on the same data object share its bins. Nets and linear rankers take turns, with all threads
+    that they ask for: torch and BLAS know one number of threads for the whole process.
+
+    Args:
+        estimators: estimators of Podium's. They stay as they are: fitted copies are returned, so that one may stand
+            here several times, once for each fold.
+        data: the training data of all, or a sequence with that of each.
+        valid: the validation data of all (or several sets by name), or a sequence with that of each, None for none.
+        n_threads: for all fits together; all cores by default. The estimators' own `n_threads` count for what they
+            do later.
+        verbose: None for a bar on terminals, 0 for silence, n for a line after every n fits; the fits show nothing.
+
+    Returns:
+        The fitted estimators, in the order of those given.
+
+    Raises:
+        DataError: where a fit does; the message names the estimator. The other fits end, too, as they do on Ctrl-C.
+
+    Example:
+        >>> import podium
+        >>> train, valid = podium.artificial(20, features=4), podium.artificial(10, features=4, part="valid")
+        >>> models = [podium.LambdaMART(n_trees=5, n_leaves=n) for n in (4, 8)]
+        >>> fitted = podium.fit_many(models, train, valid=valid)
+        >>> fitted[1].digest() == models[1].fit(train, valid=valid).digest()
+        True
+
+    """
+    estimators = list(estimators)
+    for estimator in estimators:
+        require_ranker(estimator, "fit_many")
+    trains = _one_for_each(data, len(estimators), "data")
+    valids = _one_for_each(valid, len(estimators), "valid")
+    sources = {
+        (id(train), id(judging)): SharedData(partial(_checked, train, judging))
+        for train, judging in zip(trains, valids, strict=True)
+    }
+    fits = [
+        Fit(f"estimators[{k}]", estimator, sources[id(train), id(judging)])
+        for k, (estimator, train, judging) in enumerate(zip(estimators, trains, valids, strict=True))
+    ]
+    fitted = dict(fit_each(fits, n_threads=n_threads, verbose=verbose))
+    return [fitted[k] for k in range(len(fits))]
+
+
+def _checked(train: Any, valid: Any) -> tuple[RankingData, Valid]:
+    """Training and validation data as they were given; frames become data."""
+    if isinstance(valid, Mapping):
+        return as_data(train), {name: as_data(part) for name, part in valid.items()}
+    return as_data(train), {} if valid is None else {"valid": as_data(valid)}
+
+
+def require_ranker(estimator: Any, function: str) -> None:
+    """Refuse what is no estimator of Podium's."""
+    if not isinstance(estimator, RankerMixin):
+        raise DataError(f"{function} takes estimators of Podium's, such as LambdaMART(), not {estimator!r}")
+
+
+def _one_for_each(given: Any, n: int, argument: str) -> list[Any]:
+    """A value for each estimator, from one for all or from a sequence."""
+    if not isinstance(given, list | tuple):
+        return [given] * n
+    if len(given) != n:
+        raise DataError(f"{argument} is one for all estimators or one for each: {n}, but there are {len(given)}")
+    return list(given)
+
+
+class SharedData:
+    """Data that several fits share, with its bins; loaded for the first of them, dropped after the last.
+
+    Args:
+        load: gives the training data, and the validation sets by name.
+
+    Attributes:
+        n_fits: how many fits on it have not ended.
+
+    """
+
+    def __init__(self, load: Callable[[], tuple[RankingData, Valid]]) -> None:
+        self.load, self.n_fits = load, 0
+        self._lock = threading.Lock()
+        self._loaded: tuple[RankingData, Valid, SharedBins] | None = None
+
+    def open(self, n_threads: int) -> tuple[RankingData, Valid, SharedBins]:
+        """Training data, validation sets and bins; whoever comes second waits, and lends one of the `n_threads`."""
+        with self._lock, at_most_threads(n := max(1, min(n_threads, self.n_fits))):
+            if self._loaded is None:
+                train, valid = self.load()
+                sets = {name: _prepared(data) for name, data in checked_sets(train, valid).items()}
+                self._loaded = _prepared(train), sets, SharedBins(n)
+            return self._loaded
+
+    def close(self) -> None:
+        """Note the end of a fit."""
+        with self._lock:
+            self.n_fits -= 1
+            if not self.n_fits:
+                self._loaded = None
+
+
+def _prepared(data: RankingData) -> RankingData:
+    """The data, with what it computes once and keeps: threads that need it at the same time would all compute it."""
+    _ = data.canonical_order, data.query_of_row
+    return data
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fit that is to be done: what errors call it, an estimator with its parameters, and its data."""
+
+    name: str
+    estimator: Any
+    data: SharedData
+
+    def run(self, n_threads: int) -> Any:
+        """A fitted copy of the estimator."""
+        made = type(self.estimator)(**self.estimator.get_params(deep=False))
+        try:
+            train, valid, bins = self.data.open(n_threads)
+            options = {"bins": bins} if isinstance(made, TreeRanker) else {}
+            with at_most_threads(None) if made._takes_turns else nullcontext():
+                return made.fit(train, valid=valid or None, **options)
+        except DataError as error:
+            raise DataError(f"{self._shown()}: {error}") from error
+        except Exception as error:
+            error.add_note(f"in {self._shown()}")
+            raise
+        finally:
+            self.data.close()
+
+    def _shown(self) -> str:
+        """The name, and the parameters that are not the defaults, on one line."""
+        return f"{self.name}, {' '.join(repr(self.estimator).split())}"
+
+
+def fit_each(
+    fits: Sequence[Fit], *, n_threads: int | None = None, verbose: int | None = None
+) -> Generator[tuple[int, Any], None, None]:
+    """Yield the number of each fit, and the fitted estimator, as they come to an end (`fit_many`).
+
+    Fits on the same data run one after the other, so that little data is held at a time.
+    """
+    first: dict[int, int] = {}
+    for number, fit in enumerate(fits):
+        first.setdefault(id(fit.data), number)
+        fit.data.n_fits += 1
+    order = sorted(range(len(fits)), key=lambda number: first[id(fits[number].data)])
+    n_threads = thread_count(n_threads)
+
+    def job(number: int) -> Callable[[], Any]:
+        return lambda: fits[number].run(n_threads)
+
+    with (
+        each_warning_once(),
+        progress("fitting", len(fits), verbose=verbose, unit="fits") as advance,
+        closing(run_jobs(map(job, order), len(fits), n_threads)) as outcomes,
+    ):
+        for number, fitted in outcomes:
+            advance(1)
+            yield order[number], fitted

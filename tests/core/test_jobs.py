@@ -1,0 +1,178 @@
+"""Jobs on threads: how many at a time, with how many threads, and how they end."""
+
+import os
+import signal
+import threading
+import time
+import warnings
+
+import pytest
+
+from podium.core.interrupts import Cancelled, between_steps
+from podium.core.jobs import each_warning_once, run_jobs
+from podium.core.progress import progress
+from podium.core.threads import at_most_threads, thread_count
+
+
+@pytest.fixture(autouse=True)
+def _usual_handler():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def steps(ended=None):
+    """Work that only a stop ends."""
+    with between_steps() as check:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            try:
+                check()
+            except BaseException as reason:
+                if ended is not None:
+                    ended.append(type(reason))
+                raise
+            time.sleep(0.002)
+    pytest.fail("nobody stopped it")
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+def test_as_many_at_a_time_as_there_are_threads(n_threads):
+    lock, running, most = threading.Lock(), [0], [0]
+
+    def job(k):
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+        time.sleep(0.02)
+        with lock:
+            running[0] -= 1
+        return k * k
+
+    assert dict(run_jobs([lambda k=k: job(k) for k in range(7)], 7, n_threads)) == {k: k * k for k in range(7)}
+    assert most[0] == n_threads
+
+
+@pytest.mark.parametrize(("n_jobs", "n_threads", "shares"), [(1, 4, [4]), (2, 4, [2, 2]), (3, 8, [2, 3, 3])])
+def test_idle_threads_are_shared(n_jobs, n_threads, shares):
+    together = threading.Barrier(n_jobs)
+
+    def job():
+        together.wait(10)
+        return thread_count()
+
+    with at_most_threads(None):
+        counts = [count for _, count in run_jobs([job] * n_jobs, n_jobs, n_threads)]
+    assert sorted(counts) == [min(share, thread_count()) for share in shares]
+
+
+def test_a_job_sees_its_share_whatever_it_asks_for():
+    seen = [found for _, found in run_jobs([lambda: (thread_count(), thread_count(7))] * 4, 4, 1)]
+    assert seen == [(1, 1)] * 4
+    assert thread_count(7) == 7
+
+
+def test_an_error_stops_the_others_and_those_that_wait_do_not_begin():
+    ended, begun = [], threading.Event()
+
+    def failing():
+        begun.wait(10)
+        raise ValueError("so it is")
+
+    def running():
+        begun.set()
+        steps(ended)
+
+    with pytest.raises(ValueError, match="so it is"):
+        list(run_jobs([running, failing, lambda: ended.append("begun")], 3, 2))
+    assert ended == [Cancelled]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("podium-job")]
+
+
+def test_an_interrupt_reaches_the_jobs_and_what_they_make_of_it_is_yielded():
+    def job():
+        with pytest.raises(KeyboardInterrupt):
+            steps()
+        return "so far"
+
+    def interrupt():
+        os.kill(os.getpid(), signal.SIGINT)
+        return job()
+
+    found = []
+    with pytest.raises(KeyboardInterrupt):
+        found.extend(iter_into(found, run_jobs([interrupt, job], 2, 2)))
+    assert sorted(found) == [(0, "so far"), (1, "so far")]
+
+
+def iter_into(found, outcomes):
+    for outcome in outcomes:
+        found.append(outcome)
+    return []
+
+
+def test_whoever_stops_listening_ends_the_jobs():
+    ended = []
+    outcomes = run_jobs([lambda: 1, lambda: steps(ended)], 2, 2)
+    assert next(outcomes) == (0, 1)
+    outcomes.close()
+    assert ended == [Cancelled]
+
+
+def test_jobs_within_jobs_stay_within_their_threads_and_stop_with_them():
+    together = threading.Barrier(2)
+
+    def outer():
+        together.wait(10)
+        return sorted(count for _, count in run_jobs([thread_count] * 3, 3))
+
+    assert dict(run_jobs([outer] * 2, 2, 2)) == {0: [1, 1, 1], 1: [1, 1, 1]}
+    ended = []
+
+    def nested():
+        return list(run_jobs([lambda: steps(ended)] * 2, 2))
+
+    def failing():
+        time.sleep(0.1)
+        raise ValueError("outside")
+
+    with pytest.raises(ValueError, match="outside"):
+        list(run_jobs([nested, failing], 2, 4))  # two threads for the nested jobs
+    assert ended
+    assert set(ended) == {Cancelled}
+
+
+def test_a_lazy_iterable_decides_when_a_thread_is_free():
+    done = []
+
+    def jobs():
+        for k in range(10):
+            if len(done) >= 3:
+                return
+            yield lambda k=k: done.append(k)
+
+    assert len(list(run_jobs(jobs(), 10, 1))) == 3
+
+
+def test_jobs_show_no_progress(capsys):
+    def job():
+        with progress("inner", 1, verbose=1) as advance:
+            advance(1)
+
+    list(run_jobs([job] * 2, 2, 2))
+    assert capsys.readouterr().err == ""
+
+
+def test_warnings_of_all_threads_come_once_each():
+    def job():
+        warnings.warn("of each", UserWarning, stacklevel=1)
+        warnings.warn(f"of {threading.get_ident()}", UserWarning, stacklevel=1)
+        time.sleep(0.05)
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        with each_warning_once():
+            list(run_jobs([job] * 6, 6, 2))
+    texts = [str(warning.message) for warning in found]
+    assert texts.count("of each") == 1
+    assert len(texts) == len(set(texts)) == 3
