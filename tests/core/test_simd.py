@@ -37,6 +37,8 @@ OPERATIONS = {
     "load_lanes(b, 9)))",
     "roots_of": "store_lanes(out, 0, roots_of(absolute(load_lanes(a, 0))))",
     "sum_lanes": "out[0] = sum_lanes(load_lanes(a, 10))",
+    "any_lanes": "out[0] = any_lanes(load_lanes(a, 0) == load_lanes(a, 0))\n    "
+    "out[1] = any_lanes(load_lanes(a, 0) > load_lanes(a, 0))",
     "copy_16_bytes": "copy_16_bytes(out.view(np.uint8), 4, a.view(np.uint8), 8)",
     "borrowed": "c = borrowed(a)\n    out[:4] = c[4:8]",
     "prefetch": "prefetch(a, 3)\n    out[0] = a[3]",

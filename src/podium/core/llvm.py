@@ -244,3 +244,12 @@ def _sum_lanes(_typing: Any, _values: Any) -> Any:
         return builder.extract_element(vector, ir.IntType(32)(0))
 
     return types.float32(_lanes), generate
+
+
+@means(simd.any_lanes)
+def _any_lanes(_typing: Any, _which: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        bits = ir.IntType(LANES)
+        return builder.icmp_unsigned("!=", builder.bitcast(arguments[0], bits), ir.Constant(bits, 0))
+
+    return types.boolean(_mask), generate

@@ -60,4 +60,9 @@ def sum_lanes(values: Any) -> Any:
     return halves[0]
 
 
-OPERATIONS = (all_lanes, load_lanes, store_lanes, choose_lanes, absolute, roots_of, sum_lanes)
+def any_lanes(which: Any) -> Any:
+    """Whether a comparison holds in any lane."""
+    return which.any()
+
+
+OPERATIONS = (all_lanes, load_lanes, store_lanes, choose_lanes, absolute, roots_of, sum_lanes, any_lanes)
