@@ -46,6 +46,7 @@ from podium.objectives.pair_layout import (
     Query,
     Scratch,
     add_tiles,
+    borrow,
     fill_field,
     fill_gains,
     fill_labels,
@@ -128,22 +129,22 @@ def _fill_tiles(
 ) -> None:  # fmt: skip
     """What the pairs need of each document, but for its label. Scores far apart are not laid out."""
     inlined()
-    buffer = borrowed(scratch.buffer)
+    buffer = scratch.buffer
     if near:
         fill_powers(query, settings.sigma, scratch)
         if settings.normalize or extras is not None:
             fill_scores(query, buffer)
     if settings.weighted:
-        fill_field(query, ROOT, borrowed(documents.roots), buffer)
+        fill_field(query, ROOT, documents.roots, buffer)
     if tables.family == DISCOUNTED or tables.family == LAMBDALOSS:
-        fill_gains(query, borrowed(tables.values), buffer)
+        fill_gains(query, tables.values, buffer)
     if extras is not None:
         if settings.has_groups:
             fill_field(query, GROUP, borrowed(extras)[GROUPS], buffer)
         if settings.has_trusts:
             fill_field(query, TRUST, borrowed(extras)[TRUSTS], buffer)
         if tables.family != DISCOUNTED and tables.family != ONES:
-            _fill_columns(query, tables, borrowed(scratch.columns))
+            _fill_columns(query, tables, scratch.columns)
 
 
 @helper
@@ -160,8 +161,8 @@ def _take_turn(task: Task, block: Int) -> None:
 def _add_up(query: Query, task: Task, rows: Rows, settings: PairSettings, scratch: Scratch) -> None:
     """Add the sums of a block of rows to those in double precision, in the order of blocks for any number of threads."""
     inlined()
-    n, gradients, hessians = query.n, borrowed(scratch.gradients), borrowed(scratch.hessians)
-    totals, total, buffer = borrowed(scratch.row_totals), borrowed(scratch.total), borrowed(scratch.buffer)
+    n, gradients, hessians = query.n, scratch.gradients, scratch.hessians
+    totals, total, buffer = scratch.row_totals, scratch.total, scratch.buffer
     if task.n_threads > 1:
         _take_turn(task, (rows.first - task.first_row) // FLUSH)
     if rows.first == task.first_row:
@@ -184,8 +185,8 @@ def _query_gradients(
 ) -> Any:  # fmt: skip
     """λ and w of the ranks of one query into the scratch, without σ and σ²; whether there are pairs at all."""
     inlined()
-    n, scores, buffer = query.n, query.scores, borrowed(scratch.buffer)
-    last_row = min(fill_labels(query, borrowed(documents.labels), scratch), tables.depth, task.last_row)
+    n, scores, buffer = query.n, query.scores, scratch.buffer
+    last_row = min(fill_labels(query, documents.labels, scratch), tables.depth, task.last_row)
     if last_row <= task.first_row:
         return False
     widest = scores[U(0)] - scores[U(n - 1)]
@@ -195,8 +196,8 @@ def _query_gradients(
         settings.has_trusts, settings.normalize and widest > 0.0, settings.has_totals,
     )  # fmt: skip
     _fill_tiles(query, documents, tables, settings, extras, near, scratch)
-    columns, deltas, totals = borrowed(scratch.columns), borrowed(task.deltas), borrowed(scratch.row_totals)
-    vectors, n_vectors = borrowed(scratch.vectors), borrowed(scratch.n_vectors)
+    columns, deltas, sums, totals = scratch.columns, task.deltas, scratch.row_sums, scratch.row_totals
+    vectors, n_vectors = scratch.vectors, scratch.n_vectors
     swaps = Swaps(tables.family, n, tables.depth, query.norm, tables.bonuses_differ, task.first_row)
     n_tiles, common = (n + TILE - 1) // TILE, scratch.common[U(0)]
     for first in range(task.first_row + task.thread * FLUSH, last_row, task.n_threads * FLUSH):
@@ -204,7 +205,7 @@ def _query_gradients(
         for number in range((first + 1) // TILE, n_tiles):  # a tile stays in the cache for all rows of a block
             rows = Rows(first, last, number, n_tiles, common)
             if near:
-                pair_rows(rows, buffer, vectors, n_vectors, settings, extras, swaps, columns, deltas, totals)
+                pair_rows(rows, buffer, vectors, n_vectors, settings, extras, swaps, columns, deltas, sums, totals)
             else:
                 far_rows(rows, buffer, scores, settings, extras, swaps, columns, deltas, totals)
         _add_up(query, task, Rows(first, last, 0, n_tiles, common), settings, scratch)
@@ -217,8 +218,8 @@ def _write_results(
 ) -> None:
     """λ and w by row, from those of the ranks."""
     inlined()
-    gradients, hessians = borrowed(scratch.gradients), borrowed(scratch.hessians)
-    into_gradients, into_hessians = borrowed(result.gradients), borrowed(result.hessians)
+    gradients, hessians = scratch.gradients, scratch.hessians
+    into_gradients, into_hessians = result.gradients, result.hessians
     sigma, start, places = settings.sigma, U(query.start), query.ranked
     total = sigma * scratch.total[U(0)]
     if settings.family == BY_SWAPS:
@@ -260,12 +261,21 @@ def lambda_gradients(
         scratch: for the largest query. Threads that share queries have one each, but for the sums in double precision.
 
     """
-    order, ranked, offsets = borrowed(documents.order), borrowed(documents.ranked), borrowed(documents.offsets)
-    by_rank, norms = borrowed(scratch.scores), borrowed(tables.norms)
-    spare_scores, spare_places = borrowed(scratch.spare_scores), borrowed(scratch.spare_places)
-    into_gradients, into_hessians = borrowed(result.gradients), borrowed(result.hessians)
+    documents, scratch = borrow(documents, scratch)
+    tables = LookupTables(
+        tables.family, borrowed(tables.values), borrowed(tables.norms), borrowed(tables.discounts),
+        borrowed(tables.divisors), tables.bonuses_differ, tables.depth, tables.mu,
+    )  # fmt: skip
+    task = Task(
+        task.first, task.last, task.longest, task.first_row, task.last_row, borrowed(task.deltas), task.thread,
+        task.n_threads, borrowed(task.barrier), borrowed(task.turns),
+    )  # fmt: skip
+    scores = borrowed(scores)
+    result = Gradients(borrowed(result.gradients), borrowed(result.hessians), borrowed(result.totals))
+    order, ranked, offsets = documents.order, documents.ranked, documents.offsets
+    by_rank, norms = scratch.scores, tables.norms
     if extras is not None and tables.family == LAMBDALOSS:
-        lambdaloss_columns(tables.discounts, tables.mu, borrowed(scratch.columns))
+        lambdaloss_columns(tables.discounts, tables.mu, scratch.columns)
     for q in range(U(task.first), U(task.last)):
         start, end = offsets[q], offsets[q + U(1)]
         n = end - start
@@ -276,7 +286,7 @@ def lambda_gradients(
             places = ranked[start:end]
             if task.thread == 0:
                 _by_rank(n, start, order, places, scores, by_rank)
-                sort_ranked(by_rank[:n], places, spare_scores, spare_places)
+                sort_ranked(by_rank[:n], places, scratch.spare_scores, scratch.spare_places)
             if task.n_threads > 1:
                 wait_at_barrier(task.barrier, task.n_threads)
                 _by_rank(n, start, order, places, scores, by_rank)
@@ -290,5 +300,5 @@ def lambda_gradients(
                 _write_results(query, q, scale, order, settings, scratch, result)
         if not has_pairs and tables.family != BY_SWAPS:
             for k in range(U(start), U(end)):
-                into_gradients[U(order[k])] = 0.0
-                into_hessians[U(order[k])] = 0.0
+                result.gradients[U(order[k])] = 0.0
+                result.hessians[U(order[k])] = 0.0

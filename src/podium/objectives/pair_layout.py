@@ -87,6 +87,7 @@ class Scratch(NamedTuple):
         scores, spare_scores, spare_places: for sorting.
         powers, bits: e^{σs}, and the same memory as integers.
         gradients, hessians: sums in double precision, by rank.
+        row_sums: λ and w of each of `FLUSH` rows, from one tile.
         row_totals: Σ |λ_ij| of each of `FLUSH` rows and each tile.
         total: the sum of those of all rows.
 
@@ -104,6 +105,7 @@ class Scratch(NamedTuple):
     bits: Ints
     gradients: Floats
     hessians: Floats
+    row_sums: Singles
     row_totals: Floats
     total: Floats
 
@@ -122,7 +124,26 @@ def scratch_for(largest: int, discounts: Floats) -> Scratch:
     return Scratch(
         tiles.ravel(), vectors, np.zeros((2, n_tiles), np.int64), np.zeros(1, np.float32),
         np.zeros((N_COLUMNS, padded + 3 * LANES)), scores, spare, np.zeros(padded, np.int32), powers,
-        powers.view(np.int64), gradients, hessians, np.zeros(FLUSH * n_tiles), np.zeros(1),
+        powers.view(np.int64), gradients, hessians, np.zeros((2, FLUSH), np.float32), np.zeros(FLUSH * n_tiles),
+        np.zeros(1),
+    )  # fmt: skip
+
+
+@helper
+def borrow(documents: Documents, scratch: Scratch) -> tuple[Documents, Scratch]:
+    """The same arrays, without reference counting: it would take longer than a short query."""
+    return (
+        Documents(
+            borrowed(documents.order), borrowed(documents.offsets), borrowed(documents.ranked),
+            borrowed(documents.labels), borrowed(documents.roots), borrowed(documents.query_weights),
+        ),
+        Scratch(
+            borrowed(scratch.buffer), borrowed(scratch.vectors), borrowed(scratch.n_vectors),
+            borrowed(scratch.common), borrowed(scratch.columns), borrowed(scratch.scores),
+            borrowed(scratch.spare_scores), borrowed(scratch.spare_places), borrowed(scratch.powers),
+            borrowed(scratch.bits), borrowed(scratch.gradients), borrowed(scratch.hessians),
+            borrowed(scratch.row_sums), borrowed(scratch.row_totals), borrowed(scratch.total),
+        ),
     )  # fmt: skip
 
 
@@ -138,7 +159,7 @@ def fill_labels(query: Query, labels: Singles, scratch: Scratch) -> Any:
     """
     inlined()
     n, start, ranked = query.n, query.start, query.ranked
-    buffer, vectors, n_vectors = borrowed(scratch.buffer), borrowed(scratch.vectors), borrowed(scratch.n_vectors)
+    buffer, vectors, n_vectors = scratch.buffer, scratch.vectors, scratch.n_vectors
     lowest = n - 1
     while lowest > 0 and np.isnan(labels[U(start + ranked[U(lowest)])]):
         lowest -= 1
@@ -186,8 +207,8 @@ def fill_powers(query: Query, sigma: float, scratch: Scratch) -> None:
     digits beyond single precision. The padding is filled, too: nothing there may be infinite.
     """
     inlined()
-    n, scores, exponents = query.n, query.scores, borrowed(scratch.columns)
-    buffer, powers, bits = borrowed(scratch.buffer), borrowed(scratch.powers), borrowed(scratch.bits)
+    n, scores, exponents = query.n, query.scores, scratch.columns
+    buffer, powers, bits = scratch.buffer, scratch.powers, scratch.bits
     row = U(N_COLUMNS - 1)
     middle = 0.5 * (scores[U(0)] + scores[U(n - 1)])
     for k in range(U(LANES)):
@@ -196,9 +217,9 @@ def fill_powers(query: Query, sigma: float, scratch: Scratch) -> None:
         at = U(first)
         power = U(first // TILE * N_FIELDS * FIELD + first % TILE + POWER * FIELD)
         for k in range(U(LANES)):
-            x = sigma * (scores[at + k] - middle)
-            exponents[row, at + k] = x
-            bits[at + k] = (np.int64(np.int32(np.rint(x * 1.4426950408889634))) + 1023) << 52
+            exponents[row, at + k] = sigma * (scores[at + k] - middle)
+        for k in range(U(LANES)):
+            bits[at + k] = (np.int64(np.int32(np.rint(exponents[row, at + k] * 1.4426950408889634))) + 1023) << 52
         for k in range(U(LANES)):
             x = exponents[row, at + k]
             r = x - np.rint(x * 1.4426950408889634) * 0.6931471805599453

@@ -149,11 +149,11 @@ def _row_deltas(i: Int, tile: Span, swaps: Swaps, columns: Floats, deltas: Float
 def _row_lanes(buffer: Singles, at: Int) -> Any:
     """The document whose fields begin at a place of the buffer."""
     return _Row(
-        all_lanes(buffer[at + POWER * FIELD]), all_lanes(buffer[at + LABEL * FIELD]),
-        all_lanes(buffer[at + RANK * FIELD]), all_lanes(buffer[at + SCORE * FIELD]),
-        all_lanes(buffer[at + GAIN * FIELD]), all_lanes(buffer[at + DISCOUNT * FIELD]),
-        all_lanes(buffer[at + ROOT * FIELD]), all_lanes(buffer[at + GROUP * FIELD]),
-        all_lanes(buffer[at + TRUST * FIELD]),
+        all_lanes(buffer[U(at + POWER * FIELD)]), all_lanes(buffer[U(at + LABEL * FIELD)]),
+        all_lanes(buffer[U(at + RANK * FIELD)]), all_lanes(buffer[U(at + SCORE * FIELD)]),
+        all_lanes(buffer[U(at + GAIN * FIELD)]), all_lanes(buffer[U(at + DISCOUNT * FIELD)]),
+        all_lanes(buffer[U(at + ROOT * FIELD)]), all_lanes(buffer[U(at + GROUP * FIELD)]),
+        all_lanes(buffer[U(at + TRUST * FIELD)]),
     )  # fmt: skip
 
 
@@ -185,7 +185,9 @@ def _weight_lanes(
 def _pair_row(
     at: Int, base: Int, some: Visited, buffer: Singles, vectors: Ints, settings: PairSettings, extras: Singles | None
 ) -> Any:
-    """Add λ and w of the pairs of the document at a place of the buffer with some vectors of a tile; Σ |λ_ij|."""
+    """Take λ of the pairs of the document at a place of the buffer from some vectors of a tile, and add w; the sums of
+    λ, w and |λ|.
+    """
     inlined()
     row = _row_lanes(buffer, at)
     nothing, one, near = all_lanes(f32(0.0)), all_lanes(f32(1.0)), all_lanes(GAP_OFFSET)
@@ -214,15 +216,14 @@ def _pair_row(
         hessians = hessians + hessian
         if settings.has_totals:
             total = total + gradient
-    buffer[U(at + GRADIENT * FIELD)] += sum_lanes(gradients)
-    buffer[U(at + HESSIAN * FIELD)] += sum_lanes(hessians)
-    return np.float64(sum_lanes(total)) if settings.has_totals else 0.0
+    all_pairs = np.float64(sum_lanes(total)) if settings.has_totals else 0.0
+    return sum_lanes(gradients), sum_lanes(hessians), all_pairs
 
 
 @helper
 def pair_rows(
     rows: Rows, buffer: Singles, vectors: Ints, n_vectors: Ints, settings: PairSettings, extras: Singles | None,
-    swaps: Swaps, columns: Floats, deltas: Floats, totals: Floats,
+    swaps: Swaps, columns: Floats, deltas: Floats, sums: Singles, totals: Floats,
 ) -> None:  # fmt: skip
     """Add λ and w of the pairs of some ranks with the ranks of one tile, without σ and σ²; Σ |λ_ij| into `totals`.
 
@@ -243,14 +244,21 @@ def pair_rows(
             mixed += 1
         is_common = not (label > rows.common or label < rows.common)
         some = Visited(MIXED, listed, mixed, n_mixed) if is_common else Visited(ALL, listed, above, n_all)
-        total = 0.0
+        gradient, hessian, total = f32(0.0), f32(0.0), 0.0
         if some.a < some.b and label == label:  # NaN has no pairs
             if extras is not None and swaps.family != DISCOUNTED and swaps.family != ONES:
                 low = vectors[U(some.which), U(listed + some.a)] * LANES
                 high = vectors[U(some.which), U(listed + some.b - 1)] * LANES + LANES
                 _row_deltas(i, Span(base, low, high, first), swaps, columns, deltas, buffer)
-            total = _pair_row(at, base, some, buffer, vectors, settings, extras)
-        totals[U((i - rows.first) * rows.n_tiles + rows.number)] = total
+            gradient, hessian, total = _pair_row(at, base, some, buffer, vectors, settings, extras)
+        k = U(i - rows.first)
+        sums[U(0), k], sums[U(1), k], totals[k * U(rows.n_tiles) + U(rows.number)] = gradient, hessian, total
+    # The rows' own sums come last, in any case after what is taken from them. Written at once, each would stand in the
+    # way of the next row's load of the vector that it is in.
+    for i in range(rows.first, rows.last):
+        at, k = i // TILE * N_FIELDS * FIELD + i % TILE, U(i - rows.first)
+        buffer[U(at + GRADIENT * FIELD)] += sums[U(0), k]
+        buffer[U(at + HESSIAN * FIELD)] += sums[U(1), k]
 
 
 # --- one pair after the other
