@@ -179,6 +179,15 @@ for _sign, _name in ((operator.gt, ">"), (operator.lt, "<"), (operator.eq, "==")
     )
 
 
+@templates.infer_global(operator.neg)
+class _Negation(templates.AbstractTemplate):  # type: ignore[misc]
+    def generic(self, arguments: Any, _names: Any) -> Any:
+        return templates.signature(_lanes, _lanes) if arguments == (_lanes,) else None
+
+
+extending.lower_builtin(operator.neg, _lanes)(lambda _c, builder, _s, arguments: builder.fneg(*arguments))
+
+
 def _of_each_lane(builder: Any, name: str, value: Any) -> Any:
     """An LLVM function of one number, such as `fabs`, of each lane."""
     kind = ir.FunctionType(_lanes.vector, [_lanes.vector])

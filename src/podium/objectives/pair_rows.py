@@ -209,7 +209,7 @@ def _pair_row(
             score = load_lanes(buffer, j + SCORE * FIELD)
             lead = choose_lanes(better, row.score - score, score - row.score)
             gradient, hessian = link_lanes(settings.link, constant, weight, gap, ahead, behind, lead)
-        signed = choose_lanes(better, gradient, nothing - gradient)
+        signed = choose_lanes(better, gradient, -gradient)
         store_lanes(buffer, j + GRADIENT * FIELD, load_lanes(buffer, j + GRADIENT * FIELD) - signed)
         store_lanes(buffer, j + HESSIAN * FIELD, load_lanes(buffer, j + HESSIAN * FIELD) + hessian)
         gradients = gradients + signed
