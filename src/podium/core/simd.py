@@ -17,6 +17,15 @@ from typing import Any
 import numpy as np
 
 LANES = 16  # numbers in a vector
+CACHE_LINE = 64  # bytes
+
+
+def aligned_zeros(n: int, dtype: Any) -> Any:
+    """Memory that begins with a cache line, so that no vector lies in two."""
+    size = np.dtype(dtype).itemsize
+    memory = np.zeros(n + CACHE_LINE // size, dtype)
+    first = -memory.ctypes.data % CACHE_LINE // size
+    return memory[first : first + n]
 
 
 def all_lanes(number: Any) -> Any:

@@ -159,7 +159,7 @@ def _take_turn(task: Task, block: Int) -> None:
 
 @helper
 def _add_up(query: Query, task: Task, rows: Rows, settings: PairSettings, scratch: Scratch) -> None:
-    """Add the sums of a block of rows to those in double precision, in the order of blocks for any number of threads."""
+    """Add the sums of a block of rows to those in double precision: block after block, whichever thread's they are."""
     inlined()
     n, gradients, hessians = query.n, scratch.gradients, scratch.hessians
     totals, total, buffer = scratch.row_totals, scratch.total, scratch.buffer

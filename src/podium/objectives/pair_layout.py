@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from podium.core.compiling import helper
 from podium.core.intrinsics import borrowed, inlined
-from podium.core.simd import LANES, all_lanes, any_lanes, load_lanes, store_lanes
+from podium.core.simd import LANES, aligned_zeros, all_lanes, any_lanes, load_lanes, store_lanes
 from podium.measures.swap_deltas import N_COLUMNS
 
 Floats = NDArray[np.float64]
@@ -114,7 +114,8 @@ def scratch_for(largest: int, discounts: Floats) -> Scratch:
     """For queries of at most so many documents."""
     n_tiles = -(-largest // TILE)
     padded = n_tiles * TILE + LANES
-    tiles = np.zeros((n_tiles, N_FIELDS, FIELD), np.float32)
+    buffer = aligned_zeros(n_tiles * N_FIELDS * FIELD, np.float32)
+    tiles = buffer.reshape(n_tiles, N_FIELDS, FIELD)
     tiles[:, RANK, :TILE] = np.arange(n_tiles * TILE).reshape(n_tiles, TILE)
     by_rank = np.zeros(n_tiles * TILE)
     by_rank[: len(discounts)] = discounts[: len(by_rank)]
@@ -122,7 +123,7 @@ def scratch_for(largest: int, discounts: Floats) -> Scratch:
     vectors = np.tile(np.arange(VECTORS), (2, n_tiles))
     scores, spare, powers, gradients, hessians = (np.zeros(padded) for _ in range(5))
     return Scratch(
-        tiles.ravel(), vectors, np.zeros((2, n_tiles), np.int64), np.zeros(1, np.float32),
+        buffer, vectors, np.zeros((2, n_tiles), np.int64), np.zeros(1, np.float32),
         np.zeros((N_COLUMNS, padded + 3 * LANES)), scores, spare, np.zeros(padded, np.int32), powers,
         powers.view(np.int64), gradients, hessians, np.zeros((2, FLUSH), np.float32), np.zeros(FLUSH * n_tiles),
         np.zeros(1),

@@ -185,9 +185,7 @@ def _weight_lanes(
 def _pair_row(
     at: Int, base: Int, some: Visited, buffer: Singles, vectors: Ints, settings: PairSettings, extras: Singles | None
 ) -> Any:
-    """Take λ of the pairs of the document at a place of the buffer from some vectors of a tile, and add w; the sums of
-    λ, w and |λ|.
-    """
+    """Take λ of one document's pairs from the others, in some vectors of a tile, and add w to them; Σ λ, Σ w, Σ |λ|."""
     inlined()
     row = _row_lanes(buffer, at)
     nothing, one, near = all_lanes(f32(0.0)), all_lanes(f32(1.0)), all_lanes(GAP_OFFSET)

@@ -230,8 +230,8 @@ class BoundPairs(BoundObjective):
             team.run(lambda thread: self._compute(shares[thread], scores, result))
 
     def _compute(self, share: Work, scores: Floats, result: Gradients) -> None:
-        for task, scratch in share:
-            lambda_gradients(self.documents, self.tables, self.settings, self.extras, task, scores, result, scratch)
+        for part, scratch in share:
+            lambda_gradients(self.documents, self.tables, self.settings, self.extras, part, scores, result, scratch)
 
     def _fill_by_swaps(self, scores: Floats, result: Gradients) -> None:
         """Pairs of a measure without a family: its swap deltas, a few rows at a time."""
@@ -245,8 +245,8 @@ class BoundPairs(BoundObjective):
             for first in range(0, len(ranked), step):
                 last = min(first + step, len(ranked))
                 deltas = np.abs(self.measure.swaps(ranked, first, last))
-                rows = task(q, q + 1, first_row=first, last_row=last, deltas=deltas)
-                self._compute([(rows, self.shares.scratch(0))], scores, result)
+                part = task(q, q + 1, first_row=first, last_row=last, deltas=deltas)
+                self._compute([(part, self.shares.scratch(0))], scores, result)
             total = result.totals[q]
             if self.term.normalize and total > 0:
                 rows = self.data.rows(q)
