@@ -53,6 +53,7 @@ OPERATIONS = {
         "load_lanes(a, 0), load_lanes(b, 0)))"
         for sign in ("<", ">", "==")
     },
+    "operator -x": "store_lanes(out, 0, -load_lanes(a, 0))",
     "absolute": "store_lanes(out, 0, absolute(load_lanes(a, 0)))",
 }
 
@@ -67,6 +68,14 @@ def test_an_operation_does_what_its_body_says(name):
         function(A.copy(), B.copy(), outs[-1])
     assert np.array_equal(outs[0].view(np.uint32), outs[1].view(np.uint32))
     assert not np.array_equal(outs[0], np.arange(4 * LANES)) or name == "prefetch"
+
+
+def test_aligned_memory_begins_with_a_cache_line():
+    for n, dtype in ((5, np.float32), (1000, np.int64)):
+        memory = simd.aligned_zeros(n, dtype)
+        assert memory.ctypes.data % 64 == 0
+        assert (memory.shape, memory.dtype) == ((n,), dtype)
+        assert not memory.any()
 
 
 def test_every_operation_is_tried():
