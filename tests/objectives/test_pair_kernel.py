@@ -42,7 +42,7 @@ def in_halves(lanes):
 
 
 def all_vectors(labels, scores, delta):
-    """λ and w of one query by rank, with RankNet's link, in the kernel's order but for all pairs; delta(i, j) is |ΔZ|."""
+    """λ and w of one query by rank, with RankNet's link: the kernel's order, but all pairs; delta(i, j) is |ΔZ|."""
     n, padded = len(labels), -(-len(labels) // LANES) * LANES
     power = np.ones(padded, f32)
     power[:n] = np.exp(scores - (scores[0] + scores[-1]) / 2)
