@@ -16,7 +16,7 @@ import numpy as np
 from bench.harness import Report, in_child
 from bench.train import QUERIES, load, ranking_data
 
-STANDARD = "lists of 120 × 6,000"
+STANDARD = "120 × 6,000"
 SHAPES = {"20,000 × 2": (20_000, 2), "2 × 1,000,000": (2, 1_000_000)}
 LEAST_RUNS, LEAST_SECONDS = 5, 2.0
 

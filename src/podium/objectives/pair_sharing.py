@@ -46,7 +46,8 @@ class Shares:
         """For each of so many threads its tasks, each with its scratch. All threads must run at the same time."""
         if len(self._shares) != n_threads:
             longest = self._longest_alone(n_threads)
-            self._shares = [self._rows(thread, n_threads, longest) for thread in range(n_threads)]
+            together = {"n_threads": n_threads, "barrier": np.zeros(16, np.int64), "turns": np.zeros(1, np.int64)}
+            self._shares = [self._rows(longest, thread=thread, **together) for thread in range(n_threads)]
             done = np.append(0, np.cumsum(np.where(self.sizes > longest, 0, self.work)))
             edges = np.searchsorted(done[1:], done[-1] * np.arange(n_threads + 1) / n_threads)
             edges[0], edges[-1] = 0, len(self.sizes)
@@ -63,14 +64,12 @@ class Shares:
         shared = (self.rows > FLUSH) & (4 * n_threads * self.work > self.work.sum()) & (n_threads > 1)
         return int(self.sizes[~shared].max(initial=0))
 
-    def _rows(self, thread: int, n_threads: int, longest: int) -> Work:
+    def _rows(self, longest: int, thread: int, **together: Any) -> Work:
         """One thread's part of the queries that are shared; sums in double precision are those of the first thread."""
-        if thread == 0:
-            self._barrier, self._turns = np.zeros(16, np.int64), np.zeros(1, np.int64)
         sums = self.scratch(0)
         scratch = self.scratch(thread)._replace(gradients=sums.gradients, hessians=sums.hessians, total=sums.total)
-        together = {"thread": thread, "n_threads": n_threads, "barrier": self._barrier, "turns": self._turns}
-        return [(task(q, q + 1, **together), scratch) for q in np.flatnonzero(self.sizes > longest).tolist()]
+        shared = np.flatnonzero(self.sizes > longest).tolist()
+        return [(task(q, q + 1, thread=thread, **together), scratch) for q in shared]
 
 
 def task(first: int, last: int, **others: Any) -> Task:
