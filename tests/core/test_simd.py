@@ -42,6 +42,8 @@ OPERATIONS = {
     "highest_lane": "out[0] = highest_lane(load_lanes(a, 10))",
     "count_lanes": "out[0] = count_lanes(load_lanes(a, 10) < load_lanes(b, 3))",
     "sum_lanes": "out[0] = sum_lanes(load_lanes(a, 10))",
+    "any_lanes": "out[0] = any_lanes(load_lanes(a, 0) == load_lanes(a, 0))\n    "
+    "out[1] = any_lanes(load_lanes(a, 0) > load_lanes(a, 0))",
     "copy_16_bytes": "copy_16_bytes(out.view(np.uint8), 4, a.view(np.uint8), 8)",
     "borrowed": "c = borrowed(a)\n    out[:4] = c[4:8]",
     "prefetch": "prefetch(a, 3)\n    out[0] = a[3]",
@@ -56,6 +58,7 @@ OPERATIONS = {
         "load_lanes(a, 0), load_lanes(b, 0)))"
         for sign in ("<", ">", "==")
     },
+    "operator -x": "store_lanes(out, 0, -load_lanes(a, 0))",
     "absolute": "store_lanes(out, 0, absolute(load_lanes(a, 0)))",
 }
 ONE, OTHER = "load_words(w, 3)", "load_words(w, 5)"
@@ -87,6 +90,14 @@ def test_an_operation_on_words_does_what_its_body_says(name):
         function(words.copy(), outs[-1])
     assert np.array_equal(*outs)
     assert (outs[0] != 77).all()
+
+
+def test_aligned_memory_begins_with_a_cache_line():
+    for n, dtype in ((5, np.float32), (1000, np.int64)):
+        memory = simd.aligned_zeros(n, dtype)
+        assert memory.ctypes.data % 64 == 0
+        assert (memory.shape, memory.dtype) == ((n,), dtype)
+        assert not memory.any()
 
 
 def test_every_operation_is_tried():

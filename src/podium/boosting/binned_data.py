@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from podium.core.compiling import compile_beside
-from podium.core.threads import at_most_threads
+from podium.core.threads import at_most_threads, thread_count
 from podium.data import RankingData
 from podium.data.features import Features
 from podium.measures import as_selection, warn_of_powers
@@ -57,7 +57,7 @@ class SharedBins:
         """The bins that these features are cut into, with the documents', laid out for growth."""
 
         def compute() -> BinnedFeatures:
-            with at_most_threads(n_threads):
+            with at_most_threads(thread_count(n_threads)):
                 binned = bin_features(features, find_bins(features, max_bins, categorical))
                 assert binned.matrix  # now, before several runs need it at the same time
             return binned

@@ -194,6 +194,15 @@ def _repeated(builder: Any, kind: _LanesType, value: Any) -> Any:
     return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(ir.IntType(32), len(zeros)), zeros))
 
 
+@templates.infer_global(operator.neg)
+class _Negation(templates.AbstractTemplate):  # type: ignore[misc]
+    def generic(self, arguments: Any, _names: Any) -> Any:
+        return templates.signature(_lanes, _lanes) if arguments == (_lanes,) else None
+
+
+extending.lower_builtin(operator.neg, _lanes)(lambda _c, builder, _s, arguments: builder.fneg(*arguments))
+
+
 def _of_each_lane(builder: Any, name: str, value: Any) -> Any:
     """An LLVM function of one number, such as `fabs`, of each lane."""
     kind = ir.FunctionType(_lanes.vector, [_lanes.vector])
@@ -356,3 +365,12 @@ def _count_lanes(_typing: Any, _which: Any) -> Any:
         return builder.zext(builder.ctpop(bits), ir.IntType(64))
 
     return types.int64(_mask), generate
+
+
+@means(simd.any_lanes)
+def _any_lanes(_typing: Any, _which: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        bits = ir.IntType(LANES)
+        return builder.icmp_unsigned("!=", builder.bitcast(arguments[0], bits), ir.Constant(bits, 0))
+
+    return types.boolean(_mask), generate

@@ -20,6 +20,15 @@ from podium.core.compiling import helper
 
 LANES = 16  # numbers in a vector
 WORDS = 8  # words (int64) in a vector
+CACHE_LINE = 64  # bytes
+
+
+def aligned_zeros(n: int, dtype: Any) -> Any:
+    """Memory that begins with a cache line, so that no vector lies in two."""
+    size = np.dtype(dtype).itemsize
+    memory = np.zeros(n + CACHE_LINE // size, dtype)
+    first = -memory.ctypes.data % CACHE_LINE // size
+    return memory[first : first + n]
 
 
 def all_lanes(number: Any) -> Any:
@@ -125,7 +134,13 @@ def count_lanes(which: Any) -> Any:
     return n
 
 
+def any_lanes(which: Any) -> Any:
+    """Whether a comparison holds in any lane."""
+    return which.any()
+
+
 OPERATIONS = (
     all_lanes, load_lanes, store_lanes, choose_lanes, absolute, roots_of, sum_lanes, highest_lane,
-    count_lanes, all_words, load_words, store_words, cumulated, last_word, sum_words_of, upper_halves, lower_halves,
+    count_lanes, any_lanes, all_words, load_words, store_words, cumulated, last_word, sum_words_of,
+    upper_halves, lower_halves,
 )  # fmt: skip

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import helper, kernel
-from podium.core.intrinsics import not_inlined
+from podium.core.intrinsics import inlined
 from podium.measures.families import BLENDED, LookupTables, Span, lookup_tables
 from podium.measures.of_lists import ListSums, OfLists, without_values
 
@@ -183,7 +183,7 @@ def blended_columns(n: Int, ranked: Places, values: Floats, divisors: Floats, de
 @helper
 def blended_deltas(i: Int, span: Span, norm: Number, bonuses_differ: bool, columns: Floats, buffer: Singles) -> None:
     """|ΔZ| of rank i with the ranks of the span, all of them below the depth's end or not counted by the columns."""
-    not_inlined()
+    inlined()
     b_i, inverse = columns[0, i], 1.0 / norm
     b = 1.0 if b_i == 0.0 and not bonuses_differ else b_i
     start = (columns[3, i] + b) / columns[4, i] - b * columns[1, i] - b_i / columns[4, i]

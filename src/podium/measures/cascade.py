@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import helper, kernel
-from podium.core.intrinsics import not_inlined
+from podium.core.intrinsics import inlined, not_inlined
 from podium.measures.families import CASCADE, LookupTables, Span, lookup_tables
 from podium.measures.of_lists import ListSums, OfLists, without_values
 
@@ -152,6 +152,7 @@ def cascade_deltas(i: Int, span: Span, n: Int, depth: Int, columns: Floats, buff
     P_i S_ij = (C_j − C_{i+1}) / (1 − R_i) and P_i Q_ij/j = P_j/j / (1 − R_i): the same for all j but for two columns.
     Where 1 − R_i is 0, or nearly, that is no use: see `_deltas_behind_a_sure_stop`.
     """
+    inlined()
     stop = columns[0, i]
     if 1.0 - stop > 1e-3:
         inverse = 1.0 / (1.0 - stop)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import helper
+from podium.core.intrinsics import inlined
 from podium.measures.blended import blended_columns, blended_deltas
 from podium.measures.cascade import cascade_columns, cascade_deltas
 from podium.measures.families import BLENDED, CASCADE, Span
@@ -47,6 +48,7 @@ def write_deltas(
     buffer: Singles,
 ) -> None:
     """|ΔZ| of rank i with the ranks of the span into buffer[span.at + span.a …]."""
+    inlined()
     if family == BLENDED:
         blended_deltas(i, span, norm, bonuses_differ, columns, buffer)
     elif family == CASCADE:

@@ -20,11 +20,11 @@ U: Any = np.uintp  # an index that cannot be negative needs no check for it
 
 
 @helper
-def lambdaloss_columns(n: Int, discounts: Floats, mu: float, columns: Floats) -> None:
+def lambdaloss_columns(discounts: Floats, mu: float, columns: Floats) -> None:
     """μ (d_k − d_{k+1}) for each distance k of two ranks, in columns[0, k + LANES]; 0 for all others."""
     for k in range(columns.shape[1]):
         columns[0, k] = 0.0
-    for k in range(1, min(n, len(discounts))):
+    for k in range(1, len(discounts)):
         columns[0, k + LANES] = mu * (discounts[k - 1] - discounts[k])
 
 

@@ -3,10 +3,10 @@
     λ_ij = −|ΔZ_ij| · C′(s_i − s_j)       delta × loss, then accumulation: λ_i += λ_ij, λ_j −= λ_ij
 
 A query's documents are laid out by rank in tiles of `TILE`, each tile some rows ("fields") of float32 in one buffer.
-`_pair_row` takes one document and goes over those below it, `LANES` at a time: all that a pair needs is read once, and
-the sums of the row stay in registers. A few pairs too many are looked at: with documents at or above the row's rank,
-and with the padding behind the last document, whose label, NaN, compares with none. Their weight is 0. The lanes are
-added up in one order on every machine. docs/performance.md says what each technique gave.
+`pair_rows` takes documents one by one, and each goes over those below it, `LANES` at a time: all that a pair needs is
+read once, and the sums of the row stay in registers. A few pairs too many are looked at: with documents at or above
+the row's rank, and with the padding behind the last document, whose label, NaN, compares with none. Their weight is 0.
+The lanes are added up in one order on every machine. docs/performance.md says what each technique gave.
 
 An objective of NDCG or of plain pairs, with RankNet's link, is compiled without the code for all others: `extras` is
 None then, and what stands behind `extras is not None` is left out of the compiled code.
@@ -21,288 +21,100 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import helper, kernel
-from podium.core.intrinsics import borrowed, inlined, not_inlined
-from podium.core.simd import LANES, absolute, all_lanes, choose_lanes, load_lanes, store_lanes, sum_lanes
-from podium.measures.families import BY_SWAPS, DISCOUNTED, LAMBDALOSS, ONES, LookupTables, Span
-from podium.measures.ranks import sort_ranked
-from podium.measures.swap_deltas import fill_columns, write_deltas
-from podium.objectives.lambdaloss_deltas import lambdaloss_columns, lambdaloss_deltas
-from podium.objectives.links import (
-    cross_entropy_lanes,
-    cross_entropy_number,
-    link_constant,
-    link_lanes,
-    link_number,
+from podium.core.intrinsics import (
+    add_atomically,
+    borrowed,
+    inlined,
+    not_inlined,
+    read_atomically,
+    wait_at_barrier,
+    yield_thread,
 )
+from podium.core.simd import LANES
+from podium.measures.families import BY_SWAPS, DISCOUNTED, LAMBDALOSS, ONES, LookupTables
+from podium.measures.ranks import sort_ranked
+from podium.measures.swap_deltas import fill_columns
+from podium.objectives.lambdaloss_deltas import lambdaloss_columns
 from podium.objectives.pair_layout import (
-    DELTA,
-    DISCOUNT,
-    FIELD,
-    GAIN,
-    GRADIENT,
+    FLUSH,
     GROUP,
-    HESSIAN,
-    LABEL,
-    N_FIELDS,
-    POWER,
-    RANK,
+    GROUPS,
     ROOT,
-    SCORE,
     TILE,
     TRUST,
+    TRUSTS,
     Documents,
     Query,
     Scratch,
     add_tiles,
+    borrow,
+    fill_field,
     fill_gains,
-    fill_tiles,
+    fill_labels,
+    fill_powers,
+    fill_scores,
+    take_tiles,
 )  # fmt: skip
+from podium.objectives.pair_rows import PairSettings, Rows, Swaps, far_rows, pair_rows
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Ints = NDArray[np.int64]
 Places = NDArray[np.int32]
-Lanes = Any  # 16 numbers in single precision
 Int = Any  # an integer, compiled as int64
-f32 = np.float32
 U: Any = np.uintp  # an index that cannot be negative needs no check for it
 
-GAP_OFFSET = f32(0.01)  # added to the gap of scores that a normalized pair is divided by
 MAX_EXPONENT = 150.0  # scores further apart than this (times σ) are compared by an exponential for each pair
-FLUSH = 256  # rows whose λ are summed in single precision
-
-
-class PairSettings(NamedTuple):
-    """What kind of pairs these are: numbers only, so that they cost nothing to hand on.
-
-    Attributes:
-        family: of the measure (`podium.measures.families`).
-        link, parameter, sigma: the link's code, its centre or margin, and σ.
-        weighted: whether any document weight is not 1.
-        has_groups, has_trusts: whether pairs count within groups only; whether better documents have weights.
-        normalize: divide each pair by 0.01 + |s_i − s_j|.
-
-    """
-
-    family: Any
-    link: Any
-    parameter: Any
-    sigma: Any
-    weighted: Any
-    has_groups: Any
-    has_trusts: Any
-    normalize: Any
 
 
 class Task(NamedTuple):
     """The queries first … last − 1, and of each the ranks first_row … last_row − 1.
 
     Attributes:
+        longest: queries of more documents are left out.
         deltas: |ΔZ| of these ranks with all others, of the one query, for measures without a family.
+        thread, n_threads: the number of this thread among those that share each query's rows, and theirs.
+        barrier: where those wait for each other (`podium.core.intrinsics.wait_at_barrier`).
+        turns: how many blocks of rows have been added up.
 
     """
 
     first: int
     last: int
+    longest: int
     first_row: int
     last_row: int
     deltas: Floats
+    thread: int
+    n_threads: int
+    barrier: Ints
+    turns: Ints
 
 
 class Gradients(NamedTuple):
-    """Results: λ and w by row, and Λ of each query, the sum of |λ_ij| over both documents of its pairs."""
+    """Results: λ and w by row; with BY_SWAPS also Λ of each query, the sum of |λ_ij| over both documents of pairs."""
 
     gradients: Floats
     hessians: Floats
     totals: Floats
 
 
-class _Row(NamedTuple):
-    """The document of a row: each of its fields in all lanes."""
-
-    power: Any
-    label: Any
-    rank: Any
-    score: Any
-    gain: Any
-    discount: Any
-    root: Any
-    group: Any
-    trust: Any
-
-
-# --- 16 pairs: delta × loss
+# --- one query
 
 
 @helper
-def _row_lanes(buffer: Singles, at: Int) -> Any:
-    """The document whose fields begin at a place of the buffer."""
-    return _Row(
-        all_lanes(buffer[at + POWER * FIELD]), all_lanes(buffer[at + LABEL * FIELD]),
-        all_lanes(buffer[at + RANK * FIELD]), all_lanes(buffer[at + SCORE * FIELD]),
-        all_lanes(buffer[at + GAIN * FIELD]), all_lanes(buffer[at + DISCOUNT * FIELD]),
-        all_lanes(buffer[at + ROOT * FIELD]), all_lanes(buffer[at + GROUP * FIELD]),
-        all_lanes(buffer[at + TRUST * FIELD]),
-    )  # fmt: skip
-
-
-@helper
-def _weight_lanes(
-    row: Any, buffer: Singles, j: Int, better: Lanes, worse: Lanes, settings: PairSettings, extras: Singles | None
-) -> Any:
-    """|ΔZ| times the weights of the pairs of a row with 16 documents; 0 where there is no pair."""
-    inlined()
-    nothing = all_lanes(f32(0.0))
-    weight = all_lanes(f32(1.0))
-    if settings.family == DISCOUNTED:  # |ΔZ| = |g_i − g_j| |d_i − d_j|, the gains divided by the norm
-        gain, discount = load_lanes(buffer, j + GAIN * FIELD), load_lanes(buffer, j + DISCOUNT * FIELD)
-        weight = absolute((row.gain - gain) * (row.discount - discount))
-    if settings.weighted:
-        weight = weight * (row.root * load_lanes(buffer, j + ROOT * FIELD))
-    if extras is not None:
-        if settings.family != DISCOUNTED and settings.family != ONES:
-            weight = weight * load_lanes(buffer, j + DELTA * FIELD)
-        if settings.has_groups:  # NaN is a group of none
-            weight = choose_lanes(row.group == load_lanes(buffer, j + GROUP * FIELD), weight, nothing)
-        if settings.has_trusts:
-            weight = weight * choose_lanes(better, row.trust, load_lanes(buffer, j + TRUST * FIELD))
-    weight = choose_lanes(load_lanes(buffer, j + RANK * FIELD) > row.rank, weight, nothing)
-    return choose_lanes(better, weight, choose_lanes(worse, weight, nothing))
-
-
-@helper
-def _pair_row(i: Int, tile: Span, buffer: Singles, settings: PairSettings, extras: Singles | None) -> Any:
-    """Add λ and w of the pairs of rank i with the ranks of one tile, without σ and σ²; the sum of their |λ|.
-
-    For RankNet's link and i ▷ j: ρ = e^{σs_j} / (e^{σs_i} + e^{σs_j}), λ_ij = |ΔZ| ρ, w_ij = |ΔZ| ρ (1 − ρ). An
-    exponential for each document and a division for each pair are all it takes.
-    """
-    not_inlined()
-    at = i // TILE * N_FIELDS * FIELD + i % TILE
-    row = _row_lanes(buffer, at)
-    nothing, one, near = all_lanes(f32(0.0)), all_lanes(f32(1.0)), all_lanes(GAP_OFFSET)
-    if extras is not None:
-        constant = link_constant(settings.link, settings.parameter)
-    gradients, hessians, total = nothing, nothing, nothing
-    for j in range(tile.at + tile.a, tile.at + tile.b, LANES):
-        label, power = load_lanes(buffer, j + LABEL * FIELD), load_lanes(buffer, j + POWER * FIELD)
-        better, worse = row.label > label, row.label < label
-        weight = _weight_lanes(row, buffer, j, better, worse, settings, extras)
-        ahead, behind = choose_lanes(better, row.power, power), choose_lanes(better, power, row.power)
-        gap = one
-        if settings.normalize:
-            gap = near + absolute(row.score - load_lanes(buffer, j + SCORE * FIELD))
-        if extras is None:
-            gradient, hessian = cross_entropy_lanes(weight, gap, ahead, behind)
-        else:
-            score = load_lanes(buffer, j + SCORE * FIELD)
-            lead = choose_lanes(better, row.score - score, score - row.score)
-            gradient, hessian = link_lanes(settings.link, constant, weight, gap, ahead, behind, lead)
-        signed = choose_lanes(better, gradient, nothing - gradient)
-        store_lanes(buffer, j + GRADIENT * FIELD, load_lanes(buffer, j + GRADIENT * FIELD) - signed)
-        store_lanes(buffer, j + HESSIAN * FIELD, load_lanes(buffer, j + HESSIAN * FIELD) + hessian)
-        gradients = gradients + signed
-        hessians = hessians + hessian
-        total = total + gradient
-    buffer[at + GRADIENT * FIELD] += sum_lanes(gradients)
-    buffer[at + HESSIAN * FIELD] += sum_lanes(hessians)
-    return np.float64(sum_lanes(total))
-
-
-# --- one pair after the other
-
-
-@helper
-def _weight_number(
-    at: Int, buffer: Singles, j: Int, better: bool, settings: PairSettings, extras: Singles | None
-) -> Any:
-    """The weight of one pair, as `_weight_lanes` has it."""
-    weight = 1.0
-    if settings.family == DISCOUNTED:
-        gain, discount = buffer[j + GAIN * FIELD], buffer[j + DISCOUNT * FIELD]
-        weight = np.float64(abs((buffer[at + GAIN * FIELD] - gain) * (buffer[at + DISCOUNT * FIELD] - discount)))
-    if settings.weighted:
-        weight *= buffer[at + ROOT * FIELD] * buffer[j + ROOT * FIELD]
-    if extras is not None:
-        if settings.family != DISCOUNTED and settings.family != ONES:
-            weight *= buffer[j + DELTA * FIELD]
-        if settings.has_groups and not buffer[at + GROUP * FIELD] == buffer[j + GROUP * FIELD]:
-            return 0.0
-        if settings.has_trusts:
-            weight *= buffer[(at if better else j) + TRUST * FIELD]
-    return weight
-
-
-@helper
-def _far_pairs(
-    i: Int, tile: Span, buffer: Singles, scores: Floats, settings: PairSettings, extras: Singles | None
-) -> Any:
-    """`_pair_row` for scores so far apart that e^{σs} leaves single precision: an exponential for each pair."""
-    not_inlined()
-    at = i // TILE * N_FIELDS * FIELD + i % TILE
-    row_label = buffer[at + LABEL * FIELD]
-    gradients, hessians, total = 0.0, 0.0, 0.0
-    for j in range(tile.at + max(tile.a, i + 1 - tile.first), tile.at + tile.b):
-        label = buffer[j + LABEL * FIELD]
-        if not (row_label > label or row_label < label):  # padding has no label
-            continue
-        better = row_label > label
-        weight = _weight_number(at, buffer, j, better, settings, extras)
-        gap = scores[i] - scores[tile.first + j - tile.at]
-        if settings.normalize:
-            weight /= GAP_OFFSET + abs(gap)
-        sign = 1.0 if better else -1.0
-        if extras is None:
-            gradient, hessian = cross_entropy_number(sign * settings.sigma * gap)
-        else:
-            gradient, hessian = link_number(settings.link, settings.parameter, sign * settings.sigma * gap)
-        gradient, hessian = weight * gradient, weight * hessian
-        buffer[j + GRADIENT * FIELD] -= f32(sign * gradient)
-        buffer[j + HESSIAN * FIELD] += f32(hessian)
-        gradients += sign * gradient
-        hessians += hessian
-        total += gradient
-    buffer[at + GRADIENT * FIELD] += f32(gradients)
-    buffer[at + HESSIAN * FIELD] += f32(hessians)
-    return total
-
-
-# --- queries
-
-
-class _Swaps(NamedTuple):
-    """What the swap deltas of a query depend on: numbers only, they are handed on for every row."""
-
-    family: Any
-    n: Any
-    depth: Any
-    norm: Any
-    bonuses_differ: Any
-    first_row: Any
-
-
-@helper
-def _row_deltas(i: Int, tile: Span, swaps: Any, columns: Floats, deltas: Floats, buffer: Singles) -> None:
-    """|ΔZ| of rank i with the ranks of a tile, for the families that `_weight_lanes` does not compute itself."""
-    not_inlined()
-    span = Span(tile.at + DELTA * FIELD, tile.a, tile.b, tile.first)
-    if swaps.family == LAMBDALOSS:
-        lambdaloss_deltas(i, tile, columns, buffer)
-    elif swaps.family == BY_SWAPS:
-        for j in range(tile.a, min(tile.b, swaps.n - tile.first)):
-            buffer[span.at + j] = f32(abs(deltas[i - swaps.first_row, tile.first + j]))
-    else:
-        write_deltas(swaps.family, i, span, swaps.n, swaps.depth, swaps.norm, swaps.bonuses_differ, columns, buffer)
+def _by_rank(n: Int, start: Int, order: Ints, places: Places, scores: Floats, by_rank: Floats) -> None:
+    """The scores of a query's documents, in the order of places."""
+    for r in range(U(n)):
+        by_rank[r] = scores[U(order[U(start) + U(places[r])])]
 
 
 @helper
 def _fill_columns(query: Query, tables: LookupTables, columns: Floats) -> None:
-    """What swap deltas need of each rank, for the families that `_weight_lanes` does not compute itself."""
+    """What swap deltas need of each rank, for the families that `pair_rows` does not compute itself."""
     not_inlined()
     n, start, family = query.n, query.start, tables.family
-    if family == LAMBDALOSS:
-        lambdaloss_columns(n, tables.discounts, tables.mu, columns)
-    elif family != BY_SWAPS:
+    if family != LAMBDALOSS and family != BY_SWAPS:
         values, divisors = tables.values[start : start + n], tables.divisors[start : start + n]
         fill_columns(family, n, query.ranked, values, divisors, tables.depth, columns)
         for column in range(3):  # padding
@@ -311,48 +123,121 @@ def _fill_columns(query: Query, tables: LookupTables, columns: Floats) -> None:
 
 
 @helper
+def _fill_tiles(
+    query: Query, documents: Documents, tables: LookupTables, settings: PairSettings, extras: Singles | None,
+    near: bool, scratch: Scratch,
+) -> None:  # fmt: skip
+    """What the pairs need of each document, but for its label. Scores far apart are not laid out."""
+    inlined()
+    buffer = scratch.buffer
+    if near:
+        fill_powers(query, settings.sigma, scratch)
+        if settings.normalize or extras is not None:
+            fill_scores(query, buffer)
+    if settings.weighted:
+        fill_field(query, ROOT, documents.roots, buffer)
+    if tables.family == DISCOUNTED or tables.family == LAMBDALOSS:
+        fill_gains(query, tables.values, buffer)
+    if extras is not None:
+        if settings.has_groups:
+            fill_field(query, GROUP, borrowed(extras)[GROUPS], buffer)
+        if settings.has_trusts:
+            fill_field(query, TRUST, borrowed(extras)[TRUSTS], buffer)
+        if tables.family != DISCOUNTED and tables.family != ONES:
+            _fill_columns(query, tables, scratch.columns)
+
+
+@helper
+def _take_turn(task: Task, block: Int) -> None:
+    """Wait until all blocks of rows before this one have been added up."""
+    looks = 0
+    while read_atomically(task.turns, 0) != block:
+        looks += 1
+        if looks > 2000:
+            yield_thread()
+
+
+@helper
+def _add_up(query: Query, task: Task, rows: Rows, settings: PairSettings, scratch: Scratch) -> None:
+    """Add the sums of a block of rows to those in double precision: block after block, whichever thread's they are."""
+    inlined()
+    n, gradients, hessians = query.n, scratch.gradients, scratch.hessians
+    totals, total, buffer = scratch.row_totals, scratch.total, scratch.buffer
+    if task.n_threads > 1:
+        _take_turn(task, (rows.first - task.first_row) // FLUSH)
+    if rows.first == task.first_row:
+        take_tiles(n, buffer, gradients, hessians)
+        total[U(0)] = 0.0
+    else:
+        add_tiles(rows.first, n, buffer, gradients, hessians)
+    if settings.has_totals:
+        for i in range(rows.last - rows.first):
+            for number in range((rows.first + 1) // TILE, rows.n_tiles):
+                total[U(0)] += totals[U(i * rows.n_tiles + number)]
+    if task.n_threads > 1:
+        add_atomically(task.turns, 0, 1)
+
+
+@helper
 def _query_gradients(
     query: Query, documents: Documents, tables: LookupTables, settings: PairSettings, extras: Singles | None,
     task: Task, scratch: Scratch,
 ) -> Any:  # fmt: skip
-    """λ and w of the ranks of one query into the scratch, without σ and σ²; the sum of |λ_ij| over its pairs."""
-    not_inlined()
-    n, scores, buffer = query.n, query.scores, borrowed(scratch.buffer)
-    widest = scores[0] - scores[n - 1]
+    """λ and w of the ranks of one query into the scratch, without σ and σ²; whether there are pairs at all."""
+    inlined()
+    n, scores, buffer = query.n, query.scores, scratch.buffer
+    last_row = min(fill_labels(query, documents.labels, scratch), tables.depth, task.last_row)
+    if last_row <= task.first_row:
+        return False
+    widest = scores[U(0)] - scores[U(n - 1)]
     near = settings.sigma * widest + 2.0 * abs(settings.parameter) < MAX_EXPONENT and widest < MAX_EXPONENT
     settings = PairSettings(
         settings.family, settings.link, settings.parameter, settings.sigma, settings.weighted, settings.has_groups,
-        settings.has_trusts, settings.normalize and widest > 0.0,
+        settings.has_trusts, settings.normalize and widest > 0.0, settings.has_totals,
     )  # fmt: skip
-    fill_tiles(query, documents, settings.sigma, near, settings.weighted, extras, scratch)
-    if tables.family == DISCOUNTED or tables.family == LAMBDALOSS:
-        fill_gains(query, tables.values, tables.discounts, buffer)
-    has_deltas = tables.family != DISCOUNTED and tables.family != ONES
-    columns, deltas = borrowed(scratch.columns), borrowed(task.deltas)
-    swaps = _Swaps(tables.family, n, tables.depth, query.norm, tables.bonuses_differ, task.first_row)
-    if extras is not None and has_deltas:
-        _fill_columns(query, tables, columns)
+    _fill_tiles(query, documents, tables, settings, extras, near, scratch)
+    columns, deltas, sums, totals = scratch.columns, task.deltas, scratch.row_sums, scratch.row_totals
+    vectors, n_vectors = scratch.vectors, scratch.n_vectors
+    swaps = Swaps(tables.family, n, tables.depth, query.norm, tables.bonuses_differ, task.first_row)
+    n_tiles, common = (n + TILE - 1) // TILE, scratch.common[U(0)]
+    for first in range(task.first_row + task.thread * FLUSH, last_row, task.n_threads * FLUSH):
+        last = min(first + FLUSH, last_row)
+        for number in range((first + 1) // TILE, n_tiles):  # a tile stays in the cache for all rows of a block
+            rows = Rows(first, last, number, n_tiles, common)
+            if near:
+                pair_rows(rows, buffer, vectors, n_vectors, settings, extras, swaps, columns, deltas, sums, totals)
+            else:
+                far_rows(rows, buffer, scores, settings, extras, swaps, columns, deltas, totals)
+        _add_up(query, task, Rows(first, last, 0, n_tiles, common), settings, scratch)
+    return True
+
+
+@helper
+def _write_results(
+    query: Query, q: Int, scale: float, order: Ints, settings: PairSettings, scratch: Scratch, result: Gradients
+) -> None:
+    """λ and w by row, from those of the ranks."""
+    inlined()
     gradients, hessians = scratch.gradients, scratch.hessians
-    for r in range(n):
-        gradients[r], hessians[r] = 0.0, 0.0
-    total = 0.0
-    for i in range(task.first_row, min(n, tables.depth, task.last_row)):
-        for number in range((i + 1) // TILE, (n + TILE - 1) // TILE):
-            first = number * TILE
-            a = max((i + 1) // LANES * LANES - first, 0)
-            b = min((n + LANES - 1) // LANES * LANES - first, TILE)
-            if a < b:
-                tile = Span(number * N_FIELDS * FIELD, a, b, first)
-                if extras is not None and has_deltas:
-                    _row_deltas(i, tile, swaps, columns, deltas, buffer)
-                if near:
-                    total += _pair_row(i, tile, buffer, settings, extras)
-                else:
-                    total += _far_pairs(i, tile, buffer, scores, settings, extras)
-        if (i - task.first_row) % FLUSH == FLUSH - 1:
-            add_tiles(n, buffer, gradients, hessians)
-    add_tiles(n, buffer, gradients, hessians)
-    return total
+    into_gradients, into_hessians = result.gradients, result.hessians
+    sigma, start, places = settings.sigma, U(query.start), query.ranked
+    total = sigma * scratch.total[U(0)]
+    if settings.family == BY_SWAPS:
+        result.totals[q] += 2.0 * total
+    elif settings.normalize and total > 0.0:
+        scale *= math.log2(1.0 + 2.0 * total) / (2.0 * total)
+    for r in range(U(query.n)):
+        row = U(order[start + U(places[r])])
+        gradient, hessian = scale * gradients[r], scale * sigma * hessians[r]
+        if settings.family == BY_SWAPS:
+            into_gradients[row] += gradient
+            into_hessians[row] += hessian
+        else:
+            into_gradients[row] = gradient
+            into_hessians[row] = hessian
+
+
+# --- all queries
 
 
 @kernel
@@ -373,37 +258,47 @@ def lambda_gradients(
         task: which queries and rows.
         scores: by row.
         result: where λ, w and Λ go; Λ is added.
-        scratch: for the largest query.
+        scratch: for the largest query. Threads that share queries have one each, but for the sums in double precision.
 
     """
-    order, ranked = borrowed(documents.order), borrowed(documents.ranked)
-    by_rank = borrowed(scratch.scores)
-    gradients, hessians, sigma = scratch.gradients, scratch.hessians, settings.sigma
-    is_added = tables.family == BY_SWAPS
-    for q in range(task.first, task.last):
-        start, end = documents.offsets[q], documents.offsets[q + 1]
-        n, rows = end - start, order[start:end]
-        if tables.norms[q] > 0.0 and n > 1:
+    documents, scratch = borrow(documents, scratch)
+    tables = LookupTables(
+        tables.family, borrowed(tables.values), borrowed(tables.norms), borrowed(tables.discounts),
+        borrowed(tables.divisors), tables.bonuses_differ, tables.depth, tables.mu,
+    )  # fmt: skip
+    task = Task(
+        task.first, task.last, task.longest, task.first_row, task.last_row, borrowed(task.deltas), task.thread,
+        task.n_threads, borrowed(task.barrier), borrowed(task.turns),
+    )  # fmt: skip
+    scores = borrowed(scores)
+    result = Gradients(borrowed(result.gradients), borrowed(result.hessians), borrowed(result.totals))
+    order, ranked, offsets = documents.order, documents.ranked, documents.offsets
+    by_rank, norms = scratch.scores, tables.norms
+    if extras is not None and tables.family == LAMBDALOSS:
+        lambdaloss_columns(tables.discounts, tables.mu, scratch.columns)
+    for q in range(U(task.first), U(task.last)):
+        start, end = offsets[q], offsets[q + U(1)]
+        n = end - start
+        if n > task.longest:
+            continue
+        has_pairs = norms[q] > 0.0 and n > 1
+        if has_pairs:
             places = ranked[start:end]
-            for r in range(U(n)):
-                by_rank[r] = scores[U(rows[U(places[r])])]
-            sort_ranked(by_rank[:n], places, scratch.spare_scores, scratch.spare_places)
-            query = Query(n, start, places, by_rank[:n], tables.norms[q])
-            total = sigma * _query_gradients(query, documents, tables, settings, extras, task, scratch)
-            scale = sigma * documents.query_weights[q]
-            result.totals[q] += 2.0 * total
-            if settings.normalize and total > 0.0 and not is_added:
-                scale *= math.log2(1.0 + 2.0 * total) / (2.0 * total)
-            for r in range(U(n)):
-                row = U(rows[U(places[r])])
-                gradient, hessian = scale * gradients[r], scale * sigma * hessians[r]
-                if is_added:
-                    result.gradients[row] += gradient
-                    result.hessians[row] += hessian
-                else:
-                    result.gradients[row] = gradient
-                    result.hessians[row] = hessian
-        elif not is_added:
-            for k in range(n):
-                result.gradients[rows[k]] = 0.0
-                result.hessians[rows[k]] = 0.0
+            if task.thread == 0:
+                _by_rank(n, start, order, places, scores, by_rank)
+                sort_ranked(by_rank[:n], places, scratch.spare_scores, scratch.spare_places)
+            if task.n_threads > 1:
+                wait_at_barrier(task.barrier, task.n_threads)
+                _by_rank(n, start, order, places, scores, by_rank)
+            query = Query(n, start, places, by_rank, norms[q])
+            has_pairs = _query_gradients(query, documents, tables, settings, extras, task, scratch)
+            if task.n_threads > 1:
+                wait_at_barrier(task.barrier, task.n_threads)
+            if has_pairs and task.thread == 0:
+                task.turns[0] = 0
+                scale = settings.sigma * documents.query_weights[q]
+                _write_results(query, q, scale, order, settings, scratch, result)
+        if not has_pairs and tables.family != BY_SWAPS:
+            for k in range(U(start), U(end)):
+                result.gradients[U(order[k])] = 0.0
+                result.hessians[U(order[k])] = 0.0

@@ -1,4 +1,8 @@
-"""How the pair kernel sees the documents of a query: by rank, in tiles of float32 fields."""
+"""How the pair kernel sees the documents of a query: by rank, in tiles of float32 fields.
+
+A *vector* is `LANES` neighbouring ranks of a tile, what one instruction works on. What is filled in for each query is
+filled vector by vector, in loops of a fixed length: a loop of any length costs more to begin than a short query does.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import helper
-from podium.core.intrinsics import borrowed, not_inlined
-from podium.core.simd import LANES
+from podium.core.intrinsics import borrowed, inlined
+from podium.core.simd import LANES, aligned_zeros, all_lanes, any_lanes, load_lanes, store_lanes
 from podium.measures.swap_deltas import N_COLUMNS
 
 Floats = NDArray[np.float64]
@@ -27,6 +31,9 @@ FIELD = TILE + LANES  # from one field of a tile to the next; not a power of two
 # The fields: e^{σs}, label, rank, root of the weight, score, gain, discount, |ΔZ|, sums of λ and of w, the group within
 # which pairs count, and the weight of a pair whose better document this is.
 POWER, LABEL, RANK, ROOT, SCORE, GAIN, DISCOUNT, DELTA, GRADIENT, HESSIAN, GROUP, TRUST, N_FIELDS = range(13)
+ALL, MIXED = 0, 1  # lists of vectors: all, and those that hold another label than the lowest document's
+VECTORS = TILE // LANES  # of a tile
+FLUSH = 256  # rows whose λ are summed in single precision
 INVERSE_FACTORIALS = tuple(1.0 / math.factorial(k) for k in range(11))
 
 
@@ -56,7 +63,7 @@ class Query(NamedTuple):
     Attributes:
         n, start: its documents have the places start … start + n − 1 of all.
         ranked: by rank the document's place in the query.
-        scores: by rank.
+        scores: by rank; a vector more than there are.
         norm: of the measure.
 
     """
@@ -69,129 +76,229 @@ class Query(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """What the kernel writes into, for the largest query.
+    """What the kernel writes into, for the largest query. Between queries all sums of λ and w in the tiles are 0.
 
     Attributes:
-        buffer: the tiles.
+        buffer: the tiles. Ranks and discounts are the same for every query, and filled in at first.
+        vectors: for each list (ALL, MIXED) and tile the vectors in it.
+        n_vectors: how many these are.
+        common: the one label in all vectors that are not in the list MIXED.
         columns: what swap deltas need of each rank (`podium.measures.swap_deltas`).
         scores, spare_scores, spare_places: for sorting.
-        powers: e^{σs}.
+        powers, bits: e^{σs}, and the same memory as integers.
         gradients, hessians: sums in double precision, by rank.
+        row_sums: λ and w of each of `FLUSH` rows, from one tile.
+        row_totals: Σ |λ_ij| of each of `FLUSH` rows and each tile.
+        total: the sum of those of all rows.
 
     """
 
     buffer: Singles
+    vectors: Ints
+    n_vectors: Ints
+    common: Singles
     columns: Floats
     scores: Floats
     spare_scores: Floats
     spare_places: Places
     powers: Floats
+    bits: Ints
     gradients: Floats
     hessians: Floats
+    row_sums: Singles
+    row_totals: Floats
+    total: Floats
 
 
-def scratch_for(largest: int) -> Scratch:
+def scratch_for(largest: int, discounts: Floats) -> Scratch:
     """For queries of at most so many documents."""
-    tiles = -(-largest // TILE)
-    scores, spare, powers, gradients, hessians = (np.empty(largest) for _ in range(5))
-    buffer = np.empty(tiles * N_FIELDS * FIELD, np.float32)
-    columns = np.empty((N_COLUMNS, largest + 3 * LANES))
-    return Scratch(buffer, columns, scores, spare, np.empty(largest, np.int32), powers, gradients, hessians)
+    n_tiles = -(-largest // TILE)
+    padded = n_tiles * TILE + LANES
+    buffer = aligned_zeros(n_tiles * N_FIELDS * FIELD, np.float32)
+    tiles = buffer.reshape(n_tiles, N_FIELDS, FIELD)
+    tiles[:, RANK, :TILE] = np.arange(n_tiles * TILE).reshape(n_tiles, TILE)
+    by_rank = np.zeros(n_tiles * TILE)
+    by_rank[: len(discounts)] = discounts[: len(by_rank)]
+    tiles[:, DISCOUNT, :TILE] = by_rank.reshape(n_tiles, TILE)
+    vectors = np.tile(np.arange(VECTORS), (2, n_tiles))
+    scores, spare, powers, gradients, hessians = (np.zeros(padded) for _ in range(5))
+    return Scratch(
+        buffer, vectors, np.zeros((2, n_tiles), np.int64), np.zeros(1, np.float32),
+        np.zeros((N_COLUMNS, padded + 3 * LANES)), scores, spare, np.zeros(padded, np.int32), powers,
+        powers.view(np.int64), gradients, hessians, np.zeros((2, FLUSH), np.float32), np.zeros(FLUSH * n_tiles),
+        np.zeros(1),
+    )  # fmt: skip
 
 
 @helper
-def exponentials(x: Floats, powers: Floats, bits: Ints) -> None:
-    """e^x for |x| < 700, as a loop that vectorises: 2^k times a polynomial in the rest, |r| ≤ ln 2 / 2.
+def borrow(documents: Documents, scratch: Scratch) -> tuple[Documents, Scratch]:
+    """The same arrays, without reference counting: it would take longer than a short query."""
+    return (
+        Documents(
+            borrowed(documents.order), borrowed(documents.offsets), borrowed(documents.ranked),
+            borrowed(documents.labels), borrowed(documents.roots), borrowed(documents.query_weights),
+        ),
+        Scratch(
+            borrowed(scratch.buffer), borrowed(scratch.vectors), borrowed(scratch.n_vectors),
+            borrowed(scratch.common), borrowed(scratch.columns), borrowed(scratch.scores),
+            borrowed(scratch.spare_scores), borrowed(scratch.spare_places), borrowed(scratch.powers),
+            borrowed(scratch.bits), borrowed(scratch.gradients), borrowed(scratch.hessians),
+            borrowed(scratch.row_sums), borrowed(scratch.row_totals), borrowed(scratch.total),
+        ),
+    )  # fmt: skip
 
-    `bits` must be the memory of `powers`: a power of two is its exponent in the right bits. The Taylor polynomial of
-    degree 10 errs by less than 1e-12, five digits beyond single precision.
-    """
-    for j in range(len(x)):
-        bits[j] = (np.int64(np.int32(np.rint(x[j] * 1.4426950408889634))) + 1023) << 52
-    for j in range(len(x)):
-        r = x[j] - np.rint(x[j] * 1.4426950408889634) * 0.6931471805599453
-        p = INVERSE_FACTORIALS[10] * r + INVERSE_FACTORIALS[9]
-        p = p * r + INVERSE_FACTORIALS[8]
-        p = p * r + INVERSE_FACTORIALS[7]
-        p = p * r + INVERSE_FACTORIALS[6]
-        p = p * r + INVERSE_FACTORIALS[5]
-        p = p * r + INVERSE_FACTORIALS[4]
-        p = p * r + INVERSE_FACTORIALS[3]
-        p = p * r + INVERSE_FACTORIALS[2]
-        p = p * r + 1.0
-        powers[j] *= p * r + 1.0
+
+# --- which pairs there are
 
 
 @helper
-def fill_tiles(
-    query: Query, documents: Documents, sigma: float, near: bool, weighted: bool, extras: Singles | None,
-    scratch: Scratch,
-) -> None:  # fmt: skip
-    """Fill the tiles with the documents of a query, by rank; the labels of the padding are NaN.
+def fill_labels(query: Query, labels: Singles, scratch: Scratch) -> Any:
+    """The labels by rank, NaN behind the last, and the lists of vectors; the number of ranks that may be rows.
 
-    Where scores are not near each other, nobody looks at e^{σs}.
+    Most documents have the same label, that of the lowest one as a rule. A document with that label makes pairs only
+    with vectors that hold another one. Behind the last document with another label no rank has pairs below it.
     """
-    not_inlined()
-    n, start, ranked, scores = query.n, query.start, query.ranked, query.scores
-    labels, roots = borrowed(documents.labels), borrowed(documents.roots)
-    buffer, powers = borrowed(scratch.buffer), borrowed(scratch.powers)
-    middle = 0.5 * (scores[0] + scores[n - 1])
-    if near:
-        exponents = scratch.columns[N_COLUMNS - 1]
-        for r in range(n):
-            exponents[r] = sigma * (scores[r] - middle)
-        exponentials(exponents[:n], powers[:n], powers.view(np.int64)[:n])
+    inlined()
+    n, start, ranked = query.n, query.start, query.ranked
+    buffer, vectors, n_vectors = scratch.buffer, scratch.vectors, scratch.n_vectors
+    lowest = n - 1
+    while lowest > 0 and np.isnan(labels[U(start + ranked[U(lowest)])]):
+        lowest -= 1
+    scratch.common[0] = labels[U(start + ranked[U(lowest)])]
+    common = all_lanes(labels[U(start + ranked[U(lowest)])])
+    last = -1  # the lowest vector with another label
     for first in range(0, n, TILE):
-        base, count = first // TILE * N_FIELDS * FIELD, min(TILE, n - first)
-        label, root, rank = U(base + LABEL * FIELD), U(base + ROOT * FIELD), U(base + RANK * FIELD)
-        score, power = U(base + SCORE * FIELD), U(base + POWER * FIELD)
+        base, count, number = first // TILE * N_FIELDS * FIELD, min(TILE, n - first), first // TILE
+        label = U(base + LABEL * FIELD)
+        n_all = (count + LANES - 1) // LANES
+        store_lanes(buffer, base + LABEL * FIELD + (n_all - 1) * LANES, all_lanes(f32(np.nan)))
         for k in range(U(count)):
             buffer[label + k] = labels[U(start + ranked[U(first) + k])]
-        if weighted:
-            for k in range(U(count)):
-                buffer[root + k] = roots[U(start + ranked[U(first) + k])]
-        if extras is not None:
-            group, trust = U(base + GROUP * FIELD), U(base + TRUST * FIELD)
-            for k in range(U(count)):
-                place = U(start + ranked[U(first) + k])
-                buffer[group + k], buffer[trust + k] = extras[U(GROUPS), place], extras[U(TRUSTS), place]
-        for k in range(U(count)):
-            buffer[score + k] = f32(scores[U(first) + k] - middle)
-            buffer[power + k] = f32(powers[U(first) + k])
-            buffer[rank + k] = f32(np.int32(U(first) + k))
-        end = (count + LANES - 1) // LANES * LANES
-        for k in range(U(count), U(end)):
-            buffer[label + k], buffer[score + k], buffer[power + k] = f32(np.nan), f32(0.0), f32(1.0)
-        gradient, hessian = U(base + GRADIENT * FIELD), U(base + HESSIAN * FIELD)
-        for k in range(U(end)):
-            buffer[gradient + k], buffer[hessian + k] = f32(0.0), f32(0.0)
+        n_mixed = 0
+        for vector in range(n_all):
+            some = load_lanes(buffer, base + LABEL * FIELD + vector * LANES)
+            if any_lanes(some > common) or any_lanes(some < common):
+                vectors[U(MIXED), U(number * VECTORS + n_mixed)] = vector
+                n_mixed += 1
+                last = first + vector * LANES
+        n_vectors[U(ALL), U(number)], n_vectors[U(MIXED), U(number)] = n_all, n_mixed
+    if last < 0:
+        return 0
+    return last + _behind_another(buffer, last, labels[U(start + ranked[U(lowest)])])
 
 
 @helper
-def fill_gains(query: Query, values: Floats, discounts: Floats, buffer: Singles) -> None:
-    """Gains, divided by the norm, and discounts of each rank."""
-    not_inlined()
+def _behind_another(buffer: Singles, first: Int, common: Any) -> Any:
+    """The number of ranks of a vector down to its last label other than the common one; there is one."""
+    at = first // TILE * N_FIELDS * FIELD + first % TILE + LABEL * FIELD
+    count = LANES
+    while not (buffer[U(at + count - 1)] > common or buffer[U(at + count - 1)] < common):
+        count -= 1
+    return count
+
+
+# --- what the pairs need of each document
+
+
+@helper
+def fill_powers(query: Query, sigma: float, scratch: Scratch) -> None:
+    """e^{σs}, as loops that vectorise: 2^k times a polynomial in the rest, |r| ≤ ln 2 / 2.
+
+    A power of two is its exponent in the right bits. The Taylor polynomial of degree 10 errs by less than 1e-12, five
+    digits beyond single precision. The padding is filled, too: nothing there may be infinite.
+    """
+    inlined()
+    n, scores, exponents = query.n, query.scores, scratch.columns
+    buffer, powers, bits = scratch.buffer, scratch.powers, scratch.bits
+    row = U(N_COLUMNS - 1)
+    middle = 0.5 * (scores[U(0)] + scores[U(n - 1)])
+    for k in range(U(LANES)):
+        scores[U(n) + k] = scores[U(n - 1)]
+    for first in range(0, n, LANES):
+        at = U(first)
+        power = U(first // TILE * N_FIELDS * FIELD + first % TILE + POWER * FIELD)
+        for k in range(U(LANES)):
+            exponents[row, at + k] = sigma * (scores[at + k] - middle)
+        for k in range(U(LANES)):
+            bits[at + k] = (np.int64(np.int32(np.rint(exponents[row, at + k] * 1.4426950408889634))) + 1023) << 52
+        for k in range(U(LANES)):
+            x = exponents[row, at + k]
+            r = x - np.rint(x * 1.4426950408889634) * 0.6931471805599453
+            p = INVERSE_FACTORIALS[10] * r + INVERSE_FACTORIALS[9]
+            p = p * r + INVERSE_FACTORIALS[8]
+            p = p * r + INVERSE_FACTORIALS[7]
+            p = p * r + INVERSE_FACTORIALS[6]
+            p = p * r + INVERSE_FACTORIALS[5]
+            p = p * r + INVERSE_FACTORIALS[4]
+            p = p * r + INVERSE_FACTORIALS[3]
+            p = p * r + INVERSE_FACTORIALS[2]
+            p = p * r + 1.0
+            buffer[power + k] = f32(powers[at + k] * (p * r + 1.0))
+
+
+@helper
+def fill_scores(query: Query, buffer: Singles) -> None:
+    """Scores less the middle, for pairs that are near each other; the padding has the lowest one."""
+    inlined()
+    n, scores = query.n, query.scores
+    middle = 0.5 * (scores[U(0)] + scores[U(n - 1)])
+    for first in range(0, n, LANES):
+        at = U(first)
+        score = U(first // TILE * N_FIELDS * FIELD + first % TILE + SCORE * FIELD)
+        for k in range(U(LANES)):
+            buffer[score + k] = f32(scores[at + k] - middle)
+
+
+@helper
+def fill_gains(query: Query, values: Floats, buffer: Singles) -> None:
+    """Gains, divided by the norm."""
+    inlined()
     n, start, ranked = query.n, query.start, query.ranked
-    inverse, depth = 1.0 / query.norm, len(discounts)
+    inverse = 1.0 / query.norm
     for first in range(0, n, TILE):
-        base, count = first // TILE * N_FIELDS * FIELD, min(TILE, n - first)
-        gain, discount = U(base + GAIN * FIELD), U(base + DISCOUNT * FIELD)
+        gain, count = U(first // TILE * N_FIELDS * FIELD + GAIN * FIELD), min(TILE, n - first)
         for k in range(U(count)):
             buffer[gain + k] = f32(values[U(start + ranked[U(first) + k])] * inverse)
-        n_discounted = min(count, max(depth - first, 0))
-        for k in range(U(n_discounted)):
-            buffer[discount + k] = f32(discounts[U(first) + k])
-        for k in range(U(n_discounted), U(count)):
-            buffer[discount + k] = f32(0.0)
 
 
 @helper
-def add_tiles(n: Int, buffer: Singles, gradients: Floats, hessians: Floats) -> None:
-    """Move the sums of the tiles to double precision."""
+def fill_field(query: Query, field: Int, values: Singles, buffer: Singles) -> None:
+    """A field whose numbers are known by place: roots of weights, groups, trusts."""
+    n, start, ranked = query.n, query.start, query.ranked
     for first in range(0, n, TILE):
-        base, count = first // TILE * N_FIELDS * FIELD, min(TILE, n - first)
-        gradient, hessian = U(base + GRADIENT * FIELD), U(base + HESSIAN * FIELD)
+        at, count = U(first // TILE * N_FIELDS * FIELD + field * FIELD), min(TILE, n - first)
         for k in range(U(count)):
-            gradients[U(first) + k] += buffer[gradient + k]
-            hessians[U(first) + k] += buffer[hessian + k]
-            buffer[gradient + k], buffer[hessian + k] = f32(0.0), f32(0.0)
+            buffer[at + k] = values[U(start + ranked[U(first) + k])]
+
+
+# --- sums
+
+
+@helper
+def take_tiles(n: Int, buffer: Singles, gradients: Floats, hessians: Floats) -> None:
+    """Begin the sums in double precision with those of the tiles, which become 0."""
+    inlined()
+    nothing = all_lanes(f32(0.0))
+    for first in range(0, n, LANES):
+        at, base = U(first), first // TILE * N_FIELDS * FIELD + first % TILE
+        gradient, hessian = U(base + GRADIENT * FIELD), U(base + HESSIAN * FIELD)
+        for k in range(U(LANES)):
+            gradients[at + k] = buffer[gradient + k]
+            hessians[at + k] = buffer[hessian + k]
+        store_lanes(buffer, base + GRADIENT * FIELD, nothing)
+        store_lanes(buffer, base + HESSIAN * FIELD, nothing)
+
+
+@helper
+def add_tiles(first_row: Int, n: Int, buffer: Singles, gradients: Floats, hessians: Floats) -> None:
+    """Add the sums of the tiles, which become 0, to those in double precision. Ranks before the first row have none."""
+    inlined()
+    nothing = all_lanes(f32(0.0))
+    for first in range(first_row // LANES * LANES, n, LANES):
+        at, base = U(first), first // TILE * N_FIELDS * FIELD + first % TILE
+        gradient, hessian = U(base + GRADIENT * FIELD), U(base + HESSIAN * FIELD)
+        for k in range(U(LANES)):
+            gradients[at + k] += buffer[gradient + k]
+            hessians[at + k] += buffer[hessian + k]
+        store_lanes(buffer, base + GRADIENT * FIELD, nothing)
+        store_lanes(buffer, base + HESSIAN * FIELD, nothing)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.threads import WORTH_SHARING, Team
+from podium.core.threads import Team
 from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.errors import DataError
@@ -24,12 +24,14 @@ from podium.objectives.base import (
     require_labels,
 )
 from podium.objectives.links import CROSS_ENTROPY, Link
-from podium.objectives.pair_kernel import Gradients, PairSettings, Task, lambda_gradients
-from podium.objectives.pair_layout import GROUPS, TRUSTS, Documents, scratch_for
+from podium.objectives.pair_kernel import Gradients, lambda_gradients
+from podium.objectives.pair_layout import GROUPS, TRUSTS, Documents
+from podium.objectives.pair_rows import PairSettings
+from podium.objectives.pair_sharing import Shares, Work, task
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
-MIN_WORK = 4 * WORTH_SHARING  # pairs, and some more for each document; with less, one thread is faster
+NO_TOTALS: Floats = np.empty(0)
 BLOCK_CELLS = 1 << 22  # of |ΔZ| held at once for a measure without a family
 
 
@@ -162,6 +164,13 @@ class MeasuredTerm(PairTerm):
         return self.measure
 
 
+def _have_pairs(labels: Singles, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether each query has two documents with different labels."""
+    if len(offsets) < 2:
+        return np.empty(0, bool)
+    return np.fmax.reduceat(labels, offsets[:-1]) > np.fmin.reduceat(labels, offsets[:-1])
+
+
 class BoundPairs(BoundObjective):
     """A pair term on some data."""
 
@@ -179,16 +188,15 @@ class BoundPairs(BoundObjective):
         # The places of each query's documents by rank, kept from round to round: sorting is then nearly free.
         ranked = (np.arange(len(data)) - np.repeat(data.offsets[:-1], data.query_sizes)).astype(np.int32)
         self.documents = Documents(order, data.offsets, ranked, labels, roots, query_weights_of(data))
-        self.tables = term.lookup_tables(self.measure, data.labels[term.labels][order], data.offsets)
+        tables = term.lookup_tables(self.measure, data.labels[term.labels][order], data.offsets)
+        self.tables = tables._replace(norms=np.where(_have_pairs(labels, data.offsets), tables.norms, 0.0))
         link = term.link
         self.settings = PairSettings(
             self.tables.family, link.code, float(link.parameter), float(link.sigma), weights is not None,
-            among.groups is not None, among.trusts is not None, bool(term.normalize),
+            among.groups is not None, among.trusts is not None, bool(term.normalize), bool(term.normalize),
         )  # fmt: skip
         self.extras = self._extras(among)
-        # Work up to and with each query, to share it out: its pairs, and what each document costs besides.
-        sizes = data.query_sizes
-        self.work = np.cumsum((np.minimum(sizes, self.tables.depth) + 20) * sizes) if len(sizes) else np.zeros(1)
+        self.shares = Shares(data.query_sizes, self.tables.depth, self.tables.discounts)
 
     def _extras(self, among: PairFilter) -> Singles | None:
         """Groups and trusts; None where the kernel can do without all that is not RankNet's or NDCG's."""
@@ -210,28 +218,20 @@ class BoundPairs(BoundObjective):
 
     def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
         """The same into arrays that are there."""
-        result = Gradients(gradients, hessians, np.zeros(self.data.n_queries))
         if self.tables.family == BY_SWAPS:
-            self._fill_by_swaps(scores, result)
+            self._fill_by_swaps(scores, Gradients(gradients, hessians, np.zeros(self.data.n_queries)))
             return
-        no_deltas = np.empty((0, 0))
-
-        def work(thread: int) -> None:
-            queries = int(edges[thread]), int(edges[thread + 1])
-            self._compute(Task(*queries, 0, len(self.data), no_deltas), scores, result)
-
-        if self.work[-1] < MIN_WORK:
-            edges = np.array([0, self.data.n_queries])
-            work(0)
+        result = Gradients(gradients, hessians, NO_TOTALS)
+        if not self.shares.is_worth_it:
+            self._compute(self.shares.of(1)[0], scores, result)
             return
         with nullcontext(self.team) if self.team else Team() as team:
-            edges = np.searchsorted(self.work, self.work[-1] * np.arange(team.n_threads + 1) / team.n_threads)
-            edges[0], edges[-1] = 0, self.data.n_queries
-            team.run(work)
+            shares = self.shares.of(team.n_threads)
+            team.run(lambda thread: self._compute(shares[thread], scores, result))
 
-    def _compute(self, task: Task, scores: Floats, result: Gradients) -> None:
-        scratch = scratch_for(int(self.data.query_sizes[task.first : task.last].max(initial=0)))
-        lambda_gradients(self.documents, self.tables, self.settings, self.extras, task, scores, result, scratch)
+    def _compute(self, share: Work, scores: Floats, result: Gradients) -> None:
+        for part, scratch in share:
+            lambda_gradients(self.documents, self.tables, self.settings, self.extras, part, scores, result, scratch)
 
     def _fill_by_swaps(self, scores: Floats, result: Gradients) -> None:
         """Pairs of a measure without a family: its swap deltas, a few rows at a time."""
@@ -245,7 +245,8 @@ class BoundPairs(BoundObjective):
             for first in range(0, len(ranked), step):
                 last = min(first + step, len(ranked))
                 deltas = np.abs(self.measure.swaps(ranked, first, last))
-                self._compute(Task(q, q + 1, first, last, deltas), scores, result)
+                part = task(q, q + 1, first_row=first, last_row=last, deltas=deltas)
+                self._compute([(part, self.shares.scratch(0))], scores, result)
             total = result.totals[q]
             if self.term.normalize and total > 0:
                 rows = self.data.rows(q)

@@ -12,6 +12,7 @@ from podium.core.bitwise import CODES, WORD, choose_words, compare_ranks, find_r
 from podium.core.compiling import helper, kernel
 from podium.core.dense_rows import COLUMN_STRIDE, DenseRows, load_columns, room_for_columns
 from podium.core.intrinsics import not_inlined
+from podium.core.simd import aligned_zeros
 from podium.models.scoring.encoding import ALL_BITS, COMPARISONS
 from podium.models.scoring.program import MOST_ROWS, Categories, Comparisons, Groups, Program, Searches
 from podium.models.scoring.traversal import index_among
@@ -63,17 +64,9 @@ class Blocks:
             if self._free:
                 return self._free.pop()
         n, n_searches = self.n_documents, len(self.program.searches.feature)
-        words = _aligned(self.program.n_rows * len(self.block))
-        words[:] = 0
+        words = aligned_zeros(self.program.n_rows * len(self.block), np.int64)
         words[ALL_BITS * len(self.block) : (ALL_BITS + 1) * len(self.block)] = -1
-        return Scratch(room_for_columns(), np.zeros(n_searches * n, np.int8), words, _aligned(n))
-
-
-def _aligned(n: int) -> NDArray[np.int64]:
-    """Memory that begins with a cache line, so that no vector lies in two."""
-    memory = np.empty(n + 8, np.int64)
-    first = -memory.ctypes.data % 64 // 8
-    return memory[first : first + n]
+        return Scratch(room_for_columns(), np.zeros(n_searches * n, np.int8), words, aligned_zeros(n, np.int64))
 
 
 # --- kernels

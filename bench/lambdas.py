@@ -1,0 +1,94 @@
+"""λ of lists of other lengths than the usual ones: what a pair and a document cost, against lists of 120.
+
+All of whole lists, with the order of documents warm, on 2 threads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.harness import Report, in_child
+from bench.train import QUERIES, load, ranking_data
+
+STANDARD = "120 × 6,000"
+SHAPES = {"20,000 × 2": (20_000, 2), "2 × 1,000,000": (2, 1_000_000)}
+LEAST_RUNS, LEAST_SECONDS = 5, 2.0
+
+
+def shapes() -> dict[str, Any]:
+    """Data by name: the lists of `bench.train`, others with labels drawn from theirs, and MQ2008's first fold."""
+    import podium
+
+    _, y, sizes = load(0, "train", QUERIES)
+    found = {STANDARD: ranking_data(np.arange(len(y), dtype=np.float32)[:, None], y, sizes)}
+    rng = np.random.default_rng(0)
+    for name, (size, n_lists) in SHAPES.items():
+        n = size * n_lists
+        features = np.arange(n, dtype=np.float32)[:, None]
+        found[name] = ranking_data(features, rng.choice(y, n), np.full(n_lists, size))
+    found["MQ2008"] = podium.folds(Path(os.environ.get("PODIUM_DATA", "../shared/data")) / "mq2008")[0].train
+    return found
+
+
+def seconds(bound: Any, scores: Any) -> float:
+    """The best of several rounds."""
+    lambdas, hessians = bound.gradients(scores)
+    times: list[float] = []
+    while len(times) < LEAST_RUNS or sum(times) < LEAST_SECONDS:
+        started = time.perf_counter()
+        bound.fill(scores, 0, lambdas, hessians)
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def measured() -> dict[str, dict[str, list[float]]]:
+    """For each shape and objective the nanoseconds of a pair and of a document."""
+    from podium.core.threads import Team
+    from podium.objectives import Lambda, Pairwise
+
+    objectives = {"NDCG": Lambda("ndcg"), "ERR": Lambda("err"), "AP": Lambda("ap"), "RankNet": Pairwise()}
+    found: dict[str, dict[str, list[float]]] = {}
+    with Team(2) as team:
+        for shape, data in shapes().items():
+            scores = np.random.default_rng(0).normal(size=len(data))
+            pairs = float((data.query_sizes * (data.query_sizes - 1) / 2).sum())
+            found[shape] = {}
+            for name, objective in objectives.items():
+                bound = objective.bind(data)
+                bound.team = team
+                took = 1e9 * seconds(bound, scores)
+                found[shape][name] = [took / pairs, took / len(data)]
+    return found
+
+
+def rows_of(found: dict[str, dict[str, list[float]]]) -> list[dict[str, Any]]:
+    """The table; in brackets how many times the cost of the standard lists it is."""
+    rows = []
+    for shape, objectives in found.items():
+        row: dict[str, Any] = {"lists": shape}
+        for k, unit in enumerate(("pair", "document")):
+            for name, costs in objectives.items():
+                ratio = costs[k] / found[STANDARD][name][k]
+                row[f"{name}, ns a {unit}"] = f"{costs[k]:.3g} ({ratio:.2f})"
+        rows.append(row)
+    return rows
+
+
+def run() -> Report:
+    """All shapes."""
+    return Report(
+        "lambdas", "λ of long, short and usual lists", rows_of(in_child("bench.lambdas")),
+        ["Whole lists, the order of documents warm, 2 threads, best of several rounds; in brackets the ratio to the "
+         "lists of 120 documents in the first row. The budget: a pair of lists of 20,000, and a document of lists of "
+         "2, cost at most twice as much as there."],
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    print(json.dumps(measured()))

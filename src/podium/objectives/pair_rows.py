@@ -1,0 +1,335 @@
+"""The rows of the pair kernel: one document with all those below it, 16 pairs at a time or one after the other."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.compiling import helper
+from podium.core.intrinsics import inlined, not_inlined
+from podium.core.simd import LANES, absolute, all_lanes, choose_lanes, load_lanes, store_lanes, sum_lanes
+from podium.measures.families import BY_SWAPS, DISCOUNTED, LAMBDALOSS, ONES, Span
+from podium.measures.swap_deltas import write_deltas
+from podium.objectives.lambdaloss_deltas import lambdaloss_deltas
+from podium.objectives.links import (
+    cross_entropy_lanes,
+    cross_entropy_number,
+    link_constant,
+    link_lanes,
+    link_number,
+)
+from podium.objectives.pair_layout import (
+    ALL,
+    DELTA,
+    DISCOUNT,
+    FIELD,
+    GAIN,
+    GRADIENT,
+    GROUP,
+    HESSIAN,
+    LABEL,
+    MIXED,
+    N_FIELDS,
+    POWER,
+    RANK,
+    ROOT,
+    SCORE,
+    TILE,
+    TRUST,
+    VECTORS,
+)  # fmt: skip
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Ints = NDArray[np.int64]
+Lanes = Any  # 16 numbers in single precision
+Int = Any  # an integer, compiled as int64
+f32 = np.float32
+U: Any = np.uintp  # an index that cannot be negative needs no check for it
+
+GAP_OFFSET = f32(0.01)  # added to the gap of scores that a normalized pair is divided by
+
+
+class PairSettings(NamedTuple):
+    """What kind of pairs these are: numbers only, so that they cost nothing to hand on.
+
+    Attributes:
+        family: of the measure (`podium.measures.families`).
+        link, parameter, sigma: the link's code, its centre or margin, and σ.
+        weighted: whether any document weight is not 1.
+        has_groups, has_trusts: whether pairs count within groups only; whether better documents have weights.
+        normalize: divide each pair by 0.01 + |s_i − s_j|.
+        has_totals: whether anybody asks for Σ |λ_ij|.
+
+    """
+
+    family: Any
+    link: Any
+    parameter: Any
+    sigma: Any
+    weighted: Any
+    has_groups: Any
+    has_trusts: Any
+    normalize: Any
+    has_totals: Any
+
+
+class Swaps(NamedTuple):
+    """What the swap deltas of a query depend on: numbers only, they are handed on for every row."""
+
+    family: Any
+    n: Any
+    depth: Any
+    norm: Any
+    bonuses_differ: Any
+    first_row: Any
+
+
+class Rows(NamedTuple):
+    """The ranks first … last − 1 as rows with one tile, the `number`-th of `n_tiles`.
+
+    Attributes:
+        common: the one label in the vectors that are not listed as `MIXED`.
+
+    """
+
+    first: Any
+    last: Any
+    number: Any
+    n_tiles: Any
+    common: Any
+
+
+class Visited(NamedTuple):
+    """The a-th to (b − 1)-th vector of one of the lists; those of the tile begin at `first`."""
+
+    which: Any
+    first: Any
+    a: Any
+    b: Any
+
+
+class _Row(NamedTuple):
+    """The document of a row: each of its fields in all lanes."""
+
+    power: Any
+    label: Any
+    rank: Any
+    score: Any
+    gain: Any
+    discount: Any
+    root: Any
+    group: Any
+    trust: Any
+
+
+# --- |ΔZ|
+
+
+@helper
+def _row_deltas(i: Int, tile: Span, swaps: Swaps, columns: Floats, deltas: Floats, buffer: Singles) -> None:
+    """|ΔZ| of rank i with the ranks of a tile, for the families that `_weight_lanes` does not compute itself."""
+    not_inlined()
+    span = Span(tile.at + DELTA * FIELD, tile.a, tile.b, tile.first)
+    if swaps.family == LAMBDALOSS:
+        lambdaloss_deltas(i, tile, columns, buffer)
+    elif swaps.family == BY_SWAPS:
+        for j in range(tile.a, min(tile.b, swaps.n - tile.first)):
+            buffer[span.at + j] = f32(abs(deltas[i - swaps.first_row, tile.first + j]))
+    else:
+        write_deltas(swaps.family, i, span, swaps.n, swaps.depth, swaps.norm, swaps.bonuses_differ, columns, buffer)
+
+
+# --- 16 pairs: delta × loss
+
+
+@helper
+def _row_lanes(buffer: Singles, at: Int) -> Any:
+    """The document whose fields begin at a place of the buffer."""
+    return _Row(
+        all_lanes(buffer[U(at + POWER * FIELD)]), all_lanes(buffer[U(at + LABEL * FIELD)]),
+        all_lanes(buffer[U(at + RANK * FIELD)]), all_lanes(buffer[U(at + SCORE * FIELD)]),
+        all_lanes(buffer[U(at + GAIN * FIELD)]), all_lanes(buffer[U(at + DISCOUNT * FIELD)]),
+        all_lanes(buffer[U(at + ROOT * FIELD)]), all_lanes(buffer[U(at + GROUP * FIELD)]),
+        all_lanes(buffer[U(at + TRUST * FIELD)]),
+    )  # fmt: skip
+
+
+@helper
+def _weight_lanes(
+    row: Any, buffer: Singles, j: Int, better: Lanes, worse: Lanes, settings: PairSettings, extras: Singles | None
+) -> Any:
+    """|ΔZ| times the weights of the pairs of a row with 16 documents; 0 where there is no pair."""
+    inlined()
+    nothing = all_lanes(f32(0.0))
+    weight = all_lanes(f32(1.0))
+    if settings.family == DISCOUNTED:  # |ΔZ| = |g_i − g_j| |d_i − d_j|, the gains divided by the norm
+        gain, discount = load_lanes(buffer, j + GAIN * FIELD), load_lanes(buffer, j + DISCOUNT * FIELD)
+        weight = absolute((row.gain - gain) * (row.discount - discount))
+    if settings.weighted:
+        weight = weight * (row.root * load_lanes(buffer, j + ROOT * FIELD))
+    if extras is not None:
+        if settings.family != DISCOUNTED and settings.family != ONES:
+            weight = weight * load_lanes(buffer, j + DELTA * FIELD)
+        if settings.has_groups:  # NaN is a group of none
+            weight = choose_lanes(row.group == load_lanes(buffer, j + GROUP * FIELD), weight, nothing)
+        if settings.has_trusts:
+            weight = weight * choose_lanes(better, row.trust, load_lanes(buffer, j + TRUST * FIELD))
+    weight = choose_lanes(load_lanes(buffer, j + RANK * FIELD) > row.rank, weight, nothing)
+    return choose_lanes(better, weight, choose_lanes(worse, weight, nothing))
+
+
+@helper
+def _pair_row(
+    at: Int, base: Int, some: Visited, buffer: Singles, vectors: Ints, settings: PairSettings, extras: Singles | None
+) -> Any:
+    """Take λ of one document's pairs from the others, in some vectors of a tile, and add w to them; Σ λ, Σ w, Σ |λ|."""
+    inlined()
+    row = _row_lanes(buffer, at)
+    nothing, one, near = all_lanes(f32(0.0)), all_lanes(f32(1.0)), all_lanes(GAP_OFFSET)
+    if extras is not None:
+        constant = link_constant(settings.link, settings.parameter)
+    gradients, hessians, total = nothing, nothing, nothing
+    for k in range(some.a, some.b):
+        j = base + LANES * vectors[U(some.which), U(some.first + k)]
+        label, power = load_lanes(buffer, j + LABEL * FIELD), load_lanes(buffer, j + POWER * FIELD)
+        better, worse = row.label > label, row.label < label
+        weight = _weight_lanes(row, buffer, j, better, worse, settings, extras)
+        ahead, behind = choose_lanes(better, row.power, power), choose_lanes(better, power, row.power)
+        gap = one
+        if settings.normalize:
+            gap = near + absolute(row.score - load_lanes(buffer, j + SCORE * FIELD))
+        if extras is None:
+            gradient, hessian = cross_entropy_lanes(weight, gap, ahead, behind)
+        else:
+            score = load_lanes(buffer, j + SCORE * FIELD)
+            lead = choose_lanes(better, row.score - score, score - row.score)
+            gradient, hessian = link_lanes(settings.link, constant, weight, gap, ahead, behind, lead)
+        signed = choose_lanes(better, gradient, -gradient)
+        store_lanes(buffer, j + GRADIENT * FIELD, load_lanes(buffer, j + GRADIENT * FIELD) - signed)
+        store_lanes(buffer, j + HESSIAN * FIELD, load_lanes(buffer, j + HESSIAN * FIELD) + hessian)
+        gradients = gradients + signed
+        hessians = hessians + hessian
+        if settings.has_totals:
+            total = total + gradient
+    all_pairs = np.float64(sum_lanes(total)) if settings.has_totals else 0.0
+    return sum_lanes(gradients), sum_lanes(hessians), all_pairs
+
+
+@helper
+def pair_rows(
+    rows: Rows, buffer: Singles, vectors: Ints, n_vectors: Ints, settings: PairSettings, extras: Singles | None,
+    swaps: Swaps, columns: Floats, deltas: Floats, sums: Singles, totals: Floats,
+) -> None:  # fmt: skip
+    """Add λ and w of the pairs of some ranks with the ranks of one tile, without σ and σ²; Σ |λ_ij| into `totals`.
+
+    For RankNet's link and i ▷ j: ρ = e^{σs_j} / (e^{σs_i} + e^{σs_j}), λ_ij = |ΔZ| ρ, w_ij = |ΔZ| ρ (1 − ρ). An
+    exponential for each document and a division for each pair are all it takes. Vectors in which no label differs
+    from the row's add nothing to any sum, not even to the sign of a zero, and most of them are passed over.
+    """
+    not_inlined()
+    base, first = rows.number * N_FIELDS * FIELD, rows.number * TILE
+    listed = rows.number * VECTORS
+    n_all, n_mixed = n_vectors[U(ALL), U(rows.number)], n_vectors[U(MIXED), U(rows.number)]
+    mixed = 0  # the first vector of that list that reaches below the row
+    for i in range(rows.first, rows.last):
+        at = i // TILE * N_FIELDS * FIELD + i % TILE
+        label = buffer[U(at + LABEL * FIELD)]
+        above = max((i + 1 - first) // LANES, 0)  # so many vectors are
+        while mixed < n_mixed and vectors[U(MIXED), U(listed + mixed)] < above:
+            mixed += 1
+        is_common = not (label > rows.common or label < rows.common)
+        some = Visited(MIXED, listed, mixed, n_mixed) if is_common else Visited(ALL, listed, above, n_all)
+        gradient, hessian, total = f32(0.0), f32(0.0), 0.0
+        if some.a < some.b and label == label:  # NaN has no pairs
+            if extras is not None and swaps.family != DISCOUNTED and swaps.family != ONES:
+                low = vectors[U(some.which), U(listed + some.a)] * LANES
+                high = vectors[U(some.which), U(listed + some.b - 1)] * LANES + LANES
+                _row_deltas(i, Span(base, low, high, first), swaps, columns, deltas, buffer)
+            gradient, hessian, total = _pair_row(at, base, some, buffer, vectors, settings, extras)
+        k = U(i - rows.first)
+        sums[U(0), k], sums[U(1), k], totals[k * U(rows.n_tiles) + U(rows.number)] = gradient, hessian, total
+    # The rows' own sums come last, in any case after what is taken from them. Written at once, each would stand in the
+    # way of the next row's load of the vector that it is in.
+    for i in range(rows.first, rows.last):
+        at, k = i // TILE * N_FIELDS * FIELD + i % TILE, U(i - rows.first)
+        buffer[U(at + GRADIENT * FIELD)] += sums[U(0), k]
+        buffer[U(at + HESSIAN * FIELD)] += sums[U(1), k]
+
+
+# --- one pair after the other
+
+
+@helper
+def _weight_number(
+    at: Int, buffer: Singles, j: Int, better: bool, settings: PairSettings, extras: Singles | None
+) -> Any:
+    """The weight of one pair, as `_weight_lanes` has it."""
+    weight = 1.0
+    if settings.family == DISCOUNTED:
+        gain, discount = buffer[j + GAIN * FIELD], buffer[j + DISCOUNT * FIELD]
+        weight = np.float64(abs((buffer[at + GAIN * FIELD] - gain) * (buffer[at + DISCOUNT * FIELD] - discount)))
+    if settings.weighted:
+        weight *= buffer[at + ROOT * FIELD] * buffer[j + ROOT * FIELD]
+    if extras is not None:
+        if settings.family != DISCOUNTED and settings.family != ONES:
+            weight *= buffer[j + DELTA * FIELD]
+        if settings.has_groups and not buffer[at + GROUP * FIELD] == buffer[j + GROUP * FIELD]:
+            return 0.0
+        if settings.has_trusts:
+            weight *= buffer[(at if better else j) + TRUST * FIELD]
+    return weight
+
+
+@helper
+def _far_pairs(
+    i: Int, tile: Span, buffer: Singles, scores: Floats, settings: PairSettings, extras: Singles | None
+) -> Any:
+    """`_pair_row`, one pair after the other."""
+    at = i // TILE * N_FIELDS * FIELD + i % TILE
+    row_label = buffer[at + LABEL * FIELD]
+    gradients, hessians, total = 0.0, 0.0, 0.0
+    for j in range(tile.at + max(tile.a, i + 1 - tile.first), tile.at + tile.b):
+        label = buffer[j + LABEL * FIELD]
+        if not (row_label > label or row_label < label):  # padding has no label
+            continue
+        better = row_label > label
+        weight = _weight_number(at, buffer, j, better, settings, extras)
+        gap = scores[i] - scores[tile.first + j - tile.at]
+        if settings.normalize:
+            weight /= GAP_OFFSET + abs(gap)
+        sign = 1.0 if better else -1.0
+        if extras is None:
+            gradient, hessian = cross_entropy_number(sign * settings.sigma * gap)
+        else:
+            gradient, hessian = link_number(settings.link, settings.parameter, sign * settings.sigma * gap)
+        gradient, hessian = weight * gradient, weight * hessian
+        buffer[j + GRADIENT * FIELD] -= f32(sign * gradient)
+        buffer[j + HESSIAN * FIELD] += f32(hessian)
+        gradients += sign * gradient
+        hessians += hessian
+        total += gradient
+    buffer[at + GRADIENT * FIELD] += f32(gradients)
+    buffer[at + HESSIAN * FIELD] += f32(hessians)
+    return total
+
+
+@helper
+def far_rows(
+    rows: Rows, buffer: Singles, scores: Floats, settings: PairSettings, extras: Singles | None, swaps: Swaps,
+    columns: Floats, deltas: Floats, totals: Floats,
+) -> None:  # fmt: skip
+    """`pair_rows` for scores so far apart that e^{σs} leaves single precision: an exponential for each pair."""
+    not_inlined()
+    base, first = rows.number * N_FIELDS * FIELD, rows.number * TILE
+    end = min((swaps.n + LANES - 1) // LANES * LANES - first, TILE)
+    for i in range(rows.first, rows.last):
+        tile = Span(base, max((i + 1) // LANES * LANES - first, 0), end, first)
+        total = 0.0
+        if tile.a < tile.b:
+            if extras is not None and swaps.family != DISCOUNTED and swaps.family != ONES:
+                _row_deltas(i, tile, swaps, columns, deltas, buffer)
+            total = _far_pairs(i, tile, buffer, scores, settings, extras)
+        totals[U((i - rows.first) * rows.n_tiles + rows.number)] = total
