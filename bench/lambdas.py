@@ -49,7 +49,7 @@ def seconds(bound: Any, scores: Any) -> float:
 
 def measured() -> dict[str, dict[str, list[float]]]:
     """For each shape and objective the nanoseconds of a pair and of a document."""
-    from podium.core.threads import Team
+    from podium.core.team import Team
     from podium.objectives import Lambda, Pairwise
 
     objectives = {"NDCG": Lambda("ndcg"), "ERR": Lambda("err"), "AP": Lambda("ap"), "RankNet": Pairwise()}

@@ -14,7 +14,7 @@ import podium
 from podium import DataError, LambdaMART, LinearRanker, PodiumWarning, RankingData
 from podium.boosting import Checkpoint
 from podium.boosting.base_scores import ENOUGH, SMALLEST, fitted_scale
-from podium.core.threads import Team
+from podium.core.team import Team
 from podium.measures import Graded
 from podium.models import Combined, TreesOnBaseScores
 from podium.objectives import Debiased, Lambda, Preferences, Regression

@@ -106,7 +106,7 @@ def test_errors_survive_pickling(error):
 
 
 def test_a_team_works_together_and_raises_what_its_members_raise():
-    from podium.core.threads import Team
+    from podium.core.team import Team
 
     with Team(3) as team:
         assert team.run(lambda thread: thread * 10) == [0, 10, 20]

@@ -8,7 +8,7 @@ import pytest
 
 import podium
 from podium import DataError
-from podium.core.threads import Team
+from podium.core.team import Team
 from podium.measures import NDCG, BoundMeasures, Measure, Ranking, bound, parse, ranking, registered
 
 SETTINGS = ("", "(empty=skip)", "(empty=one)", "(ties=expected)", "(ties=expected,empty=skip)")

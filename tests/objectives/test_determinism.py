@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from podium import LambdaMART, RankingData
 from podium.boosting import Gradient, Newton
-from podium.core.threads import Team
+from podium.core.team import Team
 from podium.objectives import Anneal, Debiased, Tiers
 from tests.objectives.test_grammar import objectives
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from podium import RankingData
 from podium.core.simd import LANES
-from podium.core.threads import Team
+from podium.core.team import Team
 from podium.measures import NDCG
 from podium.objectives import Fidelity, Hinge, Lambda, LambdaLoss, Local, Pairwise, SquaredHinge, describe
 from podium.objectives.pair_layout import FLUSH, TILE

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from podium.core.threads import Team
+from podium.core.team import Team
 from podium.trees import Grower, GrowthParameters, bin_features, find_bins
 from podium.trees.quantization import BoundedGradients, quantize
 

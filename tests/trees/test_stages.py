@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from podium.core.compiling import kernel
 from podium.core.intrinsics import wait_at_barrier
-from podium.core.threads import Team
+from podium.core.team import Team
 from podium.trees import bin_features, find_bins
 from podium.trees.growing import add_node, leaf_with_highest_gain, share_of_features
-from podium.trees.histograms import SHARED_ROWS, build_histograms
+from podium.trees.histograms import build_histograms
 from podium.trees.layout import (
     CELLS,
     CHUNK,
@@ -93,9 +93,9 @@ class Problem:
             leaves, documents, np.full((3, cells), 7, np.int64), np.empty((2, width), SPLIT)
         )  # fmt: skip
         barrier, n_left = np.zeros(16, np.int64), np.zeros(n_threads * WORDS_PER_THREAD, np.int64)
-        partial = np.empty((n_threads - 1, cells), np.int64)
+        partial, shares = np.empty((n_threads - 1, cells), np.int64), self.layout.shares(n_threads)
         self.members = [
-            Member(k, n_threads, self.layout.shares(n_threads), barrier, n_left, partial) for k in range(n_threads)
+            Member(k, n_threads, shares, np.zeros(1, np.int64), barrier, n_left, partial) for k in range(n_threads)
         ]
         self.tiles = np.empty((n_threads, self.bins.width * CHUNK), np.uint8)
         self.scratches, self.buffer = np.zeros(n_threads, SCRATCH), np.empty(n, np.int32)
@@ -147,8 +147,8 @@ def test_histograms_equal_numpys(n_threads, width):
 
 
 def test_histograms_of_large_leaves_are_shared_by_rows():
-    n = SHARED_ROWS + 1000
-    problem = Problem(np.random.default_rng(1), n=n, width=5, n_threads=3, sizes=(SHARED_ROWS + 5, 100))
+    problem = Problem(np.random.default_rng(1), n=3000, width=5, n_threads=3, sizes=(2005, 100))
+    assert len(problem.rows(0)) > problem.layout.total_cells
     build(problem, NewLeaves(0, 0, 1))
     assert np.array_equal(problem.cells(0), problem.histogram(problem.rows(0)))
 

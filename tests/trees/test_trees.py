@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import podium
 from podium import DataError
 from podium.core import random
-from podium.core.threads import Team
+from podium.core.team import Team
 from podium.models import Ensemble
 from podium.testing.trees import grow_slowly
 from podium.trees import Grower, GrowthParameters, bin_features, find_bins

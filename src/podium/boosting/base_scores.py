@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.combining import deviation
-from podium.core.threads import Team
+from podium.core.team import Team
 from podium.core.validation import require_number
 from podium.data import RankingData
 from podium.errors import DataError, PodiumWarning

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from podium.boosting.binned_data import BinnedData
 from podium.boosting.state import of_output
-from podium.core.threads import Team
+from podium.core.team import Team
 from podium.data import RankingData
 from podium.measures import BoundMeasures, Graded, Measure, as_selection
 from podium.models import Ensemble

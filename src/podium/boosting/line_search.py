@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from podium.boosting.steps import Gradient, Newton, Step, max_delta_step_for
 from podium.combining import Sweep
 from podium.core import hyperparameters as h
-from podium.core.threads import Team
+from podium.core.team import Team
 from podium.core.validation import did_you_mean, numbers_of
 from podium.data import RankingData
 from podium.errors import DataError

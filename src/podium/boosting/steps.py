@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from podium.core import hyperparameters as h
 from podium.core.parameters import settings
-from podium.core.threads import Team
+from podium.core.team import Team
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.objectives import Objective

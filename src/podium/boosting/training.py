@@ -26,7 +26,7 @@ from podium.boosting.state import TrainingState, of_output
 from podium.boosting.tree_builder import Sample, TreeBuilder
 from podium.core.interrupts import Stopped, between_steps
 from podium.core.progress import progress
-from podium.core.threads import Team
+from podium.core.team import Team
 from podium.data import RankingData
 from podium.errors import DataError, PodiumWarning
 from podium.models import Ensemble

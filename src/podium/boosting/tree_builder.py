@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from podium.boosting.binned_data import BinnedData
 from podium.boosting.sampling import BoundSampling
-from podium.core.threads import Team
+from podium.core.team import Team
 from podium.trees import Grower, GrownTree
 from podium.trees.gradient_sampling import GradientSampler
 from podium.trees.quantization import BoundedGradients, quantize

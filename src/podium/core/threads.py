@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from podium.core.validation import require_whole
 from podium.errors import DataError
@@ -110,86 +110,6 @@ def map_threads(
         finally:
             for future in queue:
                 future.cancel()
-
-
-class _Worker(threading.Thread):
-    """A thread that waits for work. Two locks hand it over and back, several times as fast as a queue of futures."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(name=f"podium-{number}", daemon=True)
-        self.number = number
-        self.work: Callable[[int], Any] | None = None
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self._go, self._done = threading.Lock(), threading.Lock()
-        self._go.acquire()
-        self._done.acquire()
-        self.start()
-
-    def begin(self, work: Callable[[int], Any] | None) -> None:
-        self.work = work
-        self._go.release()
-
-    def wait(self) -> None:
-        self._done.acquire()
-
-    def run(self) -> None:
-        while True:
-            self._go.acquire()
-            if self.work is None:
-                return
-            try:
-                self.result, self.error = self.work(self.number), None
-            except BaseException as error:  # raised again by the one who gave the work
-                self.error = error
-            self._done.release()
-
-
-class Team:
-    """Threads that stay, for work that comes in many short pieces and for kernels whose threads wait for each other.
-
-    The caller is one of them. A team must be closed; `with Team(n) as team` does it. It serves one caller at a time.
-    """
-
-    def __init__(self, n_threads: int | None = None) -> None:
-        self.n_threads = thread_count(n_threads)
-        self._workers = [_Worker(k) for k in range(1, self.n_threads)]
-
-    def run(self, work: Callable[[int], Result]) -> list[Result]:
-        """`work(thread)` for thread 0 … n_threads − 1, all at the same time; the results."""
-        for worker in self._workers:
-            worker.begin(work)
-        try:
-            first = work(0)
-        finally:
-            for worker in self._workers:
-                worker.wait()
-        for worker in self._workers:
-            if worker.error is not None:
-                raise worker.error
-        return [first, *(worker.result for worker in self._workers)]
-
-    def shares(self, n: int, work: Callable[[int, int], Result]) -> list[Result]:
-        """`work(first, last)` for contiguous shares of 0 … n − 1, one a thread; few are not worth sharing."""
-        pieces = n_threads_for(n, self.n_threads)
-        return self.each(pieces, lambda k: work(n * k // pieces, n * (k + 1) // pieces))
-
-    def each(self, n: int, work: Callable[[int], Result]) -> list[Result]:
-        """`work(k)` for 0 … n − 1, no more than there are threads; one alone wakes nobody."""
-        return [work(0)] if n == 1 else self.run(work)
-
-    def close(self) -> None:
-        """Let the threads end."""
-        for worker in self._workers:
-            worker.begin(None)
-            worker.join()
-        self._workers = []
-
-    def __enter__(self) -> Team:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def ranges(n: int, n_threads: int | None = None, smallest: int = 1024) -> list[tuple[int, int]]:

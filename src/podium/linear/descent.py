@@ -14,7 +14,8 @@ from podium.core import hyperparameters as h
 from podium.core.interrupts import between_steps
 from podium.core.parameters import settings
 from podium.core.progress import progress
-from podium.core.threads import PROCESS_WIDE, Team
+from podium.core.team import Team
+from podium.core.threads import PROCESS_WIDE
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.linear.design import DesignMatrix

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from podium.core.compiling import kernel
 from podium.core.intrinsics import borrowed
 from podium.core.sums import mean_of_known
-from podium.core.threads import Team, n_threads_for
+from podium.core.team import Team
+from podium.core.threads import n_threads_for
 from podium.data import RankingData
 from podium.measures.base import Measure
 from podium.measures.of_lists import ListSums, OfLists

@@ -21,7 +21,8 @@ from podium.core import hyperparameters as h
 from podium.core.interrupts import Stopped, between_steps
 from podium.core.parameters import settings
 from podium.core.progress import progress
-from podium.core.threads import MULTIPLICATIONS_WORTH_SHARING, PROCESS_WIDE, Team, n_threads_for
+from podium.core.team import Team
+from podium.core.threads import MULTIPLICATIONS_WORTH_SHARING, PROCESS_WIDE, n_threads_for
 from podium.data import RankingData
 from podium.data.canonical import queries_by_content
 from podium.errors import DataError, PodiumWarning

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.threads import Team
+from podium.core.team import Team
 from podium.errors import DataError
 from podium.measures import Measure
 

@@ -31,6 +31,7 @@ from podium.core.intrinsics import (
     yield_thread,
 )
 from podium.core.simd import LANES
+from podium.core.team import leave, ring
 from podium.measures.families import BY_SWAPS, DISCOUNTED, LAMBDALOSS, ONES, LookupTables
 from podium.measures.ranks import sort_ranked
 from podium.measures.swap_deltas import fill_columns
@@ -89,6 +90,25 @@ class Task(NamedTuple):
     n_threads: int
     barrier: Ints
     turns: Ints
+
+
+class Meeting(NamedTuple):
+    """Which thread of a team calls, with what it shares with the others; and whether it is its first or last call.
+
+    Attributes:
+        thread, n_threads: its number, and how many there are.
+        bell: of the team.
+        barrier: where they meet when all is done.
+        is_first, is_last: of the tasks of the thread.
+
+    """
+
+    thread: int
+    n_threads: int
+    bell: Ints
+    barrier: Ints
+    is_first: bool
+    is_last: bool
 
 
 class Gradients(NamedTuple):
@@ -243,7 +263,7 @@ def _write_results(
 @kernel
 def lambda_gradients(
     documents: Documents, tables: LookupTables, settings: PairSettings, extras: Singles | None, task: Task,
-    scores: Floats, result: Gradients, scratch: Scratch,
+    scores: Floats, result: Gradients, scratch: Scratch, meeting: Meeting,
 ) -> None:  # fmt: skip
     """λ and w of the documents of some queries.
 
@@ -259,8 +279,11 @@ def lambda_gradients(
         scores: by row.
         result: where λ, w and Λ go; Λ is added.
         scratch: for the largest query. Threads that share queries have one each, but for the sums in double precision.
+        meeting: where threads begin and end together.
 
     """
+    if meeting.is_first:
+        ring(meeting.thread, meeting.bell)
     documents, scratch = borrow(documents, scratch)
     tables = LookupTables(
         tables.family, borrowed(tables.values), borrowed(tables.norms), borrowed(tables.discounts),
@@ -302,3 +325,5 @@ def lambda_gradients(
             for k in range(U(start), U(end)):
                 result.gradients[U(order[k])] = 0.0
                 result.hessians[U(order[k])] = 0.0
+    if meeting.is_last:
+        leave(meeting.thread, meeting.n_threads, meeting.barrier)

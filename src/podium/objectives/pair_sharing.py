@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.threads import WORTH_SHARING
-from podium.objectives.pair_kernel import Task
+from podium.objectives.pair_kernel import Meeting, Task
 from podium.objectives.pair_layout import FLUSH, Scratch, scratch_for
 
 Floats = NDArray[np.float64]
@@ -35,6 +35,7 @@ class Shares:
         self.is_worth_it = bool(self.work.sum() >= MIN_WORK)
         self._scratches: list[Scratch] = []
         self._shares: list[Work] = []
+        self._meetings: list[list[Meeting]] = []
 
     def scratch(self, thread: int) -> Scratch:
         """What a thread works in."""
@@ -55,6 +56,16 @@ class Shares:
                 first, last = int(edges[thread]), int(edges[thread + 1])
                 share.append((task(first, last, longest=longest), self.scratch(thread)))
         return self._shares
+
+    def meetings(self, n_threads: int, bell: Ints) -> list[list[Meeting]]:
+        """For each task of each thread how it meets the others."""
+        if len(self._meetings) != n_threads or self._meetings[0][0].bell is not bell:
+            barrier = np.zeros(16, np.int64)
+            self._meetings = [
+                [Meeting(thread, n_threads, bell, barrier, k == 0, k == len(share) - 1) for k in range(len(share))]
+                for thread, share in enumerate(self.of(n_threads))
+            ]
+        return self._meetings
 
     def _longest_alone(self, n_threads: int) -> int:
         """The documents of the longest query that one thread does alone.

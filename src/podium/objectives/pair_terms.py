@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.threads import Team
+from podium.core.team import Team
 from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.errors import DataError
@@ -24,10 +24,10 @@ from podium.objectives.base import (
     require_labels,
 )
 from podium.objectives.links import CROSS_ENTROPY, Link
-from podium.objectives.pair_kernel import Gradients, lambda_gradients
-from podium.objectives.pair_layout import GROUPS, TRUSTS, Documents
+from podium.objectives.pair_kernel import Gradients, Meeting, Task, lambda_gradients
+from podium.objectives.pair_layout import GROUPS, TRUSTS, Documents, Scratch
 from podium.objectives.pair_rows import PairSettings
-from podium.objectives.pair_sharing import Shares, Work, task
+from podium.objectives.pair_sharing import Shares, task
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -222,16 +222,23 @@ class BoundPairs(BoundObjective):
             self._fill_by_swaps(scores, Gradients(gradients, hessians, np.zeros(self.data.n_queries)))
             return
         result = Gradients(gradients, hessians, NO_TOTALS)
-        if not self.shares.is_worth_it:
-            self._compute(self.shares.of(1)[0], scores, result)
-            return
-        with nullcontext(self.team) if self.team else Team() as team:
-            shares = self.shares.of(team.n_threads)
-            team.run(lambda thread: self._compute(shares[thread], scores, result))
+        with nullcontext(self.team) if self.team else Team(None if self.shares.is_worth_it else 1) as team:
+            n_threads = team.n_threads if self.shares.is_worth_it else 1
+            shares, meetings = self.shares.of(n_threads), self.shares.meetings(n_threads, team.bell)
 
-    def _compute(self, share: Work, scores: Floats, result: Gradients) -> None:
-        for part, scratch in share:
-            lambda_gradients(self.documents, self.tables, self.settings, self.extras, part, scores, result, scratch)
+            def work(thread: int) -> None:
+                for (part, scratch), meeting in zip(shares[thread], meetings[thread], strict=True):
+                    self._compute(part, scores, result, scratch, meeting)
+
+            if n_threads == 1:
+                work(0)
+            else:
+                team.run_kernel(work)
+
+    def _compute(self, part: Task, scores: Floats, result: Gradients, scratch: Scratch, meeting: Meeting) -> None:
+        lambda_gradients(
+            self.documents, self.tables, self.settings, self.extras, part, scores, result, scratch, meeting
+        )
 
     def _fill_by_swaps(self, scores: Floats, result: Gradients) -> None:
         """Pairs of a measure without a family: its swap deltas, a few rows at a time."""
@@ -239,6 +246,7 @@ class BoundPairs(BoundObjective):
         result.gradients[:], result.hessians[:] = 0.0, 0.0
         ranking = Ranking(self.data, scores, base=self.data.canonical_order)
         labels, offsets = ranking.labels(self.measure.labels).astype(np.float64), self.data.offsets
+        alone = self.shares.meetings(1, np.zeros(1, np.int64))[0][0]
         for q in range(self.data.n_queries):
             ranked = labels[offsets[q] : offsets[q + 1]]
             step = max(1, BLOCK_CELLS // max(1, len(ranked)))
@@ -246,7 +254,7 @@ class BoundPairs(BoundObjective):
                 last = min(first + step, len(ranked))
                 deltas = np.abs(self.measure.swaps(ranked, first, last))
                 part = task(q, q + 1, first_row=first, last_row=last, deltas=deltas)
-                self._compute([(part, self.shares.scratch(0))], scores, result)
+                self._compute(part, scores, result, self.shares.scratch(0), alone)
             total = result.totals[q]
             if self.term.normalize and total > 0:
                 rows = self.data.rows(q)

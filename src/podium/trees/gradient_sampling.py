@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from podium.core.compiling import helper, kernel
 from podium.core.random import keyed_bits, to_unit
-from podium.core.threads import Team
+from podium.core.team import Team
 from podium.errors import DataError
 from podium.trees.layout import Floats, Int, Ints, Rows, U
 from podium.trees.parameters import SplitMode

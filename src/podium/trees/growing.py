@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from podium.core.compiling import compile_beside, helper, kernel
 from podium.core.intrinsics import borrowed, not_inlined, wait_at_barrier
-from podium.core.threads import Team
+from podium.core.team import Team, leave, ring
 from podium.errors import DataError
 from podium.trees.binning import BinnedFeatures, Bins
 from podium.trees.histograms import build_histograms
@@ -62,7 +62,7 @@ class Grower:
 
     Examples:
         >>> import numpy as np
-        >>> from podium.core.threads import Team
+        >>> from podium.core.team import Team, leave, ring
         >>> from podium.trees import Grower, GrowthParameters, bin_features, find_bins
         >>> from podium.trees.quantization import BoundedGradients, quantize
         >>> x = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32)
@@ -88,7 +88,9 @@ class Grower:
         self.documents, self.buffer = np.empty(n, np.int32), np.empty(n, np.int32)
         barrier, n_left = np.zeros(16, np.int64), np.zeros(n_threads * WORDS_PER_THREAD, np.int64)
         partial, shares = np.empty((n_threads - 1, n_cells), np.int64), self.layout.shares(n_threads)
-        self.members = [Member(thread, n_threads, shares, barrier, n_left, partial) for thread in range(n_threads)]
+        self.members = [
+            Member(thread, n_threads, shares, self.team.bell, barrier, n_left, partial) for thread in range(n_threads)
+        ]
         self.scratch = np.zeros(n_threads, SCRATCH)
         self.tiles = np.empty((n_threads, self.bins.width * CHUNK), np.uint8)
         self.leaves, self.nodes = np.empty(self.n_leaves, LEAF), np.empty(self.n_leaves, LEAF)
@@ -134,7 +136,7 @@ class Grower:
                 member, self.bins, packed, table, limits, tree, nodes, self.buffer, self.tiles[thread], self.scratch
             )
 
-        n_leaves = int(self.team.run(work)[0])
+        n_leaves = int(self.team.run_kernel(work))
         return self._finish(gradients, documents, tree.leaves[:n_leaves], nodes[: n_leaves - 1])
 
     def _table(self, candidates: NDArray[np.int64]) -> FeatureTable:
@@ -286,8 +288,10 @@ def grow(
         scratches: one for each thread.
 
     """
+    ring(member.thread, member.bell)
     not_inlined()
-    bins, tree = _borrow(bins, tree)
+    member, bins, tree = borrow(member, bins, tree)
+    features = borrow_features(features, features.is_categorical)
     gradients = PackedGradients(borrowed(gradients.words), gradients.largest_weight, gradients.counts_documents)
     nodes, buffer, tile, scratch = borrowed(nodes), borrowed(buffer), borrowed(tile), scratches[member.thread]
     own = share_of_features(member, features)
@@ -295,7 +299,6 @@ def grow(
     while True:
         if new.count > 0 and (may_split(tree.leaves[new.small], limits) or may_split(tree.leaves[new.large], limits)):
             build_histograms(member, bins, gradients.words, features, own, new, tree, tile, scratch.words)
-            wait_at_barrier(member.barrier, member.n_threads)
             score_features(member, gradients, features, own, limits, new, tree, scratch)
             wait_at_barrier(member.barrier, member.n_threads)
         for which in range(new.count):
@@ -325,13 +328,18 @@ def grow(
         wait_at_barrier(member.barrier, member.n_threads)
         if n_leaves == limits.n_leaves:
             break
+    leave(member.thread, member.n_threads, member.barrier)
     return n_leaves
 
 
 @helper
-def _borrow(bins: BinMatrix, tree: GrowingTree) -> tuple[BinMatrix, GrowingTree]:
-    """The same arrays, their slices not counted."""
+def borrow(member: Member, bins: BinMatrix, tree: GrowingTree) -> tuple[Member, BinMatrix, GrowingTree]:
+    """The same arrays, not counted: threads that count the owners of the same array wait for each other."""
     return (
+        Member(
+            member.thread, member.n_threads, borrowed(member.shares), borrowed(member.bell), borrowed(member.barrier),
+            borrowed(member.n_left), borrowed(member.partial_histograms),
+        ),
         BinMatrix(
             borrowed(bins.columns), bins.n_rows, borrowed(bins.rows), bins.width, borrowed(bins.entries),
             borrowed(bins.starts),
@@ -341,17 +349,24 @@ def _borrow(bins: BinMatrix, tree: GrowingTree) -> tuple[BinMatrix, GrowingTree]
 
 
 @helper
+def borrow_features(features: FeatureTable, is_categorical: Flags | None) -> FeatureTable:
+    """The same for features; the compiler sees of an argument, but not of a field, that it is None."""
+    kinds = None if is_categorical is None else borrowed(is_categorical)
+    return FeatureTable(
+        borrowed(features.candidates), borrowed(features.scanned), borrowed(features.n_bins),
+        borrowed(features.first_cell), borrowed(features.n_cells), borrowed(features.common),
+        borrowed(features.block_cells), borrowed(features.block_strides), kinds, borrowed(features.monotone),
+    )  # fmt: skip
+
+
+@helper
 def share_of_features(member: Member, features: FeatureTable) -> FeatureShare:
-    """The features of one thread: those that it counts cost about as much as any other's, those that it scans, too."""
+    """The features of one thread. It scans those that it counts: their cells are in its cache."""
     begin, end = member.shares[member.thread], member.shares[member.thread + 1]
-    n_cells = np.int64(0)
+    first, last = N(0), N(0)
     for feature in features.scanned:
-        n_cells += features.n_cells[feature]
-    first, last, cells = N(0), N(0), np.int64(0)
-    for feature in features.scanned:
-        cells += features.n_cells[feature]
-        first += 1 if cells * member.n_threads <= n_cells * member.thread else 0
-        last += 1 if cells * member.n_threads <= n_cells * (member.thread + 1) else 0
+        first += 1 if features.first_cell[feature] < begin[2] else 0
+        last += 1 if features.first_cell[feature] < end[2] else 0
     return FeatureShare(begin[0], end[0], begin[1], end[1], begin[2], end[2], first, last)
 
 

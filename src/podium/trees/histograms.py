@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from podium.core.compiling import helper
-from podium.core.intrinsics import copy_16_bytes, not_inlined, prefetch
+from podium.core.intrinsics import copy_16_bytes, not_inlined, prefetch, wait_at_barrier
 from podium.core.simd import WORDS, all_words, store_words
 from podium.trees.layout import (
     BLOCK,
@@ -32,7 +32,7 @@ from podium.trees.layout import (
 )
 
 AHEAD = 32  # rows between the one that is copied and the one whose cache lines are asked for
-SHARED_ROWS = 12288  # documents from which a leaf's rows, not its features, are shared out among threads
+ROWS_FOR_CELLS = 0.25  # documents for each cell from which a leaf's rows, not its features, are shared out
 
 
 @helper
@@ -44,7 +44,8 @@ def share(n: Int, multiple: Int, thread: Int, n_threads: Int) -> Int:
 @helper
 def are_rows_shared(member: Member, leaf: Record) -> bool:
     """Whether threads count rows of this leaf, not features."""
-    shared: bool = member.n_threads > 1 and leaf.sample_end - leaf.start >= SHARED_ROWS
+    n_cells = member.shares[member.n_threads, 2]
+    shared: bool = member.n_threads > 1 and leaf.sample_end - leaf.start >= ROWS_FOR_CELLS * n_cells
     return shared
 
 
@@ -57,7 +58,7 @@ def build_histograms(
 
     If the leaf is large, each thread counts all features of its share of the documents in a histogram of its own: so
     each document is read once, not once for each thread. Whoever scans a feature adds up its parts (`splitting`).
-    That takes as long for a small leaf as for a large one; below `SHARED_ROWS` it costs more than it saves.
+    That takes as long for a small leaf as for a large one; with few documents it costs more than it saves.
     """
     leaf = tree.leaves[new.small]
     cells = tree.histograms[leaf.histogram]
@@ -69,6 +70,7 @@ def build_histograms(
         ends = member.shares[n_threads]
         everything = FeatureShare(N(0), ends[0], N(0), ends[1], N(0), ends[2], N(0), N(0))
         fill_histograms(bins, words, documents[a:b], features, everything, tile, tile_words, part)
+        wait_at_barrier(member.barrier, n_threads)
     else:
         fill_histograms(bins, words, documents, features, own, tile, tile_words, cells)
 

@@ -95,6 +95,7 @@ class Member(NamedTuple):
     Attributes:
         thread, n_threads: its number, and how many there are.
         shares: where the share of each thread begins, see `FeatureLayout.shares`.
+        bell: of the team.
         barrier: where they meet.
         n_left: documents of a leaf that went left in each thread's share; a cache line for each thread.
         partial_histograms: one less than there are threads, for leaves whose rows are shared out.
@@ -104,6 +105,7 @@ class Member(NamedTuple):
     thread: Int
     n_threads: Int
     shares: Ints
+    bell: Ints
     barrier: Ints
     n_left: Ints
     partial_histograms: Ints

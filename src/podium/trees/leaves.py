@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import kernel
-from podium.core.threads import Team, n_threads_for
+from podium.core.team import Team
+from podium.core.threads import n_threads_for
 from podium.trees.binning import BinnedFeatures
 from podium.trees.layout import CELLS, MISSING, Bytes, Flags, Floats, Int, Ints, Rows, U
 from podium.trees.quantization import TINY, BoundedGradients
@@ -33,7 +34,7 @@ class GrownTree:
 
     Example:
         >>> import numpy as np
-        >>> from podium.core.threads import Team
+        >>> from podium.core.team import Team
         >>> from podium.trees import Grower, GrowthParameters, bin_features, find_bins
         >>> from podium.trees.quantization import BoundedGradients, quantize
         >>> x, team = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32), Team(1)

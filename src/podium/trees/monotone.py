@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.threads import Team
+from podium.core.team import Team
 from podium.trees.leaves import GrownTree
 from podium.trees.quantization import BoundedGradients
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import helper, kernel
-from podium.core.threads import Team
+from podium.core.team import Team
 from podium.errors import DataError
 from podium.trees.layout import Floats, Int, Ints, Rows
 from podium.trees.parameters import SplitMode

@@ -1,0 +1,172 @@
+"""A team of threads that stay, for work that comes in many short pieces.
+
+To wake a thread that sleeps takes some 50 µs, as long as a tenth of a tree on small data. So a thread that has nothing
+to do waits for a while in compiled code, without the interpreter lock, for the team's **bell** to ring. Who rings it
+matters: a thread that is woken needs the lock to begin, and would fall asleep over it while the caller still holds it.
+So kernels that a team runs together (`Team.run_kernel`) ring the bell themselves, when they have given the lock up, and
+meet before they end; threads other than the caller's leave a little later, so that the caller gets the lock first.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.compiling import helper, kernel
+from podium.core.intrinsics import add_atomically, read_atomically, wait_at_barrier
+from podium.core.threads import n_threads_for, thread_count
+
+Result = TypeVar("Result")
+Ints = NDArray[np.int64]
+LOOKS = 500_000  # at the bell before a thread falls asleep: some 0.3 ms
+LOOKS_BEHIND = 20_000  # before a thread leaves a kernel behind the caller's: some 12 µs
+
+
+class _Worker(threading.Thread):
+    """A thread that waits for work."""
+
+    def __init__(self, number: int, bell: Ints) -> None:
+        super().__init__(name=f"podium-{number}", daemon=True)
+        self.number, self.bell = number, bell
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self._work: Callable[[int], Any] | None = None
+        self._is_ended = self._sleeps = False
+        self._state, self._wake, self._idle = threading.Lock(), threading.Lock(), threading.Lock()
+        self._wake.acquire()
+        self.start()
+
+    def give(self, work: Callable[[int], Any] | None) -> None:
+        """Give it work, or None to end, when it has done what it was given before. It begins when the bell rings."""
+        self._idle.acquire()
+        with self._state:
+            self._work, self._is_ended = work, work is None
+            if self._sleeps:
+                self._sleeps = False
+                self._wake.release()
+
+    def wait(self) -> None:
+        """Wait until it has done its work."""
+        with self._idle:
+            pass
+
+    def run(self) -> None:
+        """Work until the end."""
+        while True:
+            if self._work is None and not self._is_ended:
+                listen(self.bell, LOOKS)
+            with self._state:
+                self._sleeps = self._work is None and not self._is_ended
+                falls_asleep = self._sleeps
+            if falls_asleep:
+                self._wake.acquire()
+            work, self._work = self._work, None
+            if work is None:
+                return
+            try:
+                self.result, self.error = work(self.number), None
+            except BaseException as error:  # raised again by the one who gave the work
+                self.error = error
+            self._idle.release()
+
+
+class Team:
+    """Threads that stay. The caller is one of them.
+
+    A team must be closed; `with Team(n) as team` does it. It serves one caller at a time.
+
+    Attributes:
+        n_threads: how many they are.
+        bell: what kernels ring (`ring`).
+
+    """
+
+    def __init__(self, n_threads: int | None = None) -> None:
+        self.n_threads = thread_count(n_threads)
+        self.bell = np.zeros(1, np.int64)
+        self._workers = [_Worker(k, self.bell) for k in range(1, self.n_threads)]
+
+    def run(self, work: Callable[[int], Result]) -> list[Result]:
+        """`work(thread)` for thread 0 … n_threads − 1, all at the same time; the results."""
+        for worker in self._workers:
+            worker.give(work)
+        if self._workers:
+            ring_from_python(self.bell)
+        try:
+            first = work(0)
+        finally:
+            for worker in self._workers:
+                worker.wait()
+        for worker in self._workers:
+            if worker.error is not None:
+                raise worker.error
+        return [first, *(worker.result for worker in self._workers)]
+
+    def run_kernel(self, work: Callable[[int], Result]) -> Result:
+        """The same for a kernel that rings the bell and whose threads meet before they end (`ring`, `leave`).
+
+        Its result on the caller's thread. The kernel must not fail: the others would wait for ever.
+        """
+        for worker in self._workers:
+            worker.give(work)
+        return work(0)
+
+    def shares(self, n: int, work: Callable[[int, int], Result]) -> list[Result]:
+        """`work(first, last)` for contiguous shares of 0 … n − 1, one a thread; few are not worth sharing."""
+        pieces = n_threads_for(n, self.n_threads)
+        return self.each(pieces, lambda k: work(n * k // pieces, n * (k + 1) // pieces))
+
+    def each(self, n: int, work: Callable[[int], Result]) -> list[Result]:
+        """`work(k)` for 0 … n − 1, no more than there are threads; one alone wakes nobody."""
+        return [work(0)] if n == 1 else self.run(work)
+
+    def close(self) -> None:
+        """Let the threads end."""
+        for worker in self._workers:
+            worker.give(None)
+            worker.join()
+        self._workers = []
+
+    def __enter__(self) -> Team:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+# --- kernels
+
+
+@helper
+def ring(thread: Any, bell: Any) -> None:
+    """Said at the beginning of a kernel that a team runs: wake the others."""
+    if thread == 0:
+        add_atomically(bell, 0, 1)
+
+
+@helper
+def leave(thread: Any, n_threads: Any, barrier: Any) -> None:
+    """Said at the end of a kernel that a team runs: all meet, and the caller's thread leaves first."""
+    wait_at_barrier(barrier, n_threads)
+    if thread > 0:
+        for _ in range(LOOKS_BEHIND):
+            read_atomically(barrier, 0)
+
+
+@kernel
+def listen(bell: Ints, looks: int) -> None:
+    """Wait until the bell rings, for so many looks at the most."""
+    heard = read_atomically(bell, 0)
+    for _ in range(looks):
+        if read_atomically(bell, 0) != heard:
+            return
+
+
+@kernel
+def ring_from_python(bell: Ints) -> None:
+    """`ring`, for work that is no kernel."""
+    add_atomically(bell, 0, 1)
