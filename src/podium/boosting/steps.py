@@ -113,7 +113,7 @@ class Newton(Step):
         """Exact sums in fixed point: their order does not matter."""
         gradient_sums, hessian_sums = grown.sums(gradients, team)
         divisor = hessian_sums + self.l2
-        return np.where(divisor > 0, gradient_sums / np.where(divisor > 0, divisor, 1.0), 0.0)
+        return np.divide(gradient_sums, divisor, out=np.zeros(len(divisor)), where=divisor > 0)
 
     def scale(self, values: Floats, learning_rate: float) -> Floats:
         """Within the limit, which leaves the order of leaf values as monotone constraints have it."""

@@ -3,8 +3,9 @@
 To wake a thread that sleeps takes some 50 µs, as long as a tenth of a tree on small data. So a thread that has nothing
 to do waits for a while in compiled code, without the interpreter lock, for the team's **bell** to ring. Who rings it
 matters: a thread that is woken needs the lock to begin, and would fall asleep over it while the caller still holds it.
-So kernels that a team runs together (`Team.run_kernel`) ring the bell themselves, when they have given the lock up, and
-meet before they end; threads other than the caller's leave a little later, so that the caller gets the lock first.
+So kernels that a team runs together (`Team.run_kernel`) ring the bell themselves, when they have given the lock up.
+They meet before they end; the caller's thread leaves, the others stay in the kernel until the bell rings again, so that
+none of them takes the lock while the caller has short work of its own.
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ from podium.core.threads import n_threads_for, thread_count
 
 Result = TypeVar("Result")
 Ints = NDArray[np.int64]
-LOOKS = 500_000  # at the bell before a thread falls asleep: some 0.3 ms
-LOOKS_BEHIND = 20_000  # before a thread leaves a kernel behind the caller's: some 12 µs
+LOOKS = 1_000_000  # at the bell before a thread falls asleep: some 0.6 ms
 
 
 class _Worker(threading.Thread):
@@ -35,24 +35,23 @@ class _Worker(threading.Thread):
         self.result: Any = None
         self.error: BaseException | None = None
         self._work: Callable[[int], Any] | None = None
-        self._is_ended = self._sleeps = False
-        self._state, self._wake, self._idle = threading.Lock(), threading.Lock(), threading.Lock()
+        self._answers = self._is_ended = self._sleeps = False
+        self._state, self._wake, self._done = threading.Lock(), threading.Lock(), threading.Lock()
         self._wake.acquire()
+        self._done.acquire()
         self.start()
 
-    def give(self, work: Callable[[int], Any] | None) -> None:
-        """Give it work, or None to end, when it has done what it was given before. It begins when the bell rings."""
-        self._idle.acquire()
+    def give(self, work: Callable[[int], Any] | None, answers: bool = True) -> None:
+        """Give it work, which it begins when the bell rings, or None to end; whether it tells when it is done."""
         with self._state:
-            self._work, self._is_ended = work, work is None
+            self._work, self._answers, self._is_ended = work, answers, work is None
             if self._sleeps:
                 self._sleeps = False
                 self._wake.release()
 
     def wait(self) -> None:
         """Wait until it has done its work."""
-        with self._idle:
-            pass
+        self._done.acquire()
 
     def run(self) -> None:
         """Work until the end."""
@@ -60,18 +59,19 @@ class _Worker(threading.Thread):
             if self._work is None and not self._is_ended:
                 listen(self.bell, LOOKS)
             with self._state:
-                self._sleeps = self._work is None and not self._is_ended
-                falls_asleep = self._sleeps
+                falls_asleep = self._sleeps = self._work is None and not self._is_ended
             if falls_asleep:
                 self._wake.acquire()
-            work, self._work = self._work, None
+            with self._state:
+                work, answers, self._work = self._work, self._answers, None
             if work is None:
                 return
             try:
                 self.result, self.error = work(self.number), None
             except BaseException as error:  # raised again by the one who gave the work
                 self.error = error
-            self._idle.release()
+            if answers:
+                self._done.release()
 
 
 class Team:
@@ -112,7 +112,7 @@ class Team:
         Its result on the caller's thread. The kernel must not fail: the others would wait for ever.
         """
         for worker in self._workers:
-            worker.give(work)
+            worker.give(work, answers=False)
         return work(0)
 
     def shares(self, n: int, work: Callable[[int, int], Result]) -> list[Result]:
@@ -128,6 +128,9 @@ class Team:
         """Let the threads end."""
         for worker in self._workers:
             worker.give(None)
+        if self._workers:
+            ring_from_python(self.bell)
+        for worker in self._workers:
             worker.join()
         self._workers = []
 
@@ -149,21 +152,26 @@ def ring(thread: Any, bell: Any) -> None:
 
 
 @helper
-def leave(thread: Any, n_threads: Any, barrier: Any) -> None:
-    """Said at the end of a kernel that a team runs: all meet, and the caller's thread leaves first."""
+def leave(thread: Any, n_threads: Any, barrier: Any, bell: Any) -> None:
+    """Said at the end of a kernel that a team runs: all meet, the caller leaves, the others wait for the bell."""
     wait_at_barrier(barrier, n_threads)
     if thread > 0:
-        for _ in range(LOOKS_BEHIND):
-            read_atomically(barrier, 0)
+        wait_for(bell, LOOKS)
 
 
-@kernel
-def listen(bell: Ints, looks: int) -> None:
+@helper
+def wait_for(bell: Ints, looks: int) -> None:
     """Wait until the bell rings, for so many looks at the most."""
     heard = read_atomically(bell, 0)
     for _ in range(looks):
         if read_atomically(bell, 0) != heard:
             return
+
+
+@kernel
+def listen(bell: Ints, looks: int) -> None:
+    """`wait_for`, called from Python."""
+    wait_for(bell, looks)
 
 
 @kernel

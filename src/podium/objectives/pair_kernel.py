@@ -326,4 +326,4 @@ def lambda_gradients(
                 result.gradients[U(order[k])] = 0.0
                 result.hessians[U(order[k])] = 0.0
     if meeting.is_last:
-        leave(meeting.thread, meeting.n_threads, meeting.barrier)
+        leave(meeting.thread, meeting.n_threads, meeting.barrier, meeting.bell)

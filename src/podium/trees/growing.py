@@ -328,7 +328,7 @@ def grow(
         wait_at_barrier(member.barrier, member.n_threads)
         if n_leaves == limits.n_leaves:
             break
-    leave(member.thread, member.n_threads, member.barrier)
+    leave(member.thread, member.n_threads, member.barrier, member.bell)
     return n_leaves
 
 

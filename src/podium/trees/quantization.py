@@ -51,16 +51,16 @@ class BoundedGradients:
         for each rounding is added.
         """
         n = len(gradients)
-        bits = team.shares(n, lambda a, b: largest_bits(gradients[a:b], hessians[a:b]))
-        largest = [float(np.int64(max(of)).view(np.float64)) for of in zip(*bits, strict=True)]
-        if not all(map(math.isfinite, largest)):
+        found = team.shares(n, lambda a, b: largest_of(gradients[a:b], hessians[a:b]))
+        largest = found[0] if len(found) == 1 else tuple(map(max, zip(*found, strict=True)))
+        if not (math.isfinite(largest[0]) and math.isfinite(largest[1])):
             raise DataError("a gradient or hessian is not finite: the scores or labels are too large for the objective")
-        exponents = [fixed_point_exponent(value, n) if value >= TINY else 0 for value in largest]
-        by = [math.ldexp(1.0, exponent) for exponent in exponents]
+        g_exponent, h_exponent = (fixed_point_exponent(value, n) if value >= TINY else 0 for value in largest)
+        by = math.ldexp(1.0, g_exponent), math.ldexp(1.0, h_exponent)
         sums = team.shares(n, lambda a, b: whole_sums(gradients[a:b], by[0], hessians[a:b], by[1]))
-        g, h = (math.ldexp(sum(of) + n, -exp) for of, exp in zip(zip(*sums, strict=True), exponents, strict=True))
-        bounds = (g if largest[0] >= TINY else 0.0, h if largest[1] >= TINY else 0.0)
-        return cls(gradients, hessians, (largest[0], largest[1]), bounds)
+        g_sum, h_sum = sums[0] if len(sums) == 1 else tuple(map(sum, zip(*sums, strict=True)))
+        g, h = math.ldexp(g_sum + n, -g_exponent), math.ldexp(h_sum + n, -h_exponent)
+        return cls(gradients, hessians, largest, (g if largest[0] >= TINY else 0.0, h if largest[1] >= TINY else 0.0))
 
 
 def fixed_point_exponent(largest: float, n: int) -> int:
@@ -174,14 +174,15 @@ def weight_of(word: Int) -> Any:
 
 
 @kernel
-def largest_bits(values: Floats, others: Floats) -> tuple[Int, Int]:
-    """The bits of the largest |value| of two columns; infinities and NaN are above all numbers, so none is missed."""
+def largest_of(values: Floats, others: Floats) -> tuple[float, float]:
+    """The largest |value| of two columns, as bits: infinities and NaN are above all numbers, so none is missed."""
     first, second = values.view(np.int64), others.view(np.int64)
     largest, other = np.int64(0), np.int64(0)
     for k in range(len(first)):
         largest = max(largest, first[k] & np.int64(0x7FFFFFFFFFFFFFFF))
         other = max(other, second[k] & np.int64(0x7FFFFFFFFFFFFFFF))
-    return largest, other
+    found = np.array([largest, other]).view(np.float64)
+    return found[0], found[1]
 
 
 @kernel
