@@ -13,6 +13,8 @@ from podium.core.random import seed_of, uniform
 from podium.data import RankingData
 from podium.data.content_random import ContentRandom
 
+MANY = 720_000  # documents from which the share of those on which splits are searched falls
+
 
 @settings
 class Sampling:
@@ -21,7 +23,8 @@ class Sampling:
     Gradients always come from all documents; the tree and its leaf values from the sample. Adaptation to a new domain
     found 70% of the documents crucial ([W] 5.5). Within the sample, splits are searched on the `split_fraction`:
     documents with large gradients or hessians, and some that stand for the others
-    (`podium.trees.gradient_sampling.GradientSampler`); None stands for 150,000 documents, but for 30% to 50% of them.
+    (`podium.trees.gradient_sampling.GradientSampler`); None stands for 150,000 documents, but for 30% to 50% of them,
+    and for less where there are more than 720,000: how many a split needs grows more slowly than the data.
 
     Example:
         >>> import podium
@@ -52,9 +55,14 @@ class BoundSampling:
 
     @property
     def split_fraction(self) -> float:
-        """The share on which splits are searched; by default 150,000 documents, but between 30% and half of them."""
-        fraction = self.sampling.split_fraction
-        return min(max(150_000 / max(len(self.data), 1), 0.3), 0.5) if fraction is None else fraction
+        """The share on which splits are searched; by default 150,000 documents, but between 30% and half of them.
+
+        From `MANY` documents on, the number that is searched grows with the root of their number.
+        """
+        if self.sampling.split_fraction is not None:
+            return self.sampling.split_fraction
+        n = max(len(self.data), 1)
+        return min(max(150_000 / n, 0.3 * min(1.0, math.sqrt(MANY / n))), 0.5)
 
     def rows(self, iteration: int) -> NDArray[np.int32] | None:
         """The rows of the sample, or None for all."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from podium.core.bitwise import TILE, transpose_bytes
 from podium.core.compiling import kernel
-from podium.core.intrinsics import copy_16_bytes
+from podium.core.intrinsics import copy_16_bytes, prefetch
 from podium.core.simd import LANES, WORDS
 from podium.core.threads import map_threads, n_threads_for, ranges
 from podium.trees.layout import BLOCK, MISSING, STRIDES, BinMatrix, Bytes, Int, Ints, N, U
@@ -29,6 +29,7 @@ ENTRIES_OF_GROUP = 8  # cells of a document in a group of sparse features, at le
 MAX_GROUPS = 4
 VALUES_WORTH_SHARING = 1 << 20  # bins that are laid out: fewer take less time than to start threads
 ROWS_AT_ONCE = 64  # as many as a cache line of a column holds
+AHEAD = 4 * ROWS_AT_ONCE  # rows between those that are read and those that are asked for
 
 # What it costs to count a byte or an entry of a document, and to scan a cell, of two leaves; in nanoseconds.
 COST_OF_BYTE, COST_OF_ENTRY, COST_OF_CELL = 0.45, 0.75, 0.7
@@ -167,23 +168,26 @@ def bin_matrix(columns: Bytes, n_rows: int, layout: FeatureLayout, n_threads: in
 def to_rows(columns: Bytes, n: Int, features: Ints, width: Int, first: Int, last: Int, rows: Bytes) -> None:
     """Copy columns row by row, those of the features in turn, 16 rows and columns at a time."""
     tile = np.zeros(TILE * TILE, np.uint8)
-    for start in range(first, last, TILE):
-        n_rows = min(TILE, last - start)
+    for first_row in range(first, last, ROWS_AT_ONCE):
         for block in range(0, len(features), TILE):
             n_columns = min(TILE, len(features) - block)
-            for j in range(TILE):  # behind the last feature zeros
-                at = features[block + min(j, n_columns - 1)] * n + start
-                if j < n_columns and n_rows == TILE:
-                    copy_16_bytes(tile, j * TILE, columns, at)
+            for j in range(n_columns):  # no hardware follows so many columns
+                prefetch(columns, min(features[block + j] * n + first_row + AHEAD, len(columns) - 1))
+            for start in range(first_row, min(first_row + ROWS_AT_ONCE, last), TILE):
+                n_rows = min(TILE, last - start)
+                for j in range(TILE):  # behind the last feature zeros
+                    at = features[block + min(j, n_columns - 1)] * n + start
+                    if j < n_columns and n_rows == TILE:
+                        copy_16_bytes(tile, j * TILE, columns, at)
+                    else:
+                        for k in range(TILE):
+                            tile[U(j * TILE + k)] = columns[U(at + k)] if j < n_columns and k < n_rows else MISSING
+                if n_rows == TILE:
+                    transpose_bytes(tile, N(0), N(TILE), rows, start * width + block, width)
                 else:
-                    for k in range(TILE):
-                        tile[U(j * TILE + k)] = columns[U(at + k)] if j < n_columns and k < n_rows else MISSING
-            if n_rows == TILE:
-                transpose_bytes(tile, N(0), N(TILE), rows, start * width + block, width)
-            else:
-                for k in range(n_rows):
-                    for j in range(TILE):
-                        rows[U((start + k) * width + block + j)] = tile[U(j * TILE + k)]
+                    for k in range(n_rows):
+                        for j in range(TILE):
+                            rows[U((start + k) * width + block + j)] = tile[U(j * TILE + k)]
 
 
 @kernel
@@ -194,6 +198,7 @@ def count_entries(
     for start in range(first, last, ROWS_AT_ONCE):
         for feature in features:
             column, usual = feature * n, np.uint8(common[feature])
+            prefetch(columns, min(column + start + AHEAD, len(columns) - 1))
             for row in range(start, min(start + ROWS_AT_ONCE, last)):
                 counts[row] += np.int64(columns[U(column + row)] != usual)
 
@@ -212,6 +217,7 @@ def fill_entries(
             lengths[k] = k * width
         for feature in features:
             column, usual, cell = feature * n + start, np.uint8(common[feature]), np.uint32(first_cell[feature])
+            prefetch(columns, min(column + AHEAD, len(columns) - 1))
             for k in range(n_rows):
                 bin_ = columns[U(column + k)]
                 lists[U(lengths[k])] = cell + np.uint32(bin_)
