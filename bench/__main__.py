@@ -6,8 +6,8 @@ from importlib import import_module
 from bench.harness import write
 
 NAMES = (
-    "reader", "generation", "startup", "measures", "train", "accuracy", "defaults", "scaling", "objectives", "claims",
-    "combining", "neural", "scoring", "early_exit", "score_files", "many", "lambdas",
+    "reader", "generation", "startup", "measures", "train", "small", "accuracy", "defaults", "scaling", "objectives",
+    "claims", "combining", "neural", "scoring", "early_exit", "score_files", "many", "lambdas",
 )  # fmt: skip
 
 

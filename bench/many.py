@@ -80,6 +80,7 @@ def run() -> Report:
                 "Podium, fits a minute": round(ours), "LightGBM": round(theirs), "ratio": f"{ours / theirs:.2f}",
             })  # fmt: skip
     notes = [
-        f"{TREES} trees of {LEAVES} leaves, {len(RATES)} learning rates on each of 5 folds, truncation 30; best of {REPETITIONS}."
+        f"{TREES} trees of {LEAVES} leaves, truncation 30, {len(RATES)} learning rates on each of 5 folds; best of "
+        f"{REPETITIONS}."
     ]  # fmt: skip
     return Report("many", "Fits per minute, all cores, one fit on each", rows, notes)
