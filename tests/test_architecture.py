@@ -143,7 +143,7 @@ WITHOUT_KERNELS = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("packages", ["data measures evaluation combining", "trees objectives models"])
+@pytest.mark.parametrize("packages", ["data measures evaluation combining", "trees models", "objectives"])
 def test_kernels_stay_within_their_arrays(packages):
     """The tests of all kernels once more, compiled with bounds checks, with fewer examples each."""
     folders = [f"tests/{name}" for name in packages.split()]

@@ -16,6 +16,7 @@ from podium.core.simd import WORDS, all_words, store_words
 from podium.trees.layout import (
     BLOCK,
     CHUNK,
+    STRIDES,
     BinMatrix,
     Bytes,
     FeatureShare,
@@ -169,9 +170,23 @@ def _counter(n: int, stride: int) -> Callable[..., None]:
     return helper(count)
 
 
-_count_16_256, _count_8_256, _count_4_256 = (_counter(n, 256) for n in (16, 8, 4))
-_count_16_128, _count_8_128, _count_4_128 = (_counter(n, 128) for n in (16, 8, 4))
-_count_16_64, _count_8_64, _count_4_64 = (_counter(n, 64) for n in (16, 8, 4))
+def _block_counter(stride: int) -> Callable[..., None]:
+    """Count some of 16 features, a multiple of 4, whose cells lie so far apart."""
+    count_16, count_8, count_4 = (_counter(n, stride) for n in (16, 8, 4))
+
+    def count_block(tile: Bytes, at: Int, n_rows: Int, words: Ints, n: Int, cells: Ints, cell: Int) -> None:
+        if n == 16:
+            count_16(tile, at, n_rows, words, cells, cell)
+        elif n >= 8:
+            count_8(tile, at, n_rows, words, cells, cell)
+        if n % 8 == 4:
+            count_4(tile, at + n - 4, n_rows, words, cells, cell + (n - 4) * stride)
+
+    count_block.__name__ = count_block.__qualname__ = f"count_block_{stride}"
+    return helper(count_block)
+
+
+_count_block_64, _count_block_128, _count_block_256 = map(_block_counter, STRIDES)
 
 
 @helper
@@ -180,25 +195,9 @@ def _count_block(
 ) -> None:
     """Count the features a … b − 1, multiples of 4, of a block of 16 in the tile."""
     at, cell, n = at + a, cell + a * stride, b - a
-    last, last_cell = at + n - 4, cell + (n - 4) * stride
-    if stride == 256:
-        if n == 16:
-            _count_16_256(tile, at, n_rows, words, cells, cell)
-        elif n >= 8:
-            _count_8_256(tile, at, n_rows, words, cells, cell)
-        if n % 8 == 4:
-            _count_4_256(tile, last, n_rows, words, cells, last_cell)
+    if stride == 64:
+        _count_block_64(tile, at, n_rows, words, n, cells, cell)
     elif stride == 128:
-        if n == 16:
-            _count_16_128(tile, at, n_rows, words, cells, cell)
-        elif n >= 8:
-            _count_8_128(tile, at, n_rows, words, cells, cell)
-        if n % 8 == 4:
-            _count_4_128(tile, last, n_rows, words, cells, last_cell)
+        _count_block_128(tile, at, n_rows, words, n, cells, cell)
     else:
-        if n == 16:
-            _count_16_64(tile, at, n_rows, words, cells, cell)
-        elif n >= 8:
-            _count_8_64(tile, at, n_rows, words, cells, cell)
-        if n % 8 == 4:
-            _count_4_64(tile, last, n_rows, words, cells, last_cell)
+        _count_block_256(tile, at, n_rows, words, n, cells, cell)

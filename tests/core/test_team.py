@@ -1,0 +1,49 @@
+"""Teams: kernels that threads run together, and other work between them."""
+
+import time
+
+import numpy as np
+import pytest
+
+from podium.core.compiling import kernel
+from podium.core.intrinsics import add_atomically
+from podium.core.team import LOOKS, Team, leave, ring
+from podium.core.threads import USES_LLVM
+
+
+@kernel
+def add_together(thread, n_threads, bell, barrier, sums):
+    """Every thread adds its number and 1; none leaves before all have."""
+    ring(thread, bell)
+    add_atomically(sums, 0, thread + 1)
+    leave(thread, n_threads, barrier, bell)
+    return sums[0]
+
+
+@pytest.mark.skipif(not USES_LLVM, reason="threads that wait for each other need atomic operations")
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 5])
+def test_no_thread_leaves_a_kernel_before_all_have_done_their_part(n_threads):
+    barrier, sums = np.zeros(16, np.int64), np.zeros(1, np.int64)
+    each = n_threads * (n_threads + 1) // 2
+    with Team(n_threads) as team:
+        for k in range(1, 101):
+            found = team.run_kernel(lambda t: add_together(t, team.n_threads, team.bell, barrier, sums))
+            assert found == k * each
+            if k % 10 == 0:  # other work in between, and threads that have fallen asleep
+                assert team.run(lambda t: t) == list(range(n_threads))
+            if k % 50 == 0:
+                time.sleep(3e-9 * LOOKS)
+
+
+def test_an_error_of_any_thread_is_raised_and_the_team_goes_on():
+    with Team(3) as team:
+        with pytest.raises(ZeroDivisionError):
+            team.run(lambda t: 1 // (t - team.n_threads + 1))
+        assert len(team.run(lambda t: t)) == team.n_threads
+
+
+def test_a_team_that_sleeps_ends():
+    team = Team(3)
+    time.sleep(3e-9 * LOOKS)
+    team.close()
+    Team(2).close()
