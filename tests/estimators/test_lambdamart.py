@@ -206,7 +206,9 @@ def test_sigma_changes_nothing_without_l2_and_the_seed_nothing_without_sampling(
         assert seeds[0] != seeds[1]
 
 
-@pytest.mark.parametrize(("documents", "share"), [(10, 0.5), (300_000, 0.5), (400_000, 0.375), (720_000, 0.3), (2_880_000, 0.15)])
+@pytest.mark.parametrize(
+    ("documents", "share"), [(10, 0.5), (300_000, 0.5), (400_000, 0.375), (720_000, 0.3), (2_880_000, 0.15)]
+)
 def test_of_many_documents_a_smaller_share_is_seen(documents, share):
     data = RankingData(np.zeros((documents, 1), np.float32), np.zeros(documents), qid=np.zeros(documents, int))
     assert BoundSampling(Sampling(split_fraction=None), data).split_fraction == share

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from podium.core.compiling import helper, kernel
 from podium.core.random import keyed_bits, to_unit
 from podium.core.team import Team
+from podium.core.threads import n_threads_for
 from podium.errors import DataError
 from podium.trees.layout import Floats, Int, Ints, Rows, U
 from podium.trees.parameters import SplitMode
-from podium.trees.partitioning import scatter_rows
+from podium.trees.partitioning import scatter, scatter_rows
 from podium.trees.quantization import (
     NEGATIVE_HESSIAN,
     TINY,
@@ -95,6 +96,8 @@ class GradientSampler:
         sums = gradients.sum_bounds[0], (float(n) if counting else gradients.sum_bounds[1])
         if min(sums) <= TINY:  # importances are not defined
             return quantize(gradients, "least-squares" if counting else "newton", team, words)
+        if n_threads_for(n, team.n_threads) == 1:
+            return self._quantize_alone(gradients, sums, seed, words, counting)
         threshold = self._threshold(gradients, sums, counting)
         documents = Documents(gradients.gradients, gradients.hessians, counting, self.importances, threshold)
         sampled, unsampled, sample_sums = self._draw(documents, gradients.largest, sums, seed)
@@ -105,6 +108,22 @@ class GradientSampler:
         )
         unit = 1.0 / by_weight if by_weight else 1.0
         return QuantizedGradients(packed, 1.0 / by_gradient, unit, max(largest), False, gradients, sampled, unsampled)
+
+    def _quantize_alone(
+        self, gradients: BoundedGradients, sums: tuple[float, float], seed: np.uint64,
+        words: NDArray[np.int64] | None, counting: bool,
+    ) -> QuantizedGradients:  # fmt: skip
+        """All of it in one kernel, for one thread."""
+        n, packed = len(self.keys), np.empty(len(self.keys), np.int64) if words is None else words
+        documents = Documents(gradients.gradients, gradients.hessians, counting, self.importances, 0.0)
+        size, largest, by_gradient, by_weight = sample_alone(
+            documents, *gradients.largest, *sums, self.fraction * n, self.keys, seed, self.buffer, self.rows, packed
+        )
+        if size < 0:
+            raise DataError(NEGATIVE_HESSIAN)
+        unit, rows = 1.0 / by_weight if by_weight else 1.0, self.rows
+        sampled, others = rows[:size], rows[size:]
+        return QuantizedGradients(packed, 1.0 / by_gradient, unit, largest, False, gradients, sampled, others)
 
     def _threshold(self, gradients: BoundedGradients, sums: tuple[float, float], counting: bool) -> float:
         """Compute the importance of every document, and the threshold μ."""
@@ -125,12 +144,7 @@ class GradientSampler:
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], tuple[float, float]]:
         """The rows of the sample and the others, both ascending, and bounds of Σ|g|/p and Σh/p over the sample."""
         n, team, threshold = len(self.keys), self.team, documents.threshold
-        # Divided by p = u/μ, a gradient is at most μ ḡ, for u ≥ g/ḡ; a weight at most μ h̄. (Twice, for roundings.)
-        highest = (
-            max(largest[0], 2 * threshold * sums[0] / n),
-            max(1.0 if documents.counting else largest[1], 2 * threshold * sums[1] / n),
-        )
-        exponents = [fixed_point_exponent(value, n) for value in highest]
+        exponents = exponents_of_sample(*largest, *sums, threshold, n, documents.counting)
         by = [math.ldexp(1.0, exponent) for exponent in exponents]
 
         def draw(a: int, b: int) -> tuple[int, int, int, int, int]:
@@ -150,11 +164,31 @@ class GradientSampler:
         return self.rows[: before[-1]], self.rows[before[-1] :], bounds
 
 
+@helper
+def exponents_of_sample(
+    largest: float, largest_weight: float, gradient_sum: float, weight_sum: float, threshold: float, n: int,
+    counting: bool,
+) -> tuple[int, int]:  # fmt: skip
+    """Of powers of two, for sums over a sample in fixed point.
+
+    Divided by p = u/μ, a gradient is at most μ ḡ, for u ≥ g/ḡ; a weight at most μ h̄. (Twice, for roundings.)
+    """
+    highest = max(largest, 2 * threshold * gradient_sum / n)
+    highest_weight = max(1.0 if counting else largest_weight, 2 * threshold * weight_sum / n)
+    return fixed_point_exponent(highest, n), fixed_point_exponent(highest_weight, n)
+
+
 # --- kernels
 
 
 @kernel
 def sampling_threshold(counts: Ints, expected_size: float) -> Any:
+    """`_sampling_threshold`, called from Python."""
+    return _sampling_threshold(counts, expected_size)
+
+
+@helper
+def _sampling_threshold(counts: Ints, expected_size: float) -> Any:
     """The importance μ with Σ min(1, u/μ) = `expected_size`, from the number of documents with each leading bits of u.
 
     Let u_0 < u_1 < … be the importances that occur. For a μ with u_{k−1} ≤ μ ≤ u_k the sum is (Σ_{u < u_k} u) / μ plus
@@ -177,6 +211,15 @@ def sampling_threshold(counts: Ints, expected_size: float) -> Any:
 
 @kernel
 def compute_importances(
+    gradients: Floats, weights: Floats, counting: bool, by_gradient: float, by_weight: float,
+    importances: NDArray[np.float32], counts: Ints,
+) -> Int:  # fmt: skip
+    """`_compute_importances`, called from Python."""
+    return _compute_importances(gradients, weights, counting, by_gradient, by_weight, importances, counts)
+
+
+@helper
+def _compute_importances(
     gradients: Floats, weights: Floats, counting: bool, by_gradient: float, by_weight: float,
     importances: NDArray[np.float32], counts: Ints,
 ) -> Int:  # fmt: skip
@@ -205,6 +248,15 @@ def _inverse_probability(importance: Any, threshold: float) -> Any:
 
 @kernel
 def draw_sample(
+    documents: Documents, keys: NDArray[np.uint64], seed: Any, first: Int, last: Int, by_gradient: float,
+    by_weight: float, rows: Rows,
+) -> tuple[Int, Int, Int]:  # fmt: skip
+    """`_draw_sample`, called from Python."""
+    return _draw_sample(documents, keys, seed, first, last, by_gradient, by_weight, rows)
+
+
+@helper
+def _draw_sample(
     documents: Documents, keys: NDArray[np.uint64], seed: Any, first: Int, last: Int, by_gradient: float,
     by_weight: float, rows: Rows,
 ) -> tuple[Int, Int, Int]:  # fmt: skip
@@ -238,6 +290,12 @@ def draw_sample(
 
 @kernel
 def pack_sample(documents: Documents, sampled: Rows, by_gradient: float, by_weight: float, words: Ints) -> Int:
+    """`_pack_sample`, called from Python."""
+    return _pack_sample(documents, sampled, by_gradient, by_weight, words)
+
+
+@helper
+def _pack_sample(documents: Documents, sampled: Rows, by_gradient: float, by_weight: float, words: Ints) -> Int:
     """The same as `quantization.pack` for the rows of the sample, each divided by its probability p."""
     gradients, weights, counting = documents.gradients, documents.weights, documents.counting
     importances, threshold = documents.importances, documents.threshold
@@ -250,3 +308,29 @@ def pack_sample(documents: Documents, sampled: Rows, by_gradient: float, by_weig
         words[row] = (gradient << 32) + weight
         largest = max(largest, weight)
     return largest
+
+
+@kernel
+def sample_alone(
+    documents: Documents, largest: float, largest_weight: float, gradient_sum: float, weight_sum: float,
+    expected_size: float, keys: NDArray[np.uint64], seed: Any, buffer: Rows, rows: Rows, words: Ints,
+) -> tuple[Int, Int, float, float]:  # fmt: skip
+    """Draw a sample and round it to integers: its size (−1 if a weight is negative), the largest weight, the scales.
+
+    All that `GradientSampler` does on several threads, in the same steps.
+    """
+    gradients, weights, counting = documents.gradients, documents.weights, documents.counting
+    importances, n = documents.importances, len(keys)
+    counts = np.zeros(1 << LEADING_BITS, np.int64)
+    by = n / gradient_sum, n / weight_sum
+    if _compute_importances(gradients, weights, counting, by[0], by[1], importances, counts) < 0:
+        return np.int64(-1), np.int64(0), 0.0, 0.0
+    threshold = _sampling_threshold(counts, expected_size)
+    documents = Documents(gradients, weights, counting, importances, threshold)
+    exponents = exponents_of_sample(largest, largest_weight, gradient_sum, weight_sum, threshold, n, counting)
+    units = math.ldexp(1.0, exponents[0]), math.ldexp(1.0, exponents[1])
+    size, total, weight = _draw_sample(documents, keys, seed, 0, n, units[0], units[1], buffer)
+    scatter(buffer, 0, n, size, rows, 0, size)
+    bounds = math.ldexp(float(total + n), -exponents[0]), math.ldexp(float(weight + n), -exponents[1])
+    by_gradient, by_weight = scales(n, bounds)
+    return size, _pack_sample(documents, rows[:size], by_gradient, by_weight, words), by_gradient, by_weight

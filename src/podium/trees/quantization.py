@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from podium.core.compiling import helper, kernel
 from podium.core.team import Team
+from podium.core.threads import n_threads_for
 from podium.errors import DataError
 from podium.trees.layout import Floats, Int, Ints, Rows
 from podium.trees.parameters import SplitMode
@@ -51,21 +52,39 @@ class BoundedGradients:
         for each rounding is added.
         """
         n = len(gradients)
-        found = team.shares(n, lambda a, b: largest_of(gradients[a:b], hessians[a:b]))
-        largest = found[0] if len(found) == 1 else tuple(map(max, zip(*found, strict=True)))
-        if not (math.isfinite(largest[0]) and math.isfinite(largest[1])):
+        if n_threads_for(n, team.n_threads) == 1:
+            g_largest, h_largest, g_bound, h_bound = bounds_of(gradients, hessians)
+            bounded = cls(gradients, hessians, (g_largest, h_largest), (g_bound, h_bound))
+        else:
+            found = team.shares(n, lambda a, b: largest_of(gradients[a:b], hessians[a:b]))
+            g_largest, h_largest = (max(of) for of in zip(*found, strict=True))
+            g_exponent, h_exponent = exponent_of(g_largest, n), exponent_of(h_largest, n)
+            by = math.ldexp(1.0, g_exponent), math.ldexp(1.0, h_exponent)
+            sums = team.shares(n, lambda a, b: whole_sums(gradients[a:b], by[0], hessians[a:b], by[1]))
+            g_sum, h_sum = (sum(of) for of in zip(*sums, strict=True))
+            g_bound, h_bound = bound_of(g_largest, g_sum, g_exponent, n), bound_of(h_largest, h_sum, h_exponent, n)
+            bounded = cls(gradients, hessians, (g_largest, h_largest), (g_bound, h_bound))
+        if not (math.isfinite(g_largest) and math.isfinite(h_largest)):
             raise DataError("a gradient or hessian is not finite: the scores or labels are too large for the objective")
-        g_exponent, h_exponent = (fixed_point_exponent(value, n) if value >= TINY else 0 for value in largest)
-        by = math.ldexp(1.0, g_exponent), math.ldexp(1.0, h_exponent)
-        sums = team.shares(n, lambda a, b: whole_sums(gradients[a:b], by[0], hessians[a:b], by[1]))
-        g_sum, h_sum = sums[0] if len(sums) == 1 else tuple(map(sum, zip(*sums, strict=True)))
-        g, h = math.ldexp(g_sum + n, -g_exponent), math.ldexp(h_sum + n, -h_exponent)
-        return cls(gradients, hessians, largest, (g if largest[0] >= TINY else 0.0, h if largest[1] >= TINY else 0.0))
+        return bounded
 
 
+@helper
 def fixed_point_exponent(largest: float, n: int) -> int:
     """The exponent of a power of two that n numbers up to `largest` may be multiplied by for a sum below 2^62."""
     return min(62 - math.frexp(largest * n)[1], 1000)
+
+
+@helper
+def exponent_of(largest: float, n: int) -> int:
+    """The same, and 0 where there is nothing to sum, or no number."""
+    return fixed_point_exponent(largest, n) if TINY <= largest < math.inf else 0
+
+
+@helper
+def bound_of(largest: float, whole_sum: int, exponent: int, n: int) -> float:
+    """The bound that follows from a sum of |values| in fixed point: half a unit for each rounding, and more."""
+    return math.ldexp(float(whole_sum + n), -exponent) if largest >= TINY else 0.0
 
 
 @dataclass(frozen=True)
@@ -147,6 +166,7 @@ def require_countable(n: int) -> None:
         raise DataError(f"{n} documents are more than one machine's histograms hold (2^30)")
 
 
+@helper
 def scales(n: int, sum_bounds: tuple[float, float]) -> tuple[float, float]:
     """What n gradients and weights are multiplied by, so that their sums fit 31 and 32 bits, whatever rows are summed.
 
@@ -174,7 +194,24 @@ def weight_of(word: Int) -> Any:
 
 
 @kernel
+def bounds_of(values: Floats, others: Floats) -> tuple[float, float, float, float]:
+    """The largest |value| of two columns, and bounds of their sums of |values|; all that one thread needs."""
+    n = len(values)
+    largest, other = _largest_of(values, others)
+    exponent, other_exponent = exponent_of(largest, n), exponent_of(other, n)
+    by, by_other = math.ldexp(1.0, exponent), math.ldexp(1.0, other_exponent)
+    total, other_total = _whole_sums(values, by, others, by_other)
+    return largest, other, bound_of(largest, total, exponent, n), bound_of(other, other_total, other_exponent, n)
+
+
+@kernel
 def largest_of(values: Floats, others: Floats) -> tuple[float, float]:
+    """The largest |value| of two columns."""
+    return _largest_of(values, others)
+
+
+@helper
+def _largest_of(values: Floats, others: Floats) -> tuple[float, float]:
     """The largest |value| of two columns, as bits: infinities and NaN are above all numbers, so none is missed."""
     first, second = values.view(np.int64), others.view(np.int64)
     largest, other = np.int64(0), np.int64(0)
@@ -188,6 +225,12 @@ def largest_of(values: Floats, others: Floats) -> tuple[float, float]:
 @kernel
 def whole_sums(values: Floats, by: float, others: Floats, by_other: float) -> tuple[Int, Int]:
     """Σ |value| · by of two columns, each term rounded to an integer."""
+    return _whole_sums(values, by, others, by_other)
+
+
+@helper
+def _whole_sums(values: Floats, by: float, others: Floats, by_other: float) -> tuple[Int, Int]:
+    """The same, for kernels."""
     total, other = np.int64(0), np.int64(0)
     for k in range(len(values)):
         total += np.int64(np.rint(abs(values[k]) * by))
