@@ -76,7 +76,7 @@ def podium_run(mode: str, leaves: int, X: Any, y: Any, sizes: Any) -> tuple[floa
     logging.getLogger("podium").addHandler(clock)
     logging.getLogger("podium").setLevel(logging.INFO)
     data = ranking_data(X, y, sizes)
-    valid = ranking_data(*load(0, "valid", len(sizes) // 4)) if which == "validated" else None
+    valid = ranking_data(*load(0, "valid", max(len(sizes) // 4, 1))) if which == "validated" else None
     started = time.perf_counter()
     model.fit(data, valid=valid)
     return clock.binning, time.perf_counter() - started - clock.binning, model.predict
@@ -103,7 +103,7 @@ def lightgbm_run(mode: str, leaves: int, X: Any, y: Any, sizes: Any) -> tuple[fl
     data = lightgbm.Dataset(X, y, group=sizes, params=dict(settings)).construct()
     valid = []
     if which == "validated":
-        X, y, sizes = load(0, "valid", len(sizes) // 4)
+        X, y, sizes = load(0, "valid", max(len(sizes) // 4, 1))
         valid = [lightgbm.Dataset(X, y, group=sizes, reference=data).construct()]
     binning = time.perf_counter() - started
     started = time.perf_counter()
