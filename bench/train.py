@@ -150,7 +150,11 @@ def child(tool: str, leaves: int, seed: int, queries: int) -> dict[str, Any]:
     with measured_memory() as library:
         import_module(name)
         if name == "podium":  # compiled kernels are a part of the library
-            podium_run(mode, leaves, X[:2000].copy(), y[:2000].copy(), np.array([1000, 1000]))
+            from podium.core.threads import WORTH_SHARING
+
+            few = int(np.searchsorted(np.cumsum(sizes), WORTH_SHARING)) + 1  # as many as threads share
+            n = int(sizes[:few].sum())
+            podium_run(mode, leaves, X[:n].copy(), y[:n].copy(), sizes[:few])
     work = {"podium": podium_run, "lightgbm": lightgbm_run, "xgboost": xgboost_run, "catboost": catboost_run}[name]
     with measured_memory() as memory:
         binning, training, predict = work(mode, leaves, X, y, sizes)

@@ -1,5 +1,6 @@
 """Teams: kernels that threads run together, and other work between them."""
 
+import threading
 import time
 
 import numpy as np
@@ -7,16 +8,16 @@ import pytest
 
 from podium.core.compiling import kernel
 from podium.core.intrinsics import add_atomically
-from podium.core.team import LOOKS, Team, leave, ring
+from podium.core.team import LOOKS, Team, leave, set_event
 from podium.core.threads import USES_LLVM
 
 
 @kernel
-def add_together(thread, n_threads, bell, barrier, sums):
+def add_together(thread, n_threads, event, barrier, sums):
     """Every thread adds its number and 1; none leaves before all have."""
-    ring(thread, bell)
+    set_event(thread, event)
     add_atomically(sums, 0, thread + 1)
-    leave(thread, n_threads, barrier, bell)
+    leave(thread, n_threads, barrier, event)
     return sums[0]
 
 
@@ -27,7 +28,7 @@ def test_no_thread_leaves_a_kernel_before_all_have_done_their_part(n_threads):
     each = n_threads * (n_threads + 1) // 2
     with Team(n_threads) as team:
         for k in range(1, 101):
-            found = team.run_kernel(lambda t: add_together(t, team.n_threads, team.bell, barrier, sums))
+            found = team.run_kernel(lambda t: add_together(t, team.n_threads, team.event, barrier, sums))
             assert found == k * each
             if k % 10 == 0:  # other work in between, and threads that have fallen asleep
                 assert team.run(lambda t: t) == list(range(n_threads))
@@ -43,7 +44,9 @@ def test_an_error_of_any_thread_is_raised_and_the_team_goes_on():
 
 
 def test_a_team_that_sleeps_ends():
+    before = threading.active_count()
     team = Team(3)
     time.sleep(3e-9 * LOOKS)
     team.close()
     Team(2).close()
+    assert threading.active_count() == before

@@ -10,7 +10,7 @@ from podium.core.intrinsics import wait_at_barrier
 from podium.core.team import Team
 from podium.trees import bin_features, find_bins
 from podium.trees.growing import add_node, leaf_with_highest_gain, share_of_features
-from podium.trees.histograms import build_histograms
+from podium.trees.histograms import build_histograms, complete_histograms
 from podium.trees.layout import (
     CELLS,
     CHUNK,
@@ -26,7 +26,7 @@ from podium.trees.layout import (
     PackedGradients,
 )
 from podium.trees.partitioning import WORDS_PER_THREAD, Partition, partition_leaf
-from podium.trees.splitting import choose_split, complete_histograms, score_features
+from podium.trees.splitting import choose_split, score_features
 
 
 @kernel

@@ -1,11 +1,11 @@
 """A team of threads that stay, for work that comes in many short pieces.
 
 To wake a thread that sleeps takes some 50 µs, as long as a tenth of a tree on small data. So a thread that has nothing
-to do waits for a while in compiled code, without the interpreter lock, for the team's **bell** to ring. Who rings it
-matters: a thread that is woken needs the lock to begin, and would fall asleep over it while the caller still holds it.
-So kernels that a team runs together (`Team.run_kernel`) ring the bell themselves, when they have given the lock up.
-They meet before they end; the caller's thread leaves, the others stay in the kernel until the bell rings again, so that
-none of them takes the lock while the caller has short work of its own.
+to do waits for a while in compiled code, without the interpreter lock, for the team's **event**: a counter that goes up
+when there is work. Who sets it matters: a thread that is woken needs the lock to begin, and would fall asleep over it
+while the caller still holds it. So kernels that a team runs together (`Team.run_kernel`) set the event themselves, when
+they have given the lock up. They meet before they end; the caller's thread leaves, the others stay in the kernel until
+the next event, so that none of them takes the lock while the caller has short work of its own.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from podium.core.threads import n_threads_for, thread_count
 
 Result = TypeVar("Result")
 Ints = NDArray[np.int64]
-LOOKS = 1_000_000  # at the bell before a thread falls asleep: some 0.6 ms
+LOOKS = 1_000_000  # at the event before a thread falls asleep: some 0.6 ms
 
 
 class _Worker(threading.Thread):
     """A thread that waits for work."""
 
-    def __init__(self, number: int, bell: Ints) -> None:
+    def __init__(self, number: int, event: Ints) -> None:
         super().__init__(name=f"podium-{number}", daemon=True)
-        self.number, self.bell = number, bell
+        self.number, self.event = number, event
         self.result: Any = None
         self.error: BaseException | None = None
         self._work: Callable[[int], Any] | None = None
@@ -42,7 +42,7 @@ class _Worker(threading.Thread):
         self.start()
 
     def give(self, work: Callable[[int], Any] | None, answers: bool = True) -> None:
-        """Give it work, which it begins when the bell rings, or None to end; whether it tells when it is done."""
+        """Give it work, which it begins at the next event, or None to end; whether it tells when it is done."""
         with self._state:
             self._work, self._answers, self._is_ended = work, answers, work is None
             if self._sleeps:
@@ -57,7 +57,7 @@ class _Worker(threading.Thread):
         """Work until the end."""
         while True:
             if self._work is None and not self._is_ended:
-                listen(self.bell, LOOKS)
+                wait_from_python(self.event, LOOKS)
             with self._state:
                 falls_asleep = self._sleeps = self._work is None and not self._is_ended
             if falls_asleep:
@@ -81,21 +81,21 @@ class Team:
 
     Attributes:
         n_threads: how many they are.
-        bell: what kernels ring (`ring`).
+        event: a counter; who waits for work looks at it (`set_event`).
 
     """
 
     def __init__(self, n_threads: int | None = None) -> None:
         self.n_threads = thread_count(n_threads)
-        self.bell = np.zeros(1, np.int64)
-        self._workers = [_Worker(k, self.bell) for k in range(1, self.n_threads)]
+        self.event = np.zeros(1, np.int64)
+        self._workers = [_Worker(k, self.event) for k in range(1, self.n_threads)]
 
     def run(self, work: Callable[[int], Result]) -> list[Result]:
         """`work(thread)` for thread 0 … n_threads − 1, all at the same time; the results."""
         for worker in self._workers:
             worker.give(work)
         if self._workers:
-            ring_from_python(self.bell)
+            set_event_from_python(self.event)
         try:
             first = work(0)
         finally:
@@ -107,7 +107,7 @@ class Team:
         return [first, *(worker.result for worker in self._workers)]
 
     def run_kernel(self, work: Callable[[int], Result]) -> Result:
-        """The same for a kernel that rings the bell and whose threads meet before they end (`ring`, `leave`).
+        """The same for a kernel that sets the event and whose threads meet before they end (`set_event`, `leave`).
 
         Its result on the caller's thread. The kernel must not fail: the others would wait for ever.
         """
@@ -129,7 +129,7 @@ class Team:
         for worker in self._workers:
             worker.give(None)
         if self._workers:
-            ring_from_python(self.bell)
+            set_event_from_python(self.event)
         for worker in self._workers:
             worker.join()
         self._workers = []
@@ -145,36 +145,36 @@ class Team:
 
 
 @helper
-def ring(thread: Any, bell: Any) -> None:
-    """Said at the beginning of a kernel that a team runs: wake the others."""
+def set_event(thread: Any, event: Any) -> None:
+    """Said at the beginning of a kernel that a team runs: the others begin."""
     if thread == 0:
-        add_atomically(bell, 0, 1)
+        add_atomically(event, 0, 1)
 
 
 @helper
-def leave(thread: Any, n_threads: Any, barrier: Any, bell: Any) -> None:
-    """Said at the end of a kernel that a team runs: all meet, the caller leaves, the others wait for the bell."""
+def leave(thread: Any, n_threads: Any, barrier: Any, event: Any) -> None:
+    """Said at the end of a kernel that a team runs: all meet, the caller leaves, the others wait for the next event."""
     wait_at_barrier(barrier, n_threads)
     if thread > 0:
-        wait_for(bell, LOOKS)
+        wait_for_event(event, LOOKS)
 
 
 @helper
-def wait_for(bell: Ints, looks: int) -> None:
-    """Wait until the bell rings, for so many looks at the most."""
-    heard = read_atomically(bell, 0)
+def wait_for_event(event: Ints, looks: int) -> None:
+    """Wait for the next event, for so many looks at the most."""
+    heard = read_atomically(event, 0)
     for _ in range(looks):
-        if read_atomically(bell, 0) != heard:
+        if read_atomically(event, 0) != heard:
             return
 
 
 @kernel
-def listen(bell: Ints, looks: int) -> None:
-    """`wait_for`, called from Python."""
-    wait_for(bell, looks)
+def wait_from_python(event: Ints, looks: int) -> None:
+    """`wait_for_event`, called from Python."""
+    wait_for_event(event, looks)
 
 
 @kernel
-def ring_from_python(bell: Ints) -> None:
-    """`ring`, for work that is no kernel."""
-    add_atomically(bell, 0, 1)
+def set_event_from_python(event: Ints) -> None:
+    """`set_event`, for work that is no kernel."""
+    add_atomically(event, 0, 1)

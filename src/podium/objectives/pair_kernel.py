@@ -31,7 +31,7 @@ from podium.core.intrinsics import (
     yield_thread,
 )
 from podium.core.simd import LANES
-from podium.core.team import leave, ring
+from podium.core.team import leave, set_event
 from podium.measures.families import BY_SWAPS, DISCOUNTED, LAMBDALOSS, ONES, LookupTables
 from podium.measures.ranks import sort_ranked
 from podium.measures.swap_deltas import fill_columns
@@ -97,7 +97,7 @@ class Meeting(NamedTuple):
 
     Attributes:
         thread, n_threads: its number, and how many there are.
-        bell: of the team.
+        event: of the team.
         barrier: where they meet when all is done.
         is_first, is_last: of the tasks of the thread.
 
@@ -105,7 +105,7 @@ class Meeting(NamedTuple):
 
     thread: int
     n_threads: int
-    bell: Ints
+    event: Ints
     barrier: Ints
     is_first: bool
     is_last: bool
@@ -283,7 +283,7 @@ def lambda_gradients(
 
     """
     if meeting.is_first:
-        ring(meeting.thread, meeting.bell)
+        set_event(meeting.thread, meeting.event)
     documents, scratch = borrow(documents, scratch)
     tables = LookupTables(
         tables.family, borrowed(tables.values), borrowed(tables.norms), borrowed(tables.discounts),
@@ -326,4 +326,4 @@ def lambda_gradients(
                 result.gradients[U(order[k])] = 0.0
                 result.hessians[U(order[k])] = 0.0
     if meeting.is_last:
-        leave(meeting.thread, meeting.n_threads, meeting.barrier, meeting.bell)
+        leave(meeting.thread, meeting.n_threads, meeting.barrier, meeting.event)

@@ -57,12 +57,12 @@ class Shares:
                 share.append((task(first, last, longest=longest), self.scratch(thread)))
         return self._shares
 
-    def meetings(self, n_threads: int, bell: Ints) -> list[list[Meeting]]:
+    def meetings(self, n_threads: int, event: Ints) -> list[list[Meeting]]:
         """For each task of each thread how it meets the others."""
-        if len(self._meetings) != n_threads or self._meetings[0][0].bell is not bell:
+        if len(self._meetings) != n_threads or self._meetings[0][0].event is not event:
             barrier = np.zeros(16, np.int64)
             self._meetings = [
-                [Meeting(thread, n_threads, bell, barrier, k == 0, k == len(share) - 1) for k in range(len(share))]
+                [Meeting(thread, n_threads, event, barrier, k == 0, k == len(share) - 1) for k in range(len(share))]
                 for thread, share in enumerate(self.of(n_threads))
             ]
         return self._meetings

@@ -224,7 +224,7 @@ class BoundPairs(BoundObjective):
         result = Gradients(gradients, hessians, NO_TOTALS)
         with nullcontext(self.team) if self.team else Team(None if self.shares.is_worth_it else 1) as team:
             n_threads = team.n_threads if self.shares.is_worth_it else 1
-            shares, meetings = self.shares.of(n_threads), self.shares.meetings(n_threads, team.bell)
+            shares, meetings = self.shares.of(n_threads), self.shares.meetings(n_threads, team.event)
 
             def work(thread: int) -> None:
                 for (part, scratch), meeting in zip(shares[thread], meetings[thread], strict=True):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from podium.core.compiling import compile_beside, helper, kernel
 from podium.core.intrinsics import borrowed, not_inlined, wait_at_barrier
-from podium.core.team import Team, leave, ring
+from podium.core.team import Team, leave, set_event
 from podium.errors import DataError
 from podium.trees.binning import BinnedFeatures, Bins
 from podium.trees.histograms import build_histograms
@@ -62,7 +62,7 @@ class Grower:
 
     Examples:
         >>> import numpy as np
-        >>> from podium.core.team import Team, leave, ring
+        >>> from podium.core.team import Team, leave, set_event
         >>> from podium.trees import Grower, GrowthParameters, bin_features, find_bins
         >>> from podium.trees.quantization import BoundedGradients, quantize
         >>> x = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32)
@@ -89,7 +89,7 @@ class Grower:
         barrier, n_left = np.zeros(16, np.int64), np.zeros(n_threads * WORDS_PER_THREAD, np.int64)
         partial, shares = np.empty((n_threads - 1, n_cells), np.int64), self.layout.shares(n_threads)
         self.members = [
-            Member(thread, n_threads, shares, self.team.bell, barrier, n_left, partial) for thread in range(n_threads)
+            Member(thread, n_threads, shares, self.team.event, barrier, n_left, partial) for thread in range(n_threads)
         ]
         self.scratch = np.zeros(n_threads, SCRATCH)
         self.tiles = np.empty((n_threads, self.bins.width * CHUNK), np.uint8)
@@ -288,7 +288,7 @@ def grow(
         scratches: one for each thread.
 
     """
-    ring(member.thread, member.bell)
+    set_event(member.thread, member.event)
     not_inlined()
     member, bins, tree = borrow(member, bins, tree)
     features = borrow_features(features, features.is_categorical)
@@ -328,7 +328,7 @@ def grow(
         wait_at_barrier(member.barrier, member.n_threads)
         if n_leaves == limits.n_leaves:
             break
-    leave(member.thread, member.n_threads, member.barrier, member.bell)
+    leave(member.thread, member.n_threads, member.barrier, member.event)
     return n_leaves
 
 
@@ -337,7 +337,7 @@ def borrow(member: Member, bins: BinMatrix, tree: GrowingTree) -> tuple[Member, 
     """The same arrays, not counted: threads that count the owners of the same array wait for each other."""
     return (
         Member(
-            member.thread, member.n_threads, borrowed(member.shares), borrowed(member.bell), borrowed(member.barrier),
+            member.thread, member.n_threads, borrowed(member.shares), borrowed(member.event), borrowed(member.barrier),
             borrowed(member.n_left), borrowed(member.partial_histograms),
         ),
         BinMatrix(

@@ -12,7 +12,7 @@ import numpy as np
 
 from podium.core.compiling import helper
 from podium.core.intrinsics import copy_16_bytes, not_inlined, prefetch, wait_at_barrier
-from podium.core.simd import WORDS, all_words, store_words
+from podium.core.simd import WORDS, all_words, load_words, store_words, sum_words_of
 from podium.trees.layout import (
     BLOCK,
     CHUNK,
@@ -201,3 +201,30 @@ def _count_block(
         _count_block_128(tile, at, n_rows, words, n, cells, cell)
     else:
         _count_block_256(tile, at, n_rows, words, n, cells, cell)
+
+
+@helper
+def complete_histograms(
+    member: Member, features: FeatureTable, own: FeatureShare, new: NewLeaves, tree: GrowingTree
+) -> None:
+    """Add up what threads counted, add the bins that were not counted, and subtract from the parent's histogram."""
+    not_inlined()
+    small, large = tree.leaves[new.small], tree.leaves[new.large]
+    cells, others = tree.histograms[small.histogram], tree.histograms[large.histogram]
+    n_parts, total = member.n_threads - 1 if are_rows_shared(member, small) else N(0), small.total
+    for number in range(U(own.first), U(own.last)):
+        feature = U(features.scanned[number])
+        first, common = features.first_cell[feature], features.common[feature]
+        end = first + features.n_cells[feature]
+        for part in range(n_parts):
+            counted = member.partial_histograms[part]
+            for at in range(first, end, WORDS):
+                store_words(cells, at, load_words(cells, at) + load_words(counted, at))
+        if common >= 0:  # the total less all others
+            sums = all_words(N(0))
+            for at in range(first, end, WORDS):
+                sums = sums + load_words(cells, at)
+            cells[U(first + common)] = total - sum_words_of(sums)
+        if new.count == 2:
+            for at in range(first, end, WORDS):
+                store_words(others, at, load_words(others, at) - load_words(cells, at))

@@ -27,6 +27,7 @@ CELLS = 256  # bins of a feature, that of missing values included, at most
 STRIDES = (64, 128, 256)  # cells from one dense feature to the next
 MISSING = 0  # the bin of a missing value
 CHUNK = 1024  # rows that are counted in one go: their words and one block of their bins stay near the core
+BOUNDED, LOCATED, COUNTED = range(3)  # how well a feature's best split is known
 
 Bytes = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
@@ -69,7 +70,7 @@ SPLIT = np.dtype(
         ("bin", np.int64),
         ("missing_left", np.int64),  # −1: there are no missing values
         ("left_total", np.int64),
-        ("precision", np.int64),  # how well it is known: BOUNDED, LOCATED or COUNTED of `splitting`
+        ("precision", np.int64),  # how well it is known: BOUNDED, LOCATED or COUNTED
     ],
     align=True,
 )
@@ -95,7 +96,7 @@ class Member(NamedTuple):
     Attributes:
         thread, n_threads: its number, and how many there are.
         shares: where the share of each thread begins, see `FeatureLayout.shares`.
-        bell: of the team.
+        event: of the team.
         barrier: where they meet.
         n_left: documents of a leaf that went left in each thread's share; a cache line for each thread.
         partial_histograms: one less than there are threads, for leaves whose rows are shared out.
@@ -105,7 +106,7 @@ class Member(NamedTuple):
     thread: Int
     n_threads: Int
     shares: Ints
-    bell: Ints
+    event: Ints
     barrier: Ints
     n_left: Ints
     partial_histograms: Ints

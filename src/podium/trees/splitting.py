@@ -13,24 +13,13 @@ import numpy as np
 
 from podium.core.compiling import helper
 from podium.core.intrinsics import not_inlined
-from podium.core.simd import (
-    LANES,
-    WORDS,
-    all_lanes,
-    all_words,
-    choose_lanes,
-    cumulated,
-    highest_lane,
-    last_word,
-    load_words,
-    lower_halves,
-    store_words,
-    sum_words_of,
-    upper_halves,
-)
-from podium.trees.histograms import are_rows_shared
+from podium.trees.bounding import bound_numbers, can_be_bounded
+from podium.trees.histograms import complete_histograms
 from podium.trees.layout import (
+    BOUNDED,
     CELLS,
+    COUNTED,
+    LOCATED,
     MISSING,
     BinMatrix,
     FeatureShare,
@@ -50,11 +39,6 @@ from podium.trees.layout import (
     U,
 )
 from podium.trees.quantization import gradient_of, weight_of
-
-BOUNDED, LOCATED, COUNTED = range(3)  # how well a feature's best split is known
-SLACK = 1.0 + 4e-6  # times a score in single precision is above the exact one
-# Beyond these, single precision would overflow, miscount, or take a weight for negative; the last is so for the root.
-MAX_L2, MAX_MINIMUM, MAX_WEIGHT = 2.0**60, 2**24, 2.0**31
 
 
 class SplitRules(NamedTuple):
@@ -127,7 +111,7 @@ def score_leaf(
 ) -> None:  # fmt: skip
     """Score the best split of each feature of one leaf, from its complete histogram."""
     minimum = limits.min_documents if gradients.counts_documents else np.int64(1)
-    is_in_range = limits.l2 < MAX_L2 and minimum < MAX_MINIMUM and weight_of(leaf.total) < MAX_WEIGHT
+    is_in_range = can_be_bounded(leaf, minimum, limits)
     if is_in_range:
         bound_numbers(cells, leaf.total, features, own, minimum, limits.l2, splits)
     for number in range(own.first, own.last):
@@ -137,70 +121,6 @@ def score_leaf(
             scan_feature(
                 N(BOUNDED), feature, cells, leaf, features, features.is_categorical, minimum, limits.l2, scratch, splits
             )
-
-
-@helper
-def complete_histograms(
-    member: Member, features: FeatureTable, own: FeatureShare, new: NewLeaves, tree: GrowingTree
-) -> None:
-    """Add up what threads counted, add the bins that were not counted, and subtract from the parent's histogram."""
-    not_inlined()
-    small, large = tree.leaves[new.small], tree.leaves[new.large]
-    cells, others = tree.histograms[small.histogram], tree.histograms[large.histogram]
-    n_parts, total = member.n_threads - 1 if are_rows_shared(member, small) else N(0), small.total
-    for number in range(U(own.first), U(own.last)):
-        feature = U(features.scanned[number])
-        first, common = features.first_cell[feature], features.common[feature]
-        end = first + features.n_cells[feature]
-        for part in range(n_parts):
-            counted = member.partial_histograms[part]
-            for at in range(first, end, WORDS):
-                store_words(cells, at, load_words(cells, at) + load_words(counted, at))
-        if common >= 0:  # the total less all others
-            sums = all_words(N(0))
-            for at in range(first, end, WORDS):
-                sums = sums + load_words(cells, at)
-            cells[U(first + common)] = total - sum_words_of(sums)
-        if new.count == 2:
-            for at in range(first, end, WORDS):
-                store_words(others, at, load_words(others, at) - load_words(cells, at))
-
-
-@helper
-def bound_numbers(
-    cells: Ints, total: Int, features: FeatureTable, own: FeatureShare, minimum: Int, l2: float, splits: Records
-) -> None:
-    """A bound of the scores of each feature that is a number without a direction: they are not higher; −1 for none.
-
-    The scores of `score_splits` in single precision, 16 at a time in one pass: words are cumulated in the vector. All
-    terms are positive and come from integers, so the rounding of some ten operations is all that is lost: `SLACK`.
-
-    The missing values are the first cell; less all of it before, or with it, they go right or left. A split that is
-    looked at twice (missing values alone on a side) has the same score twice, and one with nothing on a side is none.
-    """
-    not_inlined()
-    lightest, added, none = all_lanes(np.float32(minimum)), all_lanes(np.float32(l2)), all_lanes(np.float32(-1.0))
-    everything = all_words(total)
-    for number in range(U(own.first), U(own.last)):
-        feature = U(features.scanned[number])
-        first = features.first_cell[feature]
-        end, missing = first + features.n_cells[feature], cells[U(first)]
-        best, carry = none, all_words(-missing)
-        for _ in range(2 if np.uint32(missing) > 0 else 1):
-            for at in range(first, end, LANES):
-                one, two = cumulated(load_words(cells, at)), cumulated(load_words(cells, at + WORDS))
-                one, two = one + carry, two + (last_word(one) + carry)
-                carry = last_word(two)
-                gl, wl = upper_halves(one, two), lower_halves(one, two)
-                one, two = everything - one, everything - two
-                gr, wr = upper_halves(one, two), lower_halves(one, two)
-                hl, hr = wl + added, wr + added
-                score = (gl * gl * hr + gr * gr * hl) / (hl * hr)
-                score = choose_lanes(lightest > wl, none, choose_lanes(lightest > wr, none, score))
-                best = choose_lanes(score > best, score, best)
-            carry = all_words(N(0))
-        split = splits[feature]
-        split.score, split.precision = SLACK * np.float64(highest_lane(best)), N(BOUNDED)
 
 
 @helper
