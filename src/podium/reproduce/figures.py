@@ -1,0 +1,74 @@
+"""Pictures of experiments, drawn from the data in their results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from podium.errors import DataError
+from podium.reports.charts import HEIGHT, WIDTH, Chart, data_of, import_altair
+from podium.reproduce.experiment import Figure
+
+
+def chart_of(figure: Figure) -> Chart:
+    """A figure as a chart; rows with a `panel` are drawn in panels of their own."""
+    if figure.kind == "arrows":
+        from podium.reports.lambda_arrows import arrows_chart
+
+        return arrows_chart(figure.rows, title=figure.title)
+    marks = {"lines": _lines, "points": _points, "dots": _dots}
+    if figure.kind not in marks:
+        raise DataError(f"a figure is drawn as {', '.join(marks)} or arrows, not as {figure.kind!r}")
+    altair = import_altair()
+    panels = list(dict.fromkeys(row["panel"] for row in figure.rows if "panel" in row))
+    size = {"width": WIDTH if len(panels) < 2 else WIDTH * 2 // 3, "height": HEIGHT if len(panels) < 2 else 200}
+    chart = altair.layer(*marks[figure.kind](altair, figure), data=data_of(figure.rows)).properties(**size)
+    if panels:
+        facet = altair.Facet("panel:N", title=None, sort=panels)
+        chart = chart.facet(facet, columns=2).resolve_scale(x="independent", y="independent")
+    return chart.properties(title=figure.title)
+
+
+def _names(figure: Figure) -> list[str]:
+    """The series, in the order of the rows."""
+    return list(dict.fromkeys(row["series"] for row in figure.rows))
+
+
+def _series(altair: Any, figure: Figure) -> dict[str, Any]:
+    """Colours by series, where there are several."""
+    names = _names(figure)
+    return {"color": altair.Color("series:N", title=None, sort=names)} if len(names) > 1 else {}
+
+
+def _axes(altair: Any, figure: Figure) -> dict[str, Any]:
+    x = altair.X("x:Q", title=figure.x, scale=altair.Scale(zero=False, nice=False))
+    return {"x": x, "y": altair.Y("y:Q", title=figure.y, scale=altair.Scale(zero=False))}
+
+
+def _lines(altair: Any, figure: Figure) -> list[Chart]:
+    base = altair.Chart().encode(**_axes(altair, figure), **_series(altair, figure))
+    layers = [base.mark_line(clip=True)]
+    if any("low" in row for row in figure.rows):
+        layers.insert(0, base.mark_area(opacity=0.2, clip=True).encode(y="low:Q", y2="high:Q"))
+    return layers
+
+
+def _points(altair: Any, figure: Figure) -> list[Chart]:
+    base = altair.Chart().encode(**_axes(altair, figure), **_series(altair, figure))
+    layers = [base.mark_line(strokeWidth=1), base.mark_point()]
+    if any("low" in row for row in figure.rows):
+        layers.append(base.mark_rule().encode(y="low:Q", y2="high:Q"))
+    return layers
+
+
+def _dots(altair: Any, figure: Figure) -> list[Chart]:
+    names = list(dict.fromkeys(row["x"] for row in figure.rows))
+    base = altair.Chart().encode(
+        y=altair.Y("x:N", title=figure.x or None, sort=names),
+        x=altair.X("y:Q", title=figure.y, scale=altair.Scale(zero=False)),
+        yOffset=altair.YOffset("series:N", sort=_names(figure)),
+        **_series(altair, figure),
+    )
+    layers = [base.mark_point()]
+    if any("low" in row for row in figure.rows):
+        layers.insert(0, base.mark_rule(strokeWidth=2).encode(x=altair.X("low:Q", title=figure.y), x2="high:Q"))
+    return layers
