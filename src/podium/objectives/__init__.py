@@ -20,6 +20,7 @@ from podium.objectives.ranknet import Pairwise
 from podium.objectives.registry import register
 from podium.objectives.regression import Regression
 from podium.objectives.schedules import Constant, ExponentialGrowth, ExponentialShare, LinearGrowth, Schedule
+from podium.objectives.softrank import SoftRank
 from podium.objectives.tiers import Tiers
 from podium.objectives.xendcg import XENDCG
 
@@ -27,6 +28,6 @@ __all__ = [
     "XENDCG", "Anneal", "BoundObjective", "Constant", "CrossEntropy", "Debiased", "Exponential",
     "ExponentialGrowth", "ExponentialShare", "Fidelity", "Hinge", "Lambda", "LambdaLoss", "LinearGrowth", "Link",
     "ListMLE", "ListNet", "Local", "LocalSigmoid", "Logistic", "Multiclass", "Objective", "PairFilter", "PairTerm",
-    "Pairwise", "Preferences", "QueryRegression", "RankCosine", "Regression", "Schedule", "SquaredHinge", "Tiers",
-    "describe", "parse", "register",
+    "Pairwise", "Preferences", "QueryRegression", "RankCosine", "Regression", "Schedule", "SoftRank",
+    "SquaredHinge", "Tiers", "describe", "parse", "register",
 ]  # fmt: skip
