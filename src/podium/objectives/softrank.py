@@ -214,7 +214,7 @@ def uncertain_others(scores: Floats, start: Any, end: Any, j: Any, others: Ints,
 def exact_slopes(chances: Floats, discounts: Floats, states: Floats, ahead: Floats, slopes: Floats) -> Any:
     """E d(R), R the number of others that win, and ∂/∂π of each other.
 
-    Forwards: p_k(r), r of the first k others win; p_{k+1}(r) = (1 − π_k) p_k(r) + π_k p_k(r − 1), the paper's recursion.
+    Forwards, as in the paper: p_k(r), r of the first k win; p_{k+1}(r) = (1 − π_k) p_k(r) + π_k p_k(r − 1).
     Backwards: a_k(r), the mean of d(R) where r of the first k win; a_k(r) = (1 − π_k) a_{k+1}(r) + π_k a_{k+1}(r + 1).
     The slope by π_k is Σ_r p_k(r) (a_{k+1}(r + 1) − a_{k+1}(r)). All are means: nothing cancels.
     """
