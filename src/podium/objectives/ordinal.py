@@ -15,7 +15,7 @@ from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.objectives.base import BoundObjective, Objective
+from podium.objectives.base import BoundObjective, Objective, require_source
 from podium.objectives.points import Points
 from podium.objectives.registry import register
 
@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST_STEPS = 50  # of Newton for the thresholds; from those of the round before, two or three are enough
 MOST_HALVINGS = 60
+FAR = 50.0  # e^−50 is nothing beside 1: thresholds this far outside the range of the scores have no gradient to go by
 PRECISE = 1e-10  # a step that raises the mean log-likelihood by less is the last one
 
 
@@ -58,6 +59,9 @@ class Ordinal(Objective):
     labels: str = "relevance"
     pointwise = True
 
+    def __post_init__(self) -> None:
+        require_source(self.labels)
+
     def bind(self, data: RankingData) -> BoundOrdinal:
         """On these documents."""
         return BoundOrdinal(Points(data, self.labels, self))
@@ -84,7 +88,8 @@ class BoundOrdinal(BoundObjective):
         self.class_of = np.minimum(np.searchsorted(self.classes, points.labels), n_classes - 1)
         self.class_weights = np.array([math.fsum(points.weights[self.class_of == k]) for k in range(n_classes)])
         below = np.cumsum(self.class_weights)[:-1]
-        self.thresholds: Floats = np.log(below / np.cumsum(self.class_weights[::-1])[-2::-1])  # for equal scores
+        self.for_equal_scores: Floats = np.log(below / np.cumsum(self.class_weights[::-1])[-2::-1])
+        self.thresholds = self.for_equal_scores
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         """λ and w, the thresholds set for these scores first."""
@@ -111,7 +116,11 @@ class BoundOrdinal(BoundObjective):
         Steps are halved until the likelihood does not fall.
         """
         scores = scores[self.points.rows]
-        farthest = float(np.ptp(scores)) + 1.0  # of a step; thresholds hardly ever leave the range of the scores
+        low, high = float(scores.min()), float(scores.max())
+        if self.thresholds[0] < low - FAR or self.thresholds[-1] > high + FAR:  # of quite other scores
+            around = self.for_equal_scores + (0.5 * low + 0.5 * high)
+            self.thresholds = around if (np.diff(around) > 0).all() else self.thresholds
+        farthest = high - low + 1.0
         precise = PRECISE * float(self.class_weights.sum())
         sums = self._sums(scores, self.thresholds)
         for _ in range(MOST_STEPS):

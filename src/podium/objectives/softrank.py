@@ -145,7 +145,7 @@ class SoftRank(ListLoss):
             team.each(
                 n_threads,
                 lambda thread: soft_lists(
-                    thread, n_threads, offsets, 0.5 * scores / self.sigma, shares, discounts, is_exact, keys, seed,
+                    thread, n_threads, offsets, scores, 2.0 * self.sigma, shares, discounts, is_exact, keys, seed,
                     self.samples // 2, gradients, values,
                 ),
             )  # fmt: skip
@@ -154,14 +154,14 @@ class SoftRank(ListLoss):
 
 @kernel
 def soft_lists(
-    thread: int, n_threads: int, offsets: Ints, scores: Floats, shares: Floats, discounts: Floats,
+    thread: int, n_threads: int, offsets: Ints, scores: Floats, unit: float, shares: Floats, discounts: Floats,
     is_exact: NDArray[np.bool_], keys: Words, seed: np.uint64, pairs: int, gradients: Floats, values: Floats,
 ) -> None:  # fmt: skip
     """Σ_j share_j E d(rank of j) of each list, and its slopes by the scores; every n_threads-th list.
 
-    Scores come divided by 2σ: π_ij = erfc(s_j − s_i) / 2, and its slope is e^{−(s_i − s_j)²} / √π, where the caller
-    multiplies by 1/√π and by the slope of the scores. The other lists are sampled. `discounts` ends with the 0 of the
-    ranks below the cutoff.
+    With x = (s_i − s_j) / unit and unit = 2σ: π_ij = erfc(−x) / 2, and its slope by x is e^{−x²} / √π; the caller
+    divides by √π and by the unit. Lists that are not exact are sampled. `discounts` ends with the 0 of the ranks below
+    the cutoff.
     """
     longest = longest_exact = 0
     for q in range(thread, len(values), n_threads):
@@ -177,7 +177,7 @@ def soft_lists(
         for j in range(start, end):
             if shares[j] == 0.0:
                 continue
-            n_others, n_above = uncertain_others(scores, start, end, j, others, chances)
+            n_others, n_above = uncertain_others(scores, unit, start, end, j, others, chances)
             below = discounts[n_above:]  # by the number of uncertain documents that beat j
             if len(below) < 2:
                 continue  # it stands below the cutoff
@@ -189,17 +189,17 @@ def soft_lists(
             values[q] += shares[j] * expected
             for k in range(n_others):
                 i = others[k]
-                push = shares[j] * slopes[k] * math.exp(-((scores[i] - scores[j]) ** 2))
+                push = shares[j] * slopes[k] * math.exp(-(((scores[i] - scores[j]) / unit) ** 2))
                 gradients[i] += push
                 gradients[j] -= push
 
 
 @helper
-def uncertain_others(scores: Floats, start: Any, end: Any, j: Any, others: Ints, chances: Floats) -> Any:
+def uncertain_others(scores: Floats, unit: Any, start: Any, end: Any, j: Any, others: Ints, chances: Floats) -> Any:
     """Write which documents may stand above or below j, and π_ij of each; their number, and that of certain winners."""
     n_others = n_above = 0
     for i in range(start, end):
-        gap = scores[i] - scores[j]
+        gap = (scores[i] - scores[j]) / unit
         if i == j or gap < -CERTAIN:
             continue
         if gap > CERTAIN:
