@@ -34,9 +34,9 @@ class Ordinal(Objective):
 
     C = −Σ d_i log P(l_i) with one score for each document, and one threshold between each two labels that occur and are
     neighbours. λ = P(l < k) − P(l > k) for a document of label k, w = Σ L(1 − L) over the thresholds at both ends of
-    its label, L = P(l ≤ ·): w > 0. Only the order of the labels counts, not their distances. Every threshold gets
-    gradients from its two labels alone, as in the immediate-threshold loss of Rennie and Srebro (2005), but here it is
-    a likelihood.
+    its label, L = P(l ≤ ·): w > 0. Only the order of the labels counts, not their distances. −log P(l) is the
+    immediate-threshold logistic loss of Rennie and Srebro (2005), and a term −log(1 − e^{−δ}) for the distance δ of two
+    thresholds.
 
     Before each round the thresholds are set to those of maximum likelihood for the scores so far (Newton's method; the
     likelihood is concave). Then Σλ = 0.
