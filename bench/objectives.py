@@ -27,10 +27,12 @@ from podium.objectives import (
     Logistic,
     Multiclass,
     Objective,
+    Ordinal,
     Pairwise,
     QueryRegression,
     RankCosine,
     Regression,
+    SoftRank,
     SquaredHinge,
     Tiers,
 )  # fmt: skip
@@ -44,8 +46,10 @@ ALL: dict[str, Objective] = {
     "Pairwise(SquaredHinge)": Pairwise(SquaredHinge()), "Pairwise(Fidelity)": Pairwise(Fidelity()),
     "Local(ndcg)": Local("ndcg"), "Anneal(ndcg → local ndcg@3)": Anneal(Lambda(), Local("ndcg@3"), LinearGrowth()),
     "LambdaLoss": LambdaLoss(), "ListNet": ListNet(), "ListMLE": ListMLE(), "RankCosine": RankCosine(),
+    "SoftRank(ndcg)": SoftRank(), "SoftRank(ndcg@10)": SoftRank("ndcg@10"),
     "XENDCG": XENDCG(), "QueryRegression": QueryRegression(), "Regression (MART)": Regression(),
     "Logistic": Logistic(), "Multiclass (McRank)": Multiclass(),
+    "Ordinal": Ordinal(),
 }  # fmt: skip
 
 

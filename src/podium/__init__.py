@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from podium.estimators import LinearRanker as LinearRanker
     from podium.estimators import MARTClassifier as MARTClassifier
     from podium.estimators import McRank as McRank
+    from podium.estimators import OrdinalMART as OrdinalMART
     from podium.estimators import QueryKFold as QueryKFold
     from podium.estimators import QueryNormalizer as QueryNormalizer
     from podium.estimators import RankNet as RankNet
@@ -128,6 +129,7 @@ _HOMES = {
     "MART": "podium.estimators",  # boosted regression on labels
     "MARTClassifier": "podium.estimators",  # boosted two-class trees
     "McRank": "podium.estimators",  # ranking by classification
+    "OrdinalMART": "podium.estimators",  # ordinal regression: trees, and thresholds between the labels
     "adapt": "podium.estimators",  # a background model to a new domain …
     "Adaptation": "podium.estimators",  # … beside the other ways
     "Committee": "podium.estimators",  # several objectives, bagged and weighed: the best model

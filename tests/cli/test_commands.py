@@ -288,6 +288,7 @@ def test_warmup_compiles_ahead_of_time():
         ("ranknet-trees", ["--sigma", 2], lambda: podium.RankNetTrees(3, sigma=2.0)),
         ("mart", [], lambda: podium.MART(3)),
         ("mcrank", ["--expects", "gain"], lambda: podium.McRank(3, expects="gain")),
+        ("ordinal-mart", [], lambda: podium.OrdinalMART(3)),
         ("linear", [], lambda: podium.LinearRanker(n_iterations=3)),
     ],
 )  # fmt: skip
@@ -346,7 +347,17 @@ def test_options_and_models_that_do_not_go_together(sample, arguments, words):
 
 def test_each_model_has_help_of_its_own():
     shown = run("train", "--help").stdout
-    for name in ("lambdamart", "ranknet-trees", "mart", "mcrank", "linear", "committee", "ranknet", "lambdarank"):
+    for name in (
+        "lambdamart",
+        "ranknet-trees",
+        "mart",
+        "mcrank",
+        "ordinal-mart",
+        "linear",
+        "committee",
+        "ranknet",
+        "lambdarank",
+    ):
         assert f" {name} " in shown
     own = {
         name: run("train", name, "--help", env={**os.environ, "COLUMNS": "200"}).stdout

@@ -9,7 +9,17 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV
 
 import podium
-from podium import MART, DataError, LambdaMART, LinearRanker, MARTClassifier, McRank, RankingData, RankNetTrees
+from podium import (
+    MART,
+    DataError,
+    LambdaMART,
+    LinearRanker,
+    MARTClassifier,
+    McRank,
+    OrdinalMART,
+    RankingData,
+    RankNetTrees,
+)  # fmt: skip
 from podium.boosting import Checkpoint, Gradient
 from podium.measures import Ranking
 from podium.models import ClassEnsemble, Ensemble, LinearModel
@@ -27,7 +37,7 @@ from podium.objectives import (
 
 ALL = [
     LambdaMART(n_trees=3), LambdaMART(n_trees=3, objective="local(ndcg@3)", step="gradient"), RankNetTrees(n_trees=3),
-    MART(n_trees=3), McRank(n_trees=3), LinearRanker(n_iterations=3),
+    MART(n_trees=3), McRank(n_trees=3), OrdinalMART(n_trees=3), LinearRanker(n_iterations=3),
 ]  # fmt: skip
 
 

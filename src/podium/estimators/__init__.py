@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from podium.estimators.mart import MART as MART
     from podium.estimators.mart_classifier import MARTClassifier as MARTClassifier
     from podium.estimators.mcrank import McRank as McRank
+    from podium.estimators.ordinal_mart import OrdinalMART as OrdinalMART
     from podium.estimators.query_kfold import QueryKFold as QueryKFold
     from podium.estimators.query_normalizer import QueryNormalizer as QueryNormalizer
     from podium.estimators.ranknet import RankNet as RankNet
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "Adaptation": "adapting", "Committee": "committee", "CrossValidation": "cross_validation",
     "LambdaMART": "lambdamart", "LambdaRank": "lambdarank", "LinearRanker": "linear_ranker", "MART": "mart",
-    "MARTClassifier": "mart_classifier", "McRank": "mcrank", "QueryKFold": "query_kfold",
+    "MARTClassifier": "mart_classifier", "McRank": "mcrank", "OrdinalMART": "ordinal_mart", "QueryKFold": "query_kfold",
     "QueryNormalizer": "query_normalizer", "RankNet": "ranknet", "RankNetTrees": "ranknet_trees", "adapt": "adapting",
     "cross_validate": "cross_validation", "fit_many": "many", "learn_exit": "exiting",
 }  # fmt: skip

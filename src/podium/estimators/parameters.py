@@ -119,6 +119,12 @@ class McRankParameters(PointwiseParameters):
     expects: str = h.EXPECTS("relevance")
 
 
+class OrdinalMARTParameters(TreeParameters):
+    """Ordinal regression: boosted trees, and thresholds between the labels."""
+
+    measure: Measure | Graded | str = h.STOPPING_MEASURE("ndcg@10")
+
+
 class LinearRankerParameters(Parameterized):
     """A weighted sum of features, trained on λ or on the measure itself."""
 
@@ -221,6 +227,7 @@ MODELS: dict[str, TrainableModel] = {
     "ranknet-trees": TrainableModel("RankNetTrees", RankNetTreesParameters),
     "mart": TrainableModel("MART", MARTParameters),
     "mcrank": TrainableModel("McRank", McRankParameters),
+    "ordinal-mart": TrainableModel("OrdinalMART", OrdinalMARTParameters),
     "linear": TrainableModel("LinearRanker", LinearRankerParameters, has_checkpoints=False),
     "committee": TrainableModel("Committee", CommitteeParameters, has_checkpoints=False),
     "ranknet": TrainableModel("RankNet", RankNetParameters),

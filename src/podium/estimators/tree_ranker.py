@@ -65,7 +65,7 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
         self.model_ = self._model(result).with_info(**info)
         self.history_ = result.history
         self.best_iteration_ = result.best_iteration
-        self._set_results(result)
+        self._set_results(result, train)
         self._note_features(train)
         warn_if_constant(
             train, self._objective_for(train), result.n_splits == 0, min_documents_in_leaf=self.min_documents_in_leaf,
@@ -85,7 +85,7 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
         """The model that the trees make."""
         return result.ensemble
 
-    def _set_results(self, result: TrainingResult) -> None:
+    def _set_results(self, result: TrainingResult, train: RankingData) -> None:
         """Set further attributes after training."""
 
     def _step(self) -> Step:
