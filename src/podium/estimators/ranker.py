@@ -86,7 +86,7 @@ class RankerMixin:
     model_: Any
     measure: Measure | Graded | str
     n_threads: int | None
-    patience: int | None
+    patience: int | None = None
 
     def _note_features(self, train: RankingData) -> None:
         self.n_features_in_ = train.n_features
