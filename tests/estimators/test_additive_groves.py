@@ -98,7 +98,9 @@ def slow_groves(data, settings):
                     starts = [left]
                 if settings.training == "fast" and number > 0:
                     starts = starts if len(starts) == 1 else [starts[directions[alpha, size]]]
-                attempts = [slow_converge(x, y, start, alpha, times, settings.min_documents_in_leaf) for start in starts]
+                attempts = [
+                    slow_converge(x, y, start, alpha, times, settings.min_documents_in_leaf) for start in starts
+                ]
                 errors = [slow_error(y, sum(attempt), times == 0) for attempt in attempts]
                 if number == 0:
                     directions[alpha, size] = int(np.argmin(errors))
@@ -132,7 +134,7 @@ def test_backfitting_equals_scikit_learns_trees(small):
             if error >= 0.998 * last:
                 break
         assert np.allclose(grove.scores[rows], sum(scores)[rows], atol=1e-6)
-        assert [grown.tree.n_leaves for grown, _ in grove.trees][0] == tree.get_n_leaves()
+        assert grove.trees[0][0].tree.n_leaves == tree.get_n_leaves()
         assert grove.error_out_of_bag == pytest.approx(slow_error(y, grove.scores, times == 0), abs=1e-9)
 
 
@@ -248,7 +250,6 @@ def test_ctrl_c_keeps_whole_groves(small, monkeypatch):
     monkeypatch.setattr(Interrupting, "times", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         AdditiveGroves(5, 1, 0.2, n_threads=1).fit(small)
-
 
 
 @pytest.mark.filterwarnings("ignore:the model gives all documents the same score")

@@ -19,7 +19,7 @@ from tests.estimators.test_lambdamart import one_query
 
 
 def prank_slowly(z, labels, k):
-    """w and b after each document, and the sum of |rank − label|, as the paper's figure 2 has it; labels from 1 to k."""
+    """w and b after each document, and the sum of |rank − label|, as in the paper's figure 2; labels from 1 to k."""
     w, b, loss, steps = np.zeros(z.shape[1]), [0.0] * (k - 1) + [np.inf], 0, []
     for x, y in zip(z, labels, strict=True):
         score = sum(float(weight * value) for weight, value in zip(w, x, strict=True))
