@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from podium.errors import PodiumWarning as PodiumWarning
     from podium.estimators import MART as MART
     from podium.estimators import Adaptation as Adaptation
+    from podium.estimators import AdditiveGroves as AdditiveGroves
     from podium.estimators import Committee as Committee
     from podium.estimators import CrossValidation as CrossValidation
     from podium.estimators import LambdaMART as LambdaMART
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from podium.estimators import MARTClassifier as MARTClassifier
     from podium.estimators import McRank as McRank
     from podium.estimators import OrdinalMART as OrdinalMART
+    from podium.estimators import PRank as PRank
     from podium.estimators import QueryKFold as QueryKFold
     from podium.estimators import QueryNormalizer as QueryNormalizer
     from podium.estimators import RankNet as RankNet
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
     from podium.models import Ensemble as Ensemble
     from podium.models import LinearModel as LinearModel
     from podium.models import Model as Model
+    from podium.models import OrdinalModel as OrdinalModel
     from podium.models import Scorer as Scorer
     from podium.models import TopDocuments as TopDocuments
     from podium.models import TreesOnBaseScores as TreesOnBaseScores
@@ -130,6 +133,8 @@ _HOMES = {
     "MARTClassifier": "podium.estimators",  # boosted two-class trees
     "McRank": "podium.estimators",  # ranking by classification
     "OrdinalMART": "podium.estimators",  # ordinal regression: trees, and thresholds between the labels
+    "AdditiveGroves": "podium.estimators",  # bagged sums of few large trees
+    "PRank": "podium.estimators",  # an online perceptron with thresholds between labels
     "adapt": "podium.estimators",  # a background model to a new domain …
     "Adaptation": "podium.estimators",  # … beside the other ways
     "Committee": "podium.estimators",  # several objectives, bagged and weighed: the best model
@@ -144,6 +149,7 @@ _HOMES = {
     "EarlyExit": "podium.models",  # … the model that it gives
     "ClassEnsemble": "podium.models",  # trees for each class of relevance
     "LinearModel": "podium.models",  # a weight for each feature
+    "OrdinalModel": "podium.models",  # … with thresholds between labels
     "Combined": "podium.models",  # a weighted sum of models
     "combine": "podium.models",  # the exact best weight of two rankers
     "Combination": "podium.models",  # … what it found

@@ -22,6 +22,7 @@ from podium.estimators.parameters import MODELS
 
 DEFAULT_MODEL = "lambdamart"
 LINES = 50  # trees or epochs from one line to the next, where no bar can be shown
+FEW_ROUNDS = ("additive-groves", "committee")  # a line after each: a round takes as long as many of other models
 
 
 class ModelCommand(Command):
@@ -157,7 +158,7 @@ class Training:
         self.ranker = getattr(podium.estimators, MODELS[name].estimator)(**chosen)
         self.parameters = self.ranker.get_params()
         if self.parameters.pop("verbose") is None and not sys.stderr.isatty():
-            self.ranker.set_params(verbose=1 if name == "committee" else LINES)
+            self.ranker.set_params(verbose=1 if name in FEW_ROUNDS else LINES)
 
     def run(self, reader: Reader, files: list[str], valid_files: list[str], overwrite: bool) -> None:
         """Read the data, train, and write the run's folder."""
@@ -192,7 +193,8 @@ class Training:
     def _result(self) -> str:
         """The size of the model and what its best round measured, in one line."""
         ranker = self.ranker
-        means = {key: values[ranker.best_iteration_ or 0] for key, values in ranker.history_.items()}
+        best = -1 if ranker.best_iteration_ is None else ranker.best_iteration_
+        means = {key: values[best] for key, values in ranker.history_.items()}
         if ranker.best_iteration_ == -1:  # no tree is better than the submodel alone
             means = ranker.submodel_means_
         is_one_ensemble = hasattr(ranker, "staged_predict")

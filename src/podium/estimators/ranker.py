@@ -49,9 +49,11 @@ def _to_text(value: Any) -> str:
 
 
 def to_rows(X: Any) -> Any:
-    """Whatever has a length: arrays, matrices, lists, frames."""
+    """Whatever has a length: arrays, what can be made into one, matrices, lists, frames."""
     if hasattr(X, "shape"):
         return range(X.shape[0])
+    if hasattr(X, "__array__"):
+        return np.asarray(X)
     if not hasattr(X, "__len__"):
         raise DataError(f"X must be features, a row for each document, not {type(X).__name__}")
     return X
@@ -86,7 +88,7 @@ class RankerMixin:
     model_: Any
     measure: Measure | Graded | str
     n_threads: int | None
-    patience: int | None
+    patience: int | None = None
 
     def _note_features(self, train: RankingData) -> None:
         self.n_features_in_ = train.n_features

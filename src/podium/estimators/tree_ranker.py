@@ -109,18 +109,13 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
             n_trees=self.n_trees,
             learning_rate=self.learning_rate,
             max_bins=self.max_bins,
-            categorical=self._categorical(train),
+            categorical=categorical_features(train, self.categorical),
             selection=selection_for(self.measure, train),
             patience=self.patience,
             n_threads=self.n_threads,
             watched=as_watched(self.metrics),
             verbose=self.verbose,
         )
-
-    def _categorical(self, train: RankingData) -> tuple[int, ...]:
-        """The categorical features: those that the data says are such, and those that are named here."""
-        named = {_number(train, feature, "categorical") for feature in as_list_of_features(self.categorical)}
-        return tuple(sorted(named | set(train.encoding.categories)))
 
     def _monotone(self, train: RankingData) -> tuple[int, ...] | None:
         if self.monotone is None or not isinstance(self.monotone, Mapping):
@@ -192,6 +187,12 @@ class PointwiseRanker(PointwiseParameters, EnsembleRanker):
     def _settings(self, train: RankingData) -> Boosting:
         settings = super()._settings(train)
         return replace(settings, selection=self._loss()) if self._is_plain else settings
+
+
+def categorical_features(train: RankingData, named: Sequence[int | str]) -> tuple[int, ...]:
+    """The categorical features: those that the data says are such, and those that are named by a parameter."""
+    numbers = {_number(train, feature, "categorical") for feature in as_list_of_features(named)}
+    return tuple(sorted(numbers | set(train.encoding.categories)))
 
 
 def _number(train: RankingData, feature: int | str, argument: str) -> int:

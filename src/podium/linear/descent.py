@@ -19,7 +19,8 @@ from podium.core.threads import PROCESS_WIDE
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.linear.design import DesignMatrix
-from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
+from podium.linear.history import History
+from podium.measures import Graded, Measure, as_selection, warn_of_powers
 from podium.models import LinearModel
 from podium.models.base import checked_sets
 from podium.objectives import BoundObjective, Lambda, Objective
@@ -94,7 +95,7 @@ class Descent:
             return self._descend(design, bound, sets)
 
     def _descend(self, design: DesignMatrix, bound: BoundObjective, sets: dict[str, RankingData]) -> DescentResult:
-        history = _History(self, design.data, sets)
+        history = History(self.selection, self.watched, design.data, sets)
         weights, weights_by_step = np.zeros(design.data.n_features), []
         inverse: Floats | None = None
         with (
@@ -117,28 +118,6 @@ class Descent:
         model = design.model(weights_by_step[-1 if history.best is None else history.best], bound.base_score)
         measures = [str(fixed) for fixed in history.measures.values()]
         return DescentResult(model.with_info(measures=measures), history.values, history.best)
-
-
-class _History:
-    """What was measured on the evaluation sets after each step."""
-
-    def __init__(self, settings: Descent, train: RankingData, sets: dict[str, RankingData]) -> None:
-        self.selection, self.sets = as_selection(settings.selection), sets
-        shown = dict.fromkeys((*self.selection.measures, *settings.watched))
-        self.measures = {str(m): m.fixed(train, *sets.values()) for m in shown}
-        self.values: dict[str, list[float]] = {f"{name}/{shown}": [] for name in sets for shown in self.measures}
-        self.best: int | None = None
-
-    def add(self, model: LinearModel) -> None:
-        """Measure a model, and pick the best step so far."""
-        for name, data in self.sets.items():
-            ranking = Ranking(data, model._predict_rows(data.features), base=data.canonical_order)
-            for shown, measure in self.measures.items():
-                self.values[f"{name}/{shown}"].append(measure.mean(ranking))
-        if self.sets:
-            first = next(iter(self.sets))
-            columns = [self.values[f"{first}/{measure}"] for measure in self.selection.measures]
-            self.best = self.selection.pick(np.column_stack(columns))
 
 
 def _require_newton(gradients: Floats, hessians: Floats) -> None:
