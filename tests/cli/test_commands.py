@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import podium
+from podium.estimators.parameters import MODELS
 
 pytestmark = pytest.mark.slow  # every call starts a process
 
@@ -351,8 +352,7 @@ def test_options_and_models_that_do_not_go_together(sample, arguments, words):
 
 def test_each_model_has_help_of_its_own():
     shown = run("train", "--help").stdout
-    names = "lambdamart ranknet-trees mart mcrank additive-groves ordinal-mart prank linear committee ranknet lambdarank"
-    for name in names.split():
+    for name in MODELS:
         assert f" {name} " in shown
     own = {
         name: run("train", name, "--help", env={**os.environ, "COLUMNS": "200"}).stdout
