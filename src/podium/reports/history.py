@@ -80,7 +80,9 @@ def _panel(
         if _parts(name)[1] == measure:
             kept = set(thinned(np.array(values)).tolist()) | ({rounds.index(best)} if best in rounds else set())
             rows += [{"round": rounds[k], "set": _parts(name)[0], "value": values[k]} for k in sorted(kept)]
-    x = alt.X("round:Q", title="round", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(zero=False))
+    x = alt.X(
+        "round:Q", title="round", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(zero=False, nice=False)
+    )
     y = alt.Y("value:Q", title=measure, scale=alt.Scale(zero=False))
     tooltip = [alt.Tooltip("set:N", title="data"), "round:Q", alt.Tooltip("value:Q", format=".4f", title=measure)]
     colour = alt.Color(
