@@ -34,12 +34,13 @@ def curve(values: Sequence[float], width: int, height: int) -> str:
     heights = np.asarray(values, float)
     if heights.ndim != 1:
         raise DataError("values must be a list of numbers")
+    heights = np.where(np.isfinite(heights), heights, np.nan)
     dots = np.zeros((4 * height, 2 * width), bool)
-    finite = heights[np.isfinite(heights)]
+    finite = heights[~np.isnan(heights)]
     if len(finite):
-        low, high = finite.min(), finite.max()
-        scale = (4 * height - 1) / (high - low) if high > low else 0.0
-        rows = (high - heights) * scale if scale else np.where(np.isfinite(heights), 2.0 * height, np.nan)
+        halves, span = heights / 2, finite.max() / 2 - finite.min() / 2  # halves cannot overflow
+        shares = (finite.max() / 2 - halves) / span if span > 0 else 0.5 + 0 * heights
+        rows = (4 * height - 1) * shares
         for column, (top, bottom) in enumerate(_reaches(rows, 2 * width)):
             if top <= bottom:  # not where a value is missing
                 dots[round(top) : round(bottom) + 1, column] = True
@@ -61,7 +62,7 @@ def _reaches(rows: Floats, n_columns: int) -> list[tuple[float, float]]:
 
 def _joined(before: float, value: float) -> tuple[float, float]:
     """A column that goes on where the one before ended: half of the way is that one's."""
-    if abs(value - before) <= 1 or not np.isfinite(before):
+    if abs(value - before) <= 1 or np.isnan(before):
         return value, value
     middle = before + (1 if value > before else -1)
     return min(middle, value), max(middle, value)
