@@ -26,6 +26,10 @@ class Round:
         gradients, hessians: λ and w that the trees were grown on, likewise.
         weights: of the trees, as a line search found them, 1 else.
         means: of each measure on each validation set, by `set/measure`.
+        best_iteration: the best round so far, where there is validation data; −1 where the submodel alone is.
+
+    An observer with an attribute `needs_arrays` that is False gets `scores`, `gradients` and `hessians` that the next
+    round writes over; for all others they are copied.
 
     Examples:
         >>> import podium
@@ -43,6 +47,7 @@ class Round:
     hessians: Floats
     weights: tuple[float, ...]
     means: dict[str, float]
+    best_iteration: int | None = None
 
     @property
     def tree(self) -> Tree:

@@ -70,6 +70,7 @@ def train_trees(
 
 def _run_rounds(trainer: Trainer, checkpointer: Checkpointer, observers: Sequence[Callable[[Round], None]]) -> None:
     settings, state = trainer.settings, trainer.state
+    needs_arrays = any(getattr(observer, "needs_arrays", True) for observer in observers)
     with (
         progress("growing trees", settings.n_trees, verbose=settings.verbose, unit="trees") as advance,
         between_steps() as check_signals,
@@ -78,7 +79,7 @@ def _run_rounds(trainer: Trainer, checkpointer: Checkpointer, observers: Sequenc
         while not trainer.is_done():
             check_signals()
             round_ = trainer.add_round()
-            if observers:  # the next round writes over these arrays
+            if needs_arrays:  # the next round writes over them
                 arrays = ("scores", "gradients", "hessians")
                 round_ = replace(round_, **{name: getattr(round_, name).copy() for name in arrays})
             for observer in observers:
@@ -150,7 +151,8 @@ class Trainer:
         if log.isEnabledFor(logging.INFO):  # a round may take less than a millisecond
             n_leaves, seconds = "+".join(str(tree.n_leaves) for tree in trees), time.perf_counter() - started
             log.info("tree %d: %s leaves, %.3f s%s", iteration, n_leaves, seconds, _shown(means))
-        return Round(iteration, trees, state.scores, state.gradients, state.hessians, weights, means)
+        arrays = (state.scores, state.gradients, state.hessians)
+        return Round(iteration, trees, *arrays, weights, means, state.best_iteration)
 
     def _compute_gradients(self, iteration: int) -> tuple[Floats, Floats] | None:
         """Fill the gradients and hessians that trees are grown on; those of the objective if a line search needs them.

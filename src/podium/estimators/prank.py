@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import PRankParameters
 from podium.estimators.ranker import RankerMixin, to_rows
 from podium.estimators.sklearn_bases import BaseEstimator
-from podium.linear import PRankTraining
+from podium.linear import LinearStep, PRankTraining
 from podium.linear.design import DesignMatrix
 from podium.linear.prank import Perceptron, ShownDocuments
 from podium.measures import as_watched, selection_for
@@ -53,6 +54,8 @@ class PRank(PRankParameters, RankerMixin, BaseEstimator):
 
     """
 
+    measures_training_data = True
+
     def fit(
         self,
         X: Any,
@@ -63,6 +66,7 @@ class PRank(PRankParameters, RankerMixin, BaseEstimator):
         query_weight: Any = None,
         valid: RankingData | None = None,
         eval_set: Any = None,
+        observers: Sequence[Callable[[LinearStep], None]] = (),
     ) -> PRank:
         """Train, see `LambdaMART.fit`: in an order that depends on content and seed, not on the order of the rows."""
         check_parameters(self)
@@ -70,7 +74,7 @@ class PRank(PRankParameters, RankerMixin, BaseEstimator):
         result = PRankTraining(
             self.epochs, self.averaged, selection_for(self.measure, train), self.patience, self.random_state,
             self.n_threads, as_watched(self.metrics), self.verbose,
-        ).fit(train, self._validation(valid, eval_set))  # fmt: skip
+        ).fit(train, self._validation(valid, eval_set), observers)  # fmt: skip
         self.model_ = result.model.with_info(**self._information(train))
         self.history_ = result.history
         self.best_iteration_ = result.best_iteration

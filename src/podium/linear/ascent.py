@@ -11,7 +11,7 @@ from podium.core import hyperparameters as h
 from podium.core.parameters import settings
 from podium.core.progress import progress
 from podium.data import RankingData
-from podium.linear.descent import DescentResult
+from podium.linear.descent import DescentResult, LinearStep, Observers
 from podium.linear.design import DesignMatrix
 from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
 
@@ -45,7 +45,7 @@ class Ascent:
     watched: tuple[Measure, ...] = ()
     verbose: int | None = h.VERBOSE(None)
 
-    def fit(self, train: RankingData) -> DescentResult:
+    def fit(self, train: RankingData, observers: Observers = ()) -> DescentResult:
         """Train; the history has the mean of the measure after each cycle."""
         measure = as_selection(self.measure).measures[0]
         warn_of_powers([measure], train)
@@ -58,7 +58,7 @@ class Ascent:
         every = self.verbose and self.verbose * train.n_features
         n_steps = self.n_iterations * train.n_features
         with progress("ascending", n_steps, verbose=every, unit="features") as advance:
-            for _ in range(self.n_iterations):
+            for iteration in range(self.n_iterations):
                 before = value
                 for k in range(train.n_features):
                     column = design.column(k)
@@ -74,6 +74,9 @@ class Ascent:
                 ranking = Ranking(train, scores, base=train.canonical_order)
                 for key, other in others.items():
                     history[key].append(other.mean(ranking))
+                means = {key: values[-1] for key, values in history.items()}
+                for observer in observers:
+                    observer(LinearStep(iteration, weights.copy(), means, None))
                 if value <= before:
                     break
         fixed = [str(m) for m in (measure.fixed(train), *others.values())]

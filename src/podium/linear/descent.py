@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,6 +28,27 @@ from podium.objectives.base import require_one_output
 
 Floats = NDArray[np.float64]
 log = logging.getLogger("podium")
+
+
+@dataclass(frozen=True)
+class LinearStep:
+    """What observers see after each step of a linear training run.
+
+    Attributes:
+        iteration: from 0.
+        weights: of the standardised features, after the step.
+        means: of each measure on each evaluation set, by `set/measure`.
+        best_iteration: the best step so far, where there is validation data.
+
+    """
+
+    iteration: int
+    weights: Floats
+    means: dict[str, float]
+    best_iteration: int | None
+
+
+Observers = Sequence[Callable[[LinearStep], None]]
 
 
 @dataclass(frozen=True)
@@ -82,7 +103,9 @@ class Descent:
         if not self.objective.has_hessian:
             raise DataError(f"a linear ranker takes Newton steps, but {self.objective.no_hessian_because}")
 
-    def fit(self, train: RankingData, valid: Mapping[str, RankingData] | None = None) -> DescentResult:
+    def fit(
+        self, train: RankingData, valid: Mapping[str, RankingData] | None = None, observers: Observers = ()
+    ) -> DescentResult:
         """Train; the first validation set decides when to stop and which step's weights the model has."""
         sets = checked_sets(train, valid)
         selecting = as_selection(self.selection).measures if sets else ()
@@ -92,9 +115,11 @@ class Descent:
             bound = self.objective.measuring(train, *sets.values()).bind(train)
             require_one_output(bound, "a linear model")
             bound.team = team
-            return self._descend(design, bound, sets)
+            return self._descend(design, bound, sets, observers)
 
-    def _descend(self, design: DesignMatrix, bound: BoundObjective, sets: dict[str, RankingData]) -> DescentResult:
+    def _descend(
+        self, design: DesignMatrix, bound: BoundObjective, sets: dict[str, RankingData], observers: Observers
+    ) -> DescentResult:
         history = History(self.selection, self.watched, design.data, sets)
         weights, weights_by_step = np.zeros(design.data.n_features), []
         inverse: Floats | None = None
@@ -112,12 +137,16 @@ class Descent:
                 weights = weights + self.learning_rate * (inverse @ direction)
                 weights_by_step.append(weights)
                 history.add(design.model(weights, bound.base_score))
-                advance(1, ", ".join(f"{key} {values[-1]:.4f}" for key, values in history.values.items()))
+                means = {key: values[-1] for key, values in history.values.items()}
+                for observer in observers:
+                    observer(LinearStep(iteration, weights, means, history.best))
+                advance(1, ", ".join(f"{key} {value:.4f}" for key, value in means.items()))
                 if self.patience is not None and history.best is not None and iteration - history.best >= self.patience:
                     break
         model = design.model(weights_by_step[-1 if history.best is None else history.best], bound.base_score)
         measures = [str(fixed) for fixed in history.measures.values()]
-        return DescentResult(model.with_info(measures=measures), history.values, history.best)
+        info = {"measures": measures} | ({} if history.best is None else {"best_iteration": history.best})
+        return DescentResult(model.with_info(**info), history.values, history.best)
 
 
 def _require_newton(gradients: Floats, hessians: Floats) -> None:

@@ -19,6 +19,7 @@ from podium.data.content_random import ContentRandom
 from podium.data.schema import Schema
 from podium.data.sparse import dense_block
 from podium.errors import DataError
+from podium.linear.descent import LinearStep, Observers
 from podium.linear.design import CHUNK, DesignMatrix
 from podium.linear.history import History
 from podium.measures import Graded, Measure, as_selection, warn_of_powers
@@ -100,14 +101,16 @@ class Perceptron:
             loss += lost
         return loss
 
+    def learnt(self, averaged: bool) -> tuple[Floats, Floats]:
+        """w and b after the last document, or their means over all documents."""
+        if not averaged or not self.n_seen:
+            return self.weights.copy(), self.thresholds.copy()
+        thresholds = self.thresholds - self.late_thresholds / self.n_seen
+        return self.weights - self.late_weights / self.n_seen, np.maximum.accumulate(thresholds)  # but for rounding
+
     def model(self, schema: Schema, averaged: bool) -> OrdinalModel:
-        """Weights for features as they come: those after the last document, or their means over all documents."""
-        weights, thresholds = self.weights.copy(), self.thresholds.copy()
-        if averaged and self.n_seen:
-            weights -= self.late_weights / self.n_seen
-            thresholds = np.maximum.accumulate(
-                thresholds - self.late_thresholds / self.n_seen
-            )  # ordered but for rounding
+        """The model of what was learnt, for features as they come."""
+        weights, thresholds = self.learnt(averaged)
         return OrdinalModel(
             weights * self.scales, self.means, 0.0, schema.names, encoding=schema.encoding, classes=self.classes,
             thresholds=thresholds,
@@ -161,7 +164,9 @@ class PRankTraining:
     watched: tuple[Measure, ...] = ()
     verbose: int | None = h.VERBOSE(None)
 
-    def fit(self, train: RankingData, valid: Mapping[str, RankingData] | None = None) -> PRankResult:
+    def fit(
+        self, train: RankingData, valid: Mapping[str, RankingData] | None = None, observers: Observers = ()
+    ) -> PRankResult:
         """Train; the first validation set decides when to stop, and after which pass the model is taken."""
         sets, schema = checked_sets(train, valid), Schema.of(train)
         warn_of_powers(as_selection(self.selection).measures if sets else (), train, *sets.values())
@@ -178,6 +183,8 @@ class PRankTraining:
                 if history.best in (None, epoch):
                     best = deepcopy(perceptron)
                 means = {"train/rank_loss": losses[-1]} | {key: found[-1] for key, found in history.values.items()}
+                for observer in observers:
+                    observer(LinearStep(epoch, perceptron.learnt(self.averaged)[0], means, history.best))
                 advance(1, ", ".join(f"{key} {mean:.4f}" for key, mean in means.items()))
                 if self.patience is not None and history.best is not None and epoch - history.best >= self.patience:
                     break

@@ -50,6 +50,7 @@ class Epoch:
         learning_rate: that it was trained with.
         module: with its present weights.
         means: of each measure on each evaluation set, by `set/measure`.
+        best_iteration: the best epoch so far.
 
     """
 
@@ -57,6 +58,7 @@ class Epoch:
     learning_rate: float
     module: nn.Module
     means: dict[str, float]
+    best_iteration: int
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,8 @@ class NetTraining:
         run.module.load_state_dict(run.state.candidates[run.state.best])
         run.weights.release()
         run.module.eval()
-        net = run.net.with_info(measures=[str(fixed) for fixed in run.measures.values()])
+        measures = [str(fixed) for fixed in run.measures.values()]
+        net = run.net.with_info(measures=measures, best_iteration=run.state.best)
         return NetTrainingResult(net, run.state.history, run.state.best)
 
 
@@ -313,7 +316,7 @@ class _Run:
         self._record(means)
         shown = "".join(f", {key} {value:.4f}" for key, value in means.items())
         log.info("epoch %d: rate %.3g, %.3f s%s", epoch, rate, time.perf_counter() - started, shown)
-        return Epoch(epoch, rate, self.module, means)
+        return Epoch(epoch, rate, self.module, means, self.state.best)
 
     def _step(self, batch: _Batch, epoch: int, rate: float) -> None:
         """One step along Σ_i λ_i ∂s_i/∂w, the mean over queries: backpropagation begins with λ ([B] eq. 3)."""
