@@ -102,7 +102,7 @@ class Perceptron:
         return loss
 
     def learnt(self, averaged: bool) -> tuple[Floats, Floats]:
-        """w and b after the last document, or their means over all documents."""
+        """Weights and thresholds after the last document, or their means over all documents."""
         if not averaged or not self.n_seen:
             return self.weights.copy(), self.thresholds.copy()
         thresholds = self.thresholds - self.late_thresholds / self.n_seen
