@@ -68,7 +68,8 @@ class Outcome:
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         values: dict[str, Any] = {
-            "nothing_because": self.nothing_because, "settings": self.settings, "data": self.data, "claims": [claim.to_dict() for claim in self.claims],
+            "nothing_because": self.nothing_because, "settings": self.settings, "data": self.data,
+            "claims": [claim.to_dict() for claim in self.claims],
             "tables": {title: {"columns": t.columns, "rows": t.rows} for title, t in self.tables.items()},
             "figures": [asdict(figure) for figure in self.figures],
         }  # fmt: skip

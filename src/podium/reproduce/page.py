@@ -93,8 +93,8 @@ def _summary(results: list[Result]) -> str:
 def _section(root: Path, result: Result) -> str:
     """One experiment."""
     about, outcome = result.about, result.outcome
-    place = f" ({about['place']})" if about["place"] else ""
-    lines = [f"## {result.name}", "", f"**{about['title']}**{place}. {about['says']}".strip(), ""]
+    place = f" *{about['place']}.*" if about["place"] else ""
+    lines = [f"## {result.name}", "", f"**{about['title']}.**{place} {about['says']}".strip(), ""]
     if outcome.nothing_because:
         return "\n".join([*lines, f"Left out: {outcome.nothing_because}.", ""])
     lines += [*_facts(result), *(f"{_claim(claim)}\n" for claim in outcome.claims)]
@@ -139,7 +139,7 @@ def _claim(claim: Claim) -> str:
     if claim.verdict != HOLDS:
         p += f"; of the opposite p {_probability(claim.p_against)}, corrected {_probability(claim.p_against_holm)}"
     return (
-        f"- **{claim.verdict}**: {claim.text} ({claim.place}). {claim.test}: {_signed(claim.estimate)}{interval}, "
+        f"- **{claim.verdict}**: {claim.text}. *{claim.place}.* {claim.test}: {_signed(claim.estimate)}{interval}, "
         f"{p}{seeds}.{finding}"
     )
 

@@ -20,7 +20,7 @@ from podium.reproduce.work import Work
 
 MEASURE = "ndcg@10"
 PLACE = "beyond the papers ([W] §6, [S] §5)"
-RATES = (0.1, 0.4)
+RATES = (0.1, 0.4, 1.0)
 NEWTON, GRADIENT, LOCAL, ANNEALED = "λ, Newton's steps", "λ, gradient steps", "local λ", "annealed λ"
 MARGIN = 0.005
 

@@ -113,7 +113,11 @@ def _claims(source: Source, arms: dict[str, Arm]) -> list[Claim]:
     on = f"on {source.name} data"
     pairs = [
         (LEAF, TREE, "a weight for each leaf is more accurate than one for each tree"),
-        (LEAF + OF_NEWTON, TREE + OF_NEWTON, "so it is where trees give Newton's values"),
+        (
+            LEAF + OF_NEWTON,
+            TREE + OF_NEWTON,
+            "with Newton's values, a weight for each leaf is more accurate than one for each tree",
+        ),
         (LEAF, NEWTON, "a weight for each leaf is more accurate than Newton's steps"),
     ]
     return [
