@@ -46,7 +46,7 @@ def write_page(folder: str | os.PathLike[str]) -> Path:
 def _commands(results: list[Result]) -> list[str]:
     """What gave the results: a command for all that had the same settings."""
     names: dict[tuple[str, ...], list[str]] = {}
-    data = next((result.facts["data_folders"] for result in results if result.facts["data_folders"]), [])
+    data: list[str] = next((result.facts["data_folders"] for result in results if result.facts["data_folders"]), [])
     for result in results:
         facts, options = result.facts, []
         if facts["quick"]:

@@ -142,13 +142,19 @@ def _figure(arms: dict[float, dict[str, Arm]]) -> Figure:
     return Figure("shares", "Wrong labels in training", "percent of labels dealt out anew", "NDCG@10", rows, "points")
 
 
-FINDINGS = {GRADIENT: "", NEWTON: ""}
+FINDINGS = {
+    GRADIENT: "Without wrong labels annealed λ is behind, less than the margin: -.004 in the full run.",
+    NEWTON: "Without wrong labels annealed λ is behind, by about the margin: -.006 in the full run.",
+}
 
 EXPERIMENT = Experiment(
     title="Wrong labels, and λ that gives up on lost pairs",
     place=PLACE,
     says="[W] plans to make boosted trees better at noise; [S]'s local λ gives up on pairs that are far apart in the "
     "wrong order, and annealed λ turns into it in the course of training.",
-    cuts="A share of the labels of training and validation data is dealt out anew at random; test labels are true.",
+    cuts="A share of the labels of training and validation data is dealt out anew at random; test labels are true. "
+    "The learning rate of 1 was added when, of 0.1 and 0.4, validation data had chosen the larger almost everywhere. "
+    "Without it annealed λ was behind gradient steps where 30% of the labels are wrong (-.004, local λ -.014) and far "
+    "behind Newton's steps where none is (-.027); where 60% are wrong it was ahead of both, too.",
     run=run,
 )

@@ -31,6 +31,7 @@ TIERS_OF_FEW, TIERS, SUM = (
 )
 CLICKS, ALL = "clicks only", "no label missing"
 ARMS = (FEW, RANKED, TIERS_OF_FEW, TIERS, SUM, CLICKS, ALL)
+DRAWN = (FEW, TIERS_OF_FEW, TIERS, SUM, CLICKS, ALL)  # as many as there are colours
 
 
 def run(work: Work) -> Outcome:
@@ -139,14 +140,20 @@ def _figure(arms: dict[float, dict[str, Arm]]) -> Figure:
     rows = [
         {"x": 100 * share, "y": arm.mean(MEASURE), "low": arm.interval(MEASURE)[0], "high": arm.interval(MEASURE)[1],
          "series": name}
-        for name in ARMS for share, arm in ((share, of_share[name]) for share, of_share in arms.items())
+        for name in DRAWN for share, arm in ((share, of_share[name]) for share, of_share in arms.items())
     ]  # fmt: skip
     return Figure(
         "shares", "Documents without a label", "percent of labels missing", "NDCG@10 of labels", rows, "points"
     )
 
 
-FINDINGS = {SUM: "", TIERS_OF_FEW: "", TIERS: ""}
+FINDINGS = {
+    SUM: "With half of the labels there is little left to gain: all labels give 0.02 more than half of them.",
+    TIERS_OF_FEW: "",
+    TIERS: "Labels alone lose as much when documents without a label keep their ranks (NDCG@10 .808 against .824 where "
+    "80% are missing, .578 against .601 where 95% are), so clicks are not to blame. Such documents have no pairs, and "
+    "labelled ones stand at lower ranks, where swaps count less; that this is the reason was not tested.",
+}
 
 EXPERIMENT = Experiment(
     title="Documents without a label of some source",
@@ -154,6 +161,9 @@ EXPERIMENT = Experiment(
     says="The paper calls several label sources, some of them missing, a promising direction.",
     cuts="Human labels are hidden at random in the training data only. Tiers: a document without a human label has no "
     "pairs; either it keeps its rank, or it is left out. Sum: λ of the labels and of the clicks are added by weights, "
-    "so that clicks rank documents without a label, too.",
+    "so that clicks rank documents without a label, too. What clicks are worth decides: an earlier form of this "
+    "experiment, on the same documents, had fewer users with a stronger taste of their own (clicks only: NDCG@10 .576) "
+    "and weights from 0.1 on; there the sum lost .017 where 50% of the labels are missing, lost .063 where 80% are, and "
+    "was level where 95% are (+.007).",
     run=run,
 )
