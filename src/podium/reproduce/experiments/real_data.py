@@ -126,7 +126,12 @@ def _figure(source: Source, arms: dict[str, Arm]) -> Figure:
     return Figure(source.name, f"{source.name}, all folds", "", "mean with 95% interval", rows, "dots")
 
 
-FINDINGS = {SEARCHED: "", GRADED: "", ANNEALED: ""}
+FINDINGS = {
+    SEARCHED: "",
+    GRADED: "",
+    ANNEALED: "On MQ2008 annealed λ and gradient steps are both ahead of Newton's steps by .006 of NDCG@3, and "
+    "differ by .0004 from each other.",
+}
 
 EXPERIMENT = Experiment(
     title="Line search, graded and annealed λ on MQ2008 and OHSUMED",

@@ -163,7 +163,7 @@ EXPERIMENT = Experiment(
     "pairs; either it keeps its rank, or it is left out. Sum: λ of the labels and of the clicks are added by weights, "
     "so that clicks rank documents without a label, too. What clicks are worth decides: an earlier form of this "
     "experiment, on the same documents, had fewer users with a stronger taste of their own (clicks only: NDCG@10 .576) "
-    "and weights from 0.1 on; there the sum lost .017 where 50% of the labels are missing, lost .063 where 80% are, and "
-    "was level where 95% are (+.007).",
+    "and weights from 0.1 on; there the sum lost .017 where 50% of the labels are missing and .063 where 80% are, "
+    "and was level where 95% are (+.007).",
     run=run,
 )
