@@ -14,14 +14,9 @@ from podium import LambdaMART, RankingData
 from podium.boosting import Gradient
 from podium.evaluation.significance import equivalence, paired_t
 from podium.objectives import (
-    Anneal,
     CrossEntropy,
     Debiased,
-    ExponentialGrowth,
-    ExponentialShare,
     Lambda,
-    LinearGrowth,
-    Local,
     Pairwise,
     Preferences,
 )  # fmt: skip
@@ -38,24 +33,6 @@ def test_clicks_as_a_second_tier_raise_cndcg_and_keep_ndcg():
         assert paired_t(mine["cndcg@10"] - base["cndcg@10"]) < 1e-6
     assert base["cndcg@10"].mean() < little["cndcg@10"].mean() < more["cndcg@10"].mean()
     assert (more["cndcg@3"] - base["cndcg@3"]).mean() > 0.03  # [S]: 3 to 5 points
-
-
-@pytest.mark.slow
-def test_local_lambdas_give_up_on_lost_causes():
-    """Where labels are wrong at random, λ that lets go of pairs far apart does better, and so does a mixture."""
-    train, test = claims.noisy("train", 400, 0.6), claims.noisy("test", 1000, 0.6)
-
-    def ndcg(objective, step):
-        model = LambdaMART(150, learning_rate=0.5, objective=objective, step=step, l2=0.0, **claims.PAPERS).fit(train)
-        return claims.values(model, test, ["ndcg@10"])["ndcg@10"]
-
-    gradient, newton = ndcg(Lambda("ndcg"), "gradient"), ndcg(Lambda("ndcg"), "newton")
-    # [S] had α = 100 for 1000 trees; here are 150.
-    for schedule in (LinearGrowth(0.1, 0.01), ExponentialGrowth(0.1, 15.0), ExponentialShare(15.0)):
-        mixed = ndcg(Anneal(Lambda("ndcg"), Local("ndcg"), schedule), "gradient")
-        for base in (gradient, newton):
-            assert (mixed - base).mean() > 0
-            assert paired_t(mixed - base) < 0.01
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -209,4 +210,11 @@ def _content(chart: Chart, form: str, scale: float) -> bytes:
         return binary.getvalue()
     text = io.StringIO()
     chart.save(text, format=form, **{"inline": True} if form == "html" else {})
-    return text.getvalue().encode()
+    return (_renumbered(text.getvalue()) if form == "svg" else text.getvalue()).encode()
+
+
+def _renumbered(svg: str) -> str:
+    """The names of clips and gradients counted from 0: Vega counts those of all charts of the process."""
+    names = dict.fromkeys(re.findall(r'\bid="((?:clip|gradient_)\d+)"', svg))
+    numbers = {name: f"{name.rstrip('0123456789')}{k}" for k, name in enumerate(names)}
+    return re.sub(r'(?<=[#"])(?:clip|gradient_)\d+(?=[)"])', lambda name: numbers.get(name[0], name[0]), svg)

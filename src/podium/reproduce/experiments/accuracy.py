@@ -60,7 +60,7 @@ def _measured(work: Work, source: Source, seed: int, sizes: Sizes, ranker: str, 
             scores = models[ranker](random_state=seed).fit(train, valid=valid).predict(test)
         else:
             scores = _best_feature(train, test)
-        parts.append(work.values(scores, test, MEASURES, f"{source.name} {seed}"))
+        parts.append(work.values(scores, test, MEASURES, source.prefix(seed)))
     return joined(parts)
 
 
@@ -104,8 +104,7 @@ def _figure(source: Source, arms: dict[str, Arm]) -> Figure:
         for name, arm in arms.items()
         for m in MEASURES
     ]
-    name = source.name.replace(" ", "-").lower()
-    return Figure(name, f"Accuracy on {source.name} data ({PLACE})", "", "NDCG with 95% interval", rows, "dots")
+    return Figure(source.name, f"Accuracy on {source.name} data ({PLACE})", "", "NDCG with 95% interval", rows, "dots")
 
 
 EXPERIMENT = Experiment(
