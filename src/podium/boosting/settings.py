@@ -81,8 +81,9 @@ class Boosting:
     ) -> TrainingResult:
         """Train. The first validation set decides when to stop and which tree is the last.
 
-        Observers hear of each round; numbers that they return stand in the history. With a checkpoint, the run goes on where an earlier one was stopped. Runs on the
-        same data may share it binned (`data`); runs that differ in what they need of it share what is alike (`bins`).
+        Observers hear of each round; numbers that they return stand in the history. With a checkpoint, the run goes on
+        where an earlier one was stopped. Runs on the same data may share it binned (`data`); runs that differ in what
+        they need of it share what is alike (`bins`).
         """
         if data is None:
             documents = train.with_weight() if self.objective.pointwise else train

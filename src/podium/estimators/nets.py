@@ -46,7 +46,7 @@ class NetRanker(NetParameters, RankerMixin, BaseEstimator):
         observers: Sequence[Observer] = (),
         checkpoint: Checkpoint | None = None,
     ) -> NetRanker:
-        """Train, see `LambdaMART.fit`. Observers hear of each epoch (`podium.neural.Epoch`); a checkpoint keeps the state."""
+        """Train, see `LambdaMART.fit`. Observers see each `podium.neural.Epoch`; a checkpoint keeps the state."""
         from podium.neural import Layers, NetTraining
 
         check_parameters(self)

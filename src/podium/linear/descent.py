@@ -43,6 +43,7 @@ class LinearStep:
         document_scores: of the training documents, by these weights.
 
     A mapping from names to numbers that an observer returns stands in `history_` beside the means.
+
     """
 
     iteration: int

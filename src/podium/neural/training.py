@@ -57,6 +57,7 @@ class Epoch:
         objective: what is trained on.
 
     A mapping from names to numbers that an observer returns stands in `history_` beside the means.
+
     """
 
     iteration: int
@@ -167,9 +168,7 @@ class NetTraining:
         work = share * train.n_documents * sum(tensor.numel() for tensor in net.parameters())
         return n_threads_for(work, self.n_threads, MULTIPLICATIONS_WORTH_SHARING)
 
-    def _descend(
-        self, run: _Run, observers: Sequence[Observer], checkpoint: Checkpoint | None
-    ) -> NetTrainingResult:
+    def _descend(self, run: _Run, observers: Sequence[Observer], checkpoint: Checkpoint | None) -> NetTrainingResult:
         mark = ""
         if checkpoint:
             mark = fingerprint(

@@ -20,7 +20,6 @@ from podium.measures.families import BY_SWAPS, DISCOUNTED, LAMBDALOSS, ONES, Loo
 from podium.measures.ranks import sort_ranked
 from podium.measures.swap_deltas import N_COLUMNS, fill_columns, write_deltas
 from podium.objectives.base import BoundObjective, Objective
-from podium.objectives.debiasing import BoundBiases
 from podium.objectives.links import link_number
 from podium.objectives.pair_layout import GROUPS, TRUSTS, Documents
 from podium.objectives.pair_rows import GAP_OFFSET, PairSettings
@@ -37,30 +36,27 @@ NO_DELTAS: Floats = np.empty((0, 0))
 
 
 class Part(NamedTuple):
-    """One sum over pairs of which an objective is made: its weight, and the scores that it sees."""
+    """One sum over pairs of which an objective is made, and its weight."""
 
     weight: float
     bound: BoundPairs | BoundPreferences
-    scores: Floats
 
 
-def parts_of(bound: BoundObjective, scores: Floats, iteration: int, objective: Objective) -> list[Part]:
+def parts_of(bound: BoundObjective, iteration: int, objective: Objective) -> list[Part]:
     """The sums over pairs of which λ is made; an objective that is no such sum is refused."""
     if isinstance(bound, BoundPairs | BoundPreferences):
-        return [Part(1.0, bound, scores)]
-    if isinstance(bound, BoundBiases):
-        return parts_of(bound.inner, scores + bound.biases[bound.shown], iteration, objective)
+        return [Part(1.0, bound)]
     if isinstance(bound, BoundSum):
         weighted = zip(bound.weights(iteration), bound.parts, strict=True)
-        inner = [(weight, parts_of(part, scores, iteration, objective)) for weight, part in weighted if weight > 0]
+        inner = [(weight, parts_of(part, iteration, objective)) for weight, part in weighted if weight > 0]
         return [part._replace(weight=weight * part.weight) for weight, parts in inner for part in parts]
     raise DataError(
-        f"{objective} is no sum over pairs of documents: its λ cannot be taken apart by pairs; give a pair term such as "
+        f"{objective} is no sum over pairs of documents, so its λ have no pairs behind them: give a pair term such as "
         "Lambda, Local, LambdaLoss or Pairwise, or tiers of them"
     )
 
 
-def pairs_of_document(parts: list[Part], query: int, row: int) -> Floats:
+def pairs_of_document(parts: list[Part], scores: Floats, query: int, row: int) -> Floats:
     """λ_jk of one document j with every document k of its query, in the canonical order; their sum is λ_j."""
     data = parts[0].bound.data
     rows = data.canonical_order[data.offsets[query] : data.offsets[query + 1]]
@@ -69,34 +65,34 @@ def pairs_of_document(parts: list[Part], query: int, row: int) -> Floats:
     for part in parts:
         if isinstance(part.bound, BoundPreferences):
             of_rows = np.zeros(len(data))
-            i, j, lambdas = part.bound.pair_lambdas(part.scores)
+            i, j, lambdas = part.bound.pair_lambdas(scores)
             np.add.at(of_rows, j[i == row], lambdas[i == row])
             np.subtract.at(of_rows, i[j == row], lambdas[j == row])
             total += part.weight * of_rows[rows]
         else:
-            total += part.weight * _pairs_of_place(part, query, place)
+            total += part.weight * _pairs_of_place(part, scores, query, place)
     return total
 
 
-def _pairs_of_place(part: Part, query: int, place: int) -> Floats:
+def _pairs_of_place(part: Part, scores: Floats, query: int, place: int) -> Floats:
     bound = part.bound
     assert isinstance(bound, BoundPairs)
     start, n = int(bound.data.offsets[query]), int(bound.data.query_sizes[query])
     slots, classes = np.full(len(bound.data), -1), np.full(len(bound.data), -1)
     slots[start + place], classes[start : start + n] = 0, np.arange(n)
     sums = np.zeros((1, n, 2))
-    _sum_pairs(part, query, query + 1, slots, classes, sums)
+    _sum_pairs(part, scores, query, query + 1, slots, classes, sums)
     lambdas: Floats = sums[0, :, 0]
     if not bound.term.normalize:
         return lambdas
     slots[start : start + n], classes[start : start + n] = 0, 0
     sums = np.zeros((1, 1, 2))  # Λ is a sum over both documents of all pairs, without the weight of the query
-    _sum_pairs(part, query, query + 1, slots, classes, sums)
+    _sum_pairs(part, scores, query, query + 1, slots, classes, sums)
     total = float(sums[0, 0, 1]) / max(float(bound.documents.query_weights[query]), 1e-300)
     return lambdas * (math.log2(1 + total) / total) if total > 0 else lambdas
 
 
-def sums_by_class(parts: list[Part], slots: Ints, classes: Ints, n_classes: int) -> Floats:
+def sums_by_class(parts: list[Part], scores: Floats, slots: Ints, classes: Ints, n_classes: int) -> Floats:
     """Σ_k λ_jk and Σ_k |λ_jk| of some documents j, by the class of the other document k.
 
     Of several parts the pairs of each count on their own. What `normalize` multiplies all pairs of a query by is left
@@ -104,6 +100,7 @@ def sums_by_class(parts: list[Part], slots: Ints, classes: Ints, n_classes: int)
 
     Args:
         parts: of the objective.
+        scores: by row.
         slots: for each document in the canonical order its row of the result, −1 for those left out.
         classes: of each document in the canonical order, −1 for none.
         n_classes: how many there are.
@@ -116,42 +113,41 @@ def sums_by_class(parts: list[Part], slots: Ints, classes: Ints, n_classes: int)
     for part in parts:
         sums = np.zeros_like(total)
         if isinstance(part.bound, BoundPreferences):
-            _sum_preferences(part, slots, classes, sums)
+            _sum_preferences(part, scores, slots, classes, sums)
         elif part.bound.tables.family == BY_SWAPS:
             for q in range(part.bound.data.n_queries):
-                _sum_pairs(part, q, q + 1, slots, classes, sums)
+                _sum_pairs(part, scores, q, q + 1, slots, classes, sums)
         else:
-            _sum_pairs(part, 0, part.bound.data.n_queries, slots, classes, sums)
+            _sum_pairs(part, scores, 0, part.bound.data.n_queries, slots, classes, sums)
         total += part.weight * sums
     return total
 
 
-def _sum_preferences(part: Part, slots: Ints, classes: Ints, sums: Floats) -> None:
+def _sum_preferences(part: Part, scores: Floats, slots: Ints, classes: Ints, sums: Floats) -> None:
     assert isinstance(part.bound, BoundPreferences)
     data = part.bound.data
     place = np.empty(len(data), np.int64)
     place[data.canonical_order] = np.arange(len(data))
-    i, j, lambdas = part.bound.pair_lambdas(part.scores)
+    i, j, lambdas = part.bound.pair_lambdas(scores)
     for rows, others, pushes in ((i, j, lambdas), (j, i, -lambdas)):
         slot, kind = slots[place[rows]], classes[place[others]]
         counts = (slot >= 0) & (kind >= 0)
-        np.add.at(sums, (slot[counts], kind[counts], 0), pushes[counts])
-        np.add.at(sums, (slot[counts], kind[counts], 1), np.abs(pushes[counts]))
+        cells = np.ravel_multi_index((slot[counts], kind[counts]), sums.shape[:2])
+        for which, values in enumerate((pushes[counts], np.abs(pushes[counts]))):
+            sums[:, :, which] += np.bincount(cells, values, sums[:, :, which].size).reshape(sums.shape[:2])
 
 
-def _sum_pairs(part: Part, first: int, last: int, slots: Ints, classes: Ints, sums: Floats) -> None:
+def _sum_pairs(part: Part, scores: Floats, first: int, last: int, slots: Ints, classes: Ints, sums: Floats) -> None:
     bound = part.bound
     assert isinstance(bound, BoundPairs)
     deltas = NO_DELTAS
     if bound.tables.family == BY_SWAPS:
         assert bound.measure is not None
-        ranking = Ranking(bound.data, part.scores, base=bound.data.canonical_order)
+        ranking = Ranking(bound.data, scores, base=bound.data.canonical_order)
         start, end = bound.data.offsets[first], bound.data.offsets[first + 1]
         deltas = np.abs(bound.measure.swaps(ranking.labels(bound.measure.labels)[start:end].astype(np.float64)))
     extras = NO_EXTRAS if bound.extras is None else bound.extras
-    add_pairs(
-        bound.documents, bound.tables, bound.settings, extras, first, last, part.scores, deltas, slots, classes, sums
-    )
+    add_pairs(bound.documents, bound.tables, bound.settings, extras, first, last, scores, deltas, slots, classes, sums)
 
 
 # --- compiled
@@ -275,9 +271,7 @@ def add_pairs(
                 break
             if gives_rows:
                 span = Span(0, i + 1, n, 0)
-                write_deltas(
-                    tables.family, i, span, n, tables.depth, query.norm, tables.bonuses_differ, columns, row
-                )
+                write_deltas(tables.family, i, span, n, tables.depth, query.norm, tables.bonuses_differ, columns, row)
             for k in range(n - 1 - i if slot >= 0 else n_chosen - at):  # with all below, or with the chosen ones
                 j = i + 1 + k if slot >= 0 else chosen[at + k]
                 delta = _swap_delta(i, j, query, tables, row, deltas)
