@@ -1,0 +1,212 @@
+"""What all charts share: the library, the data, the look in light and dark, and files."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.files import replacing
+from podium.core.validation import require_number, to_path
+from podium.errors import DataError, MissingExtraError
+
+Chart = Any  # an Altair chart of any kind: layered, beside each other, …
+Row = Mapping[str, Any]
+
+WIDTH, HEIGHT = 460, 260  # of one panel, in pixels
+# Liberation Sans comes with vl-convert and has the widths of Arial: the same picture on every machine.
+FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+SUFFIXES = (".svg", ".png", ".html", ".json")
+
+
+@dataclass(frozen=True)
+class Colours:
+    """The colours of a variant of the theme.
+
+    Attributes:
+        series: for kinds of lines and bars, in this order. Each has a contrast of 3 or more to the background, and any
+            two differ by .1 or more in OKLab for people with and without each kind of colour blindness.
+        background, text, quiet, grid: of the page, of words, of words and lines in the second place, of the grid.
+        ramp: from little to much.
+
+    """
+
+    series: tuple[str, ...]
+    background: str
+    text: str
+    quiet: str
+    grid: str
+    ramp: tuple[str, str]
+
+
+LIGHT = Colours(
+    ("#077cd6", "#f06000", "#18696d", "#bc7e9a", "#784701", "#333333"),
+    "#ffffff", "#1b1f24", "#5c6470", "#e3e6ea", ("#d6e8f8", "#04509a"),
+)  # fmt: skip
+DARK = Colours(
+    ("#6389f6", "#e46923", "#40d893", "#be89ac", "#feef7f", "#b8f8ee"),
+    "#14181f", "#e8eaee", "#a4acb8", "#2c333e", ("#22344f", "#9cc4ff"),
+)  # fmt: skip
+
+
+def import_altair() -> Any:
+    """The library, or an error that tells how to install it."""
+    try:
+        import altair
+    except ImportError:
+        raise MissingExtraError("altair", "report", "a chart") from None
+    return altair
+
+
+def data_of(rows: Iterable[Row]) -> Any:
+    """Rows as data of a chart: plain Python numbers, and None for what is no finite number.
+
+    Altair counts the rows of frames and refuses more than 5000. It does not count rows that stand in the chart; whoever
+    makes a chart keeps their number small.
+    """
+    return import_altair().Data(values=[{name: _plain(value) for name, value in row.items()} for row in rows])
+
+
+def _plain(value: Any) -> Any:
+    value = value.item() if hasattr(value, "item") else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def chart_of(rows: Iterable[Row]) -> Chart:
+    """A chart of some rows, for marks and encodings to be added."""
+    return import_altair().Chart(data_of(rows))
+
+
+def thinned(values: NDArray[np.float64], most: int = 1000) -> NDArray[np.int64]:
+    """Numbers of the points that a line of these values needs to look the same, not many more than `most`.
+
+    Of each of `most` / 4 stretches the first, the lowest, the highest and the last point are kept.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.reports.charts import thinned
+        >>> thinned(np.array([0.0, 3.0, 1.0, 2.0, 9.0, 5.0]), most=4).tolist()
+        [0, 4, 5]
+
+    """
+    if len(values) <= most:
+        return np.arange(len(values))
+    parts = np.array_split(np.arange(len(values)), max(most // 4, 1))
+    kept = [(part[0], part[values[part].argmin()], part[values[part].argmax()], part[-1]) for part in parts]
+    return np.unique(np.array(kept))
+
+
+def theme(dark: bool = False) -> dict[str, Any]:
+    """The look of all charts, as a configuration of Vega-Lite.
+
+    Marks name a style instead of a colour, so that one chart can be drawn light and dark: `quiet` lines in dashes,
+    the line of `zero`, an `interval`, a `mark` for the one point that counts, `words`.
+
+    Example:
+        >>> from podium.reports.charts import theme
+        >>> theme(dark=True)["background"]
+        '#14181f'
+
+    """
+    colours = DARK if dark else LIGHT
+    first, second = colours.series[:2]
+    words = {"labelColor": colours.text, "titleColor": colours.text, "labelFontSize": 12, "titleFontSize": 13}
+    return {
+        "background": colours.background,
+        "font": FONT,
+        "padding": 12,
+        "view": {"continuousWidth": WIDTH, "continuousHeight": HEIGHT, "stroke": None},
+        "axis": words | {
+            "titleFontWeight": "normal", "titlePadding": 8, "gridColor": colours.grid, "domainColor": colours.quiet,
+            "tickColor": colours.quiet, "labelLimit": 240, "labelFlush": False,
+        },
+        "legend": words | {"titleFontWeight": "normal", "symbolStrokeWidth": 2.5, "labelLimit": 280},
+        "header": words | {"titleFontWeight": "normal"},
+        "title": {
+            "color": colours.text, "subtitleColor": colours.quiet, "fontSize": 15, "subtitleFontSize": 12,
+            "anchor": "start", "offset": 12, "fontWeight": "bold",
+        },
+        "range": {"category": list(colours.series), "ramp": list(colours.ramp), "ordinal": list(colours.ramp)},
+        "line": {"color": first, "strokeWidth": 2},
+        "point": {"color": first, "filled": True, "size": 50, "opacity": 1},
+        "circle": {"color": first, "opacity": 1},
+        "bar": {"color": first},
+        "area": {"color": first},
+        "tick": {"color": first},
+        "rule": {"color": colours.text},
+        "text": {"color": colours.text, "fontSize": 12},
+        "style": {
+            "quiet": {"stroke": colours.quiet, "color": colours.quiet, "strokeWidth": 1, "strokeDash": [4, 3]},
+            "zero": {"stroke": colours.quiet, "color": colours.quiet, "strokeWidth": 1},
+            "interval": {"stroke": colours.text, "color": colours.text, "strokeWidth": 1.5},
+            "band": {"fill": second, "color": second, "opacity": 0.35},
+            "mark": {"fill": second, "color": second, "stroke": colours.background, "strokeWidth": 1.5, "size": 90},
+            "words": {"fill": colours.text, "color": colours.text, "fontSize": 12},
+        },
+    }  # fmt: skip
+
+
+def themed(chart: Chart, dark: bool = False) -> Chart:
+    """A chart with the look of Podium's; what its owner configured otherwise stays."""
+    altair = import_altair()
+    given = {} if chart.config is altair.Undefined else chart.config.to_dict()
+    looks = (theme(), theme(dark=True))
+    own = {name: value for name, value in given.items() if all(value != look.get(name) for look in looks)}
+    chart = chart.copy(deep=False)
+    chart.config = altair.Config(**theme(dark) | own)
+    return chart
+
+
+def save_chart(chart: Chart, path: str | os.PathLike[str], *, dark: bool = False, scale: float = 2.0) -> None:
+    """Write a chart to a file, whole or not at all; the same chart gives the same bytes.
+
+    Args:
+        chart: what a method `plot` returned, or any chart by Altair.
+        path: `.svg` and `.png` are pictures; `.html` is a page with numbers under the mouse, which works without a
+            network; `.json` is the chart as Vega-Lite.
+        dark: light on dark, instead of dark on light.
+        scale: pixels of a PNG for each of the chart.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from podium.reports.charts import data_of, import_altair, save_chart
+        >>> rows = data_of([{"trees": 1, "ndcg": 0.5}, {"trees": 2, "ndcg": 0.6}])
+        >>> chart = import_altair().Chart(rows).mark_line().encode(x="trees:Q", y="ndcg:Q")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_chart(chart, Path(folder) / "line.svg", dark=True)
+
+    """
+    path = to_path(path)
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise DataError(f"{path}: a chart is written to a file that ends in {', '.join(SUFFIXES)}, not {suffix!r}")
+    require_number("scale", scale, above=0)
+    if not hasattr(chart, "to_dict"):
+        raise DataError(f"chart must be a chart by Altair, such as plot() returns, not a {type(chart).__name__}")
+    content = _content(themed(chart, dark), suffix[1:], scale)
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def _content(chart: Chart, form: str, scale: float) -> bytes:
+    """The bytes of a file."""
+    if form == "json":
+        return bytes(chart.to_json(indent=1, sort_keys=True).encode() + b"\n")
+    try:
+        import vl_convert  # noqa: F401 - Altair draws with it
+    except ImportError:
+        raise MissingExtraError("vl-convert-python", "report", "a picture of a chart") from None
+    if form == "png":
+        binary = io.BytesIO()
+        chart.save(binary, format=form, scale_factor=scale)
+        return binary.getvalue()
+    text = io.StringIO()
+    chart.save(text, format=form, **{"inline": True} if form == "html" else {})
+    return text.getvalue().encode()
