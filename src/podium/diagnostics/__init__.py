@@ -13,11 +13,11 @@ from podium.diagnostics.probabilities import Calibration, calibration
 from podium.diagnostics.rank_changes import RankChanges, WatchRankChanges
 from podium.diagnostics.shares import LambdaShares, WatchLambdaShares, lambda_shares
 from podium.diagnostics.top_labels import TopLabels, WatchTopLabels
-from podium.diagnostics.watching import TrainingRound, Watch
+from podium.diagnostics.watching import TrainingObserver, TrainingRound
 
 __all__ = [
     "Agreement", "Calibration", "LambdaArrows", "LambdaShares", "LineSearchWeights", "MeasureCurves", "Optimality",
-    "PairsBehind", "RankChanges", "TopLabels", "TrainingRound", "Watch", "WatchAgreement", "WatchLambdaShares",
-    "WatchLineSearch", "WatchMeasures", "WatchRankChanges", "WatchTopLabels", "calibration", "directions_needed",
-    "lambda_arrows", "lambda_shares", "local_optimality",
+    "PairsBehind", "RankChanges", "TopLabels", "TrainingObserver", "TrainingRound", "WatchAgreement",
+    "WatchLambdaShares", "WatchLineSearch", "WatchMeasures", "WatchRankChanges", "WatchTopLabels", "calibration",
+    "directions_needed", "lambda_arrows", "lambda_shares", "local_optimality",
 ]  # fmt: skip

@@ -11,12 +11,12 @@ import numpy as np
 
 from podium.diagnostics.looking import as_objective, bind_to_look
 from podium.diagnostics.shares import objective_of
-from podium.diagnostics.watching import ByIteration, Floats, Ints, TrainingRound, Watch
+from podium.diagnostics.watching import ByIteration, Floats, Ints, TrainingObserver, TrainingRound
 from podium.errors import DataError
 from podium.objectives import Objective, PairFilter, PairTerm
 from podium.objectives.base import label_source, labels_of
 
-NAMES = ("agreement/all pairs", "agreement/restricted pairs")
+NAMES = ("agreement: all pairs", "agreement: restricted pairs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,13 +54,13 @@ class Agreement(ByIteration):
 
     def plot(self) -> Any:
         """The shares by iteration."""
-        return import_module("podium.reports.agreement").chart(self)
+        return import_module("podium.reports.agreement").agreement_chart(self)
 
 
-class WatchAgreement(Watch):
+class WatchAgreement(TrainingObserver):
     """Compares λ of what is trained on with λ of another objective, which has no part in training ([S] fig. 2).
 
-    In `history_`: `agreement/all pairs` and `agreement/restricted pairs`, shares of the training documents.
+    In `history_`: `agreement: all pairs` and `agreement: restricted pairs`, shares of the training documents.
 
     Args:
         other: the objective of λ^(C).
@@ -73,12 +73,12 @@ class WatchAgreement(Watch):
         >>> data = podium.simulate_clicks(podium.artificial(20, features=4))
         >>> model = podium.LambdaMART(2, 4).fit(data, observers=[WatchAgreement("lambda(cndcg)")])
         >>> list(model.history_)
-        ['agreement/all pairs', 'agreement/restricted pairs']
+        ['agreement: all pairs', 'agreement: restricted pairs']
 
     """
 
     def __init__(
-        self, other: Objective | str = "lambda(cndcg)", objective: Objective | str | None = None, *, every: int = 10
+        self, other: Objective | str = "lambda(cndcg)", objective: Objective | str | None = None, *, every: int = 20
     ) -> None:
         super().__init__(every)
         self.name, self.other = as_objective(other, "other")

@@ -146,7 +146,7 @@ class LambdaArrows:
 
     def plot(self, most: int = 30) -> Any:
         """The first documents by rank, coloured by label, with an arrow for each λ and a panel for each objective."""
-        return import_module("podium.reports.lambda_arrows").chart(self, most)
+        return import_module("podium.reports.lambda_arrows").lambda_arrows_chart(self, most)
 
 
 def lambda_arrows(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from podium.diagnostics.watching import ByIteration, Floats, Ints, TrainingRound, Watch
+from podium.diagnostics.watching import ByIteration, Floats, Ints, TrainingObserver, TrainingRound
 from podium.errors import DataError
 
 
@@ -36,10 +36,10 @@ class LineSearchWeights(ByIteration):
 
     def plot(self) -> Any:
         """The weights by iteration."""
-        return import_module("podium.reports.line_search_weights").chart(self)
+        return import_module("podium.reports.line_search_weights").line_search_chart(self)
 
 
-class WatchLineSearch(Watch):
+class WatchLineSearch(TrainingObserver):
     """Notes the weight α of each tree, as the line search found it ([W] fig. 4). In `history_`: `alpha`.
 
     Small weights say that a tree gains little. Without a line search every weight is 1.

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from podium.diagnostics.watching import ByIteration, Floats, Ints, TrainingRound, Watch
+import numpy as np
+
+from podium.diagnostics.watching import ByIteration, Floats, Ints, TrainingObserver, TrainingRound
 from podium.errors import DataError
 from podium.measures import BoundMeasures, Measure, as_measure, as_watched
 
@@ -39,10 +41,15 @@ class MeasureCurves(ByIteration):
 
     def plot(self) -> Any:
         """The means by iteration."""
-        return import_module("podium.reports.measure_curves").chart(self)
+        n_rounds = int(self.iterations[-1]) + 1 if len(self.iterations) else 0
+        by_round = {name: np.full(n_rounds, np.nan) for name in self.means}
+        for name, column in by_round.items():
+            column[self.iterations] = self.means[name]
+        history = {name: column.tolist() for name, column in by_round.items()}
+        return import_module("podium.reports.history").history_chart(history)
 
 
-class WatchMeasures(Watch):
+class WatchMeasures(TrainingObserver):
     """Measures the training data, too, beside the validation data ([W] fig. 3). In `history_`: `train/MEASURE`.
 
     Where the two curves part, the model begins to learn the training queries by heart.
@@ -78,8 +85,9 @@ class WatchMeasures(Watch):
         return self._bound.means(round_.document_scores) | round_.means
 
     def _is_mine(self, name: str) -> bool:
-        measure = _measure_in(name)
-        return measure is not None and (self.measures is None or measure in self.measures)
+        data_set, slash, measure = name.partition("/")
+        is_watched = self.measures is None or data_set != "train" or measure in map(str, self.measures)
+        return bool(slash) and is_watched
 
     def _of_columns(self, iterations: Ints, columns: dict[str, Floats]) -> MeasureCurves:
         return MeasureCurves(iterations, columns)

@@ -87,7 +87,7 @@ class Calibration:
 
     def plot(self) -> Any:
         """Observed against predicted, a point for each bin, and the number of pairs."""
-        return import_module("podium.reports.calibration").chart(self)
+        return import_module("podium.reports.calibration").calibration_chart(self)
 
 
 def calibration(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from podium.core.sums import mean
 from podium.core.validation import require_whole
 from podium.diagnostics.ranked import RankedDocuments, count_changes
-from podium.diagnostics.watching import ByIteration, Floats, Ints, TrainingRound, Watch
+from podium.diagnostics.watching import ByIteration, Floats, Ints, TrainingObserver, TrainingRound
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +47,14 @@ class RankChanges(ByIteration):
 
     def plot(self) -> Any:
         """The shares by iteration."""
-        return import_module("podium.reports.rank_changes").chart(self)
+        return import_module("podium.reports.rank_changes").rank_changes_chart(self)
 
 
-class WatchRankChanges(Watch):
+class WatchRankChanges(TrainingObserver):
     """Compares the ranking of the training queries with that of the look before ([S] fig. 4).
 
-    A document changed its rank if another one stands there now. In `history_`: `rank_changes/all` and
-    `rank_changes/top K`, NaN in the first round.
+    A document changed its rank if another one stands there now. In `history_`: `rank_changes: all` and
+    `rank_changes: top K`, NaN in the first round.
 
     Args:
         k: ranks that are the top.
@@ -65,7 +65,7 @@ class WatchRankChanges(Watch):
         >>> from podium.diagnostics import WatchRankChanges
         >>> model = podium.LambdaMART(2, 4).fit(podium.artificial(20, features=4), observers=[WatchRankChanges(5)])
         >>> list(model.history_)
-        ['rank_changes/all', 'rank_changes/top 5']
+        ['rank_changes: all', 'rank_changes: top 5']
 
     """
 
@@ -76,7 +76,7 @@ class WatchRankChanges(Watch):
 
     @property
     def _names(self) -> tuple[str, str]:
-        return "rank_changes/all", f"rank_changes/top {self.k}"
+        return "rank_changes: all", f"rank_changes: top {self.k}"
 
     def _begin(self, round_: TrainingRound) -> None:
         self._ranked = RankedDocuments(round_.data)

@@ -14,7 +14,15 @@ from podium.core.validation import numbers_of
 from podium.data import RankingData
 from podium.data.schema import as_data
 from podium.diagnostics.looking import as_objective, bind_to_look, scores_at
-from podium.diagnostics.watching import ByIteration, Floats, Ints, TrainingRound, Watch, classes_of_labels, labels_in
+from podium.diagnostics.watching import (
+    ByIteration,
+    Floats,
+    Ints,
+    TrainingObserver,
+    TrainingRound,
+    classes_of_labels,
+    labels_in,
+)
 from podium.errors import DataError
 from podium.models.base import model_of
 from podium.objectives import Objective
@@ -60,7 +68,7 @@ class LambdaShares(ByIteration):
 
     def plot(self) -> Any:
         """The shares by iteration, both ways side by side."""
-        return import_module("podium.reports.lambda_shares").chart(self)
+        return import_module("podium.reports.lambda_shares").lambda_shares_chart(self)
 
 
 class _Shares:
@@ -135,10 +143,10 @@ def lambda_shares(
     return LambdaShares(np.array([k for k, _ in seen]), tuple(of_labels), shares.labels, net, absolute)
 
 
-class WatchLambdaShares(Watch):
+class WatchLambdaShares(TrainingObserver):
     """Takes the λ of good training documents apart, round by round ([S] fig. 3(a)).
 
-    In `history_`: `lambda_shares/net/LABEL` and `lambda_shares/absolute/LABEL`.
+    In `history_`: `lambda_shares: net LABEL` and `lambda_shares: absolute LABEL`.
 
     Args:
         objective: any sum over pairs; what is trained on by default. λ are those at the scores after the round.
@@ -170,18 +178,18 @@ class WatchLambdaShares(Watch):
     def _look(self, round_: TrainingRound) -> dict[str, float]:
         both = self._shares.of(round_.document_scores, round_.iteration)
         return {
-            f"lambda_shares/{kind}/{label:g}": share
+            f"lambda_shares: {kind} {label:g}": share
             for kind, shares in zip(("net", "absolute"), both, strict=True)
             for label, share in zip(self._shares.labels, shares, strict=True)
         }
 
     def _is_mine(self, name: str) -> bool:
-        return name.startswith("lambda_shares/")
+        return name.startswith("lambda_shares: ")
 
     def _of_columns(self, iterations: Ints, columns: dict[str, Floats]) -> LambdaShares:
-        labels = labels_in(columns, "lambda_shares/net/")
+        labels = labels_in(columns, "lambda_shares: net ")
         net, absolute = (
-            np.column_stack([columns[f"lambda_shares/{kind}/{label:g}"] for label in labels])
+            np.column_stack([columns[f"lambda_shares: {kind} {label:g}"] for label in labels])
             for kind in ("net", "absolute")
         )
         return LambdaShares(iterations, self.of_labels, labels, net, absolute)

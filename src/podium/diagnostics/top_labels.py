@@ -10,7 +10,15 @@ import numpy as np
 
 from podium.core.validation import require_whole
 from podium.diagnostics.ranked import RankedDocuments, count_classes
-from podium.diagnostics.watching import ByIteration, Floats, Ints, TrainingRound, Watch, classes_of_labels, labels_in
+from podium.diagnostics.watching import (
+    ByIteration,
+    Floats,
+    Ints,
+    TrainingObserver,
+    TrainingRound,
+    classes_of_labels,
+    labels_in,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,13 +53,13 @@ class TopLabels(ByIteration):
 
     def plot(self) -> Any:
         """The shares by iteration."""
-        return import_module("podium.reports.top_labels").chart(self)
+        return import_module("podium.reports.top_labels").top_labels_chart(self)
 
 
-class WatchTopLabels(Watch):
+class WatchTopLabels(TrainingObserver):
     """Counts the labels of the documents on the first k ranks of the training queries ([S] fig. 3(b)).
 
-    In `history_`: `top_labels@K/LABEL`.
+    In `history_`: `top_labels@K: LABEL`.
 
     Args:
         k: ranks of each query.
@@ -63,7 +71,7 @@ class WatchTopLabels(Watch):
         >>> from podium.diagnostics import WatchTopLabels
         >>> model = podium.LambdaMART(2, 4).fit(podium.artificial(20, features=4), observers=[WatchTopLabels()])
         >>> list(model.history_)
-        ['top_labels@3/0', 'top_labels@3/1', 'top_labels@3/2', 'top_labels@3/3', 'top_labels@3/4']
+        ['top_labels@3: 0', 'top_labels@3: 1', 'top_labels@3: 2', 'top_labels@3: 3', 'top_labels@3: 4']
 
     """
 
@@ -74,7 +82,7 @@ class WatchTopLabels(Watch):
 
     @property
     def _prefix(self) -> str:
-        return f"top_labels@{self.k}/"
+        return f"top_labels@{self.k}: "
 
     def _begin(self, round_: TrainingRound) -> None:
         self._distinct, self._classes = classes_of_labels(round_.data, self.labels)

@@ -89,7 +89,7 @@ class ByIteration(ABC):
         return self._short_table().__rich__()
 
 
-class Watch(ABC):
+class TrainingObserver(ABC):
     """An observer: `fit(…, observers=[watch])`, then `watch.result()`.
 
     It looks at every so-manieth round, keeps what it sees, and returns it, so that it stands in `history_`, too. It

@@ -7,6 +7,7 @@ are looked at. `podium.testing.slow_pairs` is the reference of both.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from podium.core.simd import LANES
 from podium.errors import DataError
 from podium.measures import Ranking
 from podium.measures.families import BY_SWAPS, DISCOUNTED, LAMBDALOSS, ONES, LookupTables, Span
+from podium.measures.ranking import for_queries
 from podium.measures.ranks import sort_ranked
 from podium.measures.swap_deltas import N_COLUMNS, fill_columns, write_deltas
 from podium.objectives.base import BoundObjective, Objective
@@ -118,7 +120,8 @@ def sums_by_class(parts: list[Part], scores: Floats, slots: Ints, classes: Ints,
             for q in range(part.bound.data.n_queries):
                 _sum_pairs(part, scores, q, q + 1, slots, classes, sums)
         else:
-            _sum_pairs(part, scores, 0, part.bound.data.n_queries, slots, classes, sums)
+            work = partial(_sum_queries, part, scores, slots, classes, sums)
+            for_queries(part.bound.data.offsets, work, amount=float(part.bound.shares.work.sum()))
         total += part.weight * sums
     return total
 
@@ -135,6 +138,11 @@ def _sum_preferences(part: Part, scores: Floats, slots: Ints, classes: Ints, sum
         cells = np.ravel_multi_index((slot[counts], kind[counts]), sums.shape[:2])
         for which, values in enumerate((pushes[counts], np.abs(pushes[counts]))):
             sums[:, :, which] += np.bincount(cells, values, sums[:, :, which].size).reshape(sums.shape[:2])
+
+
+def _sum_queries(part: Part, scores: Floats, slots: Ints, classes: Ints, sums: Floats, _: Ints, queries: slice) -> None:
+    """The pairs of some queries: no two threads write into the same sums."""
+    _sum_pairs(part, scores, queries.start, queries.stop, slots, classes, sums)
 
 
 def _sum_pairs(part: Part, scores: Floats, first: int, last: int, slots: Ints, classes: Ints, sums: Floats) -> None:
