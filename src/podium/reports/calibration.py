@@ -34,14 +34,15 @@ def calibration_chart(calibration: Calibration) -> Chart:
     scale = alt.Scale(domain=[0.5, 1.0], nice=False)
     tooltip = [alt.Tooltip(f"{name}:Q", format=".3f") for name in names if name != "pairs"]
     tooltip.append(alt.Tooltip("pairs:Q", format=","))
-    x = alt.X("predicted:Q", title="predicted P", scale=scale)
+    axis = alt.Axis(tickCount=5)
+    x = alt.X("predicted:Q", title="predicted P", scale=scale, axis=axis)
     low = min([0.5, *(row["observed"] for row in rows)])
-    y = alt.Y("observed:Q", title="observed share", scale=alt.Scale(domain=[low, 1.0], nice=False))
+    y = alt.Y("observed:Q", title="observed share", scale=alt.Scale(domain=[low, 1.0], nice=False), axis=axis)
     line = chart_of(rows).mark_line(point=True).encode(x, y, tooltip=tooltip)
     ends = [{"predicted": p, "observed": p} for p in (0.5, 1.0)]
     true = chart_of(ends).mark_line(style="quiet").encode(x, y)
     counts = chart_of(bins).mark_bar(binSpacing=1).encode(
-        x=alt.X("from:Q", bin="binned", title="predicted P", scale=scale), x2="to:Q",
+        x=alt.X("from:Q", bin="binned", title="predicted P", scale=scale, axis=axis), x2="to:Q",
         y=alt.Y("pairs:Q", title="pairs", axis=alt.Axis(tickCount=3, format="~s")), tooltip=tooltip,
     )  # fmt: skip
     title = f"Calibration error {calibration.error:.4f} over {calibration.n_pairs:,} pairs, σ = {calibration.sigma:g}"

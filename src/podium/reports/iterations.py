@@ -18,7 +18,6 @@ def lines_by_iteration(
     title: str,
     *,
     legend: str | None = None,
-    ordered: bool = False,
     is_share: bool = True,
     height: int = HEIGHT,
 ) -> Chart:
@@ -29,7 +28,6 @@ def lines_by_iteration(
         columns: by the name that stands in the legend.
         title: of the vertical axis.
         legend: its title.
-        ordered: whether the names have an order: then colours go from little to much.
         is_share: whether values are shown in percent.
         height: of the panel.
 
@@ -48,9 +46,8 @@ def lines_by_iteration(
         for k in known[thinned(column[known])]:
             rows.append({"iteration": int(iterations[k]) + 1, "name": name, "value": float(column[k])})
     shown = ".1%" if is_share else ".4g"
-    scale = alt.Scale(domain=list(columns), range="ordinal") if ordered else alt.Scale(domain=list(columns))
     colour = alt.Color(
-        f"name:{'O' if ordered else 'N'}", title=legend, scale=scale, sort=list(columns),
+        "name:N", title=legend, scale=alt.Scale(domain=list(columns)), sort=list(columns),
         legend=alt.Legend() if len(columns) > 1 else None,
     )  # fmt: skip
     axis = alt.Axis(tickMinStep=1, format="d")

@@ -8,12 +8,14 @@ import numpy as np
 
 from podium.core.validation import require_whole
 from podium.reports.charts import Chart, chart_of, import_altair, themed
+from podium.reports.label_colours import label_colour
 
 if TYPE_CHECKING:
     from podium.diagnostics import LambdaArrows
 
 ROW = 16  # pixels of a document
 REACH = 4.0  # ranks that the longest arrow of a panel is long
+LANES = 8  # arrows beside each other: those of one lane do not meet
 
 
 def lambda_arrows_chart(arrows: LambdaArrows, most: int = 30) -> Chart:
@@ -45,7 +47,7 @@ def lambda_arrows_chart(arrows: LambdaArrows, most: int = 30) -> Chart:
 
 def _panel(arrows: LambdaArrows, objective: int, n: int) -> Chart:
     alt = import_altair()
-    lambdas = arrows.lambdas[objective]
+    lambdas, shown = arrows.lambdas[objective], arrows.labels[:n][~np.isnan(arrows.labels[:n])]
     longest = float(np.abs(lambdas).max()) or 1.0
     rows: list[dict[str, Any]] = []
     for k in range(n):
@@ -53,21 +55,21 @@ def _panel(arrows: LambdaArrows, objective: int, n: int) -> Chart:
         label = arrows.labels[k]
         rows.append(
             {
-                "rank": k + 1, "label": "none" if np.isnan(label) else f"{label:g}", "score": float(arrows.scores[k]),
-                "λ": float(lambdas[k]), "end": k + 1 - length, "left": 0.0, "right": 1.0, "lane": 1.12 + 0.1 * (k % 5),
-                "angle": 0 if length > 0 else 180,
+                "rank": k + 1, "label": float(label), "score": float(arrows.scores[k]),
+                "λ": float(lambdas[k]), "end": k + 1 - length, "left": 0.0, "right": 1.0,
+                "lane": 1.1 + 0.09 * (k % LANES), "angle": 0 if length > 0 else 180,
             }
         )  # fmt: skip
-    labels = sorted({row["label"] for row in rows}, key=lambda text: (text != "none", text))
     edge = REACH / 2
     y = alt.Y("rank:Q", title="rank", scale=alt.Scale(domain=[n + edge, 1 - edge], nice=False, zero=False),
-              axis=alt.Axis(values=[1, *range(5, n + 1, 5)], format="d", grid=False))  # fmt: skip
-    scale = alt.Scale(domain=[0.0, 1.7], nice=False)
+              axis=alt.Axis(values=[1, *range(5, n + 1, 5)], format="d", grid=False, titleAngle=0, titleAlign="right",
+                            titleAnchor="start", titleY=-4))  # fmt: skip
+    scale = alt.Scale(domain=[0.0, 1.8], nice=False)
     x = alt.X("left:Q", axis=None, scale=scale)
-    tooltip = ["rank:Q", "label:N", alt.Tooltip("score:Q", format=".4g"), alt.Tooltip("λ:Q", format="+.4g")]
+    tooltip = ["rank:Q", "label:Q", alt.Tooltip("score:Q", format=".4g"), alt.Tooltip("λ:Q", format="+.4g")]
     bars = chart_of(rows).mark_bar(height=ROW - 5).encode(
         x=x, x2="right:Q", y=y, tooltip=tooltip,
-        color=alt.Color("label:O", title="label", sort=labels, scale=alt.Scale(domain=labels)),
+        color=alt.condition("isValid(datum.label)", label_colour(np.unique(shown).tolist()), alt.value("none")),
     )  # fmt: skip
     pushed = [row for row in rows if abs(row["end"] - row["rank"]) > 0.02 * REACH]
     stems = chart_of(pushed).mark_rule(style="interval").encode(

@@ -40,7 +40,7 @@ def _panel(shares: LambdaShares, values: NDArray[np.float64], name: str) -> Char
     title, labels = f"share of {name}", [f"{label:g}" for label in shares.labels]
     if len(shares.iterations) > 1:
         columns = {label: values[:, c] for c, label in enumerate(labels)}
-        lines = lines_by_iteration(shares.iterations, columns, title, legend="other's label", ordered=True)
+        lines = lines_by_iteration(shares.iterations, columns, title, legend="other's label")
         return lines.properties(width=WIDTH)
     rows = [{"label": label, "share": float(values[0, c])} for c, label in enumerate(labels)]
     bars = chart_of(rows).mark_bar().encode(

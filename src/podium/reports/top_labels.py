@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from podium.reports.charts import HEIGHT, Chart, chart_of, import_altair, themed, thinned
+from podium.reports.label_colours import label_colour
 
 if TYPE_CHECKING:
     from podium.diagnostics import TopLabels
@@ -25,7 +26,7 @@ def top_labels_chart(top: TopLabels) -> Chart:
 
     """
     alt = import_altair()
-    labels = [f"{label:g}" for label in top.labels]
+    labels = top.labels.tolist()
     kept = np.unique(np.concatenate([thinned(column, 400) for column in top.shares.T]))
     rows = [
         {"round": int(top.iterations[k]) + 1, "label": label, "place": -c, "share": float(top.shares[k, c])}
@@ -35,9 +36,10 @@ def top_labels_chart(top: TopLabels) -> Chart:
     chart = chart_of(rows).mark_area().encode(
         x=alt.X("round:Q", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(nice=False)),
         y=alt.Y("share:Q", title="documents", stack="zero", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
-        color=alt.Color("label:O", sort=labels[::-1], scale=alt.Scale(domain=labels[::-1], reverse=True)),
+        color=label_colour(labels),
+        detail="label:N",
         order=alt.Order("place:Q"),
-        tooltip=["label:O", "round:Q", alt.Tooltip("share:Q", format=".1%")],
+        tooltip=["label:Q", "round:Q", alt.Tooltip("share:Q", format=".1%")],
     )  # fmt: skip
     title = alt.TitleParams(f"Labels of the top {top.k} documents")
     return themed(chart.properties(height=HEIGHT, title=title))
