@@ -27,12 +27,14 @@ class Round:
         gradients, hessians: λ and w that the trees were grown on, likewise.
         weights: of the trees, as a line search found them, 1 else.
         means: of each measure on each validation set, by `set/measure`.
+        best_iteration: the best round so far, where there is validation data; −1 where the submodel alone is.
         data: the training documents.
         objective: what is trained on.
         document_scores: the one number for each training document that puts it in order: its score, or what the
             objective makes of several.
 
-    A mapping from names to numbers that an observer returns stands in `history_` beside the means.
+    A mapping from names to numbers that an observer returns stands in `history_` beside the means. An observer with an
+    attribute `needs_arrays` that is False gets arrays that the next round writes over; for all others they are copied.
 
     Examples:
         >>> import podium
@@ -50,6 +52,7 @@ class Round:
     hessians: Floats
     weights: tuple[float, ...]
     means: dict[str, float]
+    best_iteration: int | None
     data: RankingData
     objective: Objective
     document_scores: Floats

@@ -71,6 +71,7 @@ def train_trees(
 
 def _run_rounds(trainer: Trainer, checkpointer: Checkpointer, observers: Sequence[Observer]) -> None:
     settings, state = trainer.settings, trainer.state
+    needs_arrays = any(getattr(observer, "needs_arrays", True) for observer in observers)
     with (
         progress("growing trees", settings.n_trees, verbose=settings.verbose, unit="trees") as advance,
         between_steps() as check_signals,
@@ -80,7 +81,7 @@ def _run_rounds(trainer: Trainer, checkpointer: Checkpointer, observers: Sequenc
             check_signals()
             round_ = trainer.add_round()
             if observers:
-                state.observations.tell(observers, trainer.kept(round_))
+                state.observations.tell(observers, trainer.shown(round_, needs_arrays))
             checkpointer.write_if_due(state.n_rounds, trainer.ensemble)
             advance(1, ", ".join(f"{name} {value:.4f}" for name, value in round_.means.items()))
 
@@ -149,14 +150,15 @@ class Trainer:
             n_leaves, seconds = "+".join(str(tree.n_leaves) for tree in trees), time.perf_counter() - started
             log.info("tree %d: %s leaves, %.3f s%s", iteration, n_leaves, seconds, _shown(means))
         return Round(
-            iteration, trees, state.scores, state.gradients, state.hessians, weights, means, self.data.train,
-            self.settings.objective, state.scores,
+            iteration, trees, state.scores, state.gradients, state.hessians, weights, means, state.best_iteration,
+            self.data.train, self.settings.objective, state.scores,
         )  # fmt: skip
 
-    def kept(self, round_: Round) -> Round:
-        """A round with arrays of its own: the next one writes over those of the run."""
-        arrays = {name: getattr(round_, name).copy() for name in ("scores", "gradients", "hessians")}
-        return replace(round_, **arrays, document_scores=self.state.objective.ranked_by(arrays["scores"]))
+    def shown(self, round_: Round, needs_arrays: bool) -> Round:
+        """A round as observers see it, with arrays of its own if they need them: the next one writes over the run's."""
+        names = ("scores", "gradients", "hessians") if needs_arrays else ()
+        round_ = replace(round_, **{name: getattr(round_, name).copy() for name in names})
+        return replace(round_, document_scores=self.state.objective.ranked_by(round_.scores))
 
     def _compute_gradients(self, iteration: int) -> tuple[Floats, Floats] | None:
         """Fill the gradients and hessians that trees are grown on; those of the objective if a line search needs them.

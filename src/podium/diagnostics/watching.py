@@ -100,6 +100,8 @@ class TrainingObserver(ABC):
 
     """
 
+    needs_arrays = False  # what it looks at, it looks at once
+
     def __init__(self, every: int) -> None:
         require_whole("every", every, 1)
         self.every = int(every)

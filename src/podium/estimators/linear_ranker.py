@@ -80,6 +80,11 @@ class LinearRanker(LinearRankerParameters, RankerMixin, BaseEstimator):
         return self
 
     @property
+    def measures_training_data(self) -> bool:  # type: ignore[override]
+        """Whether there is a history without validation data."""
+        return self.method == "ascent"
+
+    @property
     def coef_(self) -> NDArray[np.float64]:
         """The weight of each feature."""
         check_is_fitted(self)

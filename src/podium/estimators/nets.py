@@ -23,6 +23,7 @@ from podium.objectives import Objective
 class NetRanker(NetParameters, RankerMixin, BaseEstimator):
     """A net that is trained on λ."""
 
+    measures_training_data = True
     _takes_turns = True  # and a net depends on its number of threads
 
     def _objective(self) -> Objective:

@@ -81,6 +81,7 @@ class RankerMixin:
     __metadata_request__fit = {"qid": True, "sample_weight": True, "query_weight": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True, "sample_weight": True}  # noqa: RUF012
 
+    measures_training_data = False  # whether there is a history without validation data
     _needs_queries = True
     _takes_turns = False  # whether fits of several at a time would disturb each other (`fit_many`)
 

@@ -54,7 +54,7 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
             valid: validation data, or several by name; the first decides when to stop and how many trees to keep.
             eval_set: the same as `(X, y, qid)`, or several of those.
             observers: called after each round with a `podium.boosting.Round`; numbers by name that they return stand in
-                `history_`. `podium.diagnostics` has some.
+                `history_`. `podium.diagnostics` has some; `podium.reports.Watch` draws the curve in a terminal.
             checkpoint: a `podium.boosting.Checkpoint` keeps the trees so far, and a run that was stopped goes on.
             bins: a `podium.boosting.SharedBins`, for several fits on the same data (`podium.fit_many` brings its own).
 
@@ -63,7 +63,8 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
         train = self._data(X, y, qid, sample_weight, query_weight)
         sets = self._validation(valid, eval_set)
         result = self._settings(train).fit(train, sets, observers, checkpoint, bins=bins)
-        info = self._information(train) | {"measures": result.ensemble.info["measures"]}
+        of_trees, kept = result.ensemble.info, ("measures", "best_iteration", "submodel_means")
+        info = self._information(train) | {name: of_trees[name] for name in kept if name in of_trees}
         self.model_ = self._model(result).with_info(**info)
         self.history_ = result.history
         self.best_iteration_ = result.best_iteration

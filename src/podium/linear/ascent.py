@@ -79,7 +79,7 @@ class Ascent:
                 for key, other in others.items():
                     history[key].append(other.mean(ranking))
                 means = {key: values[-1] for key, values in history.items()}
-                observations.tell(observers, LinearStep(iteration, weights, means, train, None, scores))
+                observations.tell(observers, LinearStep(iteration, weights.copy(), means, None, train, None, scores))
                 if value <= before:
                     break
         fixed = [str(m) for m in (measure.fixed(train), *others.values())]

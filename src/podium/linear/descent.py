@@ -38,6 +38,7 @@ class LinearStep:
         iteration: from 0.
         weights: of the standardised features.
         means: of each measure on each evaluation set, by `set/measure`.
+        best_iteration: the best step so far, where there is validation data.
         data: the training documents.
         objective: what is trained on; None where the measure itself is raised.
         document_scores: of the training documents, by these weights.
@@ -49,6 +50,7 @@ class LinearStep:
     iteration: int
     weights: Floats
     means: dict[str, float]
+    best_iteration: int | None
     data: RankingData
     objective: Objective | None
     document_scores: Floats
@@ -148,14 +150,16 @@ class Descent:
                 weights_by_step.append(weights)
                 scores = design.scores(weights) + bound.base_score
                 means = history.add(design.model(weights, bound.base_score))
-                observations.tell(observers, LinearStep(iteration, weights, means, train, self.objective, scores))
+                step = LinearStep(iteration, weights, means, history.best, train, self.objective, scores)
+                observations.tell(observers, step)
                 advance(1, ", ".join(f"{key} {value:.4f}" for key, value in means.items()))
                 if self.patience is not None and history.best is not None and iteration - history.best >= self.patience:
                     break
         model = design.model(weights_by_step[-1 if history.best is None else history.best], bound.base_score)
         measures = [str(fixed) for fixed in history.measures.values()]
         whole_history = history.values | observations.columns(len(weights_by_step))
-        return DescentResult(model.with_info(measures=measures), whole_history, history.best)
+        info = {"measures": measures} | ({} if history.best is None else {"best_iteration": history.best})
+        return DescentResult(model.with_info(**info), whole_history, history.best)
 
 
 class _History:

@@ -53,6 +53,7 @@ class Epoch:
         learning_rate: that it was trained with.
         module: with its present weights.
         means: of each measure on each evaluation set, by `set/measure`.
+        best_iteration: the best epoch so far.
         data: the training documents.
         objective: what is trained on.
 
@@ -64,6 +65,7 @@ class Epoch:
     learning_rate: float
     module: nn.Module
     means: dict[str, float]
+    best_iteration: int
     data: RankingData
     objective: Objective
     run: _Run = field(repr=False)
@@ -206,7 +208,8 @@ class NetTraining:
         run.module.load_state_dict(run.state.candidates[run.state.best])
         run.weights.release()
         run.module.eval()
-        net = run.net.with_info(measures=[str(fixed) for fixed in run.measures.values()])
+        measures = [str(fixed) for fixed in run.measures.values()]
+        net = run.net.with_info(measures=measures, best_iteration=run.state.best)
         return NetTrainingResult(net, run.state.whole_history(), run.state.best)
 
 
@@ -332,7 +335,7 @@ class _Run:
         self._record(means)
         shown = "".join(f", {key} {value:.4f}" for key, value in means.items())
         log.info("epoch %d: rate %.3g, %.3f s%s", epoch, rate, time.perf_counter() - started, shown)
-        return Epoch(epoch, rate, self.module, means, self.train, self.settings.objective, self)
+        return Epoch(epoch, rate, self.module, means, self.state.best, self.train, self.settings.objective, self)
 
     def document_scores(self) -> Floats:
         """The scores of the training documents by the present weights."""

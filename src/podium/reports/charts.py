@@ -106,7 +106,7 @@ def theme(dark: bool = False) -> dict[str, Any]:
     """The look of all charts, as a configuration of Vega-Lite.
 
     Marks name a style instead of a colour, so that one chart can be drawn light and dark: `quiet` lines in dashes,
-    the line of `zero`, an `interval`, a `mark` for the one point that counts, `words`.
+    the line of `zero`, an `interval` as a line or a `band`, a `mark` for the one point that counts, `words`.
 
     Example:
         >>> from podium.reports.charts import theme
@@ -124,7 +124,7 @@ def theme(dark: bool = False) -> dict[str, Any]:
         "view": {"continuousWidth": WIDTH, "continuousHeight": HEIGHT, "stroke": None},
         "axis": words | {
             "titleFontWeight": "normal", "titlePadding": 8, "gridColor": colours.grid, "domainColor": colours.quiet,
-            "tickColor": colours.quiet, "labelLimit": 240, "labelFlush": False,
+            "tickColor": colours.quiet, "labelLimit": 240, "labelFlush": False, "labelSeparation": 8,
         },
         "legend": words | {"titleFontWeight": "normal", "symbolStrokeWidth": 2.5, "labelLimit": 280},
         "header": words | {"titleFontWeight": "normal"},
@@ -145,7 +145,7 @@ def theme(dark: bool = False) -> dict[str, Any]:
             "quiet": {"stroke": colours.quiet, "color": colours.quiet, "strokeWidth": 1, "strokeDash": [4, 3]},
             "zero": {"stroke": colours.quiet, "color": colours.quiet, "strokeWidth": 1},
             "interval": {"stroke": colours.text, "color": colours.text, "strokeWidth": 1.5},
-            "band": {"fill": second, "color": second, "opacity": 0.35},
+            "band": {"fill": colours.text, "color": colours.text, "opacity": 0.2},
             "mark": {"fill": second, "color": second, "stroke": colours.background, "strokeWidth": 1.5, "size": 90},
             "words": {"fill": colours.text, "color": colours.text, "fontSize": 12},
         },

@@ -50,7 +50,7 @@ def _directions(optimality: Optimality) -> Chart:
     )  # fmt: skip
     zero = chart_of([{"change": 0.0}]).mark_rule(style="zero").encode(y="change:Q")
     words = chart_of(shares).mark_text(style="words", baseline="bottom").encode(x=x, y=alt.value(-4), text="label:N")
-    title = alt.TitleParams(f"{optimality.changes.shape[1]} random directions", offset=9)  # above the words
+    title = alt.TitleParams(f"{optimality.changes.shape[1]} random directions", offset=15)  # above the words
     return alt.layer(zero, points, words).properties(width=WIDTH, title=title)
 
 

@@ -38,8 +38,8 @@ def slow_single_pairs(
 ) -> tuple[Floats, Floats, Floats]:
     """The same pair by pair: entry (i, j) of three matrices over all rows.
 
-    λ_ij is what the pair adds to λ of row i: above 0 if i is the better document; −λ_ij stands at (j, i). w_ij stands at
-    both, the cost at (i, j) alone.
+    λ_ij is what the pair adds to λ of row i: above 0 if i is the better document; −λ_ij stands at (j, i). w_ij stands
+    at both, the cost at (i, j) alone.
     """
     n, among = len(data), among or PairFilter()
     lambdas, hessians, costs = np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n))
