@@ -174,6 +174,10 @@ def test_the_order_of_rows_and_the_threads_do_not_matter(data):
 
 
 def test_every_so_manieth_round(data):
+    usual = [WatchTopLabels(), WatchLambdaShares(), WatchAgreement()]
+    for ranker, expected in ((LambdaMART(21, 4), [21, 3, 2]), (LinearRanker(n_iterations=21), [3, 3, 2])):
+        ranker.fit(data, observers=usual)
+        assert [len(watch.result().iterations) for watch in usual] == expected
     seen = watches(every=3)
     model = LambdaMART(8, 4).fit(data, observers=seen)
     for watch in seen:
@@ -194,9 +198,9 @@ def test_a_run_that_goes_on_knows_what_was_seen(data, tmp_path, ranker):
         return podium.LambdaRank(epochs=n, n_threads=1)
 
     checkpoint = Checkpoint(tmp_path / "run", every=2)
-    whole = made(6).fit(data, observers=[WatchTopLabels()])
-    made(4).fit(data, observers=[WatchTopLabels()], checkpoint=checkpoint)
-    watch = WatchTopLabels()
+    whole = made(6).fit(data, observers=[WatchTopLabels(every=1)])
+    made(4).fit(data, observers=[WatchTopLabels(every=1)], checkpoint=checkpoint)
+    watch = WatchTopLabels(every=1)
     resumed = made(6).fit(data, observers=[watch], checkpoint=checkpoint)
     assert resumed.history_ == whole.history_
     assert watch.result().iterations.tolist() == [4, 5]

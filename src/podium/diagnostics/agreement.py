@@ -65,7 +65,7 @@ class WatchAgreement(TrainingObserver):
     Args:
         other: the objective of λ^(C).
         objective: of λ^(L); what is trained on by default. λ are those at the scores after the round.
-        every: look at every so-manieth round.
+        every: look at every so-manieth round; see `TrainingObserver`.
 
     Example:
         >>> import podium
@@ -77,8 +77,14 @@ class WatchAgreement(TrainingObserver):
 
     """
 
+    usual = 20
+
     def __init__(
-        self, other: Objective | str = "lambda(cndcg)", objective: Objective | str | None = None, *, every: int = 20
+        self,
+        other: Objective | str = "lambda(cndcg)",
+        objective: Objective | str | None = None,
+        *,
+        every: int | None = None,
     ) -> None:
         super().__init__(every)
         self.name, self.other = as_objective(other, "other")

@@ -45,7 +45,7 @@ class WatchLineSearch(TrainingObserver):
     Small weights say that a tree gains little. Without a line search every weight is 1.
 
     Args:
-        every: look at every so-manieth round.
+        every: look at every so-manieth round; see `TrainingObserver`.
 
     Example:
         >>> import podium
@@ -56,7 +56,7 @@ class WatchLineSearch(TrainingObserver):
 
     """
 
-    def __init__(self, *, every: int = 1) -> None:
+    def __init__(self, *, every: int | None = None) -> None:
         super().__init__(every)
 
     def _begin(self, round_: TrainingRound) -> None:

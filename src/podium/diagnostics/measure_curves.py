@@ -56,7 +56,7 @@ class WatchMeasures(TrainingObserver):
 
     Args:
         measures: names or values; by default those that the validation data is measured by, or else NDCG@10.
-        every: look at every so-manieth round.
+        every: look at every so-manieth round; see `TrainingObserver`.
 
     Example:
         >>> import podium
@@ -67,7 +67,7 @@ class WatchMeasures(TrainingObserver):
 
     """
 
-    def __init__(self, measures: Any = None, *, every: int = 1) -> None:
+    def __init__(self, measures: Any = None, *, every: int | None = None) -> None:
         super().__init__(every)
         self.measures: tuple[Measure, ...] | None = None if measures is None else as_watched(measures)
         if self.measures is not None and not self.measures:

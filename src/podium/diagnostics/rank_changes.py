@@ -58,7 +58,7 @@ class WatchRankChanges(TrainingObserver):
 
     Args:
         k: ranks that are the top.
-        every: look at every so-manieth round; changes are then those since the last look.
+        every: look at every so-manieth round, see `TrainingObserver`; changes are then those since the last look.
 
     Example:
         >>> import podium
@@ -69,7 +69,7 @@ class WatchRankChanges(TrainingObserver):
 
     """
 
-    def __init__(self, k: int = 3, *, every: int = 1) -> None:
+    def __init__(self, k: int = 3, *, every: int | None = None) -> None:
         super().__init__(every)
         require_whole("k", k, 1)
         self.k = int(k)

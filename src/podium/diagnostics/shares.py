@@ -152,7 +152,7 @@ class WatchLambdaShares(TrainingObserver):
         objective: any sum over pairs; what is trained on by default. λ are those at the scores after the round.
         of_labels: the labels of the documents whose λ is taken apart.
         labels: the label source by which both documents are told apart.
-        every: look at every so-manieth round.
+        every: look at every so-manieth round; see `TrainingObserver`.
 
     Example:
         >>> import podium
@@ -164,9 +164,11 @@ class WatchLambdaShares(TrainingObserver):
 
     """
 
+    usual = 10
+
     def __init__(
         self, objective: Objective | str | None = None, *, of_labels: Sequence[float] = (3, 4),
-        labels: str = "relevance", every: int = 10,
+        labels: str = "relevance", every: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(every)
         self.objective = None if objective is None else as_objective(objective)[1]

@@ -64,7 +64,7 @@ class WatchTopLabels(TrainingObserver):
     Args:
         k: ranks of each query.
         labels: the label source.
-        every: look at every so-manieth round.
+        every: look at every so-manieth round; see `TrainingObserver`.
 
     Example:
         >>> import podium
@@ -75,7 +75,7 @@ class WatchTopLabels(TrainingObserver):
 
     """
 
-    def __init__(self, k: int = 3, *, labels: str = "relevance", every: int = 1) -> None:
+    def __init__(self, k: int = 3, *, labels: str = "relevance", every: int | None = None) -> None:
         super().__init__(every)
         require_whole("k", k, 1)
         self.k, self.labels = int(k), labels

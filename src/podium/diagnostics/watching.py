@@ -19,6 +19,7 @@ from podium.objectives import Objective
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 SHOWN_ROWS = 20  # of a table in the terminal; `table()` has all
+UNUSUAL = 10  # rounds from look to look at trainers whose rounds take hardly longer than a look
 MOST_LABELS = 20  # distinct ones, by which shares are told
 
 
@@ -96,15 +97,20 @@ class TrainingObserver(ABC):
     changes nothing in training. One watch serves one run at a time; with the next run it begins anew.
 
     Args:
-        every: look at round 0, every, 2 · every, …
+        every: look at round 0, every, 2 · every, …; by default as often as costs little: trees have the scores of all
+            training documents, nets and linear rankers compute them for observers.
+
+    Attributes:
+        usual: how often it looks at trees by default.
 
     """
 
     needs_arrays = False  # what it looks at, it looks at once
+    usual = 1
 
-    def __init__(self, every: int) -> None:
-        require_whole("every", every, 1)
-        self.every = int(every)
+    def __init__(self, every: int | None) -> None:
+        require_whole("every", every, 1, optional=True)
+        self.every = every
         self._data: RankingData | None = None
         self._last = -1
         self._history: dict[str, list[float]] = {}
@@ -116,7 +122,8 @@ class TrainingObserver(ABC):
             self._data, self._history, self._iterations = round_.data, {}, []
             self._begin(round_)
         self._last = round_.iteration
-        if round_.iteration % self.every:
+        usual = self.usual if hasattr(round_, "trees") else max(self.usual, UNUSUAL)
+        if round_.iteration % (usual if self.every is None else self.every):
             return None
         numbers = self._look(round_)
         self._iterations.append(round_.iteration)
