@@ -122,7 +122,7 @@ class TrainingObserver(ABC):
             self._data, self._history, self._iterations = round_.data, {}, []
             self._begin(round_)
         self._last = round_.iteration
-        usual = self.usual if hasattr(round_, "trees") else max(self.usual, UNUSUAL)
+        usual = self.usual if hasattr(round_, "trees") else max(2 * self.usual, UNUSUAL)
         if round_.iteration % (usual if self.every is None else self.every):
             return None
         numbers = self._look(round_)
