@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import podium
+from podium.diagnostics import lambda_arrows
 from podium.objectives import Lambda, Pairwise
 from podium.reports.charts import chart_of, import_altair, save_chart, themed
 
@@ -81,7 +82,14 @@ def comparison() -> Any:
     return podium.compare(test, systems, "ndcg(ties=expected)@10").plot()
 
 
-PICTURES = (path, forces, optimality, history, comparison)
+def arrows() -> Any:
+    """λ on the list of [B] fig. 1: relevant documents at ranks 4 and 10 of 16."""
+    labels = np.isin(np.arange(1, 17), (4, 10)).astype(float)
+    data = podium.RankingData(np.arange(16.0)[:, None], labels, qid=["[B] fig. 1"] * 16)
+    return lambda_arrows(-0.02 * np.arange(16), data, "[B] fig. 1").plot()
+
+
+PICTURES = (path, forces, optimality, history, comparison, arrows)
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from podium.core.observing import Observer
 from podium.core.parameters import check_parameters
 from podium.data import RankingData
 from podium.errors import DataError
@@ -16,7 +17,7 @@ from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import LinearRankerParameters
 from podium.estimators.ranker import RankerMixin, lambda_objective
 from podium.estimators.sklearn_bases import BaseEstimator
-from podium.linear import Ascent, Descent, DescentResult, LinearStep
+from podium.linear import Ascent, Descent, DescentResult
 from podium.measures import as_selection, as_watched, selection_for
 from podium.objectives import Lambda
 
@@ -48,9 +49,9 @@ class LinearRanker(LinearRankerParameters, RankerMixin, BaseEstimator):
         query_weight: Any = None,
         valid: RankingData | None = None,
         eval_set: Any = None,
-        observers: Sequence[Callable[[LinearStep], None]] = (),
+        observers: Sequence[Observer] = (),
     ) -> LinearRanker:
-        """Train, see `LambdaMART.fit`. Observers hear of each step with a `podium.linear.LinearStep`."""
+        """Train, see `LambdaMART.fit`. Observers hear of each step (`podium.linear.LinearStep`)."""
         check_parameters(self)
         train = self._data(X, y, qid, sample_weight, query_weight)
         sets = self._validation(valid, eval_set)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from podium.core.observing import Observer
 from podium.core.parameters import check_parameters
 from podium.data import RankingData, frames
 from podium.data.schema import Schema
@@ -17,7 +18,7 @@ from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import PRankParameters
 from podium.estimators.ranker import RankerMixin, to_rows
 from podium.estimators.sklearn_bases import BaseEstimator
-from podium.linear import LinearStep, PRankTraining
+from podium.linear import PRankTraining
 from podium.linear.design import DesignMatrix
 from podium.linear.prank import Perceptron, ShownDocuments
 from podium.measures import as_watched, selection_for
@@ -66,7 +67,7 @@ class PRank(PRankParameters, RankerMixin, BaseEstimator):
         query_weight: Any = None,
         valid: RankingData | None = None,
         eval_set: Any = None,
-        observers: Sequence[Callable[[LinearStep], None]] = (),
+        observers: Sequence[Observer] = (),
     ) -> PRank:
         """Train, see `LambdaMART.fit`: in an order that depends on content and seed, not on the order of the rows."""
         check_parameters(self)

@@ -215,7 +215,8 @@ class RankerMixin:
         check_is_fitted(self)
         before = getattr(self, "submodel_means_", None)
         chart = import_module("podium.reports.history").history_chart
-        return chart(self.history_, self.best_iteration_, before)
+        measured = {name: values for name, values in self.history_.items() if "/" in name}  # others are of observers
+        return chart(measured, self.best_iteration_, before)
 
     def plot_importance(self, top: int = 20) -> Any:
         """The features with the largest `feature_importances_` as bars, as a chart (extra `report`)."""

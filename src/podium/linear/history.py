@@ -29,8 +29,8 @@ class History:
         self.values: dict[str, list[float]] = {f"{name}/{shown}": [] for name in sets for shown in self.measures}
         self.best: int | None = None
 
-    def add(self, model: LinearModel) -> None:
-        """Measure a model, and pick the best step so far."""
+    def add(self, model: LinearModel) -> dict[str, float]:
+        """Measure a model, and pick the best step so far; the means."""
         for name, data in self.sets.items():
             ranking = Ranking(data, model._predict_rows(data.features), base=data.canonical_order)
             for shown, measure in self.measures.items():
@@ -39,3 +39,4 @@ class History:
             first = next(iter(self.sets))
             columns = [self.values[f"{first}/{measure}"] for measure in self.selection.measures]
             self.best = self.selection.pick(np.column_stack(columns))
+        return {key: values[-1] for key, values in self.values.items()}

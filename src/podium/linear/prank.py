@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from podium.core import hyperparameters as h
 from podium.core.compiling import kernel
 from podium.core.interrupts import between_steps
+from podium.core.observing import Observations, Observer
 from podium.core.parameters import settings
 from podium.core.progress import progress
 from podium.data import RankingData
@@ -19,7 +20,7 @@ from podium.data.content_random import ContentRandom
 from podium.data.schema import Schema
 from podium.data.sparse import dense_block
 from podium.errors import DataError
-from podium.linear.descent import LinearStep, Observers
+from podium.linear.descent import LinearStep
 from podium.linear.design import CHUNK, DesignMatrix
 from podium.linear.history import History
 from podium.measures import Graded, Measure, as_selection, warn_of_powers
@@ -165,7 +166,7 @@ class PRankTraining:
     verbose: int | None = h.VERBOSE(None)
 
     def fit(
-        self, train: RankingData, valid: Mapping[str, RankingData] | None = None, observers: Observers = ()
+        self, train: RankingData, valid: Mapping[str, RankingData] | None = None, observers: Sequence[Observer] = ()
     ) -> PRankResult:
         """Train; the first validation set decides when to stop, and after which pass the model is taken."""
         sets, schema = checked_sets(train, valid), Schema.of(train)
@@ -173,23 +174,27 @@ class PRankTraining:
         documents, design = ShownDocuments(train), DesignMatrix(train, self.n_threads)
         random, perceptron = ContentRandom(train), Perceptron.before(documents.classes, design)
         history, losses, best = History(self.selection, self.watched, train, sets), list[float](), perceptron
+        observations = Observations()
         with progress("ranking", self.epochs, verbose=self.verbose, unit="passes") as advance, between_steps() as check:
             for epoch in range(self.epochs):
                 check()
                 numbers = random.of_documents(f"{self.seed}/{epoch}/prank")[design.order]
                 order = design.order[np.argsort(numbers, kind="stable")]
                 losses.append(perceptron.learn(documents, order) / int(documents.times.sum()))
-                history.add(perceptron.model(schema, self.averaged))
+                model = perceptron.model(schema, self.averaged)
+                means = {"train/rank_loss": losses[-1]} | history.add(model)
                 if history.best in (None, epoch):
                     best = deepcopy(perceptron)
-                means = {"train/rank_loss": losses[-1]} | {key: found[-1] for key, found in history.values.items()}
-                for observer in observers:
-                    observer(LinearStep(epoch, perceptron.learnt(self.averaged)[0], means, history.best))
+                if observers:
+                    weights, scores = perceptron.learnt(self.averaged)[0], model._predict_rows(train.features)
+                    step = LinearStep(epoch, weights, means, history.best, train, None, scores)
+                    observations.tell(observers, step)
                 advance(1, ", ".join(f"{key} {mean:.4f}" for key, mean in means.items()))
                 if self.patience is not None and history.best is not None and epoch - history.best >= self.patience:
                     break
         model = best.model(schema, self.averaged).with_info(measures=[str(m) for m in history.measures.values()])
-        return PRankResult(model, {"train/rank_loss": losses} | history.values, history.best, best)
+        whole_history = {"train/rank_loss": losses} | history.values | observations.columns(len(losses))
+        return PRankResult(model, whole_history, history.best, best)
 
 
 def _whole_weights(data: RankingData) -> Floats:

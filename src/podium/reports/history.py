@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -51,9 +52,12 @@ def history_chart(
 
 def _with_first(values: Sequence[float], before: float | None) -> tuple[list[int], list[float]]:
     """Rounds, counted from 1, and the means after them; round 0 is before training."""
-    if before is None:
-        return list(range(1, len(values) + 1)), list(values)
-    return list(range(len(values) + 1)), [before, *values]
+    by_round = [
+        (k, value) for k, value in enumerate(values, 1) if not math.isnan(value)
+    ]  # observers may leave some out
+    if before is not None:
+        by_round.insert(0, (0, before))
+    return [k for k, _ in by_round], [value for _, value in by_round]
 
 
 def _parts(name: str) -> tuple[str, str]:
