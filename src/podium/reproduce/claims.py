@@ -114,6 +114,17 @@ def decided_by(
     return Claim(text, place, test, estimate, interval, p, p_against, tuple(by_seed), finding)
 
 
+def all_of(text: str, place: str, parts: Sequence[Claim], *, finding: str = "") -> Claim:
+    """All parts hold: p is the largest of theirs; against it speaks the smallest, corrected for their number.
+
+    The estimate and its interval are those of the part that is the furthest from holding.
+    """
+    weakest = max(parts, key=lambda part: part.p)
+    against = min(1.0, len(parts) * min(part.p_against for part in parts))
+    test = f"all of {len(parts)} tests, the weakest: {weakest.test}" if len(parts) > 1 else weakest.test
+    return replace(weakest, text=text, place=place, test=test, p_against=against, finding=finding)
+
+
 def one_sided(differences: Floats, bound: float) -> tuple[float, float]:
     """P of "the mean is above the bound" and of "the mean is below it" (small where that is so)."""
     if len(differences) < 2:
