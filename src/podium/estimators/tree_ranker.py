@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from podium.boosting import Boosting, Checkpoint, Newton, Round, Sampling, SharedBins, Step, TrainingResult
+from podium.boosting import Boosting, Checkpoint, Newton, Sampling, SharedBins, Step, TrainingResult
+from podium.core.observing import Observer
 from podium.core.parameters import check_parameters
 from podium.data import RankingData
 from podium.data.features import as_list_of_features
@@ -39,7 +40,7 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
         query_weight: Any = None,
         valid: RankingData | Mapping[str, RankingData] | None = None,
         eval_set: tuple[Any, ...] | Sequence[tuple[Any, ...]] | None = None,
-        observers: Sequence[Callable[[Round], None]] = (),
+        observers: Sequence[Observer] = (),
         checkpoint: Checkpoint | None = None,
         bins: SharedBins | None = None,
     ) -> Self:
@@ -52,7 +53,8 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
             sample_weight, query_weight: weights of documents and queries.
             valid: validation data, or several by name; the first decides when to stop and how many trees to keep.
             eval_set: the same as `(X, y, qid)`, or several of those.
-            observers: called after each tree with a `podium.boosting.Round`.
+            observers: called after each round with a `podium.boosting.Round`; numbers by name that they return stand in
+                `history_`. `podium.diagnostics` has some.
             checkpoint: a `podium.boosting.Checkpoint` keeps the trees so far, and a run that was stopped goes on.
             bins: a `podium.boosting.SharedBins`, for several fits on the same data (`podium.fit_many` brings its own).
 
