@@ -114,6 +114,16 @@ def decided_by(
     return Claim(text, place, test, estimate, interval, p, p_against, tuple(by_seed), finding)
 
 
+def over_seeds(
+    text: str, place: str, what: str, values: Sequence[float], bound: float, *, below: bool = False, finding: str = ""
+) -> Claim:
+    """The mean of a number of each seed is above a bound, or below it: a one-sided t-test over seeds."""
+    numbers = np.array(values, np.float64)
+    p, p_against = one_sided(numbers, bound)[:: -1 if below else 1]
+    test = f"t-test over seeds, {what} {'below' if below else 'above'} {bound:g}"
+    return Claim(text, place, test, mean(numbers), t_interval(numbers), p, p_against, tuple(values), finding)
+
+
 def all_of(text: str, place: str, parts: Sequence[Claim], *, finding: str = "") -> Claim:
     """All parts hold: p is the largest of theirs; against it speaks the smallest, corrected for their number.
 

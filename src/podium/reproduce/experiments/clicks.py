@@ -81,13 +81,17 @@ def _claims(arms: dict[str, dict[str, Arm]]) -> list[Claim]:
         for arm in (known, estimated)
     ]
     claims += [
-        better(f"human labels are better than clicks with {arm.name.split(' (')[0]}, {on}", PLACE, human, arm, "ndcg@10")
+        better(
+            f"human labels are better than clicks with {arm.name.split(' (')[0]}, {on}", PLACE, human, arm, "ndcg@10"
+        )
         for arm in (known, estimated)
     ]
     as_they_are, known, estimated, _ = arms[SHOWN[1]].values()
     on = "where it was good, with random errors, so that a high position is itself a sign of relevance"
     claims.append(better(f"known propensities do harm {on}", PLACE, as_they_are, known, "ndcg@10"))
-    claims.append(better(f"an estimated bias is better than known propensities {on}", PLACE, estimated, known, "ndcg@10"))
+    claims.append(
+        better(f"an estimated bias is better than known propensities {on}", PLACE, estimated, known, "ndcg@10")
+    )
     return claims
 
 
@@ -106,7 +110,9 @@ def _figures(arms: dict[str, dict[str, Arm]], steps: list[Any]) -> list[Figure]:
             for rank, values in zip(ranks, of_seeds.T, strict=True)
         ]
     return [
-        Figure("accuracy", "Trained on clicks, judged by human labels", "", "NDCG@10 with 95% interval", accuracy, "dots"),
+        Figure(
+            "accuracy", "Trained on clicks, judged by human labels", "", "NDCG@10 with 95% interval", accuracy, "dots"
+        ),
         Figure("bias", "Position bias: the users', and as it was estimated", "rank shown", "log bias", biases),
     ]
 

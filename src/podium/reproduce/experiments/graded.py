@@ -49,7 +49,9 @@ def run(work: Work) -> Outcome:
             for seed in work.seeds
         ]
         baseline = Arm("the baseline", [step["baseline"] for step in steps])
-        arms = {sign: Arm("the graded model", [step[name]["values"] for step in steps]) for sign, name in CLICKS.items()}
+        arms = {
+            sign: Arm("the graded model", [step[name]["values"] for step in steps]) for sign, name in CLICKS.items()
+        }
         for sign, arm in arms.items():
             claims += _claims(source, sign, arm, baseline)
         tables[f"{source.name}: as {PLACE} has it, in points; * where the graded model is better with p < .05"] = (
@@ -180,7 +182,9 @@ def _figure(source: Source, steps: list[Any], weights: tuple[float, ...]) -> Fig
                 rows.append(row | {"low": of_seeds.min(), "high": of_seeds.max()})
     name = f"weights-{source.name.replace(' ', '-').lower()}"
     title = f"Change of NDCG@3 and CNDCG@3 by the weight of the clicks, {source.name} data"
-    return Figure(name, title, "weight of the clicks", "points; lines from the least to the greatest seed", rows, "points")
+    return Figure(
+        name, title, "weight of the clicks", "points; lines from the least to the greatest seed", rows, "points"
+    )
 
 
 EXPERIMENT = Experiment(
