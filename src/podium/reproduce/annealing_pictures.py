@@ -34,8 +34,8 @@ def of_schedules(trees: int, iterations: int) -> Figure:
     """[S] fig. 6: the schedules that are chosen from, by iteration."""
     scale = trees / iterations
     schedules: dict[str, Schedule] = {
-        "linear .1 + .001 m": LinearGrowth(0.1, 0.001 / scale), "linear .25 + .001 m": LinearGrowth(0.25, 0.001 / scale),
-        "linear .1 + .01 m": LinearGrowth(0.1, 0.01 / scale),
+        "linear .1 + .001 m": LinearGrowth(0.1, 0.001 / scale), "linear .1 + .01 m": LinearGrowth(0.1, 0.01 / scale),
+        "linear .25 + .001 m": LinearGrowth(0.25, 0.001 / scale),
         "text, α = 100": ExponentialGrowth(0.1, 100 * scale), "text, α = 250": ExponentialGrowth(0.1, 250 * scale),
         "figure, α = 100": ExponentialShare(100 * scale), "figure, α = 250": ExponentialShare(250 * scale),
     }  # fmt: skip

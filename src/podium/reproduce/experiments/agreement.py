@@ -20,6 +20,8 @@ from podium.reproduce.work import Work
 
 PLACE = "[S] fig. 2"
 EVERY = 5
+SHOWN = {"ten documents shown": 10, "all documents shown": 1000}
+WAYS = ("all pairs", "restricted pairs")
 
 
 def run(work: Work) -> Outcome:
@@ -30,11 +32,14 @@ def run(work: Work) -> Outcome:
     claims: list[Claim] = []
     tables, figures = {}, []
     for source in sources:
-        runs = [
-            work.step(f"{source.name}, seed {seed}", partial(_watched, source, seed, sizes, trees))
-            for seed in work.seeds
-        ]
-        claims += _claims(source, runs)
+        runs = {
+            name: [
+                work.step(f"{source.name}, {name}, seed {seed}", partial(_watched, source, seed, sizes, trees, shown))
+                for seed in work.seeds
+            ]
+            for name, shown in SHOWN.items()
+        }
+        claims += _claims(source, runs["ten documents shown"])
         tables[f"{source.name}: % of documents on which the two agree, mean over seeds"] = _table(runs)
         figures.append(_figure(source, runs))
     settings = {
@@ -47,9 +52,9 @@ def run(work: Work) -> Outcome:
     return Outcome(claims, tables, figures, settings, [f"{source.name}, simulated clicks" for source in sources])
 
 
-def _watched(source: Source, seed: int, sizes: Sizes, trees: int) -> Any:
+def _watched(source: Source, seed: int, sizes: Sizes, trees: int, shown: int) -> Any:
     """Both shares of agreement by iteration."""
-    train = with_clicks(source.parts(seed, sizes)[0])[0]
+    train = with_clicks(source.parts(seed, sizes)[0], shown)[0]
     watch = WatchAgreement(Lambda("cndcg"), every=EVERY)
     LambdaMART(trees, 30, 0.2, objective=Lambda("ndcg"), **PAPERS).fit(train, observers=[watch])
     seen = watch.result()
@@ -57,7 +62,7 @@ def _watched(source: Source, seed: int, sizes: Sizes, trees: int) -> Any:
 
 
 def _claims(source: Source, runs: list[Any]) -> list[Claim]:
-    whole, restricted = (np.array([np.mean(run[name]) for run in runs]) for name in ("all pairs", "restricted pairs"))
+    whole, restricted = (np.array([np.mean(run[name]) for run in runs]) for name in WAYS)
     on = f"on {source.name} data"
     what = "agreement over restricted minus over all pairs, mean over iterations,"
     return [
@@ -70,21 +75,22 @@ def _claims(source: Source, runs: list[Any]) -> list[Claim]:
     ]  # fmt: skip
 
 
-def _table(runs: list[Any]) -> Table:
-    iterations = runs[0]["iterations"]
-    picked = [0, *range(len(iterations) // 5, len(iterations), max(len(iterations) // 5, 1))]
-    means = {name: 100 * np.mean([run[name] for run in runs], axis=0) for name in ("all pairs", "restricted pairs")}
-    rows = [[iterations[k], *(f"{values[k]:.1f}" for values in means.values())] for k in picked]
-    return Table(["iteration", *means], rows)
+def _table(runs: dict[str, list[Any]]) -> Table:
+    iterations = next(iter(runs.values()))[0]["iterations"]
+    picked = np.linspace(0, len(iterations) - 1, 6).round().astype(int)
+    means = [100 * np.mean([run[way] for run in of_seeds], axis=0) for of_seeds in runs.values() for way in WAYS]
+    rows = [[iterations[k], *(f"{values[k]:.1f}" for values in means)] for k in picked]
+    return Table(["iteration", *(f"{way}, {name}" for name in runs for way in WAYS)], rows)
 
 
-def _figure(source: Source, runs: list[Any]) -> Figure:
+def _figure(source: Source, runs: dict[str, list[Any]]) -> Figure:
     rows = []
-    for name in ("all pairs", "restricted pairs"):
-        of_seeds = 100 * np.array([run[name] for run in runs])
-        for iteration, values in zip(runs[0]["iterations"], of_seeds.T, strict=True):
-            row = {"series": name, "x": iteration, "y": values.mean(), "low": values.min(), "high": values.max()}
-            rows.append(row)
+    for panel, of_seeds in runs.items():
+        for way in WAYS:
+            shares = 100 * np.array([run[way] for run in of_seeds])
+            for iteration, values in zip(of_seeds[0]["iterations"], shares.T, strict=True):
+                row = {"series": way, "x": iteration, "y": values.mean(), "low": values.min(), "high": values.max()}
+                rows.append(row | {"panel": panel})
     name = source.name.replace(" ", "-").lower()
     title = f"Agreement of λ(L) and λ(C) while training on λ(L) ({PLACE}), {source.name} data"
     return Figure(name, title, "iteration", "% of documents, with the range of seeds", rows)
@@ -96,6 +102,7 @@ EXPERIMENT = Experiment(
     says="Training is on λ(L), of NDCG, alone. λ(C), of CNDCG, agrees with it on a document where both have the same "
     "sign, or λ(C) is 0. Over all pairs they agree on most documents; over pairs with equal labels that were both "
     "clicked, on almost 15% of the documents more.",
-    cuts="Clicks are simulated. Where λ(C) takes part in fewer pairs it is 0 on more documents, which counts as agreement.",
+    cuts="Clicks are simulated, on the ten documents that are shown; the table also has all documents shown. Documents "
+    "without clicks have λ(C) = 0 over the restricted pairs, which counts as agreement: the more of them, the more.",
     run=run,
 )
