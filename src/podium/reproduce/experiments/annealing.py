@@ -12,7 +12,16 @@ from podium.data import RankingData
 from podium.estimators import LambdaMART
 from podium.evaluation.significance import paired_t
 from podium.evaluation.tables import Table
-from podium.objectives import Anneal, ExponentialGrowth, ExponentialShare, Lambda, LinearGrowth, Local, Objective
+from podium.objectives import (
+    Anneal,
+    ExponentialGrowth,
+    ExponentialShare,
+    Lambda,
+    LinearGrowth,
+    Local,
+    Objective,
+    Schedule,
+)
 from podium.reproduce.annealing_pictures import of_learning, of_schedules
 from podium.reproduce.arms import Arm
 from podium.reproduce.choosing import PAPERS, best_on_validation
@@ -88,7 +97,7 @@ def _dealt(data: RankingData, seed: int) -> RankingData:
 def methods(trees: int, schedules: Sequence[str] = ()) -> dict[str, tuple[str, list[Objective]]]:
     """Each method's step and the objectives to choose from; all schedules and both λ, or λ(S) with some schedules."""
     scale, ndcg = trees / ITERATIONS, Lambda("ndcg")
-    by_schedule = {
+    by_schedule: dict[str, list[Schedule]] = {
         LINEAR: [LinearGrowth(start, rate / scale) for start, rate in ((0.1, 0.001), (0.25, 0.001), (0.1, 0.01))],
         TEXT: [ExponentialGrowth(0.1, rate * scale) for rate in (100.0, 250.0)],
         FIGURE: [ExponentialShare(rate * scale) for rate in (100.0, 250.0)],

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from podium.estimators import LambdaMART
 from podium.evaluation.tables import Table
 from podium.objectives import Lambda
@@ -17,7 +19,7 @@ from podium.reproduce.work import Work
 
 PLACE = "[S] §3"
 MEASURES = ("ndcg@1", "ndcg@3", "ndcg@10")
-TRUNCATIONS = {"whole list": None, "NDCG@10": 10, "NDCG@3": 3}
+TRUNCATIONS = {"the whole list": None, "NDCG@10": 10, "NDCG@3": 3}
 
 
 def run(work: Work) -> Outcome:
@@ -69,7 +71,7 @@ def _measured(
 
 
 def _mean(steps: list[Any], name: str) -> float:
-    return round(sum(step[name] for step in steps) / len(steps), 2)
+    return round(float(np.mean([step[name] for step in steps])), 2)
 
 
 def _claims(source: Source, arms: dict[str, Arm]) -> list[Claim]:
