@@ -33,14 +33,18 @@ class Watched:
 def of_schedules(trees: int, iterations: int) -> Figure:
     """[S] fig. 6: the schedules that are chosen from, by iteration."""
     scale = trees / iterations
-    schedules: dict[str, Schedule] = {
-        "linear .1 + .001 m": LinearGrowth(0.1, 0.001 / scale), "linear .1 + .01 m": LinearGrowth(0.1, 0.01 / scale),
-        "linear .25 + .001 m": LinearGrowth(0.25, 0.001 / scale),
-        "text, α = 100": ExponentialGrowth(0.1, 100 * scale), "text, α = 250": ExponentialGrowth(0.1, 250 * scale),
-        "figure, α = 100": ExponentialShare(100 * scale), "figure, α = 250": ExponentialShare(250 * scale),
-    }  # fmt: skip
+    rates = (100.0, 250.0)
+    panels: dict[str, dict[str, Schedule]] = {
+        "linear": {
+            f"{start:g} + {rate:g} m": LinearGrowth(start, rate / scale)
+            for start, rate in ((0.1, 0.001), (0.25, 0.001), (0.1, 0.01))
+        },
+        "exponential, as the text has it": {f"α = {rate:g}": ExponentialGrowth(0.1, rate * scale) for rate in rates},
+        "exponential, as fig. 6 has it": {f"α = {rate:g}": ExponentialShare(rate * scale) for rate in rates},
+    }
     rows = [
-        {"series": name, "x": iteration, "y": weight_at(schedule, iteration)}
+        {"series": name, "x": iteration, "y": weight_at(schedule, iteration), "panel": panel}
+        for panel, schedules in panels.items()
         for name, schedule in schedules.items()
         for iteration in range(0, trees + 1, max(trees // 100, 1))
     ]

@@ -186,7 +186,12 @@ def _figure(source: Source, steps: list[Any], weights: tuple[float, ...]) -> Fig
             means = np.array([step[name]["means"] for step in steps])[:, :, column]
             changes = 100 * (means - means[:, :1])
             for weight, of_seeds in zip((0.0, *weights), changes.T, strict=True):
-                row = {"series": f"clicks {sign}", "x": weight, "y": of_seeds.mean(), "panel": panel}
+                row = {
+                    "series": f"{name} ({sign})".replace("_", " "),
+                    "x": weight,
+                    "y": of_seeds.mean(),
+                    "panel": panel,
+                }
                 rows.append(row | {"low": of_seeds.min(), "high": of_seeds.max()})
     name = f"weights-{source.name.replace(' ', '-').lower()}"
     title = f"Change of NDCG@3 and CNDCG@3 by the weight of the clicks, {source.name} data"
