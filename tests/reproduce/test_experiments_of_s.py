@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from podium.objectives import Anneal, Local
+from podium.diagnostics import WatchAgreement
+from podium.estimators import LambdaMART
+from podium.objectives import Anneal, Lambda, Local
 from podium.reproduce.arms import Arm
 from podium.reproduce.claims import all_of, better, over_seeds
-from podium.reproduce.experiments import annealing, graded
+from podium.reproduce.experiments import agreement, annealing, graded
 from podium.reproduce.sources import artificial_source
 
 SIZES = (20, 10, 10)
@@ -65,6 +67,16 @@ def test_clicks_follow_labels_and_among_equal_labels_a_taste(parts):
     few = graded.with_clicks(parts, shown=5)[0]
     assert (few.positions <= 5).all()
     assert (few.labels["clicks"][few.positions < 0] == 0).all()
+
+
+def test_agreement_of_queries_is_what_the_observer_sees(parts):
+    train = graded.with_clicks(parts, shown=10)[0]
+    watch = WatchAgreement(Lambda("cndcg"), every=1)
+    model = LambdaMART(3, 4, objective=Lambda("ndcg")).fit(train, observers=[watch])
+    shares = agreement.agreement_of_queries(train, model.predict(train))
+    seen = watch.result()
+    assert np.mean(shares["all pairs"]) == pytest.approx(seen.all_pairs[-1], abs=0.005)  # queries of equal size
+    assert np.mean(shares["restricted pairs"]) == pytest.approx(seen.restricted[-1], abs=0.005)
 
 
 def test_wrong_labels_are_dealt_out_and_the_test_part_keeps_its_own(parts):
