@@ -50,12 +50,6 @@ def test_over_seeds_is_a_one_sided_t_test(below, side):
     assert claim.estimate == pytest.approx(np.mean(values))
 
 
-def test_the_graded_choice_keeps_the_first_measure_and_takes_the_best_second():
-    means = [[0.500, 0.30], [0.510, 0.31], [0.4995, 0.40], [0.498, 0.50]]
-    assert graded.graded_choice(means) == 2  # the last has lost more than the tolerance
-    assert graded.graded_choice([[0.5, 0.3], [0.4, 0.9]]) == 0
-
-
 def test_clicks_follow_labels_and_among_equal_labels_a_taste(parts):
     train = graded.with_clicks(parts)[0]
     assert {"relevance", "clicks", "similar_clicks"} <= set(train.labels)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -16,7 +15,7 @@ from podium.estimators import LambdaMART, fit_many
 from podium.evaluation import evaluate
 from podium.evaluation.significance import paired_t
 from podium.evaluation.tables import Table
-from podium.measures import as_measure
+from podium.measures import Graded, as_measure
 from podium.objectives import Lambda, Tiers
 from podium.reproduce.arms import Arm
 from podium.reproduce.choosing import PAPERS
@@ -29,13 +28,20 @@ PLACE = "[S] table 1"
 WEIGHTS = (0.01, 0.1, 0.2, 0.3, 0.4, 0.5)
 CLICKS = {"=": "clicks", "≈": "similar_clicks"}  # of the query, and of the query and similar ones
 CUTOFFS = tuple(range(1, 11))
-TOLERANCE = 0.001  # how far below the baseline's NDCG@3 on validation data a weight may be
+TOLERANCE = 0.002  # of the choice among weights, by NDCG@3 on validation data
 MARGIN = 0.003  # of the tests that NDCG is kept
+FINDING = (
+    "The weight decides, and with it the rule that chooses it. On artificial data the rule took .01 in two seeds of "
+    "three; in the sweep .1 gives +4.8 (=) and +4.4 (≈) points of CNDCG@3 with +.2 points of NDCG@3. On web data three "
+    "points take a weight of .3 to .5, which costs .2 to 1 points of NDCG@3. Another rule was tried, the best CNDCG@3 "
+    "among weights that lose at most .001 of the baseline's NDCG@3 on 3,000 validation queries, with 1,500 training "
+    "queries: on artificial data it took no clicks at all in three choices of six, .01 in one and .1 in two."
+)
 
 
 def run(work: Work) -> Outcome:
     """A sweep of weights for both sources of clicks."""
-    sizes = work.pick(full=(1500, 3000, 5000), quick=(300, 300, 400))
+    sizes = work.pick(full=(2000, 1000, 3000), quick=(300, 200, 400))
     trees, weights = work.pick(full=(200, WEIGHTS), quick=(40, (0.1, 0.3)))
     sources = [
         artificial_source(documents=30, features=12),
@@ -66,7 +72,7 @@ def run(work: Work) -> Outcome:
     settings = {
         "queries for training, validation, test": sizes, "trees": trees, "leaves": 30, "learning rate": 0.2,
         "weights": weights,
-        "chosen by": f"CNDCG@3 on validation, among the weights that lose at most {TOLERANCE} of NDCG@3",
+        "chosen by": f"NDCG@3 then CNDCG@3 on validation, tolerance {TOLERANCE}",
     }  # fmt: skip
     return Outcome(claims, tables, figures, settings, [f"{source.name}, simulated clicks" for source in sources])
 
@@ -89,20 +95,15 @@ def _swept(work: Work, source: Source, seed: int, sizes: Sizes, trees: int, weig
     found: dict[str, Any] = {"baseline": work.values(fitted[None].predict(test), test, measures, prefix)}
     for name in CLICKS.values():
         candidates = {0.0: fitted[None]} | {weight: fitted[name, weight] for weight in weights}
-        on_valid = [_means(model, valid, ["ndcg@3", _cndcg(name, 3)]) for model in candidates.values()]
-        chosen = list(candidates)[graded_choice(on_valid)]
+        rule = Graded(["ndcg@3", _cndcg(name, 3)], TOLERANCE)
+        on_valid = [_means(model, valid, list(map(str, rule.measures))) for model in candidates.values()]
+        chosen = list(candidates)[rule.pick(np.array(on_valid))]
         shown = ["ndcg@3", "ndcg@10", _cndcg(name, 3), _cndcg(name, 10)]
         found[name] = {
             "weight": chosen, "values": work.values(candidates[chosen].predict(test), test, measures, prefix),
             "means": [_means(model, test, shown) for model in candidates.values()],
         }  # fmt: skip
     return found
-
-
-def graded_choice(means: Sequence[Sequence[float]]) -> int:
-    """Among the rows of means as good as the first, the baseline's, by one measure: the best by the next ([S] §4)."""
-    kept = [k for k, row in enumerate(means) if row[0] >= means[0][0] - TOLERANCE]
-    return max(kept, key=lambda k: means[k][1])
 
 
 def with_clicks(parts: Triple, shown: int = 30) -> Triple:
@@ -146,9 +147,14 @@ def _claims(source: Source, sign: str, graded: Arm, baseline: Arm) -> list[Claim
     better_at = [better("", PLACE, graded, baseline, _cndcg(CLICKS[sign], k)) for k in CUTOFFS]
     by_points = [better("", PLACE, graded, baseline, _cndcg(CLICKS[sign], k), lead=0.03) for k in CUTOFFS]
     return [
-        all_of(f"the graded λ keeps NDCG@3 and NDCG@10 {on}", PLACE, kept),
+        all_of(f"the graded λ keeps NDCG@3 and NDCG@10 {on}", PLACE, kept, finding=FINDING),
         all_of(f"the graded λ raises CNDCG at each of the cutoffs 1 to 10 {on}", PLACE, better_at),
-        all_of(f"it raises CNDCG by three points or more at each of the cutoffs 1 to 10 {on}", PLACE, by_points),
+        all_of(
+            f"it raises CNDCG by three points or more at each of the cutoffs 1 to 10 {on}",
+            PLACE,
+            by_points,
+            finding=FINDING,
+        ),
     ]
 
 
