@@ -28,7 +28,7 @@ SHOWN = {"ten documents shown": 10, "all documents shown": 1000}
 WAYS = ("all pairs", "restricted pairs")
 FINDING = (
     "The paper's clicks are few: most of its documents were never clicked, and there λ(C) over the restricted pairs is "
-    "0, which counts as agreement. Where all documents are shown, nearly all are clicked, and the gain is gone."
+    "0, which counts as agreement. Where all documents are shown, nearly all are clicked, and the gain is small or gone."
 )
 
 
