@@ -87,7 +87,8 @@ def _claims(source: Source, runs: list[Any]) -> list[Claim]:
     changes, at_top = (_column(runs, f"rank_changes: {k}")[:, round(LATE * n) :] for k in ("all", "top 3"))
     return [
         over_seeds(f"of the λ of documents with label 3 or 4 over 70% come from documents with label 0 or 1 {on}",
-                   "[S] fig. 3(a)", "their share of Σ|λ|", weak.tolist(), 0.7),
+                   "[S] fig. 3(a)", "their share of Σ|λ|", weak.tolist(), 0.7,
+                   finding="It was 76% in the mean; a test over three seeds has little power."),
         over_seeds(f"documents with label 0 are soon less than 5% of the top 3 {on}", "[S] fig. 3(b)",
                    "their share", bad, 0.05, below=True),
         over_seeds(f"documents with label 1 are soon less than 20% of the top 3 {on}", "[S] fig. 3(b)",
@@ -98,6 +99,9 @@ def _claims(source: Source, runs: list[Any]) -> list[Claim]:
                    "the share of changes", at_top.mean(axis=1).tolist(), 0.03, below=True),
         over_seeds(f"later on more than 5% of all ranks change in an iteration {on}", "[S] fig. 4",
                    "the share of changes", changes.mean(axis=1).tolist(), 0.05),
+        over_seeds(f"later on less than 15% of all ranks change in an iteration {on}", "[S] fig. 4",
+                   "the share of changes", changes.mean(axis=1).tolist(), 0.15, below=True,
+                   finding="It was 25% with 300 training queries, where the paper has 108,000; no other size was tried."),
     ]  # fmt: skip
 
 

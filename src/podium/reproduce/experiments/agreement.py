@@ -27,8 +27,9 @@ MEASURE = "agreement"
 SHOWN = {"ten documents shown": 10, "all documents shown": 1000}
 WAYS = ("all pairs", "restricted pairs")
 FINDING = (
-    "The paper's clicks are few: most of its documents were never clicked, and there λ(C) over the restricted pairs is "
-    "0, which counts as agreement. Where all documents are shown, nearly all are clicked, and the gain is small or gone."
+    "Documents without clicks have λ(C) = 0 over the restricted pairs, which counts as agreement; with 150 to 200 "
+    "documents for each query the paper probably has many. Where all are shown, nearly all are clicked, and the gain "
+    "is small or gone."
 )
 
 
