@@ -101,7 +101,7 @@ def _claims(source: Source, runs: list[Any]) -> list[Claim]:
                    "the share of changes", changes.mean(axis=1).tolist(), 0.05),
         over_seeds(f"later on less than 15% of all ranks change in an iteration {on}", "[S] fig. 4",
                    "the share of changes", changes.mean(axis=1).tolist(), 0.15, below=True,
-                   finding="It was 25% with 300 training queries, where the paper has 108,000; no other size was tried."),
+                   finding="It was 25% with 300 training queries, the paper has 108,000; no other size was tried."),
     ]  # fmt: skip
 
 

@@ -47,8 +47,8 @@ FINDING = (
     "+.006, p = .11; exponential -.001 and +.003), lists of 100 to 200 documents (+.001, p = .86; +.001 and +.006)."
 )
 FINDING_OF_SIZES = (
-    "With wrong labels the lead needs data. NDCG@3 in points with 10, 25, 50 and 100% of 800 queries: 70.6, 75.2, 78.9, "
-    "81.6 (Newton), 70.9, 76.6, 80.2, 83.4 (gradient), 71.1, 76.0, 81.6, 85.5 (λ(S), linear)."
+    "With wrong labels the lead needs data. NDCG@3 in points with 10, 25, 50 and 100% of 800 queries: 70.6, 75.2, "
+    "78.9, 81.6 (Newton), 70.9, 76.6, 80.2, 83.4 (gradient), 71.1, 76.0, 81.6, 85.5 (λ(S), linear)."
 )
 WRONG = 0.4  # the share of labels that are dealt out anew
 
