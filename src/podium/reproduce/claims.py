@@ -148,6 +148,27 @@ def _differences(first: Arm, second: Arm, measure: str) -> Floats:
     return differences
 
 
+def over_seeds(
+    text: str, place: str, what: str, values: Sequence[float], bound: float, *, below: bool = False, finding: str = ""
+) -> Claim:
+    """The mean of a number of each seed is above a bound, or below it: a one-sided t-test over seeds."""
+    numbers = np.array(values, np.float64)
+    p, p_against = one_sided(numbers, bound)[:: -1 if below else 1]
+    test = f"t-test over seeds, {what} {'below' if below else 'above'} {bound:g}"
+    return Claim(text, place, test, mean(numbers), t_interval(numbers), p, p_against, tuple(values), finding)
+
+
+def all_of(text: str, place: str, parts: Sequence[Claim], *, finding: str = "") -> Claim:
+    """All parts hold: p is the largest of theirs; against it speaks the smallest, corrected for their number.
+
+    The estimate and its interval are those of the part that is the furthest from holding.
+    """
+    weakest = max(parts, key=lambda part: part.p)
+    against = min(1.0, len(parts) * min(part.p_against for part in parts))
+    test = f"all of {len(parts)} tests, the weakest: {weakest.test}" if len(parts) > 1 else weakest.test
+    return replace(weakest, text=text, place=place, test=test, p_against=against, finding=finding)
+
+
 def one_sided(differences: Floats, bound: float) -> tuple[float, float]:
     """P of "the mean is above the bound" and of "the mean is below it" (small where that is so)."""
     middle = mean(differences)
