@@ -114,6 +114,26 @@ def decided_by(
     return Claim(text, place, test, estimate, interval, p, p_against, tuple(by_seed), finding)
 
 
+def share_above(
+    text: str, place: str, what: str, hits: int, cases: int, bound: float, *,
+    by_seed: Sequence[float] = (), finding: str = "",
+) -> Claim:  # fmt: skip
+    """Something is so in more than a share of all cases: an exact binomial test; the interval is Clopper and Pearson's."""
+    test = f"exact binomial test, {what}: {hits} of {cases}, against a share of {bound:g}"
+    return decided_by(
+        text, place, test, hits / cases, float(stats.binom.sf(hits - 1, cases, bound)),
+        float(stats.binom.cdf(hits, cases, bound)), interval=share_interval(hits, cases), by_seed=by_seed,
+        finding=finding,
+    )  # fmt: skip
+
+
+def share_interval(hits: int, cases: int, level: float = LEVEL) -> tuple[float, float]:
+    """The exact interval of a share (Clopper and Pearson), 95% by default."""
+    low = float(stats.beta.ppf(level / 2, hits, cases - hits + 1)) if hits else 0.0
+    high = float(stats.beta.ppf(1 - level / 2, hits + 1, cases - hits)) if hits < cases else 1.0
+    return low, high
+
+
 def one_sided(differences: Floats, bound: float) -> tuple[float, float]:
     """P of "the mean is above the bound" and of "the mean is below it" (small where that is so)."""
     if len(differences) < 2:
