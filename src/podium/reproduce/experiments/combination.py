@@ -30,8 +30,8 @@ ALPHAS = np.linspace(0, 1, 33)
 
 def run(work: Work) -> Outcome:
     """Two rankers and their combinations, on web data and on real data where there is some."""
-    sizes = work.pick(full=(800, 600, 2000), quick=(150, 150, 400))
-    trees, epochs, sets = work.pick(full=(100, 40, 300), quick=(20, 8, 100))
+    sizes = work.pick(full=(800, 600, 2000), quick=(100, 100, 300))
+    trees, epochs, sets = work.pick(full=(100, 40, 300), quick=(20, 6, 40))
     sources = work.web(features=work.pick(full=40, quick=15), documents=(20, 60))
     claims: list[Claim] = []
     tables, figures = {}, []

@@ -29,9 +29,9 @@ Found = dict[str, Any]
 
 def run(work: Work) -> Outcome:
     """A net for each measure and seed, moved in random directions."""
-    queries, epochs = work.pick(full=(1000, 600), quick=(200, 250))
-    trial = work.pick(full=300, quick=60)
-    directions = work.pick(full=directions_needed(P0, 0.01), quick=100)
+    queries, epochs = work.pick(full=(1000, 600), quick=(150, 200))
+    trial = work.pick(full=300, quick=40)
+    directions = work.pick(full=directions_needed(P0, 0.01), quick=60)
     found = {
         measure: [
             work.step(f"{shown}, seed {seed}", partial(_measured, measure, seed, queries, epochs, trial, directions))
