@@ -118,13 +118,31 @@ def share_above(
     text: str, place: str, what: str, hits: int, cases: int, bound: float, *,
     by_seed: Sequence[float] = (), finding: str = "",
 ) -> Claim:  # fmt: skip
-    """Something is so in more than a share of all cases: an exact binomial test; the interval is Clopper and Pearson's."""
-    test = f"exact binomial test, {what}: {hits} of {cases}, against a share of {bound:g}"
+    """Something is so in more than a share of all cases: an exact binomial test, with its exact interval."""
+    test = f"exact binomial test, {what}: {hits} of {cases}, above a share of {bound:g}"
+    above, below = binomial(hits, cases, bound)
+    interval = share_interval(hits, cases)
     return decided_by(
-        text, place, test, hits / cases, float(stats.binom.sf(hits - 1, cases, bound)),
-        float(stats.binom.cdf(hits, cases, bound)), interval=share_interval(hits, cases), by_seed=by_seed,
-        finding=finding,
-    )  # fmt: skip
+        text, place, test, hits / cases, above, below, interval=interval, by_seed=by_seed, finding=finding
+    )
+
+
+def share_below(
+    text: str, place: str, what: str, hits: int, cases: int, bound: float, *,
+    by_seed: Sequence[float] = (), finding: str = "",
+) -> Claim:  # fmt: skip
+    """Something is so in less than a share of all cases; p is (1 − bound)ⁿ where it never is ([B] eq. 9)."""
+    test = f"exact binomial test, {what}: {hits} of {cases}, below a share of {bound:g}"
+    above, below = binomial(hits, cases, bound)
+    interval = share_interval(hits, cases)
+    return decided_by(
+        text, place, test, hits / cases, below, above, interval=interval, by_seed=by_seed, finding=finding
+    )
+
+
+def binomial(hits: int, cases: int, bound: float) -> tuple[float, float]:
+    """P of "the share is above the bound" and of "the share is below it" (small where that is so)."""
+    return float(stats.binom.sf(hits - 1, cases, bound)), float(stats.binom.cdf(hits, cases, bound))
 
 
 def share_interval(hits: int, cases: int, level: float = LEVEL) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from podium.data import RankingData
 from podium.evaluation.tables import Table
-from podium.measures import ERR, NDCG, Ranking
+from podium.measures import ERR, NDCG
 from podium.objectives import Lambda, Objective, Pairwise
 from podium.reproduce.claims import Claim, share_above
 from podium.reproduce.experiment import Experiment, Figure, Outcome
@@ -37,11 +37,10 @@ def run(work: Work) -> Outcome:
          _share(found, "shift", k)]
         for k, spread in enumerate(SPREADS)
     ]  # fmt: skip
+    of_random = ["spread of the scores × σ", *OBJECTIVES, "larger share of the push in LambdaRank"]
     tables = {
         f"The two lists of the figure, {DOCUMENTS} documents": Table(columns, rows),
-        f"Random lists of {SHORT} to {LONG} documents: share in which the upper relevant document is pushed more": Table(
-            ["spread of the scores × σ", *OBJECTIVES, "larger share of the push in LambdaRank"], shares
-        ),
+        "Random lists: share in which the upper relevant document is pushed more": Table(of_random, shares),
     }
     settings = {
         "random lists": f"{lists} for each seed, {SHORT} to {LONG} documents, two of them relevant at random ranks",

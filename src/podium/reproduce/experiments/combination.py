@@ -88,7 +88,7 @@ def _combined(valid: RankingData, test: RankingData, seed: int) -> tuple[dict[st
     a, b = (valid.feature(k).astype(np.float64) for k in (0, 1))
     exact = combine(a, b, valid, MEASURE)
     linear = LinearRanker("ndcg").fit(valid)
-    models = {
+    models: dict[str, Any] = {
         LINEAR: linear, NONLINEAR: LambdaRank("ndcg", epochs=40, random_state=seed),
         BOOSTED: LambdaMART(50, 4, 0.1, split_fraction=1.0),
     }  # fmt: skip

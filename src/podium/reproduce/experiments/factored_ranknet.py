@@ -45,7 +45,8 @@ def run(work: Work) -> Outcome:
         for seed in work.seeds
         for k in range(repetitions)
     ]
-    same = [work.step(f"gradients, seed {seed}", partial(_gradients_agree, seed, work.pick(full=400, quick=200))) for seed in work.seeds]
+    checked = work.pick(full=400, quick=200)
+    same = [work.step(f"gradients, seed {seed}", partial(_gradients_agree, seed, checked)) for seed in work.seeds]
     seconds = {form: np.array([one[form] for one in rounds]) for form in (FACTORED, PAIRS)}
     claims = _claims(seconds, sizes, len(work.seeds))
     claims.append(share_above(
@@ -124,7 +125,8 @@ def pair_by_pair(net: Any, documents: Any, labels: NDArray[Any]) -> None:
     for first in range(0, len(i), AT_ONCE):
         some = slice(first, first + AT_ONCE)
         apart = net(documents[i[some]]) - net(documents[j[some]])
-        torch.nn.functional.softplus(-apart).sum().backward()  # [B] eq. 2: C = log(1 + e^{−(s_i − s_j)})
+        cost = torch.nn.functional.softplus(-apart).sum()  # [B] §2: C = log(1 + e^{−(s_i − s_j)})
+        cost.backward()  # type: ignore[no-untyped-call]
 
 
 def factored(net: Any, documents: Any, data: RankingData) -> None:
@@ -152,11 +154,11 @@ def _gradients_agree(seed: int, n_queries: int) -> list[bool]:
         one = data.take(rows)
         documents, gradients = torch.from_numpy(np.array(one.features, np.float64)), []
         for do in (partial(factored, data=one), partial(pair_by_pair, labels=one.relevance)):
-            net.zero_grad()
             for weights in net.parameters():
-                weights.grad = torch.zeros_like(weights)
+                weights.grad = torch.zeros_like(weights)  # stays where there are no pairs
             do(net, documents)
-            gradients.append(torch.cat([weights.grad.flatten() for weights in net.parameters()]).numpy())
+            parts: list[Any] = [weights.grad for weights in net.parameters()]
+            gradients.append(np.concatenate([part.numpy().ravel() for part in parts]))
         size = max(float(np.abs(gradients[1]).max()), 1e-12)
         found.append(bool(np.abs(gradients[0] - gradients[1]).max() <= 10.0**-DIGITS * size))
     return found

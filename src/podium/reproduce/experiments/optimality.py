@@ -6,14 +6,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from podium.data import RankingData
 from podium.data.datasets.artificial import artificial
 from podium.diagnostics import directions_needed, local_optimality
 from podium.estimators import LambdaRank
 from podium.evaluation.tables import Table
-from podium.reproduce.claims import Claim, decided_by, share_above, share_interval
+from podium.reproduce.claims import Claim, share_above, share_below
 from podium.reproduce.experiment import Experiment, Figure, Outcome
 from podium.reproduce.work import Work
 
@@ -68,7 +67,7 @@ def _measured(measure: str, seed: int, queries: int, epochs: int, trial: int, di
     """Train, find the step at which the measure is smooth, and move the weights by it in new directions."""
     data = _data(measure, seed, queries)
 
-    def net(n: int) -> LambdaRank:
+    def net(n: int) -> Any:
         return LambdaRank(
             measure, hidden=5, epochs=n, batch_queries=None, learning_rate=0.03, halve_after=15, random_state=seed
         ).fit(data)
@@ -118,26 +117,15 @@ def _claims(shown: str, of_seeds: list[Found]) -> list[Claim]:
     weights, moves = sum(one["weights_rising"] for one in of_seeds), sum(one["weights_moved"] for one in of_seeds)
     by_seed = [one["rising"] / one["directions"] for one in of_seeds]
     return [
-        at_most(f"LambdaRank of {shown} ends where at most 1% of random directions raise {shown}", PLACE,
-                "directions that rise", rising, directions, P0, by_seed),
-        at_most(f"moved alone, each weight of that net has the maximum of {shown} where it is", PLACE,
-                "moves of single weights that rise", weights, moves, P0_WEIGHTS,
-                [one["weights_rising"] / one["weights_moved"] for one in of_seeds]),
+        share_below(f"LambdaRank of {shown} ends where at most 1% of random directions raise {shown}", PLACE,
+                    "directions that rise", rising, directions, P0, by_seed=by_seed),
+        share_below(f"moved alone, each weight of that net has the maximum of {shown} where it is", PLACE,
+                    "moves of single weights that rise", weights, moves, P0_WEIGHTS,
+                    by_seed=[one["weights_rising"] / one["weights_moved"] for one in of_seeds]),
         share_above(f"a net that was stopped after {EARLY} epochs fails the same test of {shown}", "beyond the papers",
                     "directions that rise", early, directions, P0,
                     by_seed=[one["early_rising"] / one["directions"] for one in of_seeds]),
     ]  # fmt: skip
-
-
-def at_most(
-    text: str, place: str, what: str, hits: int, cases: int, bound: float, by_seed: list[float], finding: str = ""
-) -> Claim:
-    """Something is so in less than a share of all cases: p is the chance of as few, (1 − p₀)ⁿ where there are none."""
-    return decided_by(
-        text, place, f"exact binomial test, {what}: {hits} of {cases}, against a share of {bound:g}", hits / cases,
-        float(stats.binom.cdf(hits, cases, bound)), float(stats.binom.sf(hits - 1, cases, bound)),
-        interval=share_interval(hits, cases), by_seed=by_seed, finding=finding,
-    )  # fmt: skip
 
 
 def _figures(found: dict[str, list[Found]]) -> list[Figure]:

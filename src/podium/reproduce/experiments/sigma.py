@@ -132,14 +132,14 @@ def same_order(data: RankingData, first: Floats, second: Floats) -> list[bool]:
     found = []
     for query in range(data.n_queries):
         rows = data.rows(query)
-        ranks = [np.unique(scores[rows], return_inverse=True)[1] for scores in (first, second)]
-        found.append(bool(np.array_equal(*ranks)))
+        one, other = (np.unique(scores[rows], return_inverse=True)[1] for scores in (first, second))
+        found.append(bool(np.array_equal(one, other)))
     return found
 
 
 def _alike(one: dict[str, Any]) -> NDArray[np.bool_]:
     """The queries of one seed whose order is the same for every σ."""
-    return np.logical_and.reduce([one["same"][f"{sigma:g}"] for sigma in SIGMAS])
+    return np.array([one["same"][f"{sigma:g}"] for sigma in SIGMAS], bool).all(axis=0)
 
 
 def _claim(setting: Setting, of_seeds: list[dict[str, Any]]) -> Claim:
