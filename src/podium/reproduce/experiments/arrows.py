@@ -24,6 +24,16 @@ DOCUMENTS = 16
 LEFT, RIGHT = (1, 15), (4, 10)  # ranks of the two relevant documents, before and after the move
 SPREADS = (0.1, 0.3, 1.0, 3.0, 10.0)  # standard deviations of random scores, in units of 1/σ
 SHORT, LONG = 12, 40  # documents of random lists
+DRAWN_SPREAD = 0.2  # of the list that is drawn
+UPPER_FINDING = (
+    "It depends on how far scores are apart: with a spread of .1/σ the upper document has the larger push in 54% of "
+    "the lists, with .3/σ in 42%, with 1/σ in 15%, with 3/σ in 1%; on the figure's right list it has it up to .3/σ. "
+    "|ΔNDCG| is larger for the upper document in most pairs, but the lower one stands below more documents, and where "
+    "scores are apart those pairs push nearly twice as much as with equal scores and all others hardly at all. "
+    "So λ of NDCG moves the push towards the top, as the next claim says, and turns it round only while scores are "
+    "close, as they are when training begins. λ of RR turns it round in 55% of the lists with a spread of 1/σ, ERR's "
+    "in 32%, AP's in 10%."
+)
 
 
 def run(work: Work) -> Outcome:
@@ -45,6 +55,7 @@ def run(work: Work) -> Outcome:
     settings = {
         "random lists": f"{lists} for each seed, {SHORT} to {LONG} documents, two of them relevant at random ranks",
         "scores": f"normal, standard deviation × σ of {', '.join(map(str, SPREADS))}; 1 for the claims",
+        "list that is drawn": f"the figure's right one, scores at equal distances with a spread × σ of {DRAWN_SPREAD}",
         "moved lists": "the upper relevant document from rank 1 down by 1 to 3, the lower one up by 1 or 2 more",
     }  # fmt: skip
     return Outcome(_claims(found), tables, _figures(found), settings, ["random lists"])
@@ -115,7 +126,7 @@ def _claims(found: list[dict[str, Any]]) -> list[Claim]:
         claim("RankNet pushes the lower of two relevant documents more", "random lists",
               [~np.array(seed["RankNet upper"][one]) for seed in found], 0.99),
         claim("LambdaRank pushes the upper of two relevant documents more, in most lists", "random lists",
-              [np.array(seed["LambdaRank upper"][one]) for seed in found], 0.5),
+              [np.array(seed["LambdaRank upper"][one]) for seed in found], 0.5, UPPER_FINDING),
         claim("beside RankNet, LambdaRank moves the push from the lower to the upper relevant document",
               "random lists in which the upper one has a larger share of the push of both",
               [np.array(seed["shift"][one]) for seed in found], 0.5),
@@ -141,9 +152,9 @@ def _figures(found: list[dict[str, Any]]) -> list[Figure]:
 
 
 def _even_scores() -> list[float]:
-    """Scores that fall by the same from rank to rank, with a standard deviation of 1."""
+    """Scores that fall by the same from rank to rank."""
     scores = np.arange(DOCUMENTS, 0, -1.0)
-    return [float(score) for score in (scores - scores.mean()) / scores.std()]
+    return [float(score) for score in DRAWN_SPREAD * (scores - scores.mean()) / scores.std()]
 
 
 EXPERIMENT = Experiment(
