@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from podium.models import combine_all as combine_all
     from podium.models import load as load
     from podium.models import refit_weights as refit_weights
+    from podium.reports import save_chart as save_chart
 
 
 # The map: every public name and the module that it comes from.
@@ -118,6 +119,7 @@ _HOMES = {
     "Comparison": "podium.evaluation",  # what compare returns
     "local_optimality": "podium.diagnostics",  # does a net sit at an optimum of its measure?
     "Optimality": "podium.diagnostics",  # … what was seen
+    "save_chart": "podium.reports",  # what plot() of a result gave, as a picture or a page
     "read_run": "podium.evaluation",  # TREC runs …
     "write_run": "podium.evaluation",
     "read_qrels": "podium.evaluation",  # … and judgements

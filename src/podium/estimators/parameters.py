@@ -207,12 +207,14 @@ class TrainableModel(NamedTuple):
         estimator: its name in `podium.estimators`.
         parameters: the class that declares them; its docstring describes the model.
         has_checkpoints: whether a run that was stopped goes on.
+        has_rounds: whether there is a curve to watch.
 
     """
 
     estimator: str
     parameters: type[Parameterized]
     has_checkpoints: bool = True
+    has_rounds: bool = True
 
 
 # What `podium train` trains, by the word on the command line.
@@ -222,7 +224,7 @@ MODELS: dict[str, TrainableModel] = {
     "mart": TrainableModel("MART", MARTParameters),
     "mcrank": TrainableModel("McRank", McRankParameters),
     "linear": TrainableModel("LinearRanker", LinearRankerParameters, has_checkpoints=False),
-    "committee": TrainableModel("Committee", CommitteeParameters, has_checkpoints=False),
+    "committee": TrainableModel("Committee", CommitteeParameters, has_checkpoints=False, has_rounds=False),
     "ranknet": TrainableModel("RankNet", RankNetParameters),
     "lambdarank": TrainableModel("LambdaRank", LambdaRankParameters),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from podium.boosting import Boosting, Checkpoint, Newton, Round, Sampling, SharedBins, Step, TrainingResult
+from podium.boosting import Boosting, Checkpoint, Newton, Sampling, SharedBins, Step, TrainingResult
+from podium.core.observing import Observer
 from podium.core.parameters import check_parameters
 from podium.data import RankingData
 from podium.data.features import as_list_of_features
@@ -39,7 +40,7 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
         query_weight: Any = None,
         valid: RankingData | Mapping[str, RankingData] | None = None,
         eval_set: tuple[Any, ...] | Sequence[tuple[Any, ...]] | None = None,
-        observers: Sequence[Callable[[Round], None]] = (),
+        observers: Sequence[Observer] = (),
         checkpoint: Checkpoint | None = None,
         bins: SharedBins | None = None,
     ) -> Self:
@@ -52,7 +53,8 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
             sample_weight, query_weight: weights of documents and queries.
             valid: validation data, or several by name; the first decides when to stop and how many trees to keep.
             eval_set: the same as `(X, y, qid)`, or several of those.
-            observers: called after each tree with a `podium.boosting.Round`.
+            observers: called after each round with a `podium.boosting.Round`; numbers by name that they return stand in
+                `history_`. `podium.diagnostics` has some; `podium.reports.Watch` draws the curve in a terminal.
             checkpoint: a `podium.boosting.Checkpoint` keeps the trees so far, and a run that was stopped goes on.
             bins: a `podium.boosting.SharedBins`, for several fits on the same data (`podium.fit_many` brings its own).
 
@@ -61,7 +63,8 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
         train = self._data(X, y, qid, sample_weight, query_weight)
         sets = self._validation(valid, eval_set)
         result = self._settings(train).fit(train, sets, observers, checkpoint, bins=bins)
-        info = self._information(train) | {"measures": result.ensemble.info["measures"]}
+        of_trees, kept = result.ensemble.info, ("measures", "best_iteration", "submodel_means")
+        info = self._information(train) | {name: of_trees[name] for name in kept if name in of_trees}
         self.model_ = self._model(result).with_info(**info)
         self.history_ = result.history
         self.best_iteration_ = result.best_iteration

@@ -1,6 +1,6 @@
 """Linear rankers: by descent on λ, or by ascent on the measure itself."""
 
 from podium.linear.ascent import Ascent
-from podium.linear.descent import Descent, DescentResult
+from podium.linear.descent import Descent, DescentResult, LinearStep
 
-__all__ = ["Ascent", "Descent", "DescentResult"]
+__all__ = ["Ascent", "Descent", "DescentResult", "LinearStep"]
