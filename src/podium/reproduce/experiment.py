@@ -24,6 +24,7 @@ class Figure:
         rows: the data, long: of lines, points and dots `series`, `x`, `y` and, if known, `low`, `high` and `panel`;
             of arrows `rank`, `label` and `score` of one list.
         kind: lines, points, dots or arrows.
+        log: which axes are logarithmic: `x`, `y`, `xy` or none.
 
     """
 
@@ -33,6 +34,7 @@ class Figure:
     y: str
     rows: list[dict[str, Any]]
     kind: str = "lines"
+    log: str = ""
 
 
 @dataclass(frozen=True)

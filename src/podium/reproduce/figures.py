@@ -50,8 +50,9 @@ def _series(altair: Any, figure: Figure) -> dict[str, Any]:
 
 
 def _axes(altair: Any, figure: Figure) -> dict[str, Any]:
-    x = altair.X("x:Q", title=figure.x, scale=altair.Scale(zero=False, nice=False))
-    return {"x": x, "y": altair.Y("y:Q", title=figure.y, scale=altair.Scale(zero=False))}
+    kinds = {name: {"type": "log"} if name in figure.log else {"zero": False} for name in ("x", "y")}
+    x = altair.X("x:Q", title=figure.x, scale=altair.Scale(**kinds["x"], nice=False))
+    return {"x": x, "y": altair.Y("y:Q", title=figure.y, scale=altair.Scale(**kinds["y"]))}
 
 
 def _lines(altair: Any, figure: Figure) -> list[Chart]:

@@ -140,14 +140,14 @@ def _figures(found: list[dict[str, Any]]) -> list[Figure]:
         for k, (label, score) in enumerate(zip(labels, _even_scores(), strict=True))
     ]
     lines = [
-        {"x": float(np.log10(spread)), "y": _share(found, f"{name} upper", k), "series": name}
+        {"x": spread, "y": _share(found, f"{name} upper", k), "series": name}
         for name in OBJECTIVES
         for k, spread in enumerate(SPREADS)
     ]
     return [
         Figure("list", f"RankNet's and LambdaRank's gradients on the right list ({PLACE})", "", "", arrows, "arrows"),
         Figure("spread", f"Lists in which the upper relevant document is pushed more ({PLACE})",
-               "log₁₀ of the scores' spread × σ", "share of random lists", lines, "points"),
+               "spread of the scores × σ", "share of random lists", lines, "points", log="x"),
     ]  # fmt: skip
 
 

@@ -47,8 +47,8 @@ def run(work: Work) -> Outcome:
         tables[f"{source.name}: errors on test documents"] = Table(columns, rows)
         name = source.name.replace(" ", "-").lower()
         figures.append(
-            Figure(name, f"Errors of both losses on {source.name} data ({PLACE})", "positive documents", "error",
-                   points, "points")
+            Figure(name, f"Errors of both losses on {source.name} data ({PLACE})", "share of positive documents",
+                   "error", points, "points", log="x")
         )  # fmt: skip
     settings = {
         "queries for training, validation, test": sizes, "trees, at most": trees, "leaves": 15, "rate": 0.1,
@@ -102,7 +102,7 @@ def _per_class(is_positive: NDArray[np.bool_]) -> tuple[float, float]:
 
 
 def _points(share: float, arms: dict[str, Arm]) -> list[dict[str, Any]]:
-    shown = {BALANCED: "FP/2n₋ + FN/2n₊", PLAIN: "share of errors"}
+    shown = {BALANCED: "balanced error", PLAIN: "share of errors"}
     return [
         {"x": share, "y": 1 - arm.mean(m), "low": 1 - arm.interval(m)[1], "high": 1 - arm.interval(m)[0],
          "series": arm.name, "panel": title}

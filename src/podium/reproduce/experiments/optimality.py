@@ -28,7 +28,7 @@ Found = dict[str, Any]
 
 def run(work: Work) -> Outcome:
     """A net for each measure and seed, moved in random directions."""
-    queries, epochs = work.pick(full=(1000, 600), quick=(150, 200))
+    queries, epochs = work.pick(full=(1000, 1000), quick=(150, 200))
     trial = work.pick(full=300, quick=40)
     directions = work.pick(full=directions_needed(P0, 0.01), quick=60)
     found = {
@@ -142,7 +142,7 @@ def _figures(found: dict[str, list[Found]]) -> list[Figure]:
     ]
     return [
         Figure("steps", f"Random directions that raise the measure, by the length of the step ({PLACE})",
-               "step, as a share of |w|", "share of directions", ladder, "points"),
+               "step, as a share of |w|", "share of directions", ladder, "points", log="x"),
         Figure("weights", f"The mean of the measure as single weights move, seed 0 ({PLACE})",
                "move, as a share of |w|", "mean over training queries", curves),
     ]  # fmt: skip
