@@ -140,7 +140,7 @@ def same_order(data: RankingData, first: Floats, second: Floats) -> list[bool]:
 
 def _alike(one: dict[str, Any]) -> NDArray[np.bool_]:
     """The queries of one seed whose order is the same for every σ."""
-    return np.array([one["same"][f"{sigma:g}"] for sigma in SIGMAS], bool).all(axis=0)
+    return np.asarray(np.array([one["same"][f"{sigma:g}"] for sigma in SIGMAS], bool).all(axis=0))
 
 
 def _claim(setting: Setting, of_seeds: list[dict[str, Any]]) -> Claim:
