@@ -24,13 +24,14 @@ PLACE = "[B] §7.1"
 MEASURE, MARGIN = "ndcg@10", 0.002
 TREES, NET = "LambdaMART", "LambdaRank net"
 EXACT, LINEAR, NONLINEAR, BOOSTED = "exact", "linear LambdaRank", "non-linear LambdaRank", "LambdaMART of scores"
+FEWER = ", a quarter of the queries"  # combined on fewer validation queries
 FEW = 20  # validation queries of each small set on which the optimum is checked
 ALPHAS = np.linspace(0, 1, 33)
 
 
 def run(work: Work) -> Outcome:
     """Two rankers and their combinations, on web data and on real data where there is some."""
-    sizes = work.pick(full=(800, 600, 2000), quick=(100, 100, 300))
+    sizes = work.pick(full=(800, 2400, 2000), quick=(100, 120, 300))
     trees, epochs, sets = work.pick(full=(100, 40, 300), quick=(20, 6, 40))
     sources = work.web(features=work.pick(full=40, quick=15), documents=(20, 60))
     claims: list[Claim] = []
@@ -52,6 +53,8 @@ def run(work: Work) -> Outcome:
         "queries for training, validation, test": sizes, "trees": trees, "epochs": epochs,
         "combined on": "the validation queries, which the two rankers have not seen", "rate": 0.1, "leaves": 15,
         "non-linear LambdaRank": "a net of 10 units on both scores", BOOSTED: "50 trees of 4 leaves",
+        "fewer queries": "both also fitted to a quarter of the validation queries: α of the exact combination then "
+                         "follows chance (.14 to .41 over seeds with 600 queries, the linear LambdaRank's .24 to .28)",
         "small sets": f"{sets} of {FEW} validation queries for each seed, {len(ALPHAS)} values of α",
     }  # fmt: skip
     return Outcome(claims, tables, figures, settings, [source.name for source in (*sources, *work.real())])
@@ -69,6 +72,8 @@ def _measured(
         ]
         both = of_scores(valid, rankers), of_scores(test, rankers)
         scores, path, linear = _combined(*both, seed)
+        fewer = _combined(both[0].select(range(valid.n_queries // 4)), both[1], seed)[0]
+        scores |= {name + FEWER: fewer[name] for name in (EXACT, LINEAR)}
         prefix = f"{source.name} {seed}" if source.name == "artificial web" else source.name
         for name, found in scores.items():
             parts.setdefault(name, []).append(work.values(found, test, [MEASURE], prefix))
@@ -127,7 +132,9 @@ def _claims(source: Source, arms: dict[str, Arm]) -> list[Claim]:
         text = f"a {name} on both scores is as good as the exact combination {on}"
         claims.append(equal(text, PLACE, arms[name], exact, MEASURE, MARGIN))
     text = f"a {BOOSTED} is as good as the exact combination {on}"
-    return [*claims, equal(text, "beyond the papers", arms[BOOSTED], exact, MEASURE, MARGIN)]
+    claims.append(equal(text, "beyond the papers", arms[BOOSTED], exact, MEASURE, MARGIN))
+    text = f"with a quarter of the validation queries the linear LambdaRank is better than the exact combination {on}"
+    return [*claims, better(text, "beyond the papers", arms[LINEAR + FEWER], arms[EXACT + FEWER], MEASURE)]
 
 
 def _optimum(source: Source, found: list[dict[str, Any]]) -> Claim:
