@@ -39,13 +39,13 @@ def run(work: Work) -> Outcome:
     except ImportError:
         raise MissingExtraError("torch", "neural", "RankNet") from None
     sizes = work.pick(full=(100, 200, 400, 800), quick=(100, 200, 400))
-    repetitions = work.pick(full=4, quick=2)
+    repetitions = work.pick(full=4, quick=1)
     rounds = [
         work.step(f"times, seed {seed}, repetition {k}", partial(_times, seed, k, sizes))
         for seed in work.seeds
         for k in range(repetitions)
     ]
-    checked = work.pick(full=400, quick=200)
+    checked = work.pick(full=400, quick=60)
     same = [work.step(f"gradients, seed {seed}", partial(_gradients_agree, seed, checked)) for seed in work.seeds]
     seconds = {form: np.array([one[form] for one in rounds]) for form in (FACTORED, PAIRS)}
     claims = _claims(seconds, sizes, len(work.seeds))
@@ -76,7 +76,7 @@ def _times(seed: int, repetition: int, sizes: tuple[int, ...]) -> dict[str, list
     for size in sizes:
         train = artificial(QUERIES, documents=size, features=FEATURES, seed=1000 * seed + repetition)
         some = train.select(range(max(1, PAIRED // size)))
-        found[FACTORED].append(_best(partial(_factored_epochs, train), 10) / train.n_queries)
+        found[FACTORED].append(_best(partial(_factored_epochs, train), 6) / train.n_queries)
         found[PAIRS].append(_best(partial(_pair_epochs, some), 2) / some.n_queries)
     return found
 

@@ -28,9 +28,9 @@ Found = dict[str, Any]
 
 def run(work: Work) -> Outcome:
     """A net for each measure and seed, moved in random directions."""
-    queries, epochs = work.pick(full=(1000, 1000), quick=(150, 200))
-    trial = work.pick(full=300, quick=40)
-    directions = work.pick(full=directions_needed(P0, 0.01), quick=60)
+    queries, epochs = work.pick(full=(1000, 1000), quick=(100, 120))
+    trial = work.pick(full=300, quick=30)
+    directions = work.pick(full=directions_needed(P0, 0.01), quick=40)
     found = {
         measure: [
             work.step(f"{shown}, seed {seed}", partial(_measured, measure, seed, queries, epochs, trial, directions))
