@@ -169,6 +169,44 @@ def all_of(text: str, place: str, parts: Sequence[Claim], *, finding: str = "") 
     return replace(weakest, text=text, place=place, test=test, p_against=against, finding=finding)
 
 
+def share_above(
+    text: str, place: str, what: str, hits: int, cases: int, bound: float, *,
+    by_seed: Sequence[float] = (), finding: str = "",
+) -> Claim:  # fmt: skip
+    """Something is so in more than a share of all cases: an exact binomial test, with its exact interval."""
+    test = f"exact binomial test, {what}: {hits} of {cases}, above a share of {bound:g}"
+    above, below = binomial(hits, cases, bound)
+    interval = share_interval(hits, cases)
+    return decided_by(
+        text, place, test, hits / cases, above, below, interval=interval, by_seed=by_seed, finding=finding
+    )
+
+
+def share_below(
+    text: str, place: str, what: str, hits: int, cases: int, bound: float, *,
+    by_seed: Sequence[float] = (), finding: str = "",
+) -> Claim:  # fmt: skip
+    """Something is so in less than a share of all cases; p is (1 − bound)ⁿ where it never is ([B] eq. 9)."""
+    test = f"exact binomial test, {what}: {hits} of {cases}, below a share of {bound:g}"
+    above, below = binomial(hits, cases, bound)
+    interval = share_interval(hits, cases)
+    return decided_by(
+        text, place, test, hits / cases, below, above, interval=interval, by_seed=by_seed, finding=finding
+    )
+
+
+def binomial(hits: int, cases: int, bound: float) -> tuple[float, float]:
+    """P of "the share is above the bound" and of "the share is below it" (small where that is so)."""
+    return float(stats.binom.sf(hits - 1, cases, bound)), float(stats.binom.cdf(hits, cases, bound))
+
+
+def share_interval(hits: int, cases: int, level: float = LEVEL) -> tuple[float, float]:
+    """The exact interval of a share (Clopper and Pearson), 95% by default."""
+    low = float(stats.beta.ppf(level / 2, hits, cases - hits + 1)) if hits else 0.0
+    high = float(stats.beta.ppf(1 - level / 2, hits + 1, cases - hits)) if hits < cases else 1.0
+    return low, high
+
+
 def one_sided(differences: Floats, bound: float) -> tuple[float, float]:
     """P of "the mean is above the bound" and of "the mean is below it" (small where that is so)."""
     middle = mean(differences)

@@ -24,8 +24,9 @@ class Figure:
         title: above the picture, with the paper's figure where there is one.
         x, y: titles of the axes.
         rows: the data, long: of lines, points and dots `series`, `x`, `y` and, if known, `low`, `high` and `panel`;
-            of arrows what `podium.diagnostics` gives.
+            of arrows `rank`, `label` and `score` of one list.
         kind: lines, points, dots or arrows.
+        log: which axes are logarithmic: `x`, `y`, `xy` or none.
 
     """
 
@@ -35,6 +36,7 @@ class Figure:
     y: str
     rows: list[dict[str, Any]]
     kind: str = "lines"
+    log: str = ""
 
 
 @dataclass(frozen=True)
