@@ -114,6 +114,17 @@ def decided_by(
     return Claim(text, place, test, estimate, interval, p, p_against, tuple(by_seed), finding)
 
 
+def all_of(text: str, place: str, parts: Sequence[Claim], *, finding: str = "") -> Claim:
+    """Several claims as one: it holds where each part does, and does not where one part does not.
+
+    The largest p is that of all (an intersection-union test); against it speaks the smallest, by Bonferroni.
+    """
+    weakest = max(parts, key=lambda part: part.p)
+    against = min(1.0, len(parts) * min(part.p_against for part in parts))
+    test = f"all {len(parts)} of: {'; '.join(part.test for part in parts)}; the estimate is that with the largest p"
+    return replace(weakest, text=text, place=place, test=test, p_against=against, finding=finding)
+
+
 def one_sided(differences: Floats, bound: float) -> tuple[float, float]:
     """P of "the mean is above the bound" and of "the mean is below it" (small where that is so)."""
     if len(differences) < 2:
