@@ -12,10 +12,9 @@ from podium.boosting import LineSearch, Newton
 from podium.core.sums import mean
 from podium.estimators import LambdaMART
 from podium.evaluation.tables import Table
-from podium.reproduce.arms import Arm
+from podium.reproduce.arms import Arm, trees_needed
 from podium.reproduce.claims import Claim, all_of, better, no_worse
 from podium.reproduce.experiment import Experiment, Figure, Outcome
-from podium.reproduce.experiments.trees import trees_needed
 from podium.reproduce.sources import Sizes, Source, artificial_source
 from podium.reproduce.work import Work
 
@@ -31,15 +30,15 @@ Found = dict[str, Any]  # what a step gives: by setting, curves, α and values o
 
 def run(work: Work) -> Outcome:
     """Line search and Newton's steps on artificial data (v = 1) and web data (v = 0.1)."""
-    sizes = work.pick(full=(800, 800, 1500), quick=(100, 100, 200))
     few, many = work.pick(full=(80, 250), quick=(24, 75))
-    runs = [
-        (artificial_source(), 10, 1.0, 0.1),
-        *((web, 15, 0.1, 0.3) for web in work.web(features=work.pick(full=50, quick=20), documents=(20, 60))),
-    ]
+    runs: list[tuple[Source, Sizes, int, float, float]] = [
+        (artificial_source(), work.pick(full=(1000, 1000, 1500), quick=(100, 100, 200)), 10, 1.0, 0.1),
+        *((web, work.pick(full=(3000, 1000, 2000), quick=(300, 150, 300)), 15, 0.1, 0.3)
+          for web in work.web(features=work.pick(full=50, quick=15), documents=(13, 39))),
+    ]  # fmt: skip
     claims: list[Claim] = []
     tables, curves, weights = {}, [], []
-    for source, n_leaves, rate, other_rate in runs:
+    for source, sizes, n_leaves, rate, other_rate in runs:
         settings = _settings(n_leaves, rate, other_rate, few, few if rate == 1 else many)
         found: list[Found] = [
             work.step(f"{source.name}, seed {seed}", partial(_measured, work, source, seed, sizes, settings, few))
@@ -58,7 +57,8 @@ def run(work: Work) -> Outcome:
         Figure("alphas", "The weight of each tree ([W] fig. 4)", "tree", "α", weights, "points"),
     ]
     shown = {
-        "queries for training, validation, test": sizes, "trees": f"{few}; {many} for Newton's small steps",
+        "queries for training, validation, test": {source.name: sizes for source, sizes, *_ in runs},
+        "trees": f"{few}; {many} for Newton's small steps",
         "leaves": "10 on artificial data, 15 on web data", "learning rate": "1 on artificial data, 0.1 on web data",
         "α": f"between {BOUNDS[0]} and {BOUNDS[1]}, the best on validation data for v times the tree's outputs, "
              "which are means of λ in units of the tree's Newton step; expected ties",

@@ -7,68 +7,72 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from podium.estimators import LambdaMART, McRank, fit_many
 from podium.evaluation.tables import Table
-from podium.reproduce.arms import Arm
+from podium.reproduce.arms import Arm, trees_needed
 from podium.reproduce.claims import Claim, all_of, better, no_worse
 from podium.reproduce.experiment import Experiment, Figure, Outcome
 from podium.reproduce.sources import Sizes, Source, artificial_source
-from podium.reproduce.work import Work, joined
+from podium.reproduce.work import Work
 
 MEASURE = "ndcg@10"
 N_LEAVES, RATE = 20, 0.15  # [W] 5.4, chosen there on validation data
 MARGIN = 0.005  # half a point of NDCG; a whole one is much to [W]
 PLACE = "[W] fig. 2"
+RANKERS = ("McRank", "LambdaMART", "LambdaMART, λ normalised")
 Curves = dict[str, dict[int, Arm]]  # arms by ranker and number of trees
 
 
 def run(work: Work) -> Outcome:
     """Both rankers on artificial data and on web data, measured as trees are added."""
-    sizes = work.pick(full=(1000, 0, 1500), quick=(120, 0, 250))
-    most = work.pick(full=600, quick=100)
-    counts = list(range(most // 20, most + 1, most // 20))
-    sources = [artificial_source(), *work.web(features=work.pick(full=50, quick=20), documents=(20, 60))]
+    runs: list[tuple[Source, Sizes, int]] = [
+        (artificial_source(), work.pick(full=(1000, 1, 1500), quick=(150, 1, 250)), work.pick(full=400, quick=120)),
+        *((web, work.pick(full=(4000, 1, 1500), quick=(500, 1, 400)), work.pick(full=200, quick=60))
+          for web in work.web(features=work.pick(full=50, quick=15), documents=(13, 39))),
+    ]  # fmt: skip
     claims: list[Claim] = []
     tables, rows = {}, []
-    for source in sources:
+    for source, sizes, most in runs:
+        counts = list(range(most // 20, most + 1, most // 20))
         found = [
             work.step(f"{source.name}, seed {seed}", partial(_measured, work, source, seed, sizes, counts))
             for seed in work.seeds
         ]
         curves: Curves = {
             ranker: {n: Arm(f"{ranker} with {n} trees", [one[ranker][str(n)] for one in found]) for n in counts}
-            for ranker in ("LambdaMART", "McRank")
+            for ranker in RANKERS
         }
         claims += _claims(source, curves, most)
         tables[f"{source.name}: trees that LambdaMART needs for what McRank reaches"] = _needed_table(curves, work)
         rows += _rows(source, curves)
     figure = Figure("trees", f"Accuracy against the number of trees ({PLACE})", "trees", "NDCG@10", rows)
     settings = {
-        "queries for training and test": (sizes[0], sizes[2]), "trees": most, "leaves": N_LEAVES,
-        "learning rate": RATE, "LambdaMART": "LambdaMART.as_published()",
+        "queries for training": {source.name: sizes[0] for source, sizes, _ in runs},
+        "queries for test": {source.name: sizes[2] for source, sizes, _ in runs},
+        "trees": {source.name: most for source, _, most in runs}, "leaves": N_LEAVES, "learning rate": RATE,
+        "LambdaMART": "LambdaMART.as_published(); λ normalised: with normalize=True",
     }  # fmt: skip
-    return Outcome(claims, tables, [figure], settings, [source.name for source in sources])
+    return Outcome(claims, tables, [figure], settings, [source.name for source, *_ in runs])
 
 
 def _measured(work: Work, source: Source, seed: int, sizes: Sizes, counts: Sequence[int]) -> Any:
     """NDCG of each test query for each ranker and number of trees."""
-    parts: dict[str, dict[int, list[Any]]] = {}
-    for train, _, test in source.parts(seed, (sizes[0], 1, sizes[2])):
-        classes = len(np.unique(train.relevance))
-        rankers = {
-            "McRank": (McRank(-(-counts[-1] // classes), N_LEAVES, RATE, random_state=seed), classes),
-            "LambdaMART": (LambdaMART.as_published(
-                n_trees=counts[-1], n_leaves=N_LEAVES, learning_rate=RATE, random_state=seed), 1),
-        }  # fmt: skip
-        fitted = fit_many([model for model, _ in rankers.values()], train, verbose=0)
-        for (name, (_, trees_of_round)), model in zip(rankers.items(), fitted, strict=True):
-            for n in counts:
-                values = work.values(
-                    model.predict(test, n_trees=n // trees_of_round), test, [MEASURE], f"{source.name} {seed}"
-                )
-                parts.setdefault(name, {}).setdefault(n, []).append(values)
-    return {name: {n: joined(several) for n, several in of.items()} for name, of in parts.items()}
+    [(train, _, test)] = source.parts(seed, sizes)
+    classes = len(np.unique(train.relevance))
+    n_trees = counts[-1]
+    mcrank = McRank(-(-n_trees // classes), N_LEAVES, RATE, random_state=seed)
+    lambdamart = LambdaMART.as_published(n_trees=n_trees, n_leaves=N_LEAVES, learning_rate=RATE, random_state=seed)
+    models = [mcrank, lambdamart, clone(lambdamart).set_params(normalize=True)]
+    fitted = zip(RANKERS, fit_many(models, train, verbose=0), (classes, 1, 1), strict=True)
+    return {
+        name: {
+            n: work.values(model.predict(test, n_trees=n // of_round), test, [MEASURE], f"{source.name} {seed}")
+            for n in counts
+        }
+        for name, model, of_round in fitted
+    }
 
 
 def _claims(source: Source, curves: Curves, most: int) -> list[Claim]:
@@ -81,11 +85,6 @@ def _claims(source: Source, curves: Curves, most: int) -> list[Claim]:
         all_of(ahead, PLACE, parts),
         no_worse(half, PLACE, lambdamart[most // 2], mcrank[most], MEASURE, MARGIN),
     ]
-
-
-def trees_needed(means: dict[int, float], target: float) -> int | None:
-    """The smallest number of trees whose mean is the target or more."""
-    return next((n for n in sorted(means) if means[n] >= target), None)
 
 
 def _needed_table(curves: Curves, work: Work) -> Table:
