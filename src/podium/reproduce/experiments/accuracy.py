@@ -24,16 +24,21 @@ RATES = (0.01, 0.003, 0.001)  # first rates of LambdaRank, by Adam
 EXPECTED = "ndcg(ties=expected)@10"  # many values of a feature may be equal
 PLACE = "[W] table 1"
 FINDING_OF_TREES = (
-    "It needs trees enough: with 60 trees LambdaMART (NDCG@10 0.508) is behind LambdaRank (0.64), with 300 ahead (0.698), "
-    "with 1,000 far ahead (0.783; 1,000 training queries). With 150 training queries it is the same: 0.479, 0.630 and "
-    "0.698 against 0.598."
+    "It needs trees enough: with 60 trees LambdaMART (NDCG@10 0.508) is behind LambdaRank (0.64), with 300 ahead "
+    "(0.698), with 1,000 far ahead (0.783; 1,000 training queries). With 150 training queries it is the same: 0.479, "
+    "0.630 and 0.698 against 0.598."
+)
+FINDING_OF_SIMILAR = (
+    "With 2,000 training queries (one seed) LambdaMART is 0.012 behind McRank (standard error 0.0025), with "
+    "normalised λ 0.002. Splits by least squares on λ as they are overfit sooner; with 4,000 queries both are level "
+    "at 200 trees of 20 leaves (the experiment on trees)."
 )
 
 
 def run(work: Work) -> Outcome:
     """Each ranker on artificial data and on web data."""
     sizes: Sizes = work.pick(full=(1000, 300, 2000), quick=(100, 50, 250))
-    web_sizes: Sizes = work.pick(full=(2000, 600, 2000), quick=(200, 80, 400))
+    web_sizes: Sizes = work.pick(full=(4000, 600, 2000), quick=(200, 80, 400))
     rates = work.pick(full=RATES, quick=RATES[:2])
     trees, rounds, epochs = work.pick(full=(800, 300, 60), quick=(250, 60, 10))
     sources = [
@@ -103,20 +108,16 @@ def _best_feature(train: RankingData, test: RankingData) -> Any:
 def _claims(source: Source, arms: dict[str, Arm]) -> list[Claim]:
     lambdarank, mcrank, lambdamart, _, feature = (arms[name] for name in RANKERS)
     on = f"on {source.name} data"
+    finding = FINDING_OF_TREES if source.name == "artificial" else ""
+    ahead = f"is more accurate than a two-layer LambdaRank {on}"
     claims = [
-        better(
-            f"{arm.name} is more accurate than a two-layer LambdaRank {on}",
-            PLACE,
-            arm,
-            lambdarank,
-            "ndcg@10",
-            finding=FINDING_OF_TREES if source.name == "artificial" else "",
-        )
+        better(f"{arm.name} {ahead}", PLACE, arm, lambdarank, "ndcg@10", finding=finding)
         for arm in (lambdamart, mcrank)
     ]
     if source.name != "artificial":
         text = f"McRank and LambdaMART reach similar accuracy {on}"
-        claims.append(equal(text, PLACE, lambdamart, mcrank, "ndcg@10", 0.01))
+        similar = FINDING_OF_SIMILAR if source.name == "artificial web" else ""
+        claims.append(equal(text, PLACE, lambdamart, mcrank, "ndcg@10", 0.01, finding=similar))
     for arm in (lambdamart, mcrank, lambdarank):
         text = f"one feature alone is behind {arm.name} by several points {on}"
         claims.append(better(text, PLACE, arm, feature, "ndcg@10", lead=0.02))
