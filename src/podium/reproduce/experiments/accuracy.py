@@ -30,8 +30,8 @@ FINDING_OF_TREES = (
 )
 FINDING_OF_SIMILAR = (
     "With 2,000 training queries (one seed) LambdaMART is 0.012 behind McRank (standard error 0.0025), with "
-    "normalised λ 0.002. Splits by least squares on λ as they are overfit sooner; with 4,000 queries both are level "
-    "at 200 trees of 20 leaves (the experiment on trees)."
+    "normalised λ 0.002. With 4,000 queries both are level at 200 trees of 20 leaves (the experiment on trees). "
+    "Newton's splits in place of least squares help as well (800 queries, 200 trees: 0.477 in place of 0.469)."
 )
 
 
