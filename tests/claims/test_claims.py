@@ -1,4 +1,4 @@
-"""What the papers claim for their objectives, on data where it must show; `python -m bench claims` has them in full."""
+"""What the papers claim for their objectives, on data where it must show."""
 
 import csv
 import gzip
@@ -9,24 +9,14 @@ import numpy as np
 import pytest
 
 import podium
-from bench import claims
 from podium import LambdaMART, RankingData
 from podium.boosting import Gradient
-from podium.evaluation.significance import equivalence, paired_t
 from podium.objectives import CrossEntropy, Debiased, Lambda, Pairwise, Preferences
 
 DATA = Path(os.environ.get("PODIUM_DATA", "../shared/data"))
 
 
 @pytest.mark.slow
-def test_lambdamart_is_ahead_of_mcrank_at_equal_trees():
-    found = claims.mcrank(train=300, test=600, rounds=60)
-    by_trees = {name: v["ndcg@10"] for name, v in found.items()}
-    boosted = next(v for name, v in by_trees.items() if name == "LambdaMART, 300 trees")
-    assert paired_t(boosted - by_trees["McRank, 60 rounds"]) < 0.001
-    assert boosted.mean() > by_trees["McRank, 60 rounds"].mean()
-
-
 def test_the_bias_of_simulated_users_is_found_again():
     data = podium.artificial(1500, documents=20, features=12, seed=7)
     poor = (data.features[:, 3] + data.features[:, 4]).astype(float)
@@ -91,28 +81,3 @@ def test_what_sigma_changes(objective):
     first, quarter = (LambdaMART(10, 6, r, objective=objective(sigma=s), step=Gradient(normalize=False))
                       .fit(data).predict(data) for r, s in ((0.1, 1.0), (0.4, 0.5)))  # fmt: skip
     assert np.allclose(first, 0.5 * quarter, atol=1e-4)  # v σ² is what counts
-
-
-@pytest.mark.slow
-def test_line_search_needs_fewer_trees_than_small_newton_steps():
-    """As [W] 5.6 found, a third; and so does Newton at v = 1, which [W] does not tell."""
-    found = claims.line_searches(claims.search_data(False, 400, 500), trees=50, slow=250)
-    history = {name: h for name, (_, h) in found.items()}
-    target = max(history["Newton, v = 0.1"][:150])
-    slow = claims.needed(history["Newton, v = 0.1"], target)
-    searched = claims.needed(history["line search of Newton's values, v = 1"], target)
-    assert searched is not None
-    assert 3 * searched <= slow
-    assert 3 * claims.needed(history["Newton, v = 1"], target) <= slow
-
-
-@pytest.mark.slow
-def test_adaptation_with_too_few_queries_and_with_enough():
-    few, enough = claims.adaptations((60, 800)).values()
-    gain = few["adapted"] - few["background"]
-    assert gain.mean() < 0 or paired_t(gain) > 0.05  # [W], long queries: no significant gain
-    for other in ("background", "in-domain"):
-        gain = enough["adapted"] - enough[other]
-        assert gain.mean() > 0
-        assert paired_t(gain) < 0.05
-    assert equivalence(enough["adapted"] - enough["interpolated"], 0.005) < 0.05  # level with interpolation

@@ -91,3 +91,15 @@ class Arm:
         """The mean difference of each seed."""
         pairs = zip(self.of_seeds, other.of_seeds, strict=True)
         return [Arm("", [a]).mean(measure) - Arm("", [b]).mean(measure) for a, b in pairs]
+
+
+def trees_needed(means: Mapping[int, float], target: float) -> int | None:
+    """The smallest number of trees whose mean is the target or more, from means by number of trees.
+
+    Example:
+        >>> from podium.reproduce.arms import trees_needed
+        >>> trees_needed({10: 0.5, 20: 0.7, 30: 0.6}, 0.6), trees_needed({10: 0.5}, 0.6)
+        (20, None)
+
+    """
+    return next((n for n in sorted(means) if means[n] >= target), None)

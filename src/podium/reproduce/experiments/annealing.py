@@ -162,7 +162,7 @@ def _measured(
         ]
         best = best_on_validation(models, train, valid)
         found[name] = {
-            "values": work.values(best.predict(test), test, [f"ndcg@{k}" for k in CUTOFFS], f"{source.name} {seed}"),
+            "values": work.values(best.predict(test), test, [f"ndcg@{k}" for k in CUTOFFS], source.prefix(seed)),
             "valid": max(best.history_["valid/ndcg@3"]),
         }
     return found

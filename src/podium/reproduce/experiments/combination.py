@@ -74,7 +74,7 @@ def _measured(
         scores, path, linear = _combined(*both, seed)
         fewer = _combined(both[0].select(range(valid.n_queries // 4)), both[1], seed)[0]
         scores |= {name + FEWER: fewer[name] for name in (EXACT, LINEAR)}
-        prefix = f"{source.name} {seed}" if source.name == "artificial web" else source.name
+        prefix = source.prefix(seed)
         for name, found in scores.items():
             parts.setdefault(name, []).append(work.values(found, test, [MEASURE], prefix))
         if fold == 0:

@@ -90,7 +90,7 @@ def _swept(work: Work, source: Source, seed: int, sizes: Sizes, trees: int, weig
         for objective in (Lambda("ndcg"), *objectives.values())
     ]
     fitted = dict(zip((None, *objectives), fit_many(models, train, verbose=0), strict=True))
-    prefix = f"{source.name} {seed}"
+    prefix = source.prefix(seed)
     measures = [f"ndcg@{k}" for k in CUTOFFS] + [_cndcg(name, k) for name in CLICKS.values() for k in CUTOFFS]
     found: dict[str, Any] = {"baseline": work.values(fitted[None].predict(test), test, measures, prefix)}
     for name in CLICKS.values():

@@ -82,7 +82,7 @@ def _measured(
         for rate in rates
     ]  # fmt: skip
     best = best_on_validation(models, train, valid)
-    values = work.values(best.predict(test), test, MEASURES, f"{source.name} {seed}")
+    values = work.values(best.predict(test), test, MEASURES, source.prefix(seed))
     return {"values": values, "rate": best.learning_rate, "trees": best.n_trees_}
 
 
