@@ -163,6 +163,7 @@ EXPERIMENT = Experiment(
     says="Of two relevant documents the upper one goes down by three ranks and the lower one up by five: pairwise "
     "errors fall from 13 to 11, but NDCG and ERR, which look at the top, fall as well. RankNet's gradients grow with "
     "the pairwise errors, so that the lower document has the longer arrow; the upper one ought to have it.",
-    cuts="The paper draws one list and says that it is a schematic; its scores are not given.",
+    cuts="The paper draws one list and says that it is a schematic; its scores are not given. "
+    "The move is from rank 1, as there; from ranks 1 to 3, tried first, 27 of 6,000 lists did not get worse.",
     run=run,
 )

@@ -162,6 +162,8 @@ EXPERIMENT = Experiment(
     place=PLACE,
     says="Along α the measure of α a + (1 − α) b changes a finite number of times, so that the best combination can be "
     "found exactly. A linear or non-linear LambdaRank on the two scores usually is as good, without the guarantee.",
-    cuts="The paper gives no numbers. The two rankers are boosted trees and a net; equally good is within .002.",
+    cuts="The paper gives no numbers. The two rankers are boosted trees and a net; equally good is within .002. "
+    "A first run had 600 validation queries: there the LambdaRank models were ahead of the exact combination by .0025 "
+    "and .0028, not equal to it; so 2,400 were taken, and a quarter of them is shown as well.",
     run=run,
 )
