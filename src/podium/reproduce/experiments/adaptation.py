@@ -97,7 +97,7 @@ def _trees(work: Work, seed: int, **changed: Any) -> LambdaMART:
     return LambdaMART.as_published(**settings | {"patience": n_trees // 4, "random_state": seed} | changed)
 
 
-def _one_background(work: Work, domain: str, seed: int, counts: tuple[int, ...]) -> dict[int, dict[str, Any]]:
+def _one_background(work: Work, domain: str, seed: int, counts: tuple[int, ...]) -> dict[Any, Any]:
     """NDCG of each test query for each number of queries of the domain and each way to rank it."""
     many, judging = work.pick(full=(2000, 1000), quick=(300, 200))
     background = _net(work, _market("train", many, seed, 0.0), _market("valid", many // 5, seed, 0.0), seed)
@@ -132,8 +132,9 @@ def _several_markets(work: Work, seed: int) -> dict[str, Any]:
     train, valid = (_market(part, n, seed, MARKETS["target"]) for part, n in (("train", own), ("valid", own // 4)))
     test = _market("test", judging, seed, MARKETS["target"])
     nets = {
-        name: _net(work, *(_market(part, n, seed, shift) for part, n in
-                           (("train", sizes[name]), ("valid", sizes[name] // 4))), seed, 10)
+        name: _net(
+            work, _market("train", sizes[name], seed, shift), _market("valid", sizes[name] // 4, seed, shift), seed, 10
+        )
         for name, shift in MARKETS.items()
     }  # fmt: skip
     fitted = fit_many([_trees(work, seed, submodel=net) for net in nets.values()], train, valid=valid, verbose=0)

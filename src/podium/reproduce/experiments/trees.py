@@ -37,8 +37,8 @@ Curves = dict[str, dict[int, Arm]]  # arms by ranker and number of trees
 def run(work: Work) -> Outcome:
     """Both rankers on artificial data and on web data, measured as trees are added."""
     runs: list[tuple[Source, Sizes, int]] = [
-        (artificial_source(), work.pick(full=(1000, 1, 1500), quick=(150, 1, 250)), work.pick(full=400, quick=120)),
-        *((web, work.pick(full=(4000, 1, 3000), quick=(500, 1, 400)), work.pick(full=200, quick=60))
+        (artificial_source(), work.pick(full=(1000, 1, 1500), quick=(120, 1, 200)), work.pick(full=400, quick=80)),
+        *((web, work.pick(full=(4000, 1, 3000), quick=(300, 1, 250)), work.pick(full=200, quick=40))
           for web in work.web(features=work.pick(full=50, quick=15), documents=(13, 39))),
     ]  # fmt: skip
     claims: list[Claim] = []
