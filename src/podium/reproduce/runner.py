@@ -24,6 +24,7 @@ from podium.reproduce.fingerprints import fingerprint
 from podium.reproduce.sources import folder_sources
 from podium.reproduce.work import Work
 
+FIRST_SEED = 10  # settings were chosen with the seeds before it, whose data no result is measured on
 PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "torch")
 RESULTS, STEPS = "results", "steps"  # folders in the output folder
 ABOUT = ("title", "place", "says", "cuts")
@@ -97,7 +98,7 @@ def reproduce(
     if any(result.facts["quick"] != quick for result in read_results(root)):
         raise DataError(f"{root} has results of quick and of full runs: give each kind a folder of its own")
     for name in chosen:
-        _run_one(name, root, quick, range(seeds), data, report)
+        _run_one(name, root, quick, range(FIRST_SEED, FIRST_SEED + seeds), data, report)
         _write_verdicts(root)
     by_name = {result.name: result for result in read_results(root)}
     return [by_name[name] for name in chosen]

@@ -118,7 +118,7 @@ def _one_background(work: Work, domain: str, seed: int, counts: tuple[int, ...])
             of_background, of_domain, weights[0] * of_background + weights[1] * of_domain, adapted.predict(test),
             of_all.predict(test), alone.predict(test),
         ]  # fmt: skip
-        found[n] = {
+        found[str(n)] = {
             way: work.values(column, test, MEASURES, f"{domain} domain {seed}")
             for way, column in zip(WAYS, scores, strict=True)
         }  # fmt: skip
