@@ -25,9 +25,9 @@ INTRODUCTION = """\
 *not decided*. Tests are paired, over test queries; a query that several seeds measured counts once, with its mean.
 "Better" is a two-sided t-test, "no worse" the lower of two one-sided tests against a stated margin, "equally good" both
 of them (TOST). p-values are corrected by Holm for all claims of the same paper on this page. A test over queries says
-nothing of what other training data would give; the differences of each seed stand beside it. Experiments were written, and
-their settings chosen, with other seeds than those of the results. The papers' web data is
-not public: artificial data stands in for it, or the user's own (`--data`). This page is made from `results/`, by
+nothing of what other training data would give; the differences of each seed stand beside it. Experiments were written,
+and their settings chosen, with other seeds than those of the results. The papers' web data is not public: artificial
+data stands in for it, or the user's own (`--data`). This page is made from `results/`, by
 
 """
 

@@ -153,7 +153,7 @@ def _claims_of_domains(few: dict[str, Arm], enough: dict[str, Arm], counts: tupl
                  "[W] table 2", few[BACKGROUND], few[ADAPTED], measure, MARGIN, finding=FINDING_OF_DISTANCE),
         all_of(f"with enough data ({counts[1]:,} queries of a far domain) the adapted ranker is the best, "
                "by NDCG@10, @3 and @1", "[W] table 3",
-               [better("", "", enough[ADAPTED], enough[way], m) for m in MEASURES for way in baselines],
+               [better("", "[W] table 3", enough[ADAPTED], enough[way], m) for m in MEASURES for way in baselines],
                finding=FINDING_OF_TREES),
         equal("with enough data the in-domain ranker and the interpolated one are much alike", "[W] table 3",
               enough[INTERPOLATED], enough[IN_DOMAIN], measure, 0.01, finding=FINDING_OF_ALIKE),
@@ -167,11 +167,11 @@ def _claims_of_markets(markets: dict[str, Arm]) -> list[Claim]:
     others = [name for name in MARKETS if name != "target"]
     return [
         all_of("a ranker of little data of the target is better than those of more data of other markets", place,
-               [better("", "", markets["target"], markets[name], measure) for name in others]),
+               [better("", place, markets["target"], markets[name], measure) for name in others]),
         all_of("each ranker adapted to the target is better than it was before", place,
-               [better("", "", markets[f"{name}, adapted"], markets[name], measure) for name in MARKETS]),
+               [better("", place, markets[f"{name}, adapted"], markets[name], measure) for name in MARKETS]),
         all_of("each adapted ranker is better than the interpolation of all four", place,
-               [better("", "", markets[f"{name}, adapted"], markets[INTERPOLATED], measure) for name in MARKETS]),
+               [better("", place, markets[f"{name}, adapted"], markets[INTERPOLATED], measure) for name in MARKETS]),
         no_worse("interpolation is only slightly better than the target's own ranker", place,
                  markets["target"], markets[INTERPOLATED], measure, 0.01, finding=FINDING_OF_INTERPOLATION),
     ]  # fmt: skip

@@ -67,8 +67,8 @@ def run(work: Work) -> Outcome:
         tables[f"{source.name}: NDCG in points as {PLACE} has it; * significant at 95%, ° at 90%, see below"] = _table(
             arms
         )
-    by_share = {
-        share: _arms(work, wrong, (round(share * sizes[0]), *sizes[1:]), trees, () if share == 1 else (LINEAR,))
+    by_share = {  # the last arms are those of all queries
+        share: arms if share == 1 else _arms(work, wrong, (round(share * sizes[0]), *sizes[1:]), trees, (LINEAR,))
         for share in shares
     }
     claims += _claims_of_sizes(wrong, by_share[shares[0]], shares[0])

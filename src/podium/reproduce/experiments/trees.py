@@ -77,7 +77,7 @@ def _measured(work: Work, source: Source, seed: int, sizes: Sizes, counts: Seque
     fitted = zip(RANKERS, fit_many(models, train, verbose=0), (classes, 1, 1), strict=True)
     return {
         name: {
-            n: work.values(model.predict(test, n_trees=n // of_round), test, [MEASURE], source.prefix(seed))
+            str(n): work.values(model.predict(test, n_trees=n // of_round), test, [MEASURE], source.prefix(seed))
             for n in counts
         }
         for name, model, of_round in fitted
