@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -48,7 +49,7 @@ def run(work: Work) -> Outcome:
         tables[f"{source.name}: NDCG@10 of test queries with half of the 95% interval"] = Table(columns, rows)
         if source in sources:  # real data has too few queries for a margin of .002: it has a table
             claims += [*_claims(source, arms), _optimum(source, found)]
-            figures.append(_figure(source, found))
+            figures.append(_figure(source, found, work.seeds))
     settings = {
         "queries for training, validation, test": sizes, "trees": trees, "epochs": epochs,
         "combined on": "the validation queries, which the two rankers have not seen", "rate": 0.1, "leaves": 15,
@@ -146,10 +147,10 @@ def _optimum(source: Source, found: list[dict[str, Any]]) -> Claim:
     )  # fmt: skip
 
 
-def _figure(source: Source, found: list[dict[str, Any]]) -> Figure:
+def _figure(source: Source, found: list[dict[str, Any]], seeds: Sequence[int]) -> Figure:
     rows = [
         {"x": alpha, "y": value, "series": f"seed {seed}"}
-        for seed, one in enumerate(found)
+        for seed, one in zip(seeds, found, strict=True)
         for alpha, value in one["path"]
     ]
     name = source.name.replace(" ", "-").lower()

@@ -143,7 +143,7 @@ def _figures(found: dict[str, list[Found]]) -> list[Figure]:
     return [
         Figure("steps", f"Random directions that raise the measure, by the length of the step ({PLACE})",
                "step, as a share of |w|", "share of directions", ladder, "points", log="x"),
-        Figure("weights", f"The mean of the measure as single weights move, seed 0 ({PLACE})",
+        Figure("weights", f"The mean of the measure as single weights move, first seed ({PLACE})",
                "move, as a share of |w|", "mean over training queries", curves),
     ]  # fmt: skip
 
