@@ -55,6 +55,7 @@ def small(work, fail_at=None, p=0.01):
 def inject(monkeypatch):
     """Put an experiment of a test in the place of all others."""
     monkeypatch.setattr(podium, "__version__", "test")
+    monkeypatch.setattr("podium.reproduce.runner.FIRST_SEED", 0)
     names = {}
     for module in ("fingerprints", "runner", "page", "experiments"):
         monkeypatch.setattr(f"podium.reproduce.{module}.EXPERIMENTS", names)
