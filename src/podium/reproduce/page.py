@@ -37,7 +37,7 @@ def write_page(folder: str | os.PathLike[str]) -> Path:
     root = to_path(folder)
     results = read_results(root)
     commands = "\n".join(f"$ {command}" for command in _commands(results))
-    parts = [INTRODUCTION, f"```console\n{commands}\n```\n", _summary(results)]
+    parts = [INTRODUCTION, f"```text\n{commands}\n```\n", _summary(results)]
     parts += [_section(root, result) for result in results]
     page = root / "index.md"
     write_text(page, "\n".join(parts))
