@@ -32,6 +32,12 @@ FINDING = (
     "is small or gone."
 )
 
+FINDING_OF_ALL = (
+    "At the first iteration they agree on 81% of the documents, at the last on 49%. Probably because λ(L) nearly "
+    "vanishes once labels are in order, so that its sign is that of few pairs, while λ(C) over all pairs goes on asking for an "
+    "order of every clicked document. With ten documents shown λ(C) is 0 on the others, which counts as agreement."
+)
+
 
 def run(work: Work) -> Outcome:
     """Training on λ(L) alone, watched."""
@@ -96,7 +102,8 @@ def _claims(source: Source, shown: str, runs: list[Any]) -> list[Claim]:
     return [
         decided_by(f"λ(L) and λ(C) over all pairs agree on most documents {on}", PLACE,
                    "t-test over queries, share of documents above .5", whole.mean(MEASURE), p, p_against,
-                   interval=whole.interval(MEASURE), by_seed=[Arm("", [one]).mean(MEASURE) for one in whole.of_seeds]),
+                   interval=whole.interval(MEASURE), by_seed=[Arm("", [one]).mean(MEASURE) for one in whole.of_seeds],
+                   finding=FINDING_OF_ALL),
         better(f"λ(C) over pairs with equal labels and clicks on both agrees with λ(L) on more documents {on}",
                PLACE, restricted, whole, MEASURE, finding=FINDING),
         better(f"it does so on 10% of the documents more, or above (almost 15% in the paper) {on}", PLACE,
