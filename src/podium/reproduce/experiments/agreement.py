@@ -34,8 +34,9 @@ FINDING = (
 
 FINDING_OF_ALL = (
     "At the first iteration they agree on 81% of the documents, at the last on 49%. Probably because λ(L) nearly "
-    "vanishes once labels are in order, so that its sign is that of few pairs, while λ(C) over all pairs goes on asking for an "
-    "order of every clicked document. With ten documents shown λ(C) is 0 on the others, which counts as agreement."
+    "vanishes once labels are in order, so that its sign is that of few pairs, while λ(C) over all pairs goes on "
+    "asking for an order of every clicked document. With ten documents shown λ(C) is 0 on the others, "
+    "which counts as agreement."
 )
 
 
