@@ -94,17 +94,18 @@ def ranker(name: str, seed: int) -> Any:
 def accuracies(say: Callable[[str], None]) -> dict[str, dict[str, str]]:
     """NDCG@10 over the test queries of five folds, the mean of some seeds for each query, with 95% intervals."""
     found: dict[str, dict[str, str]] = {name: {} for name in (*ALL, *OTHERS)}
+    folds = {data_set: [fold(data_set, number) for number in range(1, 6)] for data_set in SETS}
     for name in (*ALL, *OTHERS):
         for data_set in SETS:
-            values = []
-            for number in range(1, 6):
-                train, vali, test = fold(data_set, number)
-                runs = [
-                    podium.evaluate(test, ranker(name, seed).fit(train, valid=vali).predict(test), "ndcg@10")
-                    .values["ndcg@10"]
-                    for seed in range(SEEDS)
-                ]  # fmt: skip
-                values.append(np.mean(runs, axis=0))
+            fits = [(ranker(name, seed), part) for part in folds[data_set] for seed in range(SEEDS)]
+            rankers = podium.fit_many(
+                [one for one, _ in fits], [train for _, (train, _, _) in fits], valid=[vali for _, (_, vali, _) in fits]
+            )
+            runs = [
+                podium.evaluate(test, one.predict(test), "ndcg@10").values["ndcg@10"]
+                for one, (_, (_, _, test)) in zip(rankers, fits, strict=True)
+            ]
+            values = [np.mean(runs[k : k + SEEDS], axis=0) for k in range(0, len(runs), SEEDS)]
             whole = np.concatenate(values)
             low, high = t_interval(whole)
             found[name][data_set] = f"{whole.mean():.4f} ({low:.4f} to {high:.4f})"
