@@ -18,7 +18,7 @@ BASE = arm("base", np.zeros(200))
 
 
 def against(shift):
-    return better("", "", arm(f"{shift:+}", NOISE + shift), BASE, "ndcg")
+    return better("", "[W] table 4", arm(f"{shift:+}", NOISE + shift), BASE, "ndcg")
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,9 @@ INTRODUCTION = """\
 "Better" is a two-sided t-test, "no worse" the lower of two one-sided tests against a stated margin, "equally good" both
 of them (TOST). p-values are corrected by Holm for all claims of the same paper on this page. A test over queries says
 nothing of what other training data would give; the differences of each seed stand beside it. Experiments were written,
-and their settings chosen, with other seeds than those of the results. The papers' web data is not public: artificial
-data stands in for it, or the user's own (`--data`). This page is made from `results/`, by
+and their settings chosen, with other seeds than those of the results. Where a claim does not hold or is not decided,
+the reason that was found stands behind it; its numbers are mostly of those other seeds. The papers' web data is not
+public: artificial data stands in for it, or the user's own (`--data`). This page is made from `results/`, by
 
 """
 
