@@ -40,6 +40,7 @@ COMMANDS = {
     "import": "Read a model of another tool, and write it as one of Podium's.",
     "export": "Write a model for another system: LightGBM, XGBoost, RankLib, Solr, Elasticsearch, …",
     "formats": "List the formats of models, and what each can carry.",
+    "serve": "Serve models over HTTP: POST /rank, GET /models, /health, /ready, /metrics and /openapi.json.",
     "reproduce": "Repeat the papers' experiments: what is claimed, what was measured, and whether it holds.",
     "warmup": "Compile all kernels into the cache: for container images, or once after installation.",
 }
