@@ -27,9 +27,6 @@ def models(data, tmp_path_factory) -> dict[str, Path]:
     made = {
         "web": podium.LambdaMART(n_trees=6, n_leaves=4).fit(data),
         "news": podium.LambdaMART(n_trees=3, n_leaves=4, measure="ap").fit(data),
-        "linear": podium.LinearRanker(n_iterations=3).fit(data)
-        if hasattr(podium.LinearRanker(), "n_iterations")
-        else podium.LinearRanker().fit(data),
     }
     paths = {}
     for name, model in made.items():

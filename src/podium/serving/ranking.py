@@ -84,7 +84,7 @@ class Ranker:
         for one in scored:
             if name is None or one.query.model is not None or one.model.name == name:
                 continue
-            k = one.query.k or self._settings.shadow_k
+            k = int(one.query.k or self._settings.shadow_k)
             order = np.argsort(-self._registry.models[name].scores(one.rows), kind="stable")
             differs = not np.array_equal(order[:k], one.order[:k])
             self._metrics.shadow.labels(one.model.name, "yes" if differs else "no").inc()
@@ -92,9 +92,12 @@ class Ranker:
 
 def answer(scored: Scored) -> Ranking:
     """The top documents of a query."""
-    order = scored.order[: scored.query.k].tolist()
+    k = len(scored.order) if scored.query.k is None else int(scored.query.k)
+    order = scored.order[:k].tolist()
     scores = scored.scores[order].tolist() if order else []
     ids = scored.query.ids
     if ids is None:
         return Ranking(scored.model.name, list(starmap(Ranked, zip(order, scores, strict=True))))
-    return Ranking(scored.model.name, [Ranked(k, score, ids[k]) for k, score in zip(order, scores, strict=True)])
+    return Ranking(
+        scored.model.name, [Ranked(index, score, ids[index]) for index, score in zip(order, scores, strict=True)]
+    )

@@ -26,8 +26,9 @@ class Split:
             (name, border / total) for name, border in zip(shares, accumulate(shares.values()), strict=True)
         ]
 
-    def model_of(self, query: str | int) -> str:
-        """The model of a query, by a hash of its id."""
-        digest = hashlib.blake2b(str(query).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    def model_of(self, query: str | float) -> str:
+        """The model of a query, by a hash of its id as text."""
+        text = str(int(query)) if isinstance(query, float) else str(query)
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         point = int.from_bytes(digest, "big") / 2**64
         return next((name for name, border in self._borders if point < border), self._borders[-1][0])

@@ -46,7 +46,7 @@ class Registry:
         self.models: Mapping[str, ServedModel] = models
         self._require_same_features(models)
 
-    def choose(self, name: str | None, query: str | int | None) -> ServedModel:
+    def choose(self, name: str | None, query: str | float | None) -> ServedModel:
         """The model that a request names, or else that of the split, or else the default."""
         if name is None:
             if self._split is None or query is None:

@@ -11,8 +11,14 @@ from podium.serving.refusing import Refused
 
 Number = float | None  # null is a missing value
 Value = float | str | None  # … with the name of a category
-Identifier = Annotated[str, Meta(max_length=512)] | Annotated[int, Meta(ge=-(2**53), le=2**53)]
-Rank = Annotated[int, Meta(ge=1, le=2**31)]
+_EXACT = 2**53  # larger whole numbers are not the same in every client
+# In JSON 3.0 is a whole number, too.
+Identifier = (
+    Annotated[str, Meta(max_length=512)]
+    | Annotated[int, Meta(ge=-_EXACT, le=_EXACT)]
+    | Annotated[float, Meta(ge=-_EXACT, le=_EXACT, multiple_of=1)]
+)
+Rank = Annotated[int, Meta(ge=1, le=2**31)] | Annotated[float, Meta(ge=1, le=2**31, multiple_of=1)]
 
 
 class _Query(Struct, forbid_unknown_fields=True):
@@ -64,7 +70,7 @@ class Ranked(Struct, omit_defaults=True):
 
     index: int
     score: float
-    id: str | int | None = None
+    id: str | int | float | None = None
 
 
 class Ranking(Struct):

@@ -25,6 +25,8 @@ COULD_NOT_START = 3  # the exit code of a worker whose models could not be loade
 
 def run_service(settings: Settings, host: str, port: int, n_workers: int = 1) -> None:
     """Serve until SIGINT or SIGTERM; SIGHUP has all workers load their models again."""
+    from podium.serving.logs import log
+
     listening = bind(host, port)
     with tempfile.TemporaryDirectory(prefix="podium-serve-") as folder:
         counts, good = Path(folder) / "counts", Path(folder) / "models"
@@ -37,6 +39,7 @@ def run_service(settings: Settings, host: str, port: int, n_workers: int = 1) ->
 
             return run_worker(replace(settings, good_files=good), listening)
 
+        log("listening", host=host, port=listening.getsockname()[1], workers=n_workers)
         Supervisor(work, n_workers, settings.limits.seconds + GRACE, lambda: any(good.iterdir()), _forget_counts).run()
 
 
@@ -126,12 +129,11 @@ class Supervisor:
         from podium.serving.logs import log
 
         now = time.monotonic()
-        for pid, code in self._ended():
+        for pid, code, started in self._ended():
             if code == COULD_NOT_START and not self._has_started():
                 raise PodiumError("the service could not start; the message above says why")
-            lived = now - self._started.pop(pid)
             self._on_death(pid)
-            self._due.append(now if lived >= SOON else now + PAUSE)
+            self._due.append(now if now - started >= SOON else now + PAUSE)
             log("worker ended", level="warning", pid=pid, code=code)
         ready = [due for due in self._due if due <= now]
         self._due = [due for due in self._due if due > now]
@@ -140,13 +142,13 @@ class Supervisor:
         if self._due:
             signal.setitimer(signal.ITIMER_REAL, max(0.001, min(self._due) - now))
 
-    def _ended(self) -> list[tuple[int, int]]:
-        """Workers that are no more, with their exit codes; minus a signal's number where one ended them."""
+    def _ended(self) -> list[tuple[int, int, float]]:
+        """Workers that are no more, with their exit codes (minus the number of a signal) and when they started."""
         ended = []
-        for pid in self._started:
+        for pid in list(self._started):
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
-                ended.append((pid, os.waitstatus_to_exitcode(status)))
+                ended.append((pid, os.waitstatus_to_exitcode(status), self._started.pop(pid)))
         return ended
 
     def _signal(self, number: int) -> None:
@@ -158,8 +160,7 @@ class Supervisor:
         self._signal(signal.SIGTERM)
         deadline = time.monotonic() + self._patience
         while self._started:
-            for pid, _ in self._ended():
-                del self._started[pid]
+            self._ended()
             if time.monotonic() > deadline:
                 self._signal(signal.SIGKILL)
             time.sleep(0.02)
