@@ -54,8 +54,9 @@ class Running:
         return [line for line in lines if line["event"] == name]
 
     def workers(self):
-        found = subprocess.check_output(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], text=True)
-        return {int(pid) for pid in found.split()}
+        """Those that are ready and alive."""
+        ready = {event["pid"] for event in self.events("ready")}
+        return ready - {event["pid"] for event in self.events("worker ended")}
 
     def end(self, number=signal.SIGTERM):
         self.client.close()

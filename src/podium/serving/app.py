@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import os
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -107,7 +108,7 @@ class Service:
     @asynccontextmanager
     async def _lifespan(self, _: Litestar) -> AsyncIterator[None]:
         async with watched(self.registry, self.settings.watch_seconds):
-            log("ready", models={name: model.digest for name, model in self.registry.models.items()})
+            log("ready", pid=os.getpid(), models={name: model.digest for name, model in self.registry.models.items()})
             yield
         log("end")
 
