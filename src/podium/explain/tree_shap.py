@@ -47,7 +47,7 @@ from podium.models.scoring.traversal import TreeArrays, goes_left
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Int = Any  # an integer, compiled as int64
-BLOCK = 32  # documents at a time: a vector register or more of each number
+BLOCK = 64  # documents at a time
 
 
 class Edges(NamedTuple):
@@ -240,13 +240,16 @@ def go_down(
     for k in range(root, trees.node_offsets[tree + 1]):
         left, entry = 2 * (k - root), edges.entry[k] - 2 * root if edges.entry[k] >= 0 else top
         column = block[trees.feature[k]]
-        if trees.category[k] < 0 and not trees.missing_left[k]:
-            threshold = trees.threshold[k]
-            for row in range(BLOCK):  # a missing value goes to the right: no comparison holds for it
-                passes[left, row] = 1.0 if column[row] <= threshold else 0.0
-        else:
+        threshold = trees.threshold[k]
+        if trees.category[k] >= 0:
             for row in range(BLOCK):
                 passes[left, row] = 1.0 if goes_left(column[row], k, trees) else 0.0
+        elif trees.missing_left[k]:  # no comparison holds for a missing value
+            for row in range(BLOCK):
+                passes[left, row] = 0.0 if column[row] > threshold else 1.0
+        else:
+            for row in range(BLOCK):
+                passes[left, row] = 1.0 if column[row] <= threshold else 0.0
         for row in range(BLOCK):
             passes[left + 1, row] = 1.0 - passes[left, row]
         for side in range(2):
