@@ -118,6 +118,10 @@ def models(train: podium.RankingData, valid: podium.RankingData) -> Iterator[tup
     yield "MARTClassifier", lambda: podium.MARTClassifier(**few).fit(train.features, train.relevance > 1)
     yield "McRank", lambda: podium.McRank(**few).fit(train)
     yield "McRank sampled", lambda: podium.McRank(document_fraction=0.5, **few).fit(train)
+    yield "OrdinalMART", lambda: podium.OrdinalMART(**few).fit(train, valid=valid)
+    yield "softrank", lambda: mart(objective="softrank(ndcg, 1.0, 10)", step="gradient", **few).fit(train)
+    yield "PRank", lambda: podium.PRank().fit(train, valid=valid)
+    yield "additive groves", lambda: podium.AdditiveGroves(3, 3, 0.05).fit(train)
     yield "linear", lambda: podium.LinearRanker().fit(train, valid=valid)
     yield "linear err", lambda: podium.LinearRanker(measure="err").fit(train)
     chosen = {"members": [("lambda(ndcg)", 2), ("xendcg", 1), ("queryregression", 1)], "n_trees": 20}

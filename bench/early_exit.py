@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import podium
-from bench.harness import RESULTS, Report
+from bench.drawing import draw
+from bench.harness import Report
 from podium.measures import Ranking
 
 K = 10
@@ -116,7 +117,7 @@ def all_ways(sizes: Sizes) -> tuple[list[Way], podium.RankingData]:
     return ways + exit_ways(model, sizes, train, valid, test), test
 
 
-def run(sizes: Sizes | None = None, folder: Path = RESULTS) -> Report:
+def run(sizes: Sizes | None = None) -> Report:
     """Time and NDCG@10 of every way."""
     sizes = sizes or Sizes()
     ways, test = all_ways(sizes)
@@ -126,7 +127,6 @@ def run(sizes: Sizes | None = None, folder: Path = RESULTS) -> Report:
             result = way.work()
             way.seconds = min(way.seconds, time.perf_counter() - started)
             way.ndcg = podium.NDCG(K).mean(Ranking(test, way.scores(result)))
-    draw(ways, len(test), folder)
     full = ways[0]
     rows = [
         {"way": way.name, "µs a document": f"{1e6 * way.seconds / len(test):.2f}",
@@ -145,27 +145,11 @@ def run(sizes: Sizes | None = None, folder: Path = RESULTS) -> Report:
     return Report("early_exit", "Early exit: NDCG@10 against the time of a document", rows, notes)
 
 
-def draw(ways: list[Way], n_documents: int, folder: Path) -> None:
-    """NDCG@10 against microseconds, a line for each family of ways."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams["svg.hashsalt"] = "podium"
-    figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    for family in dict.fromkeys(way.family for way in ways):
-        points = sorted((1e6 * way.seconds / n_documents, way.ndcg) for way in ways if way.family == family)
-        axes.plot(*zip(*points, strict=True), "o-", label=family)
-    axes.set(xlabel="µs a document, one thread", ylabel=f"NDCG@{K}")
-    axes.legend()
-    figure.savefig(folder / "early_exit.svg", metadata={"Date": None})
-
-
 if __name__ == "__main__":
     if sys.argv[1:] != ["tiny"]:
         sys.exit("python -m bench early_exit measures; python -m bench.early_exit tiny shows that it works")
     with tempfile.TemporaryDirectory() as temporary:
-        for line in run(TINY, Path(temporary)).rows:
-            print(line)
+        report = run(TINY)
+        print(*report.rows, sep="\n")
+        draw(report.name, report.rows, Path(temporary))
         print(f"early_exit.svg: {(Path(temporary) / 'early_exit.svg').stat().st_size:,} bytes")

@@ -105,7 +105,9 @@ def machine() -> dict[str, Any]:
 
 
 def write(report: Report) -> str:
-    """Keep a report as JSON and as a Markdown table; the table."""
+    """Keep a report as JSON and as a Markdown table, with its picture if it has one; the table."""
+    from bench.drawing import draw
+
     RESULTS.mkdir(exist_ok=True)
     facts = machine()
     columns = list(dict.fromkeys(key for row in report.rows for key in row))
@@ -119,4 +121,5 @@ def write(report: Report) -> str:
     (RESULTS / f"{report.name}.md").write_text(table, encoding="utf-8")
     content = {"title": report.title, "machine": facts, "rows": report.rows, "notes": report.notes}
     (RESULTS / f"{report.name}.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    draw(report.name, report.rows, RESULTS)
     return table

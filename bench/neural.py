@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import podium
 from bench.accuracy import DATA, fold
-from bench.harness import RESULTS, Report
+from bench.harness import Report
 from podium.evaluation.significance import paired_t, t_interval
 from podium.measures import Ranking
 from podium.neural import Layers, NetTraining, padded
@@ -137,7 +137,6 @@ def factored_rows() -> list[dict[str, Any]]:
                     marks.append(time.perf_counter())
             mine.append(float(np.diff(marks).min()))
     slopes = {name: np.polyfit(np.log(sizes[-3:]), np.log(mine[-3:]), 1)[0] for name, mine in times.items()}
-    _plot(sizes, times, slopes)
     rows = [
         {"what": f"epoch of RankNet, 100 queries × {size} documents", "seconds": f"{fast:.3f}",
          "result": f"pair by pair {slow:.3f} s: {slow / fast:.1f} ×"}
@@ -145,21 +144,6 @@ def factored_rows() -> list[dict[str, Any]]:
     ]  # fmt: skip
     rows[-1]["result"] += "; slopes from 200 on: " + ", ".join(f"{name} {slope:.2f}" for name, slope in slopes.items())
     return rows
-
-
-def _plot(sizes: tuple[int, ...], times: dict[str, list[float]], slopes: dict[str, Any]) -> None:
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams["svg.hashsalt"] = "podium"
-    figure, axes = plt.subplots(figsize=(5, 3.5), layout="constrained")
-    for name, mine in times.items():
-        axes.plot(sizes, mine, "o-", label=f"{name}, slope {slopes[name]:.2f}")
-    axes.set(xscale="log", yscale="log", xlabel="documents per query", ylabel="seconds for an epoch of 100 queries")
-    axes.legend()
-    figure.savefig(RESULTS / "neural.svg", metadata={"Date": None})
 
 
 # --- accuracy beside trees: [W] 5.3

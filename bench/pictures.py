@@ -1,72 +1,98 @@
-"""The pictures of the documentation, drawn by Podium itself: `python -m bench.pictures`."""
+"""The pictures of the documentation, drawn by Podium itself: `python -m bench.pictures`, or with names of some."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 
 import podium
+from podium.diagnostics import lambda_arrows
 from podium.objectives import Lambda, Pairwise
+from podium.reports.charts import chart_of, import_altair, save_chart, themed
 
 FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
 
 
 def path() -> Any:
     """NDCG@10 along all combinations of two rankers."""
-    import matplotlib.pyplot as plt
-
     train, valid = (podium.artificial(150, features=10, part=p) for p in ("train", "valid"))
     trees, linear = podium.LambdaMART(n_trees=6).fit(train), podium.LinearRanker().fit(train)
-    figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
     found = podium.combine(trees, linear, valid)
-    found.plot(axes)
-    axes.set_title(f"(1 − α) trees + α linear: {len(found.path.values):,} steps, the best at α = {found.alpha:.3f}")
-    return figure
+    title = f"(1 − α) trees + α linear: {len(found.path.values):,} steps, the best at α = {found.alpha:.3f}"
+    return found.plot().properties(width=560, title=title)
 
 
 def forces() -> Any:
     """The λ of a query's documents as arrows, with RankNet's pairs and with NDCG's."""
-    import matplotlib.pyplot as plt
-
+    alt = import_altair()
     scores = np.array([2.0, 1.4, 1.1, 0.7, 0.2, -0.1, -0.6, -1.2])
     labels = np.array([0.0, 1, 0, 0, 3, 0, 0, 1])
     data = podium.RankingData(np.arange(8.0)[:, None], labels, qid=np.zeros(8))
-    figure, both = plt.subplots(1, 2, figsize=(8, 3.6), sharey=True, layout="constrained")
-    for axes, (name, objective) in zip(
-        both, (("RankNet", Pairwise()), ("LambdaRank, NDCG", Lambda("ndcg"))), strict=True
-    ):
+    hidden = {"axis": None, "scale": alt.Scale(domain=[-1, 8.5])}
+    y = alt.Y("score:Q", title="score; label beside the document", scale=alt.Scale(domain=[-1.6, 2.4]))
+    colour = alt.Color("way:N", legend=None, scale=alt.Scale(domain=["up", "down"]))
+    panels = []
+    for name, objective in (("RankNet", Pairwise()), ("LambdaRank, NDCG", Lambda("ndcg"))):
         pushes = objective.bind(data).gradients(scores)[0]
         pushes = pushes / np.abs(pushes).max()
-        axes.scatter(np.zeros(8), scores, s=60, c=labels, cmap="Blues", edgecolors="black", zorder=3)
-        for k, (score, label, push) in enumerate(zip(scores, labels, pushes, strict=True)):
-            axes.text(-0.06, score, f"{label:.0f}", ha="right", va="center")
-            style = {"arrowstyle": "->", "color": "#1f7a3d" if push > 0 else "#a83232", "lw": 2}
-            axes.annotate("", (0.1 + 0.08 * k, score + push), (0.1 + 0.08 * k, score), arrowprops=style)
-        axes.set(xlim=(-0.2, 0.8), xticks=[], title=name)
-    both[0].set_ylabel("score; label beside the document")
-    return figure
+        rows = [
+            {"place": 0.7 + k, "score": scores[k], "end": scores[k] + pushes[k], "label": f"{labels[k]:.0f}",
+             "way": "up" if pushes[k] > 0 else "down"}
+            for k in range(len(scores))
+        ]  # fmt: skip
+        x = alt.X("place:Q", **hidden)
+        lines = chart_of(rows).mark_rule(strokeWidth=2).encode(x=x, y=y, y2="end:Q", color=colour)
+        shapes = alt.Shape("way:N", scale=alt.Scale(domain=["up", "down"], range=["triangle-up", "triangle-down"]))
+        heads = chart_of(rows).mark_point(size=60).encode(
+            x=x, y=alt.Y("end:Q"), color=colour, shape=shapes.legend(None)
+        )  # fmt: skip
+        documents = chart_of(rows).mark_point(style="words", size=80).encode(x=alt.XDatum(0), y=y)
+        words = chart_of(rows).mark_text(style="words", align="right", dx=-10).encode(
+            x=alt.XDatum(0), y=y, text="label:N"
+        )  # fmt: skip
+        layers = alt.layer(lines, heads, documents, words)
+        panels.append(layers.properties(width=270, height=280, title=alt.TitleParams(name)))
+    return themed(alt.hconcat(*panels).resolve_scale(y="shared"))
 
 
 def optimality() -> Any:
     """Random steps away from a LambdaRank net, and single weights moved."""
-    import matplotlib.pyplot as plt
-
     train = podium.artificial(150, documents=15, features=6, seed=1)
     settings = {"hidden": 5, "epochs": 400, "batch_queries": None, "learning_rate": 0.03, "halve_after": 15}
     model = podium.LambdaRank("ndcg", n_threads=1, **settings).fit(train)
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    podium.local_optimality(model, train, "ndcg", directions=120, steps=(0.01, 0.03, 0.1, 0.2, 0.4), curves=12).plot(
-        axes
-    )
-    return figure
+    steps = (0.01, 0.03, 0.1, 0.2, 0.4)
+    return podium.local_optimality(model, train, "ndcg", directions=120, steps=steps, curves=12).plot()
 
+
+def history() -> Any:
+    """The learning curves of docs/plots.md."""
+    train, valid = (podium.artificial(100, features=10, part=part, label_noise=1.0) for part in ("train", "valid"))
+    model = podium.LambdaMART(n_trees=150).fit(train, valid={"valid": valid, "train": train})
+    return model.plot_history()
+
+
+def comparison() -> Any:
+    """The comparison of docs/plots.md."""
+    train, test = (podium.artificial(100, features=10, part=part) for part in ("train", "test"))
+    few, many = (podium.LambdaMART(n_trees=n).fit(train) for n in (5, 50))
+    systems = {"linear": podium.LinearRanker().fit(train), "5 trees": few, "50 trees": many}
+    return podium.compare(test, systems, "ndcg(ties=expected)@10").plot()
+
+
+def arrows() -> Any:
+    """λ on the list of [B] fig. 1: relevant documents at ranks 4 and 10 of 16."""
+    labels = np.isin(np.arange(1, 17), (4, 10)).astype(float)
+    data = podium.RankingData(np.arange(16.0)[:, None], labels, qid=["[B] fig. 1"] * 16)
+    return lambda_arrows(-0.02 * np.arange(16), data, "[B] fig. 1").plot()
+
+
+PICTURES = (path, forces, optimality, history, comparison, arrows)
 
 if __name__ == "__main__":
-    mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "podium"
     FOLDER.mkdir(exist_ok=True)
-    for draw in (path, forces, optimality):
-        draw().savefig(FOLDER / f"{draw.__name__}.svg", metadata={"Date": None})
+    for draw in PICTURES:
+        if draw.__name__ in (sys.argv[1:] or [one.__name__ for one in PICTURES]):
+            save_chart(draw(), FOLDER / f"{draw.__name__}.svg")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.harness import RESULTS, Report, in_child, measured_memory
+from bench.harness import Report, in_child, measured_memory
 
 TREES = 20
 BASE = {"rows": 300_000, "features": 50, "leaves": 31, "threads": 2}
@@ -70,7 +70,7 @@ def sparse_child() -> dict[str, float]:
 
 
 def run() -> Report:
-    """Climb each ladder from the base; a table, exponents and a plot."""
+    """Climb each ladder from the base; a table and exponents."""
     rows: list[dict[str, Any]] = []
     found: dict[str, list[dict[str, float]]] = {}
     for name, steps in LADDERS.items():
@@ -88,7 +88,6 @@ def run() -> Report:
         slopes = np.polyfit(np.log(steps), logs, 1)[0]
         exponents.append(f"{name}: time {slopes[0]:.2f}, memory {slopes[1]:.2f}")
     sparse = in_child("bench.scaling", "sparse")
-    plot(found)
     return Report(
         "scaling", "Scaling of training", rows,
         [f"{TREES} trees, truncation 30. Exponents of the fit by a power, " + "; ".join(exponents) + ". "
@@ -96,26 +95,6 @@ def run() -> Report:
          f"Sparse, 1,000,000 × 700 at 10%: 10 trees of 31 leaves in {sparse['seconds']:.1f} s with binning, "
          f"{sparse['memory'] / 1e6:.0f} MB above the data, {sparse['whole'] / 1e6:.0f} MB in all."],
     )  # fmt: skip
-
-
-def plot(found: dict[str, list[dict[str, float]]]) -> None:
-    """Time of a tree and memory on logarithmic axes."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(2, 3, figsize=(10, 5.5), sharey="row")
-    for column, name in enumerate(("rows", "features", "leaves")):
-        for row, (key, label, by) in enumerate((("tree", "ms a tree", 1e3), ("memory", "MB", 1e-6))):
-            axis = axes[row][column]
-            axis.loglog(LADDERS[name], [by * result[key] for result in found[name]], "o-", color="#1f5fa8")
-            axis.set_xlabel(name)
-            axis.grid(alpha=0.3, which="both")
-            if column == 0:
-                axis.set_ylabel(label)
-    figure.tight_layout()
-    figure.savefig(RESULTS / "scaling.svg", metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from podium.errors import PodiumWarning as PodiumWarning
     from podium.estimators import MART as MART
     from podium.estimators import Adaptation as Adaptation
+    from podium.estimators import AdditiveGroves as AdditiveGroves
     from podium.estimators import Committee as Committee
     from podium.estimators import CrossValidation as CrossValidation
     from podium.estimators import LambdaMART as LambdaMART
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from podium.estimators import LinearRanker as LinearRanker
     from podium.estimators import MARTClassifier as MARTClassifier
     from podium.estimators import McRank as McRank
+    from podium.estimators import OrdinalMART as OrdinalMART
+    from podium.estimators import PRank as PRank
     from podium.estimators import QueryKFold as QueryKFold
     from podium.estimators import QueryNormalizer as QueryNormalizer
     from podium.estimators import RankNet as RankNet
@@ -74,6 +77,7 @@ if TYPE_CHECKING:
     from podium.models import Ensemble as Ensemble
     from podium.models import LinearModel as LinearModel
     from podium.models import Model as Model
+    from podium.models import OrdinalModel as OrdinalModel
     from podium.models import Scorer as Scorer
     from podium.models import TopDocuments as TopDocuments
     from podium.models import TreesOnBaseScores as TreesOnBaseScores
@@ -81,6 +85,7 @@ if TYPE_CHECKING:
     from podium.models import combine_all as combine_all
     from podium.models import load as load
     from podium.models import refit_weights as refit_weights
+    from podium.reports import save_chart as save_chart
 
 
 # The map: every public name and the module that it comes from.
@@ -118,6 +123,7 @@ _HOMES = {
     "Comparison": "podium.evaluation",  # what compare returns
     "local_optimality": "podium.diagnostics",  # does a net sit at an optimum of its measure?
     "Optimality": "podium.diagnostics",  # … what was seen
+    "save_chart": "podium.reports",  # what plot() of a result gave, as a picture or a page
     "read_run": "podium.evaluation",  # TREC runs …
     "write_run": "podium.evaluation",
     "read_qrels": "podium.evaluation",  # … and judgements
@@ -128,6 +134,9 @@ _HOMES = {
     "MART": "podium.estimators",  # boosted regression on labels
     "MARTClassifier": "podium.estimators",  # boosted two-class trees
     "McRank": "podium.estimators",  # ranking by classification
+    "OrdinalMART": "podium.estimators",  # ordinal regression: trees, and thresholds between the labels
+    "AdditiveGroves": "podium.estimators",  # bagged sums of few large trees
+    "PRank": "podium.estimators",  # an online perceptron with thresholds between labels
     "adapt": "podium.estimators",  # a background model to a new domain …
     "Adaptation": "podium.estimators",  # … beside the other ways
     "Committee": "podium.estimators",  # several objectives, bagged and weighed: the best model
@@ -142,6 +151,7 @@ _HOMES = {
     "EarlyExit": "podium.models",  # … the model that it gives
     "ClassEnsemble": "podium.models",  # trees for each class of relevance
     "LinearModel": "podium.models",  # a weight for each feature
+    "OrdinalModel": "podium.models",  # … with thresholds between labels
     "Combined": "podium.models",  # a weighted sum of models
     "combine": "podium.models",  # the exact best weight of two rankers
     "Combination": "podium.models",  # … what it found

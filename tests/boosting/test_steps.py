@@ -106,6 +106,28 @@ def test_leaf_by_leaf_counts_in_newton_steps_of_each_leaf(parts):
             )
 
 
+def test_leaf_by_leaf_finds_what_brute_force_finds():
+    """A leaf after the other, the largest output first: no weight between two crossings gives more."""
+    train = podium.artificial(12, documents=6, features=3)
+    run = Followed(train, LeafLineSearch("ndcg@10"), n_trees=3)
+    for k, (lambdas, hessians) in enumerate(run.gradients):
+        leaves, before, values = run.leaves[k], run.before[k], run.trees[k].leaf_value
+        outputs = np.array([
+            0.3 * lambdas[leaves == n].sum() / hessians[leaves == n].sum() for n in range(leaves.max() + 1)
+        ])  # fmt: skip
+        weighted = outputs.copy()
+        for leaf in np.argsort(-np.abs(outputs), kind="stable"):
+            here = leaves == leaf
+            others = before + np.where(here, 0.0, weighted[leaves])
+            crossings = (others[~here][:, None] - others[here]).ravel() / outputs[leaf]
+            marks = np.unique(np.clip(crossings, 0.1, 5.0))
+            between = ((marks[1:] + marks[:-1]) / 2)[np.diff(marks) > 1e-9]  # closer ones are one crossing, rounded
+            weights = np.concatenate([[0.1, 1.0, 5.0], between])
+            most = max(ndcg(train, others + np.where(here, w * outputs[leaf], 0.0)) for w in weights)
+            weighted[leaf] = values[leaf]
+            assert ndcg(train, others + np.where(here, values[leaf], 0.0)) == pytest.approx(most, abs=1e-9)
+
+
 @pytest.mark.parametrize("step", [LineSearch("ndcg@10"), LeafLineSearch("ndcg@10"), LineSearch(values=Newton())])
 def test_monotone_constraints_hold_whatever_the_weights(parts, step):
     train = parts[0]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import podium
+from podium.estimators.parameters import MODELS
 
 pytestmark = pytest.mark.slow  # every call starts a process
 
@@ -288,11 +289,16 @@ def test_warmup_compiles_ahead_of_time():
         ("ranknet-trees", ["--sigma", 2], lambda: podium.RankNetTrees(3, sigma=2.0)),
         ("mart", [], lambda: podium.MART(3)),
         ("mcrank", ["--expects", "gain"], lambda: podium.McRank(3, expects="gain")),
+        ("ordinal-mart", [], lambda: podium.OrdinalMART(3)),
         ("linear", [], lambda: podium.LinearRanker(n_iterations=3)),
+        ("prank", ["--no-averaged"], lambda: podium.PRank(epochs=3, averaged=False)),
+        ("additive-groves", ["--n-trees-in-grove", 2, "--alpha", 0.2, "--training", "slow"],
+         lambda: podium.AdditiveGroves(3, 2, 0.2, training="slow")),
     ],
 )  # fmt: skip
 def test_every_model_trains_and_its_config_comes_back(sample, tmp_path, model, options, expected):
-    size = "--n-iterations" if model == "linear" else "--n-trees"
+    sizes = {"linear": "--n-iterations", "prank": "--epochs", "additive-groves": "--n-groves"}
+    size = sizes.get(model, "--n-trees")
     done = run("train", model, sample, size, 3, *options, "-o", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     again = run("train", "--config", tmp_path / "run" / "config.toml", "-o", tmp_path / "again")
@@ -346,7 +352,7 @@ def test_options_and_models_that_do_not_go_together(sample, arguments, words):
 
 def test_each_model_has_help_of_its_own():
     shown = run("train", "--help").stdout
-    for name in ("lambdamart", "ranknet-trees", "mart", "mcrank", "linear", "committee", "ranknet", "lambdarank"):
+    for name in MODELS:
         assert f" {name} " in shown
     own = {
         name: run("train", name, "--help", env={**os.environ, "COLUMNS": "200"}).stdout

@@ -175,8 +175,8 @@ def test_the_scorer_gives_the_value(data, columns):
 
 
 def test_a_plot_of_scales_far_apart(data, columns):
-    pytest.importorskip("matplotlib").use("agg")
-    assert combine(columns[0], columns[1] * 1e300, data).plot().get_xlabel() == "α"
+    chart = combine(columns[0], columns[1] * 1e300, data).plot().to_dict()
+    assert chart["layer"][1]["encoding"]["x"]["title"].startswith("α")
 
 
 def test_what_makes_no_sense(data, columns):

@@ -210,12 +210,6 @@ class TestCombine:
         with pytest.raises(DataError, match="a ranker must give a finite number"):
             combine(np.ones(3), model, valid)
 
-    def test_plot(self, parts):
-        pytest.importorskip("matplotlib").use("agg")
-        valid = parts[1]
-        axes = combine(valid.feature(0), valid.feature(1), valid).plot()
-        assert axes.get_xlabel() == "α"
-
 
 class TestSeveral:
     def test_never_worse_than_any(self, parts):

@@ -194,7 +194,13 @@ def test_the_engine_has_the_same_declarations():
 
 @pytest.mark.parametrize(
     ("page", "estimator"),
-    [("lambdamart", podium.LambdaMART), ("models", podium.LinearRanker), ("neural", podium.LambdaRank)],
+    [
+        ("lambdamart", podium.LambdaMART),
+        ("models", podium.LinearRanker),
+        ("models", podium.AdditiveGroves),
+        ("models", podium.PRank),
+        ("neural", podium.LambdaRank),
+    ],
 )
 def test_pages_have_the_tables_of_parameters(page, estimator):
     path = Path(__file__).parents[2] / "docs" / f"{page}.md"

@@ -11,7 +11,17 @@ import numpy as np
 import pytest
 
 import podium
-from podium import MART, Committee, DataError, LambdaMART, LinearRanker, MARTClassifier, McRank, PodiumWarning
+from podium import (
+    MART,
+    Committee,
+    DataError,
+    LambdaMART,
+    LinearRanker,
+    MARTClassifier,
+    McRank,
+    OrdinalMART,
+    PodiumWarning,
+)
 from podium.boosting import binned_data
 from podium.boosting.training import Trainer
 
@@ -26,7 +36,7 @@ def parts():
 def rankers():
     return [
         LambdaMART(**FEW), LambdaMART(**FEW, document_fraction=0.6, random_state=4), LambdaMART(**FEW, max_bins=9),
-        MART(**FEW), McRank(**FEW | {"n_trees": 2}), LambdaMART(**FEW, n_threads=2, patience=3),
+        MART(**FEW), McRank(**FEW | {"n_trees": 2}), LambdaMART(**FEW, n_threads=2, patience=3), OrdinalMART(**FEW),
         LambdaMART(**FEW, submodel={0: 1.0}), Committee(members=[("xendcg", 1), ("lambda(ndcg)", 1)], n_trees=4),
         LinearRanker(n_iterations=3),
     ]  # fmt: skip

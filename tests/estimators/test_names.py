@@ -17,7 +17,7 @@ from podium.estimators.translating import names_table
 
 RANKERS = [
     podium.LambdaMART, podium.RankNetTrees, podium.MART, podium.MARTClassifier, podium.McRank, podium.LinearRanker,
-    podium.Committee, podium.RankNet, podium.LambdaRank,
+    podium.OrdinalMART, podium.PRank, podium.AdditiveGroves, podium.Committee, podium.RankNet, podium.LambdaRank,
 ]  # fmt: skip
 
 

@@ -9,7 +9,19 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV
 
 import podium
-from podium import MART, DataError, LambdaMART, LinearRanker, MARTClassifier, McRank, RankingData, RankNetTrees
+from podium import (
+    MART,
+    AdditiveGroves,
+    DataError,
+    LambdaMART,
+    LinearRanker,
+    MARTClassifier,
+    McRank,
+    OrdinalMART,
+    PRank,
+    RankingData,
+    RankNetTrees,
+)  # fmt: skip
 from podium.boosting import Checkpoint, Gradient
 from podium.measures import Ranking
 from podium.models import ClassEnsemble, Ensemble, LinearModel
@@ -27,7 +39,8 @@ from podium.objectives import (
 
 ALL = [
     LambdaMART(n_trees=3), LambdaMART(n_trees=3, objective="local(ndcg@3)", step="gradient"), RankNetTrees(n_trees=3),
-    MART(n_trees=3), McRank(n_trees=3), LinearRanker(n_iterations=3),
+    MART(n_trees=3), McRank(n_trees=3), OrdinalMART(n_trees=3), LinearRanker(n_iterations=3), PRank(epochs=3),
+    AdditiveGroves(n_groves=2, n_trees_in_grove=2, alpha=0.2),
 ]  # fmt: skip
 
 
@@ -70,7 +83,8 @@ class TestEveryRanker:
             assert other.history_ == first.history_
 
     def test_grid_search(self, model, data):
-        name = "n_iterations" if isinstance(model, LinearRanker) else "n_trees"
+        names = {LinearRanker: "n_iterations", PRank: "epochs", AdditiveGroves: "n_groves"}
+        name = names.get(type(model), "n_trees")
         import sklearn
 
         with sklearn.config_context(enable_metadata_routing=True):

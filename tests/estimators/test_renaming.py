@@ -13,6 +13,7 @@ from podium import (
     LinearRanker,
     MARTClassifier,
     McRank,
+    OrdinalMART,
     RankingData,
     RankNet,
     RankNetTrees,
@@ -56,6 +57,10 @@ MODELS = {
     "LambdaMART": lambda data: LambdaMART(**SAMPLED).fit(data),
     "LambdaMART by default": lambda data: LambdaMART(n_trees=4, min_documents_in_leaf=2).fit(data),
     "LambdaMART with XENDCG": lambda data: LambdaMART(**SAMPLED, objective="xendcg").fit(data),
+    "LambdaMART with SoftRank": lambda data: LambdaMART(
+        **SAMPLED, objective="softrank(exact_limit=3)", step="gradient"
+    ).fit(data),
+    "OrdinalMART": lambda data: OrdinalMART(**SAMPLED).fit(data),
     "LambdaMART with line search": lambda data: LambdaMART(**SAMPLED, step="line-search").fit(data),
     "RankNetTrees": lambda data: RankNetTrees(**SAMPLED).fit(data),
     "MART": lambda data: MART(**SAMPLED).fit(data),

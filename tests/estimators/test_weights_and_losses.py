@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import balanced_accuracy_score
 from sklearn.utils.estimator_checks import (
     check_sample_weight_equivalence_on_dense_data,
     check_sample_weight_equivalence_on_sparse_data,
 )
 
 from podium import MART, LambdaMART, MARTClassifier, McRank, PodiumWarning, RankingData
-from podium.measures.losses import RMSE, LogLoss
+from podium.measures.losses import RMSE, ErrorRate, LogLoss
 
 ALL = {"n_trees": 5, "n_leaves": 5, "min_documents_in_leaf": 1, "split_fraction": 1.0}
 
@@ -124,6 +125,29 @@ def test_a_classifier_stops_by_its_loss(balanced):
     chance = model.predict_proba(U)[np.arange(200), (v == "yes").astype(int)]
     weights = np.where(v == "yes", 1 / (v == "yes").sum(), 1 / (v == "no").sum()) if balanced else None
     assert min(history) == pytest.approx(np.average(-np.log(chance), weights=weights), rel=1e-9)
+
+
+def test_a_classifier_is_watched_by_its_error_rate():
+    """[B] 6.1: FP/2n₋ + FN/2n₊, beside the plain share of errors."""
+    X, y = noisy(0, 300)
+    U, v = noisy(1, 200)
+    y, v = y > 1.2, v > 1.2  # unbalanced
+    rates = [ErrorRate(), ErrorRate(balanced=True)]
+    model = MARTClassifier(20, 8, 0.3, balanced=True, metrics=rates).fit(X, y, eval_set=(U, v))
+    found = model.predict(U)
+    false_positives, false_negatives = (found & ~v).sum(), (~found & v).sum()
+    assert false_positives != false_negatives
+    at = model.best_iteration_
+    assert model.history_["eval/error_rate"][at] == pytest.approx((found != v).mean())
+    balanced = false_positives / (2 * (~v).sum()) + false_negatives / (2 * v.sum())
+    assert model.history_["eval/balanced_error_rate"][at] == pytest.approx(balanced)
+    assert balanced == pytest.approx(1 - balanced_accuracy_score(v, found))
+    weights = np.arange(200) % 3
+    kept = np.repeat(np.arange(200), weights)
+    scores, labels = model.decision_function(U), v.astype(np.float64)
+    weighted = [rate.loss(labels[weights > 0], scores[weights > 0], weights[weights > 0]) for rate in rates]
+    repeated = [rate.loss(labels[kept], scores[kept], np.ones(len(kept))) for rate in rates]
+    assert weighted == pytest.approx(repeated)
 
 
 def test_losses_are_no_measures_of_ranks():

@@ -87,10 +87,6 @@ def test_what_it_shows_and_refuses(train, trained):
     assert "share rising" in str(found)
     assert found.bound().shape == (2,)
     assert (found.bound() > found.rising_share).all()
-    pytest.importorskip("matplotlib").use("agg")
-    axes = found.plot()
-    assert len(axes[0].lines) == 3
-    assert len(axes[1].lines) == 3
     with pytest.raises(DataError, match="no weights to move"):
         local_optimality(LambdaMART(2).fit(train), train)
     with pytest.raises(DataError, match="no relevant documents"):

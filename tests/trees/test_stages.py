@@ -214,7 +214,7 @@ def test_the_best_split_equals_brute_force(seed, categorical, min_documents, l2)
     problem = Problem(rng, n=80, width=4, sizes=(60, 10), categorical=(1,) if categorical else ())
     build(problem, NewLeaves(0, 0, 1), completed=False)  # scoring does that
     rows, largest = problem.rows(0), int(problem.weights.max())
-    gradients, limits = PackedGradients(problem.words, largest, False), Limits(3, -1, min_documents, l2)
+    gradients, limits = PackedGradients(problem.words, largest, False), Limits(3, -1, min_documents, 2, l2)
     problem.run(splitting_stage, problem.bins, gradients, problem.table, limits, problem.tree, problem.scratches)
     leaf = problem.tree.leaves[0]
     allowed = [
@@ -238,7 +238,7 @@ def test_a_leaf_without_a_gain_has_no_split():
     problem.words[:] = (5 << 32) + 2
     problem.tree.leaves[0]["total"] = 60 * problem.words[0]
     build(problem, NewLeaves(0, 0, 1))
-    gradients, limits = PackedGradients(problem.words, 2, False), Limits(3, -1, 1, 0.0)
+    gradients, limits = PackedGradients(problem.words, 2, False), Limits(3, -1, 1, 2, 0.0)
     problem.run(splitting_stage, problem.bins, gradients, problem.table, limits, problem.tree, problem.scratches)
     assert (problem.tree.leaves[0]["feature"], problem.tree.leaves[0]["gain"]) == (-1, 0.0)
 

@@ -190,6 +190,7 @@ def test_trees_equal_the_slow_growers(split, data):
         n_leaves=data.draw(st.integers(2, 8)), split=split, l2=data.draw(st.sampled_from([0.0, 3.0])),
         max_depth=data.draw(st.sampled_from([None, 1, 3])),
         min_documents_in_leaf=data.draw(st.integers(1, 5)),
+        min_documents_to_split=data.draw(st.sampled_from([2, 9, 20])),
     )  # fmt: skip
     g, h = rng.integers(-5, 6, n).astype(float), rng.integers(0, 4, n).astype(float)
     found = quantized(g, h, split)

@@ -4,6 +4,7 @@ from podium.boosting.base_scores import BaseScores
 from podium.boosting.binned_data import BinnedData, SharedBins
 from podium.boosting.checkpoints import Checkpoint
 from podium.boosting.committee import CommitteeResult, CommitteeTraining
+from podium.boosting.groves import GrovesResult, GrovesTraining
 from podium.boosting.line_search import LeafLineSearch, LineSearch, as_step
 from podium.boosting.results import Round, TrainingResult
 from podium.boosting.sampling import Sampling
@@ -18,6 +19,8 @@ __all__ = [
     "CommitteeResult",
     "CommitteeTraining",
     "Gradient",
+    "GrovesResult",
+    "GrovesTraining",
     "LeafLineSearch",
     "LineSearch",
     "Newton",

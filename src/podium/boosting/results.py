@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.boosting.base_scores import BaseScores
+from podium.data import RankingData
 from podium.models import Ensemble
-from podium.objectives import BoundObjective
+from podium.objectives import BoundObjective, Objective
 from podium.trees import Tree
 
 Floats = NDArray[np.float64]
@@ -26,6 +27,14 @@ class Round:
         gradients, hessians: λ and w that the trees were grown on, likewise.
         weights: of the trees, as a line search found them, 1 else.
         means: of each measure on each validation set, by `set/measure`.
+        best_iteration: the best round so far, where there is validation data; −1 where the submodel alone is.
+        data: the training documents.
+        objective: what is trained on.
+        document_scores: the one number for each training document that puts it in order: its score, or what the
+            objective makes of several.
+
+    A mapping from names to numbers that an observer returns stands in `history_` beside the means. An observer with an
+    attribute `needs_arrays` that is False gets arrays that the next round writes over; for all others they are copied.
 
     Examples:
         >>> import podium
@@ -43,6 +52,10 @@ class Round:
     hessians: Floats
     weights: tuple[float, ...]
     means: dict[str, float]
+    best_iteration: int | None
+    data: RankingData
+    objective: Objective
+    document_scores: Floats
 
     @property
     def tree(self) -> Tree:
@@ -56,7 +69,7 @@ class TrainingResult:
 
     Attributes:
         ensemble: the trees, cut after the best round; of several outputs in turn.
-        history: what was measured after each round.
+        history: what was measured after each round, and what observers returned.
         best_iteration: the best of them, where there was validation data; −1 where the submodel alone is.
         objective: as training left it, with what it learnt itself.
         base_scores: what training began with, if it began with a submodel.

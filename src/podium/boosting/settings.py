@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from podium.boosting.base_scores import require_scale
 from podium.boosting.binned_data import BinnedData, SharedBins
 from podium.boosting.checkpoints import Checkpoint
-from podium.boosting.results import Round, TrainingResult
+from podium.boosting.results import TrainingResult
 from podium.boosting.sampling import Sampling
 from podium.boosting.steps import Newton, Step
 from podium.boosting.training import train_trees
 from podium.core import hyperparameters as h
+from podium.core.observing import Observer
 from podium.core.parameters import settings
 from podium.core.threads import at_most_threads, thread_count
 from podium.data import RankingData
@@ -73,15 +74,16 @@ class Boosting:
         self,
         train: RankingData,
         valid: Mapping[str, RankingData] | None = None,
-        observers: Sequence[Callable[[Round], None]] = (),
+        observers: Sequence[Observer] = (),
         checkpoint: Checkpoint | None = None,
         data: BinnedData | None = None,
         bins: SharedBins | None = None,
     ) -> TrainingResult:
         """Train. The first validation set decides when to stop and which tree is the last.
 
-        Observers hear of each tree. With a checkpoint, the run goes on where an earlier one was stopped. Runs on the
-        same data may share it binned (`data`); runs that differ in what they need of it share what is alike (`bins`).
+        Observers hear of each round; numbers that they return stand in the history. With a checkpoint, the run goes on
+        where an earlier one was stopped. Runs on the same data may share it binned (`data`); runs that differ in what
+        they need of it share what is alike (`bins`).
         """
         if data is None:
             documents = train.with_weight() if self.objective.pointwise else train

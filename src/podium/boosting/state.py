@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.observing import Observations
 from podium.objectives import BoundObjective
 from podium.trees import Tree
 
@@ -25,6 +26,7 @@ class TrainingState:
         trees: those of several outputs in turn.
         tree_weights: as a line search found them, 1 else; only of the trees that this run has grown itself.
         history: what was measured after each round, by `set/measure`.
+        observations: what observers returned after each round.
         objective_states: of an objective that learns itself, after each round.
         first_objective_state: the same before the first round.
         best_iteration: the best round so far; −1 for the submodel alone, None without validation data.
@@ -42,6 +44,7 @@ class TrainingState:
     trees: list[Tree] = field(default_factory=list)
     tree_weights: list[float] = field(default_factory=list)
     history: dict[str, list[float]] = field(default_factory=dict)
+    observations: Observations = field(default_factory=Observations)
     objective_states: list[dict[str, list[float]]] = field(default_factory=list)
     best_iteration: int | None = None
     is_exhausted: bool = False

@@ -25,6 +25,7 @@ from podium.boosting.results import Round, TrainingResult
 from podium.boosting.state import TrainingState, of_output
 from podium.boosting.tree_builder import Sample, TreeBuilder
 from podium.core.interrupts import Stopped, between_steps
+from podium.core.observing import Observations, Observer
 from podium.core.progress import progress
 from podium.core.team import Team
 from podium.data import RankingData
@@ -46,7 +47,7 @@ NOT_IN_FINGERPRINT = ("n_trees", "n_threads", "submodel", "verbose")
 
 
 def train_trees(
-    settings: Boosting, data: BinnedData, observers: Sequence[Callable[[Round], None]], checkpoint: Checkpoint | None
+    settings: Boosting, data: BinnedData, observers: Sequence[Observer], checkpoint: Checkpoint | None
 ) -> TrainingResult:
     """Train as the settings say (`Boosting.fit`)."""
     with Team(settings.n_threads) as team:
@@ -68,8 +69,9 @@ def train_trees(
         return replace(trainer.result(), interrupted=interrupted)
 
 
-def _run_rounds(trainer: Trainer, checkpointer: Checkpointer, observers: Sequence[Callable[[Round], None]]) -> None:
+def _run_rounds(trainer: Trainer, checkpointer: Checkpointer, observers: Sequence[Observer]) -> None:
     settings, state = trainer.settings, trainer.state
+    needs_arrays = any(getattr(observer, "needs_arrays", True) for observer in observers)
     with (
         progress("growing trees", settings.n_trees, verbose=settings.verbose, unit="trees") as advance,
         between_steps() as check_signals,
@@ -78,11 +80,8 @@ def _run_rounds(trainer: Trainer, checkpointer: Checkpointer, observers: Sequenc
         while not trainer.is_done():
             check_signals()
             round_ = trainer.add_round()
-            if observers:  # the next round writes over these arrays
-                arrays = ("scores", "gradients", "hessians")
-                round_ = replace(round_, **{name: getattr(round_, name).copy() for name in arrays})
-            for observer in observers:
-                observer(round_)
+            if observers:
+                state.observations.tell(observers, trainer.shown(round_, needs_arrays))
             checkpointer.write_if_due(state.n_rounds, trainer.ensemble)
             advance(1, ", ".join(f"{name} {value:.4f}" for name, value in round_.means.items()))
 
@@ -150,7 +149,16 @@ class Trainer:
         if log.isEnabledFor(logging.INFO):  # a round may take less than a millisecond
             n_leaves, seconds = "+".join(str(tree.n_leaves) for tree in trees), time.perf_counter() - started
             log.info("tree %d: %s leaves, %.3f s%s", iteration, n_leaves, seconds, _shown(means))
-        return Round(iteration, trees, state.scores, state.gradients, state.hessians, weights, means)
+        return Round(
+            iteration, trees, state.scores, state.gradients, state.hessians, weights, means, state.best_iteration,
+            self.data.train, self.settings.objective, state.scores,
+        )  # fmt: skip
+
+    def shown(self, round_: Round, needs_arrays: bool) -> Round:
+        """A round as observers see it, with arrays of its own if they need them: the next one writes over the run's."""
+        names = ("scores", "gradients", "hessians") if needs_arrays else ()
+        round_ = replace(round_, **{name: getattr(round_, name).copy() for name in names})
+        return replace(round_, document_scores=self.state.objective.ranked_by(round_.scores))
 
     def _compute_gradients(self, iteration: int) -> tuple[Floats, Floats] | None:
         """Fill the gradients and hessians that trees are grown on; those of the objective if a line search needs them.
@@ -220,6 +228,7 @@ class Trainer:
         earlier = earlier.truncate(min(earlier.n_trees, self.settings.n_trees * n_outputs))
         state.trees = [earlier.tree(k) for k in range(earlier.n_trees)]
         state.history = {key: list(values)[: state.n_rounds] for key, values in earlier.info["history"].items()}
+        state.observations = Observations(earlier.info.get("observations"))
         state.is_exhausted = self._is_exhausted()
         state.objective_states = earlier.info.get("states", [])[: state.n_rounds]
         if state.objective_states:
@@ -240,7 +249,9 @@ class Trainer:
 
     def ensemble(self) -> Ensemble:
         """Every tree so far, with what a checkpoint needs to go on."""
-        return self._all_trees().with_info(states=self.state.objective_states)
+        state = self.state
+        observations = state.observations.columns(state.n_finished)
+        return self._all_trees().with_info(states=state.objective_states, observations=observations)
 
     def _all_trees(self) -> Ensemble:
         state, train = self.state, self.data.train
@@ -263,8 +274,9 @@ class Trainer:
         if state.best_iteration is not None:
             ensemble = ensemble.truncate((state.best_iteration + 1) * state.objective.n_outputs)
             state.restore_objective(state.best_iteration)
+        history = state.history | state.observations.columns(state.n_finished)
         return TrainingResult(
-            ensemble, state.history, state.best_iteration, state.objective, self.base_scores, self._n_splits()
+            ensemble, history, state.best_iteration, state.objective, self.base_scores, self._n_splits()
         )
 
     def _n_splits(self) -> int:

@@ -13,13 +13,15 @@ import typer
 class RunFolder:
     """A folder with `model.podium` once the run is finished, and `checkpoint.podium` until then.
 
-    `history.json` and `config.toml` stand beside them. All files appear whole or not at all.
+    `history.json` and `config.toml` stand beside them, and `history.svg` where it was drawn. All files appear
+    whole or not at all.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.model, self.checkpoint = folder / "model.podium", folder / "checkpoint.podium"
         self.history, self.config = folder / "history.json", folder / "config.toml"
+        self.picture = folder / "history.svg"
 
     def require_unfinished(self, overwrite: bool) -> None:
         """Refuse a folder whose run is finished."""
@@ -36,7 +38,7 @@ class RunFolder:
         from podium.core.files import remove_leftovers
         from podium.errors import FileFormatError
 
-        files = (self.model, self.history, self.config, self.checkpoint)
+        files = (self.model, self.history, self.config, self.checkpoint, self.picture)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock()

@@ -22,6 +22,7 @@ from podium.estimators.parameters import MODELS
 
 DEFAULT_MODEL = "lambdamart"
 LINES = 50  # trees or epochs from one line to the next, where no bar can be shown
+FEW_ROUNDS = ("additive-groves", "committee")  # a line after each: a round takes as long as many of other models
 
 
 class ModelCommand(Command):
@@ -125,6 +126,9 @@ def command_of(name: str) -> Any:
         checkpoint_every: Annotated[
             int | None, typer.Option(help="Rounds between checkpoints; by default about 30 seconds.")
         ] = None,
+        watch: Annotated[
+            bool, typer.Option("--watch", help="Draw the curve of the validation data in the terminal.")
+        ] = False,
     ) -> None:
         chosen = (read_config(config) if ctx.obj is None else ctx.obj) | chosen
         chosen.pop("model", None)
@@ -132,11 +136,15 @@ def command_of(name: str) -> Any:
         files, valid_files = files_of(chosen.pop("data", None), data), files_of(chosen.pop("valid", None), valid)
         if not files:
             raise typer.BadParameter("name the training files, on the command line or as data = [...] in --config")
-        Training(name, chosen, RunFolder(output), checkpoint_every).run(reader, files, valid_files, overwrite)
+        training = Training(name, chosen, RunFolder(output), checkpoint_every)
+        if watch:
+            training.watch(has_validation=bool(valid_files))
+        training.run(reader, files, valid_files, overwrite)
 
-    if not model.has_checkpoints:
+    absent = {"checkpoint_every": not model.has_checkpoints, "watch": not model.has_rounds}
+    if any(absent.values()):
         signature = inspect.signature(run, eval_str=True)
-        arguments = [p for p in signature.parameters.values() if p.name != "checkpoint_every"]
+        arguments = [p for p in signature.parameters.values() if not absent.get(p.name, False)]
         run.__signature__ = signature.replace(parameters=arguments)  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False)
     app.command(name, cls=ModelCommand, help=summary_of(name))(reads_data(with_parameters(model.parameters)(run)))
@@ -150,6 +158,7 @@ class Training:
         import podium.estimators
 
         self.name, self.folder, self.checkpoint_every = name, folder, checkpoint_every
+        self.watcher: Any = None
         names = parameters(MODELS[name].parameters)
         for parameter in chosen:
             if parameter not in names:
@@ -157,7 +166,20 @@ class Training:
         self.ranker = getattr(podium.estimators, MODELS[name].estimator)(**chosen)
         self.parameters = self.ranker.get_params()
         if self.parameters.pop("verbose") is None and not sys.stderr.isatty():
-            self.ranker.set_params(verbose=1 if name == "committee" else LINES)
+            self.ranker.set_params(verbose=1 if name in FEW_ROUNDS else LINES)
+
+    def watch(self, has_validation: bool) -> None:
+        """Draw the curve while the model is trained; where no terminal can show it, all stays as it is."""
+        from podium.reports.watching import Watch, can_draw
+
+        if not has_validation and not self.ranker.measures_training_data:
+            raise DataError("--watch draws what is measured on validation data: give --valid FILE as well")
+        if can_draw():
+            rounds = next(
+                self.parameters[one] for one in ("n_trees", "epochs", "n_iterations") if one in self.parameters
+            )
+            self.watcher = Watch(rounds)
+            self.ranker.set_params(verbose=0)  # the curve takes the place of the bar
 
     def run(self, reader: Reader, files: list[str], valid_files: list[str], overwrite: bool) -> None:
         """Read the data, train, and write the run's folder."""
@@ -170,11 +192,18 @@ class Training:
         reading = chosen_options(reader)
         config = to_toml({"data": files, "valid": valid_files, "model": self.name, **self.parameters})
         with folder.at_work(config + ("\n[reading]\n" + to_toml(reading) if reading else "")):
-            self.ranker.fit(documents, **options)
+            self._fit(documents, options)
         write_text(folder.history, json.dumps(self.ranker.history_, indent=1) + "\n")
         self.ranker.save(folder.model)
         folder.finish()
         typer.echo(f"{folder.model}: {self._result()}")
+
+    def _fit(self, documents: Any, options: dict[str, Any]) -> None:
+        if self.watcher is None:
+            self.ranker.fit(documents, **options)
+            return
+        with self.watcher as observer:
+            self.ranker.fit(documents, observers=[observer], **options)
 
     def _fit_options(self, overwrite: bool) -> dict[str, Any]:
         """The options of `fit`; a folder that cannot hold this run is refused."""
@@ -192,7 +221,8 @@ class Training:
     def _result(self) -> str:
         """The size of the model and what its best round measured, in one line."""
         ranker = self.ranker
-        means = {key: values[ranker.best_iteration_ or 0] for key, values in ranker.history_.items()}
+        best = -1 if ranker.best_iteration_ is None else ranker.best_iteration_  # or else the last is what there is
+        means = {key: values[best] for key, values in ranker.history_.items()}
         if ranker.best_iteration_ == -1:  # no tree is better than the submodel alone
             means = ranker.submodel_means_
         is_one_ensemble = hasattr(ranker, "staged_predict")

@@ -45,6 +45,8 @@ def use_everything(folder: Path) -> None:
     scorer = model.scorer()
     for n_documents in (1, 100, 600):
         scorer(data.features[:n_documents])
+    podium.PRank(epochs=1).fit(data)
+    podium.AdditiveGroves(n_groves=1, n_trees_in_grove=1, alpha=0.5).fit(data)
     ListMLE().bind(data).gradients(model.predict(data))
     podium.combine(data.feature(0), data.feature(1), data)
     scores = model.predict(data)

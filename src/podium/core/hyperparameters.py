@@ -106,6 +106,9 @@ MIN_DOCUMENTS_IN_LEAF = integer(
         "min_data_in_leaf min_child_samples", "mls", ("20, estimated from the hessian", "", "1", "1"),
     ),
 )  # fmt: skip
+MIN_DOCUMENTS_TO_SPLIT = integer(
+    "min_documents_to_split", 2, least=2, help="a node with fewer documents is a leaf, exactly counted",
+)  # fmt: skip
 L2 = number(
     "l2", 1.0, least=0, help="added to the hessian of a leaf",
     names=Names(
@@ -248,6 +251,30 @@ METHOD = choice(
     "method", "descent", ("descent", "ascent"),
     help="`\"descent\"` on λ, or `\"ascent\"` on the measure itself. Ascent sets one weight at a time by the exact "
     "sweep and takes no objective; `n_iterations` are cycles over all features.",
+)  # fmt: skip
+
+AVERAGED = flag(
+    "averaged", True,
+    help="keep the mean of weights and thresholds over all documents seen, not the last ones (averaged perceptron)",
+)  # fmt: skip
+
+# Additive Groves
+
+N_GROVES = integer("n_groves", 60, least=1, help="groves that are averaged, each on bootstrap samples of its own")
+N_TREES_IN_GROVE = integer(
+    "n_trees_in_grove", 8, least=1,
+    help="trees of a grove, at most. Groves of 1, 2, 3, 4, 6, 8, 11, 16, … trees are tried on the way.",
+)  # fmt: skip
+ALPHA = number(
+    "alpha", 0.01, above=0, most=1,
+    help="a node with a smaller share of the documents is a leaf, at the least. 0.5, 0.2, 0.1, 0.05, … are tried on "
+    "the way: large shares make small trees.",
+)  # fmt: skip
+TRAINING: Parameter[Literal["fast", "slow", "layered"]] = choice(
+    "training", "fast", ("fast", "slow", "layered"),
+    help="from which smaller grove each one is grown. `\"slow\"`: from the one with a tree less or from the one with "
+    "smaller trees, whichever turns out better out of bag; `\"fast\"`: as the first grove found; `\"layered\"`: always "
+    "from the one with smaller trees.",
 )  # fmt: skip
 
 # Nets

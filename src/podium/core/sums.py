@@ -25,6 +25,15 @@ def mean_of_known(values: Floats) -> float:
     return total / len(numbers) if numbers else math.nan
 
 
+def total(values: Floats) -> float:
+    """Σ of all, each value rounded to a multiple of 2^-62 of what all could sum to: for many values."""
+    largest = float(np.abs(values).max(initial=0.0)) * len(values)
+    if not largest > 0:
+        return 0.0
+    exponent = 62 - math.frexp(largest)[1]
+    return math.ldexp(float(np.rint(np.ldexp(values, exponent)).astype(np.int64).sum()), -exponent)
+
+
 class GroupSums:
     """Sums of values by group, in int64 fixed point."""
 

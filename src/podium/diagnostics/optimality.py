@@ -103,24 +103,9 @@ class Optimality:
     def __str__(self) -> str:
         return str(self.table())
 
-    def plot(self, axes: Any = None) -> Any:
-        """Draw the changes by step, and the curves of single weights; returns the two axes."""
-        if axes is None:
-            try:
-                plt = import_module("matplotlib.pyplot")  # not among the dependencies
-            except ImportError:
-                raise ImportError("directions are drawn with matplotlib: pip install matplotlib") from None
-            axes = plt.subplots(1, 2, figsize=(10, 3.5), layout="constrained")[1]
-        for step, changes in zip(self.steps, self.changes, strict=True):
-            axes[0].plot(np.full(len(changes), step), changes, ".", alpha=0.3, color="C0")
-        axes[0].axhline(0.0, color="black", linewidth=0.8)
-        axes[0].set_xscale("log")
-        axes[0].set(xlabel="step, as a share of |w|", ylabel=f"change of {self.measure}, a point for each direction")
-        for curve in self.curves:
-            axes[1].plot(self.moves, curve, linewidth=0.8)
-        axes[1].axvline(0.0, color="black", linewidth=0.8)
-        axes[1].set(xlabel="move of one weight, as a share of |w|", ylabel=self.measure)
-        return axes
+    def plot(self) -> Any:
+        """The changes by step, and the curves of single weights, as a chart (extra `report`)."""
+        return import_module("podium.reports.optimality").optimality_chart(self)
 
 
 @contextmanager

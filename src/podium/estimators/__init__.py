@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from podium.estimators.adapting import Adaptation as Adaptation
     from podium.estimators.adapting import adapt as adapt
+    from podium.estimators.additive_groves import AdditiveGroves as AdditiveGroves
     from podium.estimators.committee import Committee as Committee
     from podium.estimators.cross_validation import CrossValidation as CrossValidation
     from podium.estimators.cross_validation import cross_validate as cross_validate
@@ -20,15 +21,19 @@ if TYPE_CHECKING:
     from podium.estimators.mart import MART as MART
     from podium.estimators.mart_classifier import MARTClassifier as MARTClassifier
     from podium.estimators.mcrank import McRank as McRank
+    from podium.estimators.ordinal_mart import OrdinalMART as OrdinalMART
+    from podium.estimators.prank import PRank as PRank
     from podium.estimators.query_kfold import QueryKFold as QueryKFold
     from podium.estimators.query_normalizer import QueryNormalizer as QueryNormalizer
     from podium.estimators.ranknet import RankNet as RankNet
     from podium.estimators.ranknet_trees import RankNetTrees as RankNetTrees
 
 _MODULES = {
-    "Adaptation": "adapting", "Committee": "committee", "CrossValidation": "cross_validation",
+    "Adaptation": "adapting", "AdditiveGroves": "additive_groves", "Committee": "committee",
+    "CrossValidation": "cross_validation",
     "LambdaMART": "lambdamart", "LambdaRank": "lambdarank", "LinearRanker": "linear_ranker", "MART": "mart",
-    "MARTClassifier": "mart_classifier", "McRank": "mcrank", "QueryKFold": "query_kfold",
+    "MARTClassifier": "mart_classifier", "McRank": "mcrank", "OrdinalMART": "ordinal_mart", "PRank": "prank",
+    "QueryKFold": "query_kfold",
     "QueryNormalizer": "query_normalizer", "RankNet": "ranknet", "RankNetTrees": "ranknet_trees", "adapt": "adapting",
     "cross_validate": "cross_validation", "fit_many": "many", "learn_exit": "exiting",
 }  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -105,6 +106,10 @@ class CrossValidation:
                 rows.append([name, measure, value, errors[name][measure], *evaluation.intervals[measure], *folds])
         columns = ["system", "measure", "mean", "standard error", "95% from", "to", *self.fold_names]
         return Table(columns, rows)
+
+    def plot(self) -> Any:
+        """The mean of each system with its 95% interval, and those of its folds, as a chart (extra `report`)."""
+        return import_module("podium.reports.folds").folds_chart(self)
 
     def __str__(self) -> str:
         n_folds = len(self.fold_names)

@@ -123,7 +123,7 @@ class LambdaMART(LambdaMARTParameters, EnsembleRanker):
         data = RankingData(X, qid=np.zeros(len(to_rows(X)), np.int64))
         return {"base_scores": scores_of(submodel, data, self.n_threads)}
 
-    def _set_results(self, result: TrainingResult) -> None:
+    def _set_results(self, result: TrainingResult, train: RankingData) -> None:
         for name in ("position_bias_", "submodel_scale_", "submodel_means_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         if result.base_scores is not None:

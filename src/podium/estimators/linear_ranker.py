@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from podium.core.observing import Observer
 from podium.core.parameters import check_parameters
 from podium.data import RankingData
 from podium.errors import DataError
@@ -47,8 +49,9 @@ class LinearRanker(LinearRankerParameters, RankerMixin, BaseEstimator):
         query_weight: Any = None,
         valid: RankingData | None = None,
         eval_set: Any = None,
+        observers: Sequence[Observer] = (),
     ) -> LinearRanker:
-        """Train, see `LambdaMART.fit`."""
+        """Train, see `LambdaMART.fit`. Observers hear of each step (`podium.linear.LinearStep`)."""
         check_parameters(self)
         train = self._data(X, y, qid, sample_weight, query_weight)
         sets = self._validation(valid, eval_set)
@@ -58,14 +61,14 @@ class LinearRanker(LinearRankerParameters, RankerMixin, BaseEstimator):
             result = Ascent(
                 as_selection(self.measure), self.n_iterations, n_threads=self.n_threads,
                 watched=as_watched(self.metrics), verbose=self.verbose,
-            ).fit(train)  # fmt: skip
+            ).fit(train, observers)  # fmt: skip
             warn_if_constant(train, Lambda(as_selection(self.measure).measures[0]), None)
             return self._set_results(result, train)
         objective = lambda_objective(self, normalize=False)
         result = Descent(
             objective, self.n_iterations, self.learning_rate, self.l2,
             selection_for(self.measure, train), self.patience, self.n_threads, as_watched(self.metrics), self.verbose,
-        ).fit(train, sets)  # fmt: skip
+        ).fit(train, sets, observers)  # fmt: skip
         warn_if_constant(train, objective, not result.model.weights.any())
         return self._set_results(result, train)
 
@@ -75,6 +78,11 @@ class LinearRanker(LinearRankerParameters, RankerMixin, BaseEstimator):
         self.best_iteration_ = result.best_iteration
         self._note_features(train)
         return self
+
+    @property
+    def measures_training_data(self) -> bool:  # type: ignore[override]
+        """Whether there is a history without validation data."""
+        return self.method == "ascent"
 
     @property
     def coef_(self) -> NDArray[np.float64]:

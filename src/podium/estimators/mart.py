@@ -6,15 +6,14 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from podium.data import RankingData
 from podium.estimators.parameters import MARTParameters
-from podium.estimators.sklearn_bases import RegressorMixin
-from podium.estimators.tree_ranker import PointwiseRanker, TreeRanker
+from podium.estimators.regressor_ranker import RegressorRanker
+from podium.estimators.tree_ranker import PointwiseRanker
 from podium.measures.losses import RMSE, Loss
 from podium.objectives import Objective, Regression
 
 
-class MART(MARTParameters, RegressorMixin, PointwiseRanker):
+class MART(MARTParameters, RegressorRanker, PointwiseRanker):
     """Least-squares regression on the labels by boosted trees ([B] §5, [Q]): the pointwise baseline.
 
     Without queries it is a plain regressor: `fit(X, y)`, and `score` is R²; the root mean square error picks the number
@@ -40,9 +39,3 @@ class MART(MARTParameters, RegressorMixin, PointwiseRanker):
         """Train, see `LambdaMART.fit`. Without queries, `eval_set` takes `(X, y)`, or `(X, y, None, sample_weight)`."""
         self._is_plain = self._has_no_queries(X, others.get("qid"))
         return super().fit(X, y, **others)
-
-    def score(self, X: Any, y: Any = None, *, qid: Any = None, sample_weight: Any = None) -> float:
-        """The mean of the measure where there are queries, R² else."""
-        if isinstance(X, RankingData) or qid is not None or y is None:
-            return TreeRanker.score(self, X, y, qid=qid, sample_weight=sample_weight)
-        return float(RegressorMixin.score(self, X, y, sample_weight))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from podium.boosting import Checkpoint
+from podium.core.observing import Observer
 from podium.core.parameters import check_parameters
 from podium.data import RankingData
 from podium.estimators.diagnosis import warn_if_constant
@@ -18,13 +19,11 @@ from podium.estimators.sklearn_bases import BaseEstimator
 from podium.measures import as_watched, selection_for
 from podium.objectives import Objective
 
-if TYPE_CHECKING:
-    from podium.neural.training import Epoch
-
 
 class NetRanker(NetParameters, RankerMixin, BaseEstimator):
     """A net that is trained on λ."""
 
+    measures_training_data = True
     _takes_turns = True  # and a net depends on its number of threads
 
     def _objective(self) -> Objective:
@@ -45,10 +44,10 @@ class NetRanker(NetParameters, RankerMixin, BaseEstimator):
         query_weight: Any = None,
         valid: RankingData | None = None,
         eval_set: Any = None,
-        observers: Sequence[Callable[[Epoch], None]] = (),
+        observers: Sequence[Observer] = (),
         checkpoint: Checkpoint | None = None,
     ) -> NetRanker:
-        """Train, see `LambdaMART.fit`. Observers hear of each epoch; a checkpoint keeps the state between epochs."""
+        """Train, see `LambdaMART.fit`. Observers see each `podium.neural.Epoch`; a checkpoint keeps the state."""
         from podium.neural import Layers, NetTraining
 
         check_parameters(self)

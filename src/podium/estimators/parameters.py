@@ -119,6 +119,12 @@ class McRankParameters(PointwiseParameters):
     expects: str = h.EXPECTS("relevance")
 
 
+class OrdinalMARTParameters(TreeParameters):
+    """Ordinal regression: boosted trees, and thresholds between the labels."""
+
+    measure: Measure | Graded | str = h.STOPPING_MEASURE("ndcg@10")
+
+
 class LinearRankerParameters(Parameterized):
     """A weighted sum of features, trained on λ or on the measure itself."""
 
@@ -133,6 +139,38 @@ class LinearRankerParameters(Parameterized):
     method: str = h.METHOD("descent")
     objective: Objective | str | None = h.OBJECTIVE(None)
     patience: int | None = h.PATIENCE(None)
+    n_threads: int | None = h.N_THREADS(None)
+    metrics: Sequence[Measure | str] = h.METRICS(())
+    verbose: int | None = h.VERBOSE(None)
+
+
+class PRankParameters(Parameterized):
+    """A weighted sum of features with thresholds between labels, learnt one document at a time."""
+
+    measure: Measure | Graded | str = h.STOPPING_MEASURE("ndcg@10")
+    _: KW_ONLY
+    epochs: int = h.EPOCHS(20)
+    averaged: bool = h.AVERAGED(True)
+    patience: int | None = h.PATIENCE(None)
+    random_state: int = h.RANDOM_STATE(0)
+    n_threads: int | None = h.N_THREADS(None)
+    metrics: Sequence[Measure | str] = h.METRICS(())
+    verbose: int | None = h.VERBOSE(None)
+
+
+class AdditiveGrovesParameters(Parameterized):
+    """Averaged groves: few large trees each, fitted in turn to what the others leave over."""
+
+    n_groves: int = h.N_GROVES(60)
+    n_trees_in_grove: int = h.N_TREES_IN_GROVE(8)
+    alpha: float = h.ALPHA(0.01)
+    measure: Measure | Graded | str = h.STOPPING_MEASURE("ndcg@10")
+    _: KW_ONLY
+    training: str = h.TRAINING("fast")
+    min_documents_in_leaf: int = h.MIN_DOCUMENTS_IN_LEAF(1)
+    max_bins: int = h.MAX_BINS(255)
+    categorical: Sequence[int | str] = h.CATEGORICAL(())
+    random_state: int = h.RANDOM_STATE(0)
     n_threads: int | None = h.N_THREADS(None)
     metrics: Sequence[Measure | str] = h.METRICS(())
     verbose: int | None = h.VERBOSE(None)
@@ -207,12 +245,14 @@ class TrainableModel(NamedTuple):
         estimator: its name in `podium.estimators`.
         parameters: the class that declares them; its docstring describes the model.
         has_checkpoints: whether a run that was stopped goes on.
+        has_rounds: whether there is a curve to watch.
 
     """
 
     estimator: str
     parameters: type[Parameterized]
     has_checkpoints: bool = True
+    has_rounds: bool = True
 
 
 # What `podium train` trains, by the word on the command line.
@@ -221,8 +261,13 @@ MODELS: dict[str, TrainableModel] = {
     "ranknet-trees": TrainableModel("RankNetTrees", RankNetTreesParameters),
     "mart": TrainableModel("MART", MARTParameters),
     "mcrank": TrainableModel("McRank", McRankParameters),
+    "ordinal-mart": TrainableModel("OrdinalMART", OrdinalMARTParameters),
+    "additive-groves": TrainableModel(
+        "AdditiveGroves", AdditiveGrovesParameters, has_checkpoints=False, has_rounds=False
+    ),
+    "prank": TrainableModel("PRank", PRankParameters, has_checkpoints=False),
     "linear": TrainableModel("LinearRanker", LinearRankerParameters, has_checkpoints=False),
-    "committee": TrainableModel("Committee", CommitteeParameters, has_checkpoints=False),
+    "committee": TrainableModel("Committee", CommitteeParameters, has_checkpoints=False, has_rounds=False),
     "ranknet": TrainableModel("RankNet", RankNetParameters),
     "lambdarank": TrainableModel("LambdaRank", LambdaRankParameters),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -49,9 +50,11 @@ def _to_text(value: Any) -> str:
 
 
 def to_rows(X: Any) -> Any:
-    """Whatever has a length: arrays, matrices, lists, frames."""
+    """Whatever has a length: arrays, what can be made into one, matrices, lists, frames."""
     if hasattr(X, "shape"):
         return range(X.shape[0])
+    if hasattr(X, "__array__"):
+        return np.asarray(X)
     if not hasattr(X, "__len__"):
         raise DataError(f"X must be features, a row for each document, not {type(X).__name__}")
     return X
@@ -80,13 +83,16 @@ class RankerMixin:
     __metadata_request__fit = {"qid": True, "sample_weight": True, "query_weight": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True, "sample_weight": True}  # noqa: RUF012
 
+    measures_training_data = False  # whether there is a history without validation data
     _needs_queries = True
     _takes_turns = False  # whether fits of several at a time would disturb each other (`fit_many`)
 
     model_: Any
+    history_: dict[str, list[float]]
+    best_iteration_: int | None
     measure: Measure | Graded | str
     n_threads: int | None
-    patience: int | None
+    patience: int | None = None
 
     def _note_features(self, train: RankingData) -> None:
         self.n_features_in_ = train.n_features
@@ -194,6 +200,29 @@ class RankerMixin:
         check_is_fitted(self)
         gains: NDArray[np.float64] = self.model_.importance("gain")
         return gains / gains.sum() if gains.sum() > 0 else gains
+
+    def plot_history(self) -> Any:
+        """What was measured after each round, the best round marked, as a chart (extra `report`).
+
+        Example:
+            >>> import podium
+            >>> train, valid = podium.artificial(20, features=4), podium.artificial(10, features=4, part="valid")
+            >>> chart = podium.LambdaMART(n_trees=3).fit(train, valid=valid).plot_history()
+            >>> len(chart.to_dict()["layer"])
+            3
+
+        """
+        check_is_fitted(self)
+        before = getattr(self, "submodel_means_", None)
+        chart = import_module("podium.reports.history").history_chart
+        measured = {name: values for name, values in self.history_.items() if "/" in name}  # others are of observers
+        return chart(measured, self.best_iteration_, before)
+
+    def plot_importance(self, top: int = 20) -> Any:
+        """The features with the largest `feature_importances_` as bars, as a chart (extra `report`)."""
+        shares = self.feature_importances_
+        names = [self.model_.label_of_feature(k) for k in range(len(shares))]
+        return import_module("podium.reports.importance").importance_chart(names, shares, "importance", top=top)
 
     def digest(self) -> str:
         """A hash of the model: equal digests score alike, to the bit."""

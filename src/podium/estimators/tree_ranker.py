@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from podium.boosting import Boosting, Checkpoint, Newton, Round, Sampling, SharedBins, Step, TrainingResult
+from podium.boosting import Boosting, Checkpoint, Newton, Sampling, SharedBins, Step, TrainingResult
+from podium.core.observing import Observer
 from podium.core.parameters import check_parameters
 from podium.data import RankingData
 from podium.data.features import as_list_of_features
@@ -39,7 +40,7 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
         query_weight: Any = None,
         valid: RankingData | Mapping[str, RankingData] | None = None,
         eval_set: tuple[Any, ...] | Sequence[tuple[Any, ...]] | None = None,
-        observers: Sequence[Callable[[Round], None]] = (),
+        observers: Sequence[Observer] = (),
         checkpoint: Checkpoint | None = None,
         bins: SharedBins | None = None,
     ) -> Self:
@@ -52,7 +53,8 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
             sample_weight, query_weight: weights of documents and queries.
             valid: validation data, or several by name; the first decides when to stop and how many trees to keep.
             eval_set: the same as `(X, y, qid)`, or several of those.
-            observers: called after each tree with a `podium.boosting.Round`.
+            observers: called after each round with a `podium.boosting.Round`; numbers by name that they return stand in
+                `history_`. `podium.diagnostics` has some; `podium.reports.Watch` draws the curve in a terminal.
             checkpoint: a `podium.boosting.Checkpoint` keeps the trees so far, and a run that was stopped goes on.
             bins: a `podium.boosting.SharedBins`, for several fits on the same data (`podium.fit_many` brings its own).
 
@@ -61,11 +63,12 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
         train = self._data(X, y, qid, sample_weight, query_weight)
         sets = self._validation(valid, eval_set)
         result = self._settings(train).fit(train, sets, observers, checkpoint, bins=bins)
-        info = self._information(train) | {"measures": result.ensemble.info["measures"]}
+        of_trees, kept = result.ensemble.info, ("measures", "best_iteration", "submodel_means")
+        info = self._information(train) | {name: of_trees[name] for name in kept if name in of_trees}
         self.model_ = self._model(result).with_info(**info)
         self.history_ = result.history
         self.best_iteration_ = result.best_iteration
-        self._set_results(result)
+        self._set_results(result, train)
         self._note_features(train)
         warn_if_constant(
             train, self._objective_for(train), result.n_splits == 0, min_documents_in_leaf=self.min_documents_in_leaf,
@@ -85,7 +88,7 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
         """The model that the trees make."""
         return result.ensemble
 
-    def _set_results(self, result: TrainingResult) -> None:
+    def _set_results(self, result: TrainingResult, train: RankingData) -> None:
         """Set further attributes after training."""
 
     def _step(self) -> Step:
@@ -109,18 +112,13 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
             n_trees=self.n_trees,
             learning_rate=self.learning_rate,
             max_bins=self.max_bins,
-            categorical=self._categorical(train),
+            categorical=categorical_features(train, self.categorical),
             selection=selection_for(self.measure, train),
             patience=self.patience,
             n_threads=self.n_threads,
             watched=as_watched(self.metrics),
             verbose=self.verbose,
         )
-
-    def _categorical(self, train: RankingData) -> tuple[int, ...]:
-        """The categorical features: those that the data says are such, and those that are named here."""
-        named = {_number(train, feature, "categorical") for feature in as_list_of_features(self.categorical)}
-        return tuple(sorted(named | set(train.encoding.categories)))
 
     def _monotone(self, train: RankingData) -> tuple[int, ...] | None:
         if self.monotone is None or not isinstance(self.monotone, Mapping):
@@ -192,6 +190,12 @@ class PointwiseRanker(PointwiseParameters, EnsembleRanker):
     def _settings(self, train: RankingData) -> Boosting:
         settings = super()._settings(train)
         return replace(settings, selection=self._loss()) if self._is_plain else settings
+
+
+def categorical_features(train: RankingData, named: Sequence[int | str]) -> tuple[int, ...]:
+    """The categorical features: those that the data says are such, and those that are named by a parameter."""
+    numbers = {_number(train, feature, "categorical") for feature in as_list_of_features(named)}
+    return tuple(sorted(numbers | set(train.encoding.categories)))
 
 
 def _number(train: RankingData, feature: int | str, argument: str) -> int:

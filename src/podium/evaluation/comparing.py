@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import combinations
 from typing import Any
 
@@ -111,6 +112,10 @@ class Comparison:
             columns.append("p (equivalent)")
             rows = [[*row, p.p_equivalent] for row, p in zip(rows, self.pairs, strict=True)]
         return Table(columns, rows)
+
+    def plot(self) -> Any:
+        """Means and paired differences with their 95% intervals, as a chart (extra `report`)."""
+        return import_module("podium.reports.comparison").comparison_chart(self)
 
     def __str__(self) -> str:
         return f"{self.means_table()}\n\n{self.table()}"

@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,10 @@ class Evaluation:
         rows = [[c[k].item() if hasattr(c[k], "item") else c[k] for c in columns]
                 for k in range(len(self.query_ids))]  # fmt: skip
         return Table(list(self.per_query), rows)
+
+    def plot(self) -> Any:
+        """How the values are spread over the queries, with means and 95% intervals, as a chart (extra `report`)."""
+        return import_module("podium.reports.queries").queries_chart(self)
 
     def __str__(self) -> str:
         return str(self.table())

@@ -1,5 +1,5 @@
 """Why a model ranks as it does."""
 
-from podium.explain.importance import permutation_importance
+from podium.explain.importance import Importance, permutation_importance
 
-__all__ = ["permutation_importance"]
+__all__ = ["Importance", "permutation_importance"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -18,9 +20,22 @@ from podium.measures import Measure, Ranking, as_measure
 from podium.models.rankers import scores_of
 
 
+@dataclass(frozen=True)
+class Importance(Table):
+    """The result of `permutation_importance`: a table with a row for each feature, the largest loss first."""
+
+    def plot(self, top: int = 20) -> Any:
+        """The first features as bars, with one deviation to both sides, as a chart (extra `report`)."""
+        features, losses, deviations = zip(*self.rows, strict=True)
+        names = [feature if isinstance(feature, str) else f"column {feature}" for feature in features]
+        title = f"{self.columns[1]} when shuffled"
+        chart = import_module("podium.reports.importance").importance_chart
+        return chart(names, losses, title, deviations=deviations, top=top)
+
+
 def permutation_importance(
     model: Any, data: RankingData, measure: Measure | str = "ndcg@10", *, repeats: int = 5, seed: int = 0
-) -> Table:
+) -> Importance:
     """The mean loss of a measure when the values of one feature are shuffled among all documents.
 
     Args:
@@ -31,7 +46,8 @@ def permutation_importance(
         seed: of the shuffles.
 
     Returns:
-        A table of features, their mean loss and its standard deviation over the shuffles, the largest loss first.
+        A table of features, their mean loss and its standard deviation over the shuffles, the largest loss first; its
+        `plot()` draws them.
 
     Example:
         >>> import podium
@@ -65,4 +81,4 @@ def permutation_importance(
             rows.append([name, float(np.mean(losses)), float(np.std(losses))])
             advance(1)
     rows.sort(key=lambda row: -row[1])
-    return Table(["feature", f"loss of {chosen}", "deviation"], rows)
+    return Importance(["feature", f"loss of {chosen}", "deviation"], rows)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.combining import Sweep
 from podium.combining.sweep import CLOSE
 from podium.core import hyperparameters as h
+from podium.core.observing import Observations, Observer
 from podium.core.parameters import settings
 from podium.core.progress import progress
 from podium.data import RankingData
-from podium.linear.descent import DescentResult
+from podium.linear.descent import DescentResult, LinearStep
 from podium.linear.design import DesignMatrix
 from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
 
@@ -45,8 +48,8 @@ class Ascent:
     watched: tuple[Measure, ...] = ()
     verbose: int | None = h.VERBOSE(None)
 
-    def fit(self, train: RankingData) -> DescentResult:
-        """Train; the history has the mean of the measure after each cycle."""
+    def fit(self, train: RankingData, observers: Sequence[Observer] = ()) -> DescentResult:
+        """Train; the history has the mean of the measure after each cycle. Observers see a `LinearStep` of each."""
         measure = as_selection(self.measure).measures[0]
         warn_of_powers([measure], train)
         design = DesignMatrix(train, self.n_threads)
@@ -55,10 +58,11 @@ class Ascent:
         scores = design.scores(weights)
         others = {f"train/{m}": m.fixed(train) for m in dict.fromkeys(self.watched) if m != measure}
         history: dict[str, list[float]] = {key: [] for key in (f"train/{measure}", *others)}
+        observations = Observations()
         every = self.verbose and self.verbose * train.n_features
         n_steps = self.n_iterations * train.n_features
         with progress("ascending", n_steps, verbose=every, unit="features") as advance:
-            for _ in range(self.n_iterations):
+            for iteration in range(self.n_iterations):
                 before = value
                 for k in range(train.n_features):
                     column = design.column(k)
@@ -74,9 +78,12 @@ class Ascent:
                 ranking = Ranking(train, scores, base=train.canonical_order)
                 for key, other in others.items():
                     history[key].append(other.mean(ranking))
+                means = {key: values[-1] for key, values in history.items()}
+                observations.tell(observers, LinearStep(iteration, weights.copy(), means, None, train, None, scores))
                 if value <= before:
                     break
         fixed = [str(m) for m in (measure.fixed(train), *others.values())]
+        history |= observations.columns(len(history[f"train/{measure}"]))
         return DescentResult(design.model(weights, 0.0).with_info(measures=fixed), history, None)
 
 

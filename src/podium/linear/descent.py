@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from podium.core import hyperparameters as h
 from podium.core.interrupts import between_steps
+from podium.core.observing import Observations, Observer
 from podium.core.parameters import settings
 from podium.core.progress import progress
 from podium.core.team import Team
@@ -19,7 +20,8 @@ from podium.core.threads import PROCESS_WIDE
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.linear.design import DesignMatrix
-from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
+from podium.linear.history import History
+from podium.measures import Graded, Measure, as_selection, warn_of_powers
 from podium.models import LinearModel
 from podium.models.base import checked_sets
 from podium.objectives import BoundObjective, Lambda, Objective
@@ -30,12 +32,38 @@ log = logging.getLogger("podium")
 
 
 @dataclass(frozen=True)
+class LinearStep:
+    """What observers see after each step of a linear training run.
+
+    Attributes:
+        iteration: from 0.
+        weights: of the standardised features.
+        means: of each measure on each evaluation set, by `set/measure`.
+        best_iteration: the best step so far, where there is validation data.
+        data: the training documents.
+        objective: what is trained on; None where the measure itself is raised.
+        document_scores: of the training documents, by these weights.
+
+    A mapping from names to numbers that an observer returns stands in `history_` beside the means.
+
+    """
+
+    iteration: int
+    weights: Floats
+    means: dict[str, float]
+    best_iteration: int | None
+    data: RankingData
+    objective: Objective | None
+    document_scores: Floats
+
+
+@dataclass(frozen=True)
 class DescentResult:
     """The result of a linear training run.
 
     Attributes:
         model: with the weights of the best step.
-        history: what was measured after each step, by `set/measure`.
+        history: what was measured after each step, by `set/measure`, and what observers returned.
         best_iteration: the best step, where there was validation data.
 
     """
@@ -81,8 +109,16 @@ class Descent:
         if not self.objective.has_hessian:
             raise DataError(f"a linear ranker takes Newton steps, but {self.objective.no_hessian_because}")
 
-    def fit(self, train: RankingData, valid: Mapping[str, RankingData] | None = None) -> DescentResult:
-        """Train; the first validation set decides when to stop and which step's weights the model has."""
+    def fit(
+        self,
+        train: RankingData,
+        valid: Mapping[str, RankingData] | None = None,
+        observers: Sequence[Observer] = (),
+    ) -> DescentResult:
+        """Train; the first validation set decides when to stop and which step's weights the model has.
+
+        Observers hear of each step (`LinearStep`); numbers that they return stand in the history.
+        """
         sets = checked_sets(train, valid)
         selecting = as_selection(self.selection).measures if sets else ()
         warn_of_powers([*self.objective.all_measures(), *selecting], train, *sets.values())
@@ -91,11 +127,14 @@ class Descent:
             bound = self.objective.measuring(train, *sets.values()).bind(train)
             require_one_output(bound, "a linear model")
             bound.team = team
-            return self._descend(design, bound, sets)
+            return self._descend(design, bound, sets, observers)
 
-    def _descend(self, design: DesignMatrix, bound: BoundObjective, sets: dict[str, RankingData]) -> DescentResult:
-        history = _History(self, design.data, sets)
-        weights, weights_by_step = np.zeros(design.data.n_features), []
+    def _descend(
+        self, design: DesignMatrix, bound: BoundObjective, sets: dict[str, RankingData], observers: Sequence[Observer]
+    ) -> DescentResult:
+        train = design.data
+        history, observations = History(self.selection, self.watched, train, sets), Observations()
+        weights, weights_by_step, scores = np.zeros(train.n_features), [], np.full(len(train), bound.base_score)
         inverse: Floats | None = None
         with (
             progress("descending", self.n_iterations, verbose=self.verbose) as advance,
@@ -103,42 +142,25 @@ class Descent:
         ):
             for iteration in range(self.n_iterations):
                 check_signals()
-                gradients, hessians = bound.gradients(design.scores(weights) + bound.base_score, iteration)
+                gradients, hessians = bound.gradients(scores, iteration)
                 _require_newton(gradients, hessians)
                 if iteration & (iteration - 1) == 0 or inverse is None:
                     inverse = design.inverse_hessian(hessians, self.l2)
-                direction = design.gradient(gradients) - self.l2 * len(design.data) * weights
+                direction = design.gradient(gradients) - self.l2 * len(train) * weights
                 weights = weights + self.learning_rate * (inverse @ direction)
                 weights_by_step.append(weights)
-                history.add(design.model(weights, bound.base_score))
-                advance(1, ", ".join(f"{key} {values[-1]:.4f}" for key, values in history.values.items()))
+                scores = design.scores(weights) + bound.base_score
+                means = history.add(design.model(weights, bound.base_score))
+                step = LinearStep(iteration, weights, means, history.best, train, self.objective, scores)
+                observations.tell(observers, step)
+                advance(1, ", ".join(f"{key} {value:.4f}" for key, value in means.items()))
                 if self.patience is not None and history.best is not None and iteration - history.best >= self.patience:
                     break
         model = design.model(weights_by_step[-1 if history.best is None else history.best], bound.base_score)
         measures = [str(fixed) for fixed in history.measures.values()]
-        return DescentResult(model.with_info(measures=measures), history.values, history.best)
-
-
-class _History:
-    """What was measured on the evaluation sets after each step."""
-
-    def __init__(self, settings: Descent, train: RankingData, sets: dict[str, RankingData]) -> None:
-        self.selection, self.sets = as_selection(settings.selection), sets
-        shown = dict.fromkeys((*self.selection.measures, *settings.watched))
-        self.measures = {str(m): m.fixed(train, *sets.values()) for m in shown}
-        self.values: dict[str, list[float]] = {f"{name}/{shown}": [] for name in sets for shown in self.measures}
-        self.best: int | None = None
-
-    def add(self, model: LinearModel) -> None:
-        """Measure a model, and pick the best step so far."""
-        for name, data in self.sets.items():
-            ranking = Ranking(data, model._predict_rows(data.features), base=data.canonical_order)
-            for shown, measure in self.measures.items():
-                self.values[f"{name}/{shown}"].append(measure.mean(ranking))
-        if self.sets:
-            first = next(iter(self.sets))
-            columns = [self.values[f"{first}/{measure}"] for measure in self.selection.measures]
-            self.best = self.selection.pick(np.column_stack(columns))
+        whole_history = history.values | observations.columns(len(weights_by_step))
+        info = {"measures": measures} | ({} if history.best is None else {"best_iteration": history.best})
+        return DescentResult(model.with_info(**info), whole_history, history.best)
 
 
 def _require_newton(gradients: Floats, hessians: Floats) -> None:

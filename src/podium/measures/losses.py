@@ -76,12 +76,46 @@ class LogLoss(Loss):
 
     def loss(self, labels: Floats, scores: Floats, weights: Floats) -> float:
         """See the class."""
-        sign = np.where(labels > 0.5, 1.0, -1.0)
-        losses = np.logaddexp(0.0, -2.0 * self.sigma * sign * scores)
-        if not self.balanced:
-            return _mean(losses, weights)
-        sides = [sign == side for side in (1.0, -1.0) if (sign == side).any()]
-        return sum(_mean(losses[side], weights[side]) for side in sides) / len(sides)
+        is_positive = labels > 0.5
+        losses = np.logaddexp(0.0, -2.0 * self.sigma * np.where(is_positive, 1.0, -1.0) * scores)
+        return _mean_of_classes(losses, is_positive, weights) if self.balanced else _mean(losses, weights)
+
+
+@dataclass(frozen=True)
+class ErrorRate(Loss):
+    """The share of documents on the wrong side of F = 0, by weight; labels above a half are positive.
+
+    Args:
+        balanced: FP/2n₋ + FN/2n₊ instead, for classes of very different sizes ([B] 6.1).
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.measures.losses import ErrorRate
+        >>> labels, scores, weights = np.array([0, 0, 0, 1.0]), np.array([-1, -1, 1, -1.0]), np.ones(4)
+        >>> [round(ErrorRate(balanced=b).loss(labels, scores, weights), 4) for b in (False, True)]
+        [0.5, 0.6667]
+
+    """
+
+    _: KW_ONLY
+    balanced: bool = False
+
+    name: ClassVar[str] = "error_rate"
+
+    def __str__(self) -> str:
+        return "balanced_error_rate" if self.balanced else "error_rate"
+
+    def loss(self, labels: Floats, scores: Floats, weights: Floats) -> float:
+        """See the class."""
+        is_positive = labels > 0.5
+        is_wrong = ((scores > 0) != is_positive).astype(np.float64)
+        return _mean_of_classes(is_wrong, is_positive, weights) if self.balanced else _mean(is_wrong, weights)
+
+
+def _mean_of_classes(values: Floats, is_positive: NDArray[np.bool_], weights: Floats) -> float:
+    """Both classes alike, whatever their sizes; where one is missing, the other alone."""
+    sides = [side for side in (is_positive, ~is_positive) if side.any()]
+    return sum(_mean(values[side], weights[side]) for side in sides) / len(sides)
 
 
 def _mean(values: Floats, weights: Floats) -> float:

@@ -9,12 +9,14 @@ from podium.models.early_exit import EarlyExit
 from podium.models.ensemble import Ensemble
 from podium.models.file import load, save
 from podium.models.linear import LinearModel
+from podium.models.ordinal import OrdinalModel
 from podium.models.refitting import refit_weights
 from podium.models.scorer import Scorer
 from podium.models.top import TopDocuments
 from podium.models.trees_on_base_scores import TreesOnBaseScores
 
 __all__ = [
-    "Blend", "ClassEnsemble", "Combination", "Combined", "EarlyExit", "Ensemble", "LinearModel", "Model", "Scorer",
-    "TopDocuments", "TreesOnBaseScores", "combine", "combine_all", "load", "refit_weights", "save",
+    "Blend", "ClassEnsemble", "Combination", "Combined", "EarlyExit", "Ensemble", "LinearModel", "Model",
+    "OrdinalModel", "Scorer", "TopDocuments", "TreesOnBaseScores", "combine", "combine_all", "load", "refit_weights",
+    "save",
 ]  # fmt: skip

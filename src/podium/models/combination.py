@@ -55,19 +55,9 @@ class Combination:
             alpha += f" (weights {self.weights[0]:.4g} and {self.weights[1]:.4g})"
         return f"{alpha}: {self.measure} {self.value:.4f} (a {first:.4f}, b {second:.4f})"
 
-    def plot(self, axes: Any = None) -> Any:
-        """Draw the path with matplotlib; returns the axes."""
-        if axes is None:
-            try:
-                plt = import_module("matplotlib.pyplot")  # not among the dependencies
-            except ImportError:
-                raise ImportError("a path is drawn with matplotlib: pip install matplotlib") from None
-            axes = plt.subplots(figsize=(7, 3.5))[1]
-        axes.stairs(self.path.values, self.path.alphas, baseline=None)
-        axes.plot([self.alpha], [self.value], "o")
-        axes.set_xlabel("α")
-        axes.set_ylabel(self.measure)
-        return axes
+    def plot(self) -> Any:
+        """The measure along all α, with the best of them, as a chart (extra `report`)."""
+        return import_module("podium.reports.path").path_chart(self)
 
 
 def combine(

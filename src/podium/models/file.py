@@ -24,13 +24,14 @@ from podium.models.combined import Combined
 from podium.models.early_exit import N_ADDED, EarlyExit
 from podium.models.ensemble import Ensemble
 from podium.models.linear import LinearModel
+from podium.models.ordinal import OrdinalModel
 from podium.models.structure import ARRAYS
 from podium.models.trees_on_base_scores import TreesOnBaseScores
 
 VERSION = 1
 ENSEMBLE, CLASSES, LINEAR = "podium ensemble", "podium classes", "podium linear"
 COMBINED, ON_BASE_SCORES, NET = "podium combined", "podium started", "podium net"
-EARLY_EXIT = "podium early exit"
+EARLY_EXIT, ORDINAL = "podium early exit", "podium ordinal"
 NETS = "podium.neural.file"  # reads and describes them; a layer above, loaded on use: it needs torch
 MOST_PARTS, DEEPEST = 1024, 64  # of combined models, and of those within each other
 MOST_FEATURES = 1 << 24
@@ -81,7 +82,10 @@ def _parts(model: Model) -> tuple[str, dict[str, Any]]:
     if isinstance(model, ClassEnsemble):
         return CLASSES, _parts(model.trees)[1] | {"classes": model.classes, "worth": model.worth}
     if isinstance(model, LinearModel):
-        return LINEAR, {"weights": model.weights, "means": model.means, "intercept": np.array([model.intercept])}
+        arrays = {"weights": model.weights, "means": model.means, "intercept": np.array([model.intercept])}
+        if isinstance(model, OrdinalModel):
+            return ORDINAL, arrays | {"classes": model.classes, "thresholds": model.thresholds}
+        return LINEAR, arrays
     raise DataError(f"a {type(model).__name__} cannot be kept in a model file")
 
 
@@ -130,8 +134,9 @@ def _model(array: Arrays, header: dict[str, Any], name: str, prefix: str, depth:
     def part_array(key: str, dtype: Any) -> Any:
         return array(prefix + key, dtype)
 
-    if kind == LINEAR:
-        return _linear(part_array, header, name)
+    if kind in (LINEAR, ORDINAL):
+        linear = _linear(part_array, header, name)
+        return linear if kind == LINEAR else _ordinal(part_array, linear, name)
     if kind == NET:
         net = import_module(NETS).read(part_array, header, *_described(header, name), name, module)
         encoded: Model = replace(net, encoding=_encoding(header, net.n_features, name))
@@ -224,8 +229,22 @@ def _linear(array: Arrays, header: dict[str, Any], name: str) -> LinearModel:
     return LinearModel(weights, means, float(intercept[0]), names, info, _encoding(header, n_features, name))
 
 
+def _ordinal(array: Arrays, linear: LinearModel, name: str) -> OrdinalModel:
+    classes, thresholds = array("classes", np.float64), array("thresholds", np.float64)
+    if len(classes) < 1 or len(thresholds) != len(classes) - 1:
+        raise FileFormatError(name, "its thresholds do not fit its labels")
+    if not np.isfinite(np.concatenate([classes, thresholds])).all():
+        raise FileFormatError(name, "a label or a threshold is not finite")
+    if (np.diff(classes) <= 0).any() or (np.diff(thresholds) < 0).any():
+        raise FileFormatError(name, "its labels or thresholds are not in ascending order")
+    return OrdinalModel(
+        linear.weights, linear.means, linear.intercept, linear.feature_names, linear.info, linear.encoding, classes,
+        thresholds,
+    )  # fmt: skip
+
+
 def _check_version(header: dict[str, Any], name: str) -> None:
-    if header.get("format") not in (ENSEMBLE, CLASSES, LINEAR, COMBINED, ON_BASE_SCORES, NET, EARLY_EXIT):
+    if header.get("format") not in (ENSEMBLE, CLASSES, LINEAR, COMBINED, ON_BASE_SCORES, NET, EARLY_EXIT, ORDINAL):
         raise FileFormatError(name, "is no model of Podium's, or of a newer Podium")
     version = header.get("version")
     if type(version) is not int or not 1 <= version < 1 << 16:

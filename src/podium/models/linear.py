@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +89,6 @@ class LinearModel(Model):
         """A hash of all that decides scores."""
         return hashlib.sha256(np.concatenate([self.weights, self.means, [self.intercept]]).tobytes()).hexdigest()
 
-    def with_info(self, **info: Any) -> LinearModel:
+    def with_info(self, **info: Any) -> Self:
         """The same weights with other information."""
         return replace(self, info=self.info | info)

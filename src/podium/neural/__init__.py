@@ -13,6 +13,6 @@ except ImportError:
 from podium.neural.inputs import Inputs
 from podium.neural.model import Net
 from podium.neural.modules import Layers, ListTransformer, padded
-from podium.neural.training import NetTraining, NetTrainingResult
+from podium.neural.training import Epoch, NetTraining, NetTrainingResult
 
-__all__ = ["Inputs", "Layers", "ListTransformer", "Net", "NetTraining", "NetTrainingResult", "padded"]
+__all__ = ["Epoch", "Inputs", "Layers", "ListTransformer", "Net", "NetTraining", "NetTrainingResult", "padded"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 from podium.boosting.checkpoints import Checkpoint
 from podium.core.files import remove_leftovers, replacing
+from podium.core.observing import Observations, Observer
 from podium.errors import FileFormatError, PodiumError
 from podium.neural.optimizers import Optimizer
 
@@ -30,6 +32,7 @@ class State:
         best: the best of them.
         halved: after which the rate was last halved.
         history: what was measured.
+        observations: what observers returned.
         objectives: what the objective of each batch has learnt itself; mostly nothing.
         candidates: the weights of epochs that are, or may become, the best.
 
@@ -40,8 +43,19 @@ class State:
     best: int = 0
     halved: int = 0
     history: dict[str, list[float]] = field(default_factory=dict)
+    observations: dict[str, list[float]] = field(default_factory=dict)
     objectives: list[dict[str, list[float]]] = field(default_factory=list)
     candidates: States = field(default_factory=dict)
+
+    def observe(self, observers: Sequence[Observer], epoch: Any) -> None:
+        """Tell observers of an epoch, and keep what they return."""
+        observations = Observations(self.observations)
+        observations.tell(observers, epoch)
+        self.observations = observations.values
+
+    def whole_history(self) -> dict[str, list[float]]:
+        """What was measured, and what observers returned, an entry for each epoch."""
+        return self.history | Observations(self.observations).columns(self.epochs)
 
     def copy(self) -> State:
         """A copy that the next epoch does not change."""
@@ -68,7 +82,7 @@ def write_state(checkpoint: Checkpoint, fingerprint: str, snapshot: Snapshot) ->
     """Write a snapshot; the file is replaced only once the new one is written whole."""
     state, tensors = snapshot.state, dict(snapshot.tensors)
     numbers = {"rate": state.rate, "epochs": state.epochs, "best": state.best, "halved": state.halved}
-    learnt = {"history": state.history, "objectives": state.objectives}
+    learnt = {"history": state.history, "observations": state.observations, "objectives": state.objectives}
     described = json.dumps(numbers | learnt | {"fingerprint": fingerprint})
     for k, weights in state.candidates.items():
         tensors |= {f"kept/{k}/{name}": tensor.contiguous() for name, tensor in weights.items()}

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 from podium.boosting.checkpoints import Checkpoint, fingerprint
 from podium.core import hyperparameters as h
 from podium.core.interrupts import Stopped, between_steps
+from podium.core.observing import Observer
 from podium.core.parameters import settings
 from podium.core.progress import progress
 from podium.core.team import Team
@@ -30,10 +32,11 @@ from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powe
 from podium.models.base import checked_sets, require_numbers
 from podium.neural.checkpoints import Snapshot, State, read_state, write_state
 from podium.neural.inputs import Inputs
-from podium.neural.model import Net, scores_in_batches, torch_threads
+from podium.neural.model import Net, torch_threads
 from podium.neural.modules import Layers, scores_of, sees_lists
 from podium.neural.numpy_layers import NumpyLayers
 from podium.neural.optimizers import OPTIMIZERS, Weights
+from podium.neural.scored_set import ScoredSet
 from podium.objectives import BoundObjective, Lambda, Objective
 from podium.objectives.base import require_one_output
 
@@ -50,6 +53,11 @@ class Epoch:
         learning_rate: that it was trained with.
         module: with its present weights.
         means: of each measure on each evaluation set, by `set/measure`.
+        best_iteration: the best epoch so far.
+        data: the training documents.
+        objective: what is trained on.
+
+    A mapping from names to numbers that an observer returns stands in `history_` beside the means.
 
     """
 
@@ -57,6 +65,17 @@ class Epoch:
     learning_rate: float
     module: nn.Module
     means: dict[str, float]
+    best_iteration: int
+    data: RankingData
+    objective: Objective
+    run: _Run = field(repr=False)
+
+    @cached_property
+    def document_scores(self) -> Floats:
+        """The score of each training document by the present weights; computed for the first observer that asks."""
+        if self.run.state.epochs != self.iteration + 1:
+            raise DataError("the scores of an epoch are those of its weights: ask for them before the next epoch")
+        return self.run.document_scores()
 
 
 @dataclass(frozen=True)
@@ -65,7 +84,7 @@ class NetTrainingResult:
 
     Attributes:
         net: with the weights of the best epoch.
-        history: what was measured after each epoch.
+        history: what was measured after each epoch, and what observers returned.
         best_iteration: the best epoch.
 
     """
@@ -125,7 +144,7 @@ class NetTraining:
         train: RankingData,
         module: nn.Module | Callable[[int], nn.Module] | None = None,
         valid: Mapping[str, RankingData] | None = None,
-        observers: Sequence[Callable[[Epoch], None]] = (),
+        observers: Sequence[Observer] = (),
         checkpoint: Checkpoint | None = None,
     ) -> NetTrainingResult:
         """Train a copy of a module from the weights it has; the papers' net by default.
@@ -151,9 +170,7 @@ class NetTraining:
         work = share * train.n_documents * sum(tensor.numel() for tensor in net.parameters())
         return n_threads_for(work, self.n_threads, MULTIPLICATIONS_WORTH_SHARING)
 
-    def _descend(
-        self, run: _Run, observers: Sequence[Callable[[Epoch], None]], checkpoint: Checkpoint | None
-    ) -> NetTrainingResult:
+    def _descend(self, run: _Run, observers: Sequence[Observer], checkpoint: Checkpoint | None) -> NetTrainingResult:
         mark = ""
         if checkpoint:
             mark = fingerprint(
@@ -171,8 +188,9 @@ class NetTraining:
                 while not run.is_done():
                     epoch = run.add_epoch(check_signals)
                     last = run.state.copy()
-                    for observer in observers:
-                        observer(epoch)
+                    if observers:
+                        run.state.observe(observers, epoch)
+                        last = run.state.copy()
                     if checkpoint and pace:
                         run.state.objectives = [batch.bound.state() for batch in run.batches]
                         snapshot = Snapshot.of(run.module, run.optimizer, run.state)
@@ -190,8 +208,9 @@ class NetTraining:
         run.module.load_state_dict(run.state.candidates[run.state.best])
         run.weights.release()
         run.module.eval()
-        net = run.net.with_info(measures=[str(fixed) for fixed in run.measures.values()])
-        return NetTrainingResult(net, run.state.history, run.state.best)
+        measures = [str(fixed) for fixed in run.measures.values()]
+        net = run.net.with_info(measures=measures, best_iteration=run.state.best)
+        return NetTrainingResult(net, run.state.whole_history(), run.state.best)
 
 
 def _new_module(module: nn.Module | Callable[[int], nn.Module], n_features: int) -> nn.Module:
@@ -242,7 +261,9 @@ class _Run:
         measured = sets or ({"train": train} if is_measurable else {})
         shown = dict.fromkeys((*self.selection.measures, *settings.watched))
         self.measures = {str(m): m.fixed(train, *sets.values()) for m in shown}
-        self.evaluation_sets = {name: _EvaluationSet(data, inputs, self.measures) for name, data in measured.items()}
+        self.evaluation_sets = {name: ScoredSet.of(data, inputs) for name, data in measured.items()}
+        offsets = np.concatenate([[0], np.cumsum(train.query_sizes[queries])])
+        self.training_set = ScoredSet(train, rows, offsets, self.documents)
         self.state = State(settings.first_rate)
         self._check_module()
 
@@ -306,14 +327,23 @@ class _Run:
             check_signals()
             self._step(self.batches[k], epoch, rate)
         self.module.eval()
-        means = {}
+        means: dict[str, float] = {}
         for name, evaluation_set in self.evaluation_sets.items():
-            for shown, value in evaluation_set.means(self.module).items():
-                means[f"{name}/{shown}"] = value
+            evaluation_set.score(self.module)
+            ranking = Ranking(evaluation_set.data, evaluation_set.scores, base=evaluation_set.data.canonical_order)
+            means |= {f"{name}/{shown}": measure.mean(ranking) for shown, measure in self.measures.items()}
         self._record(means)
         shown = "".join(f", {key} {value:.4f}" for key, value in means.items())
         log.info("epoch %d: rate %.3g, %.3f s%s", epoch, rate, time.perf_counter() - started, shown)
-        return Epoch(epoch, rate, self.module, means)
+        return Epoch(epoch, rate, self.module, means, self.state.best, self.train, self.settings.objective, self)
+
+    def document_scores(self) -> Floats:
+        """The scores of the training documents by the present weights."""
+        measured = next((one for one in self.evaluation_sets.values() if one.data is self.train), None)
+        if measured is None:
+            measured = self.training_set
+            measured.score(self.module)
+        return measured.scores.copy()
 
     def _step(self, batch: _Batch, epoch: int, rate: float) -> None:
         """One step along Σ_i λ_i ∂s_i/∂w, the mean over queries: backpropagation begins with λ ([B] eq. 3)."""
@@ -352,21 +382,3 @@ class _Run:
         state.epochs += 1
         if state.epochs - 1 - max(state.best, state.halved) >= self.settings.halve_after:
             state.rate, state.halved = state.rate / 2, state.epochs - 1
-
-
-class _EvaluationSet:
-    """Queries that a net is measured on after each epoch."""
-
-    def __init__(self, data: RankingData, inputs: Inputs, measures: Mapping[str, Measure]) -> None:
-        self.data, self.measures = data, measures
-        queries = queries_by_content(data)
-        self.rows = np.concatenate([data.canonical_order[data.offsets[q] : data.offsets[q + 1]] for q in queries])
-        self.offsets = np.concatenate([[0], np.cumsum(data.query_sizes[queries])])
-        self.documents = torch.from_numpy(inputs(data.features[self.rows]))
-
-    def means(self, module: nn.Module) -> dict[str, float]:
-        """The mean of each measure over the queries."""
-        scores = np.empty(len(self.data))
-        scores[self.rows] = scores_in_batches(module, lambda first, last: self.documents[first:last], self.offsets)
-        ranking = Ranking(self.data, scores, base=self.data.canonical_order)
-        return {shown: measure.mean(ranking) for shown, measure in self.measures.items()}

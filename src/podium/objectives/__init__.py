@@ -11,6 +11,7 @@ from podium.objectives.listnet import ListNet
 from podium.objectives.local import Local
 from podium.objectives.logistic import Logistic
 from podium.objectives.multiclass import Multiclass
+from podium.objectives.ordinal import Ordinal
 from podium.objectives.pair_terms import PairFilter, PairTerm
 from podium.objectives.parsing import describe, parse
 from podium.objectives.preferences import Preferences
@@ -20,13 +21,14 @@ from podium.objectives.ranknet import Pairwise
 from podium.objectives.registry import register
 from podium.objectives.regression import Regression
 from podium.objectives.schedules import Constant, ExponentialGrowth, ExponentialShare, LinearGrowth, Schedule
+from podium.objectives.softrank import SoftRank
 from podium.objectives.tiers import Tiers
 from podium.objectives.xendcg import XENDCG
 
 __all__ = [
     "XENDCG", "Anneal", "BoundObjective", "Constant", "CrossEntropy", "Debiased", "Exponential",
     "ExponentialGrowth", "ExponentialShare", "Fidelity", "Hinge", "Lambda", "LambdaLoss", "LinearGrowth", "Link",
-    "ListMLE", "ListNet", "Local", "LocalSigmoid", "Logistic", "Multiclass", "Objective", "PairFilter", "PairTerm",
-    "Pairwise", "Preferences", "QueryRegression", "RankCosine", "Regression", "Schedule", "SquaredHinge", "Tiers",
-    "describe", "parse", "register",
+    "ListMLE", "ListNet", "Local", "LocalSigmoid", "Logistic", "Multiclass", "Objective", "Ordinal", "PairFilter",
+    "PairTerm", "Pairwise", "Preferences", "QueryRegression", "RankCosine", "Regression", "Schedule", "SoftRank",
+    "SquaredHinge", "Tiers", "describe", "parse", "register",
 ]  # fmt: skip

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.team import Team
 from podium.data import RankingData
 from podium.data.content_random import ContentRandom
 from podium.errors import DataError
@@ -31,7 +31,6 @@ class ListLoss(Objective):
     """
 
     labels: str
-    is_random: ClassVar[bool] = False  # whether random numbers are drawn anew in each round
 
     def bind(self, data: RankingData) -> BoundObjective:
         """On these documents."""
@@ -39,6 +38,10 @@ class ListLoss(Objective):
 
     def prepare(self, lists: Lists) -> None:
         """Refuse labels that make no sense."""
+
+    def is_random(self, lists: Lists) -> bool:
+        """Whether random numbers are drawn anew in each round."""
+        return False
 
     @abstractmethod
     def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
@@ -52,11 +55,15 @@ class Lists:
         data: where they come from.
         rows: of the documents.
         offsets: where each list begins; there are no empty ones.
+        sizes: the number of documents of each list.
         list_of: the list of each document.
         queries: the query of each list.
         labels, weights: of the documents.
+        team: the threads to use; None is for all cores.
 
     """
+
+    team: Team | None = None
 
     def __init__(self, data: RankingData, source: str, who: Objective) -> None:
         labels = labels_of(data, source, who).astype(np.float64)
@@ -66,6 +73,7 @@ class Lists:
         self.data, self.rows, self.labels = data, data.canonical_order[labelled], labels[labelled]
         self.weights = document_weights_of(data)[labelled]
         self.queries, self.offsets, self.list_of = np.unique(query, return_index=True, return_inverse=True)
+        self.sizes = np.diff(self.offsets, append=len(self.rows))
         self.random = ContentRandom(data)
 
     def sums(self, values: Floats) -> Floats:
@@ -86,12 +94,12 @@ class _BoundLists(BoundObjective):
     def __init__(self, loss: ListLoss, data: RankingData) -> None:
         self.loss, self.lists, self.n = loss, Lists(data, loss.labels, loss), len(data)
         self.query_weights = query_weights_of(data)[self.lists.queries][self.lists.list_of]
-        self.changes = loss.is_random
         loss.prepare(self.lists)
+        self.changes = loss.is_random(self.lists)
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         result = np.zeros(self.n), np.zeros(self.n)
-        rows = self.lists.rows
+        rows, self.lists.team = self.lists.rows, self.team
         gradients, hessians = self.loss.of_lists(self.lists, scores[rows], iteration)
         result[0][rows], result[1][rows] = self.query_weights * gradients, self.query_weights * hessians
         return result

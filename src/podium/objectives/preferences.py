@@ -62,16 +62,18 @@ class Preferences(Objective):
 
     def bind(self, data: RankingData) -> BoundObjective:
         """On these documents."""
-        return _BoundPreferences(self, data)
+        return BoundPreferences(self, data)
 
 
-class _BoundPreferences(BoundObjective):
+class BoundPreferences(BoundObjective):
+    """The pairs of some data."""
+
     changes = False
 
     def __init__(self, objective: Preferences, data: RankingData) -> None:
         if data.preferences is None or not (len(data.preferences.i) or objective.checked):
             raise DataError("Preferences needs pairs: RankingData(…, preferences=(i, j, probability))")
-        self.link, self.n = objective.link, len(data)
+        self.link, self.data, self.n = objective.link, data, len(data)
         place = np.empty(self.n, np.int64)
         place[data.canonical_order] = np.arange(self.n)
         pairs = data.preferences
@@ -87,8 +89,14 @@ class _BoundPreferences(BoundObjective):
         """One entry for each pair, summed in a fixed order."""
         gap = scores[self.i] - scores[self.j]
         for_i, for_j = self.weights * self.share, self.weights * (1.0 - self.share)
-        gradient = for_i * self.link.gradient(gap) - for_j * self.link.gradient(-gap)
+        gradient = self.pair_lambdas(scores)[2]
         hessian = for_i * self.link.hessian(gap) + for_j * self.link.hessian(-gap)
         gradients: Any = np.bincount(self.i, gradient, self.n) - np.bincount(self.j, gradient, self.n)
         hessians: Any = np.bincount(self.i, hessian, self.n) + np.bincount(self.j, hessian, self.n)
         return gradients, hessians
+
+    def pair_lambdas(self, scores: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+        """The rows i and j of each pair, and λ_ij, which is added to i and taken from j."""
+        gap = scores[self.i] - scores[self.j]
+        for_i, for_j = self.weights * self.share, self.weights * (1.0 - self.share)
+        return self.i, self.j, for_i * self.link.gradient(gap) - for_j * self.link.gradient(-gap)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +37,6 @@ class XENDCG(ListLoss):
 
     labels: str = "relevance"
     seed: int = 0
-    is_random: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer):
@@ -46,6 +44,10 @@ class XENDCG(ListLoss):
 
     def prepare(self, lists: Lists) -> None:  # noqa: D102
         require_labels_up_to(self, lists, 30.0)
+
+    def is_random(self, lists: Lists) -> bool:
+        """Always."""
+        return True
 
     def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:  # noqa: D102
         gamma = lists.random.of_documents(f"{self.seed}/{iteration}/gamma")[lists.rows]

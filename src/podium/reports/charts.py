@@ -5,9 +5,13 @@ from __future__ import annotations
 import io
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from podium.core.files import replacing
 from podium.core.validation import require_number, to_path
@@ -75,11 +79,35 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def chart_of(rows: Iterable[Row]) -> Chart:
+    """A chart of some rows, for marks and encodings to be added."""
+    return import_altair().Chart(data_of(rows))
+
+
+def thinned(values: NDArray[np.float64], most: int = 1000) -> NDArray[np.int64]:
+    """Numbers of the points that a line of these values needs to look the same, not many more than `most`.
+
+    Of each of `most` / 4 stretches the first, the lowest, the highest and the last point are kept.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.reports.charts import thinned
+        >>> thinned(np.array([0.0, 3.0, 1.0, 2.0, 9.0, 5.0]), most=4).tolist()
+        [0, 4, 5]
+
+    """
+    if len(values) <= most:
+        return np.arange(len(values))
+    parts = np.array_split(np.arange(len(values)), max(most // 4, 1))
+    kept = [(part[0], part[values[part].argmin()], part[values[part].argmax()], part[-1]) for part in parts]
+    return np.unique(np.array(kept))
+
+
 def theme(dark: bool = False) -> dict[str, Any]:
     """The look of all charts, as a configuration of Vega-Lite.
 
     Marks name a style instead of a colour, so that one chart can be drawn light and dark: `quiet` lines in dashes,
-    the line of `zero`, an `interval`, a `mark` for the one point that counts, `words`.
+    the line of `zero`, an `interval` as a line or a `band`, a `mark` for the one point that counts, `words`.
 
     Example:
         >>> from podium.reports.charts import theme
@@ -97,7 +125,7 @@ def theme(dark: bool = False) -> dict[str, Any]:
         "view": {"continuousWidth": WIDTH, "continuousHeight": HEIGHT, "stroke": None},
         "axis": words | {
             "titleFontWeight": "normal", "titlePadding": 8, "gridColor": colours.grid, "domainColor": colours.quiet,
-            "tickColor": colours.quiet, "labelLimit": 240,
+            "tickColor": colours.quiet, "labelLimit": 240, "labelFlush": False, "labelSeparation": 8,
         },
         "legend": words | {"titleFontWeight": "normal", "symbolStrokeWidth": 2.5, "labelLimit": 280},
         "header": words | {"titleFontWeight": "normal"},
@@ -118,6 +146,7 @@ def theme(dark: bool = False) -> dict[str, Any]:
             "quiet": {"stroke": colours.quiet, "color": colours.quiet, "strokeWidth": 1, "strokeDash": [4, 3]},
             "zero": {"stroke": colours.quiet, "color": colours.quiet, "strokeWidth": 1},
             "interval": {"stroke": colours.text, "color": colours.text, "strokeWidth": 1.5},
+            "band": {"fill": colours.text, "color": colours.text, "opacity": 0.2},
             "mark": {"fill": second, "color": second, "stroke": colours.background, "strokeWidth": 1.5, "size": 90},
             "words": {"fill": colours.text, "color": colours.text, "fontSize": 12},
         },
@@ -181,4 +210,11 @@ def _content(chart: Chart, form: str, scale: float) -> bytes:
         return binary.getvalue()
     text = io.StringIO()
     chart.save(text, format=form, **{"inline": True} if form == "html" else {})
-    return text.getvalue().encode()
+    return (_renumbered(text.getvalue()) if form == "svg" else text.getvalue()).encode()
+
+
+def _renumbered(svg: str) -> str:
+    """The names of clips and gradients counted from 0: Vega counts those of all charts of the process."""
+    names = dict.fromkeys(re.findall(r'\bid="((?:clip|gradient_)\d+)"', svg))
+    numbers = {name: f"{name.rstrip('0123456789')}{k}" for k, name in enumerate(names)}
+    return re.sub(r'(?<=[#"])(?:clip|gradient_)\d+(?=[)"])', lambda name: numbers.get(name[0], name[0]), svg)

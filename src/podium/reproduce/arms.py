@@ -40,11 +40,21 @@ class Arm:
     def of_queries(self, measure: str) -> dict[str, float]:
         """The mean over seeds for each query; queries without a value are left out."""
         found: dict[str, list[float]] = {}
-        for values in self.of_seeds:
-            for query, value in zip(values[QUERY], values[measure], strict=True):
-                if value is not None and not np.isnan(value):
-                    found.setdefault(query, []).append(value)
+        for seed in range(len(self.of_seeds)):
+            for query, values in self._of_seed(seed, measure).items():
+                found.setdefault(query, []).extend(values)
         return {query: mean(np.array(several)) for query, several in sorted(found.items())}
+
+    def _of_seed(self, seed: int, measure: str) -> dict[str, list[float]]:
+        """The values of each query; several where several folds test on it."""
+        values = self.of_seeds[seed]
+        if measure not in values:
+            raise DataError(f"{self.name!r} was not measured by {measure}, but by {', '.join(sorted(values))}")
+        found: dict[str, list[float]] = {}
+        for query, value in zip(values[QUERY], values[measure], strict=True):
+            if value is not None and not np.isnan(value):
+                found.setdefault(query, []).append(value)
+        return found
 
     def n_queries(self, measure: str) -> int:
         """How many queries have a value."""
@@ -64,13 +74,32 @@ class Arm:
         return f"{self.mean(measure):.4f} ± {(high - low) / 2:.4f}"
 
     def differences(self, other: Arm, measure: str) -> Floats:
-        """Query by query, this minus the other."""
-        mine, theirs = self.of_queries(measure), other.of_queries(measure)
-        if mine.keys() != theirs.keys():
-            raise DataError(f"{self.name!r} and {other.name!r} were not measured on the same queries")
-        return np.array([mine[query] - theirs[query] for query in mine])
+        """Query by query, this minus the other; each seed must have measured both on the same queries."""
+        if len(self.of_seeds) != len(other.of_seeds):
+            raise DataError(
+                f"{self.name!r} has {len(self.of_seeds)} seeds, {other.name!r} has {len(other.of_seeds)}: "
+                "only equal numbers can be compared"
+            )
+        for seed in range(len(self.of_seeds)):
+            mine, theirs = self._of_seed(seed, measure), other._of_seed(seed, measure)
+            if {query: len(v) for query, v in mine.items()} != {query: len(v) for query, v in theirs.items()}:
+                raise DataError(f"{self.name!r} and {other.name!r} were not measured on the same queries")
+        of_mine, of_theirs = self.of_queries(measure), other.of_queries(measure)
+        return np.array([of_mine[query] - of_theirs[query] for query in of_mine])
 
     def by_seed(self, other: Arm, measure: str) -> list[float]:
         """The mean difference of each seed."""
         pairs = zip(self.of_seeds, other.of_seeds, strict=True)
         return [Arm("", [a]).mean(measure) - Arm("", [b]).mean(measure) for a, b in pairs]
+
+
+def trees_needed(means: Mapping[int, float], target: float) -> int | None:
+    """The smallest number of trees whose mean is the target or more, from means by number of trees.
+
+    Example:
+        >>> from podium.reproduce.arms import trees_needed
+        >>> trees_needed({10: 0.5, 20: 0.7, 30: 0.6}, 0.6), trees_needed({10: 0.5}, 0.6)
+        (20, None)
+
+    """
+    return next((n for n in sorted(means) if means[n] >= target), None)

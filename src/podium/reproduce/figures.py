@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from podium.data import RankingData
+from podium.diagnostics import lambda_arrows
 from podium.errors import DataError
 from podium.reports.charts import HEIGHT, WIDTH, Chart, data_of, import_altair
 from podium.reproduce.experiment import Figure
@@ -12,9 +16,7 @@ from podium.reproduce.experiment import Figure
 def chart_of(figure: Figure) -> Chart:
     """A figure as a chart; rows with a `panel` are drawn in panels of their own."""
     if figure.kind == "arrows":
-        from podium.reports.lambda_arrows import arrows_chart
-
-        return arrows_chart(figure.rows, title=figure.title)
+        return _arrows(figure)
     marks = {"lines": _lines, "points": _points, "dots": _dots}
     if figure.kind not in marks:
         raise DataError(f"a figure is drawn as {', '.join(marks)} or arrows, not as {figure.kind!r}")
@@ -25,6 +27,14 @@ def chart_of(figure: Figure) -> Chart:
     if panels:
         facet = altair.Facet("panel:N", title=None, sort=panels)
         chart = chart.facet(facet, columns=2).resolve_scale(x="independent", y="independent")
+    return chart.properties(title=figure.title)
+
+
+def _arrows(figure: Figure) -> Chart:
+    """One ranked list, with RankNet's and LambdaRank's arrows."""
+    ranks, labels, scores = (np.array([row[name] for row in figure.rows]) for name in ("rank", "label", "score"))
+    data = RankingData(ranks[:, None], labels, qid=np.zeros(len(ranks), np.int64))
+    chart: Chart = lambda_arrows(scores, data, data.query_ids[0]).plot(most=len(ranks))
     return chart.properties(title=figure.title)
 
 
@@ -40,8 +50,9 @@ def _series(altair: Any, figure: Figure) -> dict[str, Any]:
 
 
 def _axes(altair: Any, figure: Figure) -> dict[str, Any]:
-    x = altair.X("x:Q", title=figure.x, scale=altair.Scale(zero=False, nice=False))
-    return {"x": x, "y": altair.Y("y:Q", title=figure.y, scale=altair.Scale(zero=False))}
+    kinds = {name: {"type": "log"} if name in figure.log else {"zero": False} for name in ("x", "y")}
+    x = altair.X("x:Q", title=figure.x, scale=altair.Scale(**kinds["x"], nice=False))
+    return {"x": x, "y": altair.Y("y:Q", title=figure.y, scale=altair.Scale(**kinds["y"]))}
 
 
 def _lines(altair: Any, figure: Figure) -> list[Chart]:

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
+from typing import Any
 
 from podium.core.files import write_text
 from podium.core.validation import to_path
 from podium.errors import MissingExtraError
 from podium.evaluation.tables import Table
 from podium.reports.charts import save_chart
-from podium.reproduce.claims import DOES_NOT_HOLD, HOLDS, NOT_DECIDED, Claim
-from podium.reproduce.experiments import experiment
+from podium.reproduce.claims import DOES_NOT_HOLD, HOLDS, NOT_DECIDED, PAPERS, Claim
+from podium.reproduce.experiments import EXPERIMENTS
 from podium.reproduce.figures import chart_of
 from podium.reproduce.runner import Result, read_results
+from podium.reproduce.work import words_of
 
-PAPERS = {
-    "B": "Burges, From RankNet to LambdaRank to LambdaMART, 2010",
-    "W": "Wu, Burges, Svore, Gao, Adapting Boosting for Information Retrieval Measures, 2010",
-    "S": "Svore, Volkovs, Burges, Learning to Rank with Multiple Objective Functions, 2011",
-    "beyond": "Beyond the papers",
-}
 INTRODUCTION = """\
 # The papers, repeated
 
 `podium reproduce` repeats the experiments of the papers and decides each claim by a test: *holds*, *does not hold* or
 *not decided*. Tests are paired, over test queries; a query that several seeds measured counts once, with its mean.
 "Better" is a two-sided t-test, "no worse" the lower of two one-sided tests against a stated margin, "equally good" both
-of them (TOST). p-values are corrected by Holm for all claims of the same paper. A test over queries says nothing of
-what other training data would give; the differences of each seed stand beside it. The papers' web data is not public:
-artificial data stands in for it, or the user's own (`--data`). This page is made from `results/`, by
+of them (TOST). p-values are corrected by Holm for all claims of the same paper on this page. A test over queries says
+nothing of what other training data would give; the differences of each seed stand beside it. Experiments were written,
+and their settings chosen, with other seeds than those of the results. The papers' web data is not public: artificial
+data stands in for it, or the user's own (`--data`). This page is made from `results/`, by
 
 """
 
@@ -38,26 +36,42 @@ def write_page(folder: str | os.PathLike[str]) -> Path:
     """Write `index.md` and its pictures from the results in a folder; the page's path."""
     root = to_path(folder)
     results = read_results(root)
-    parts = [INTRODUCTION, f"```console\n$ {_command(results)}\n```\n", _summary(results)]
+    commands = "\n".join(f"$ {command}" for command in _commands(results))
+    parts = [INTRODUCTION, f"```console\n{commands}\n```\n", _summary(results)]
     parts += [_section(root, result) for result in results]
     page = root / "index.md"
     write_text(page, "\n".join(parts))
     return page
 
 
-def _command(results: list[Result]) -> str:
-    quick = " --quick" if any(result.facts["quick"] for result in results) else ""
-    return f"podium reproduce{quick}"
+def _commands(results: list[Result]) -> list[str]:
+    """What gave the results: a command for all that had the same settings."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    data: list[str] = next((result.facts["data_folders"] for result in results if result.facts["data_folders"]), [])
+    for result in results:
+        facts, options = result.facts, []
+        if facts["quick"]:
+            options.append("--quick")
+        if len(facts["seeds"]) != 3:
+            options.append(f"--seeds {len(facts['seeds'])}")
+        folders = facts["data_folders"] if "web" in facts["inputs"] else data  # others do not look at it
+        options += [f"--data {folder}" for folder in folders]
+        names.setdefault(tuple(options), []).append(result.name)
+    return [
+        " ".join(["podium reproduce", *([] if len(some) == len(EXPERIMENTS) else some), *options])
+        for options, some in names.items()
+    ]
 
 
 def verdict_table(results: list[Result]) -> Table:
     """Each claim with its estimate, p and verdict."""
     rows = [
-        [result.name, claim.place, claim.text, claim.estimate, claim.p_holm, claim.verdict]
+        [result.name, claim.place, claim.text, claim.estimate, claim.p_holm, claim.p_against_holm, claim.verdict]
         for result in results
         for claim in result.outcome.claims
     ]
-    return Table(["experiment", "place", "claim", "estimate", "p (Holm)", "verdict"], rows)
+    columns = ["experiment", "place", "claim", "estimate", "p (Holm)", "p (Holm) of the opposite", "verdict"]
+    return Table(columns, rows)
 
 
 def _summary(results: list[Result]) -> str:
@@ -79,20 +93,16 @@ def _summary(results: list[Result]) -> str:
 
 def _section(root: Path, result: Result) -> str:
     """One experiment."""
-    about, outcome, facts = experiment(result.name), result.outcome, result.facts
-    settings = "; ".join(f"{name}: {value}" for name, value in outcome.settings.items())
-    lines = [
-        f"## {result.name}", "", f"**{about.title}** ({about.place}). {about.says}", "",
-        f"Data: {'; '.join(outcome.data)}. Seeds: {', '.join(map(str, facts['seeds']))}. {settings}. {about.cuts}", "",
-        f"{facts['seconds']:.0f} s on {facts['machine']['cores']} cores, {facts['machine']['processor']}; "
-        + ", ".join(f"{name} {number}" for name, number in facts["versions"].items()) + ".", "",
-    ]  # fmt: skip
-    for claim in outcome.claims:
-        lines += [_claim(claim), ""]
+    about, outcome = result.about, result.outcome
+    place = f" *{about['place']}.*" if about["place"] else ""
+    lines = [f"## {result.name}", "", f"**{about['title']}.**{place} {about['says']}".strip(), ""]
+    if outcome.nothing_because:
+        return "\n".join([*lines, f"Left out: {outcome.nothing_because}.", ""])
+    lines += [*_facts(result), *(f"{_claim(claim)}\n" for claim in outcome.claims)]
     for title, table in outcome.tables.items():
         lines += [title, "", table.render("markdown"), ""]
     for figure in outcome.figures:
-        name = f"{result.name}-{figure.name}.svg"
+        name = f"{result.name}-{words_of(figure.name)}.svg"
         try:
             save_chart(chart_of(figure), root / name)
         except MissingExtraError as missing:
@@ -102,12 +112,42 @@ def _section(root: Path, result: Result) -> str:
     return "\n".join(lines)
 
 
+def _facts(result: Result) -> list[str]:
+    """What must be known to repeat it, and how long it took."""
+    outcome, facts = result.outcome, result.facts
+    parts = [
+        f"Data: {'; '.join(outcome.data)}" if outcome.data else "", f"Seeds: {_listed(facts['seeds'])}",
+        "; ".join(f"{name}: {_listed(value)}" for name, value in outcome.settings.items()), result.about["cuts"],
+    ]  # fmt: skip
+    versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
+    return [
+        " ".join(part if part.endswith(".") else f"{part}." for part in parts if part), "",
+        f"{facts['seconds']:.0f} s on {facts['machine']['cores']} cores, {facts['machine']['processor']}; {versions}.",
+        "",
+    ]  # fmt: skip
+
+
+def _listed(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
 def _claim(claim: Claim) -> str:
     low, high = claim.interval
-    interval = "" if low != low else f", 95% interval {low:+.4f} to {high:+.4f}"
-    seeds = f"; by seed {', '.join(f'{d:+.4f}' for d in claim.by_seed)}" if claim.by_seed else ""
+    interval = "" if math.isnan(low) else f", 95% interval {low:+.4f} to {high:+.4f}"
+    seeds = f"; by seed {', '.join(map(_signed, claim.by_seed))}" if claim.by_seed else ""
     finding = f" {claim.finding}" if claim.finding and claim.verdict != HOLDS else ""
+    p = f"p {_probability(claim.p)}, corrected {_probability(claim.p_holm)}"
+    if claim.verdict != HOLDS:
+        p += f"; of the opposite p {_probability(claim.p_against)}, corrected {_probability(claim.p_against_holm)}"
     return (
-        f"- **{claim.verdict}**: {claim.text} ({claim.place}). {claim.test}: {claim.estimate:+.4f}{interval}, "
-        f"p = {claim.p:.2g}, corrected {claim.p_holm:.2g}{seeds}.{finding}"
+        f"- **{claim.verdict}**: {claim.text}. *{claim.place}.* {claim.test}: {_signed(claim.estimate)}{interval}, "
+        f"{p}{seeds}.{finding}"
     )
+
+
+def _signed(number: float) -> str:
+    return "–" if math.isnan(number) else f"{number:+.4f}"
+
+
+def _probability(p: float) -> str:
+    return "was not computed" if math.isnan(p) else "< 1e-16" if p < 1e-16 else f"= {p:.2g}"

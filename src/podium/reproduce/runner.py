@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import json
 import os
 import platform
@@ -21,11 +19,16 @@ from podium.core.validation import require_whole, to_path
 from podium.errors import DataError, FileFormatError, MissingExtraError
 from podium.reproduce.claims import decide
 from podium.reproduce.experiment import Outcome
-from podium.reproduce.experiments import EXPERIMENTS, experiment
+from podium.reproduce.experiments import EXPERIMENTS, check_name, experiment
+from podium.reproduce.fingerprints import fingerprint
+from podium.reproduce.sources import folder_sources
 from podium.reproduce.work import Work
 
+FIRST_SEED = 10  # settings were chosen with the seeds before it, whose data no result is measured on
 PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "torch")
 RESULTS, STEPS = "results", "steps"  # folders in the output folder
+ABOUT = ("title", "place", "says", "cuts")
+FACTS = ("quick", "seeds", "data_folders", "fingerprint", "inputs", "seconds", "versions", "machine")
 
 
 @dataclass(frozen=True)
@@ -34,30 +37,26 @@ class Result:
 
     Attributes:
         name: of the experiment.
+        about: its title, place, what the papers say, and how it is smaller.
         outcome: what it found.
         facts: seeds, size, versions, machine, seconds.
 
     """
 
     name: str
+    about: dict[str, str]
     outcome: Outcome
     facts: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        about = experiment(self.name)
-        return {
-            "experiment": self.name, "title": about.title, "place": about.place, "says": about.says,
-            "cuts": about.cuts, **self.facts, **self.outcome.to_dict(),
-        }  # fmt: skip
+        return {"experiment": self.name, **self.about, **self.facts, **self.outcome.to_dict()}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Result:
         """Back from JSON."""
-        of_outcome = ("settings", "data", "claims", "tables", "figures")
-        of_experiment = ("experiment", "title", "place", "says", "cuts")
-        facts = {name: v for name, v in values.items() if name not in (*of_outcome, *of_experiment)}
-        return cls(values["experiment"], Outcome.from_dict(values), facts)
+        about, facts = ({name: values[name] for name in names} for names in (ABOUT, FACTS))
+        return cls(values["experiment"], about, Outcome.from_dict(values), facts)
 
 
 def reproduce(
@@ -73,14 +72,15 @@ def reproduce(
 
     Args:
         names: of experiments, see `podium.reproduce.EXPERIMENTS`.
-        folder: gets `results/NAME.json`, `steps/` (what a run that is stopped goes on from), `index.md` and pictures.
+        folder: gets `results/NAME.json`, and `steps/` (what a run that is stopped goes on from).
+            `podium.reproduce.page.write_page` makes a page with pictures of them.
         quick: smaller data and fewer trees; all experiments together take under five minutes on two cores.
         seeds: how many; each draws data and models of its own.
         data: folders of MSLR-WEB, Yahoo or Istella data, to use in place of artificial web data.
         report: gets a line for each step.
 
     Returns:
-        The results, in the order of the names.
+        The results, in the order of the names. One whose data or package is missing has no claims and says why.
 
     Example:
         >>> from podium.reproduce import EXPERIMENTS, reproduce
@@ -90,47 +90,58 @@ def reproduce(
 
     """
     require_whole("seeds", seeds, least=3)
-    chosen, root = list(names) or list(EXPERIMENTS), to_path(folder)
+    given = [names] if isinstance(names, str) else list(names)
+    chosen, root = list(dict.fromkeys(given)) or list(EXPERIMENTS), to_path(folder)
+    for name in chosen:  # what cannot work is refused before hours of it
+        check_name(name)
+    folder_sources(data)
+    if any(result.facts["quick"] != quick for result in read_results(root)):
+        raise DataError(f"{root} has results of quick and of full runs: give each kind a folder of its own")
     for name in chosen:
-        experiment(name)  # a misspelt name is refused before hours of work
-    for name in chosen:
-        _run_one(name, root, quick, range(seeds), data, report)
-    results = read_results(root)
-    _write_verdicts(root, results)
-    return [result for result in read_results(root) if result.name in chosen]
+        _run_one(name, root, quick, range(FIRST_SEED, FIRST_SEED + seeds), data, report)
+        _write_verdicts(root)
+    by_name = {result.name: result for result in read_results(root)}
+    return [by_name[name] for name in chosen]
 
 
 def _run_one(
     name: str, root: Path, quick: bool, seeds: Sequence[int], data: Sequence[Any], report: Callable[[str], None]
 ) -> None:
     """Run an experiment, unless it was run like this before."""
-    about = experiment(name)
-    settings = {"quick": quick, "seeds": list(seeds), "data_folders": [Path(f).resolve().name for f in data]}
-    fingerprint = _fingerprint(about.run, settings)
-    file = root / RESULTS / f"{name}.json"
-    if file.exists() and _read(file).facts.get("fingerprint") == fingerprint:
-        report(f"{name}: done before")
-        return
-    report(f"{name}: {about.place}, {about.title}")
-    started = time.perf_counter()
+    settings = {"quick": quick, "seeds": list(seeds)}
+    code = fingerprint(name, settings)
     work = Work(
-        root / STEPS / name, seeds=seeds, quick=quick, data=data, fingerprint=fingerprint,
+        root / STEPS / name, seeds=seeds, quick=quick, data=data, fingerprint=code,
         report=lambda step: report(f"{name}: {step}"),
     )  # fmt: skip
-    try:
-        outcome = about.run(work)
-    except MissingExtraError as missing:
-        report(f"{name}: left out, {missing}")
+    file = root / RESULTS / f"{name}.json"
+    if file.exists() and _is_of_now(_read(file), work):
+        report(f"{name}: done before")
         return
-    seconds = round(time.perf_counter() - started, 1)
-    facts = {**settings, "fingerprint": fingerprint, "seconds": seconds, **_machine()}
-    _write(root, Result(name, outcome, facts))
+    report(f"{name}: {EXPERIMENTS[name]}")
+    started = time.perf_counter()
+    about = {"title": EXPERIMENTS[name], "place": "", "says": "", "cuts": ""}
+    try:
+        found = experiment(name)
+        about = {field: getattr(found, field) for field in ABOUT}
+        outcome = found.run(work)
+    except MissingExtraError as missing:
+        outcome = Outcome([], nothing_because=str(missing))
+    if outcome.nothing_because:
+        report(f"{name}: left out, {outcome.nothing_because}")
+    seconds = round(time.perf_counter() - started + work.seconds_before, 1)
+    facts = {
+        **settings, "data_folders": [Path(f).resolve().name for f in data if "web" in work.inputs],
+        "fingerprint": code, "inputs": work.inputs, "seconds": seconds, **_machine(),
+    }  # fmt: skip
+    _write(root, Result(name, about, outcome, facts))
 
 
-def _fingerprint(run: Callable[[Work], Outcome], settings: dict[str, Any]) -> str:
-    """A hash of the experiment's own code and settings: what they give is kept as long as they stay."""
-    source = Path(inspect.getfile(run)).read_bytes()
-    return hashlib.blake2b(source + json.dumps(settings).encode() + __version__.encode(), digest_size=8).hexdigest()
+def _is_of_now(result: Result, work: Work) -> bool:
+    """Whether a run would give the same again: of this code, these settings and these files, and not left out."""
+    inputs = result.facts["inputs"]
+    same_files = inputs == {kind: work.state_of(kind) for kind in inputs}
+    return same_files and result.facts["fingerprint"] == work.fingerprint and not result.outcome.nothing_because
 
 
 def _machine() -> dict[str, Any]:
@@ -156,9 +167,15 @@ def read_results(folder: str | os.PathLike[str]) -> list[Result]:
 
 def _read(file: Path) -> Result:
     try:
-        return Result.from_dict(json.loads(file.read_text(encoding="utf-8")))
-    except (ValueError, KeyError, TypeError) as error:
-        raise FileFormatError(file, f"is no result of podium reproduce ({error}); remove it to run again") from error
+        result = Result.from_dict(json.loads(file.read_text(encoding="utf-8")))
+        if result.name != file.stem:
+            raise ValueError(f"it is one of {result.name}")
+    except OSError as error:
+        raise FileFormatError(file, f"cannot be read: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        problem = f"there is no {error}" if isinstance(error, KeyError) else error
+        raise FileFormatError(file, f"is no result of podium reproduce ({problem}); remove it to run again") from error
+    return result
 
 
 def _write(root: Path, result: Result) -> None:
@@ -167,15 +184,15 @@ def _write(root: Path, result: Result) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileFormatError(root, f"cannot hold results: {error.strerror or error}") from error
-    write_text(file, json.dumps(result.to_dict(), indent=1, ensure_ascii=False, allow_nan=False, default=str) + "\n")
+    write_text(file, json.dumps(result.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def _write_verdicts(root: Path, results: Sequence[Result]) -> None:
-    """Decide all claims together, and write those results whose verdicts changed."""
-    sizes = {result.facts["quick"] for result in results}
-    if len(sizes) > 1:
-        raise DataError(f"{root} has results of quick and of full runs: give each kind a folder of its own")
+def _write_verdicts(root: Path) -> None:
+    """Decide the claims of all results that there are, and write those whose verdicts changed."""
+    results = read_results(root)
     decided = iter(decide([claim for result in results for claim in result.outcome.claims]))
     for result in results:
         claims = [next(decided) for _ in result.outcome.claims]
-        _write(root, replace(result, outcome=replace(result.outcome, claims=claims)))
+        changed = replace(result, outcome=replace(result.outcome, claims=claims))
+        if changed.to_dict() != result.to_dict():
+            _write(root, changed)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from podium.data.datasets.web import artificial_web
 from podium.errors import DataError
 
 FOLDER_VARIABLE = "PODIUM_DATA"  # names the folder of mq2008 and ohsumed
+LAYOUTS: dict[str, Parts] = {"mq2008": "letor", "ohsumed": "ohsumed"}
 Triple = tuple[RankingData, RankingData, RankingData]
 Sizes = tuple[int, int, int]
 
@@ -32,11 +34,18 @@ class Source:
         name: as tables have it.
         parts: the training, validation and test data for a seed and numbers of queries: one triple, or one for each
             fold.
+        queries_of: what tells the test queries of a seed apart from those of others; by default the seed, since each
+            draws its own.
 
     """
 
     name: str
     parts: Callable[[int, Sizes], list[Triple]]
+    queries_of: Callable[[int], object] = int
+
+    def prefix(self, seed: int) -> str:
+        """For `Work.values`: the same for seeds that measure the same queries, which then count once."""
+        return f"{self.name} {self.queries_of(seed)}".strip()
 
 
 def artificial_source(**shape: Any) -> Source:
@@ -57,20 +66,40 @@ def _made(make: Callable[..., RankingData], seed: int, sizes: Sizes, shape: dict
 def folder_source(folder: str | os.PathLike[str]) -> Source:
     """A folder of MSLR-WEB, Yahoo or Istella data: each seed takes a fold, and queries of it at random."""
     found, name = folds(folder), Path(folder).resolve().name
-    if not found:
-        raise DataError(f"{folder}: no folds were found; expected Fold1/train.txt …, train.txt, or set1.train.txt")
+    for fold in found:
+        if missing := [part for part in PARTS if part not in fold.files]:
+            raise DataError(f"{folder}, {fold.name}: an experiment needs {' and '.join(missing)} data, too")
 
     def parts(seed: int, sizes: Sizes) -> list[Triple]:
         train, valid, test = _read(found[seed % len(found)])
         return [(_some(train, sizes[0], seed), _some(valid, sizes[1], seed), _some(test, sizes[2], seed))]
 
-    return Source(name, parts)
+    return Source(name, parts, lambda seed: found[seed % len(found)].name)
+
+
+def folder_sources(folders: Sequence[str | os.PathLike[str]]) -> list[Source]:
+    """One for each folder; folders of the same name are told apart by their numbers."""
+    sources = [folder_source(folder) for folder in folders]
+    names = [source.name for source in sources]
+    return [
+        source if names.count(source.name) == 1 else replace(source, name=f"{source.name} ({k + 1})")
+        for k, source in enumerate(sources)
+    ]
+
+
+def files_state(folders: Sequence[str | os.PathLike[str]]) -> str:
+    """A hash of the names, sizes and times of all files: another one where data has changed."""
+    files = [
+        (folder, path.relative_to(folder).as_posix(), path.stat().st_size, path.stat().st_mtime_ns)
+        for folder in (Path(f).resolve() for f in folders) for path in sorted(folder.rglob("*")) if path.is_file()
+    ]  # fmt: skip
+    return hashlib.blake2b(repr([(folder.name, *rest) for folder, *rest in files]).encode(), digest_size=8).hexdigest()
 
 
 def _read(fold: Fold) -> Triple:
-    if fold.valid is None or fold.test is None:
-        raise DataError(f"{fold.name}: there is no validation or test data")
-    return fold.train, fold.valid, fold.test
+    train, valid, test = fold
+    assert train is not None and valid is not None and test is not None  # noqa: PT018, as `folder_source` checked
+    return train, valid, test
 
 
 def _some(data: RankingData, queries: int, seed: int) -> RankingData:
@@ -81,16 +110,18 @@ def _some(data: RankingData, queries: int, seed: int) -> RankingData:
     return data.select(drawn[:queries])
 
 
-@lru_cache
-def real_sources() -> tuple[Source, ...]:
-    """MQ2008 and OHSUMED with all their folds, where the folder that `PODIUM_DATA` names has them."""
+def real_folders() -> tuple[Path, ...]:
+    """The folders of MQ2008 and OHSUMED that there are in the one that `PODIUM_DATA` names."""
     root = os.environ.get(FOLDER_VARIABLE)
-    if root is None:
-        return ()
-    layouts: dict[str, Parts] = {"mq2008": "letor", "ohsumed": "ohsumed"}
-    present = [name for name in layouts if (Path(root) / name).is_dir()]
-    return tuple(_all_folds(name.upper(), folds(Path(root) / name, parts=layouts[name])) for name in present)
+    return tuple(Path(root, name) for name in LAYOUTS if Path(root, name).is_dir()) if root else ()
+
+
+@lru_cache
+def real_sources(folders: tuple[Path, ...]) -> tuple[Source, ...]:
+    """MQ2008 and OHSUMED with all their folds, as `real_folders` found them; their files are read once."""
+    return tuple(_all_folds(path.name.upper(), folds(path, parts=LAYOUTS[path.name])) for path in folders)
 
 
 def _all_folds(name: str, found: Sequence[Fold]) -> Source:
-    return Source(name, lambda seed, sizes: [_read(fold) for fold in found])
+    """Every seed measures the same queries."""
+    return Source(name, lambda seed, sizes: [_read(fold) for fold in found], lambda seed: "")

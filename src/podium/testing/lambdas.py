@@ -29,16 +29,27 @@ def slow_pairs(
 
     With `normalize` each pair is divided by 0.01 + |s_i − s_j|, then each query scaled by log2(1 + Λ)/Λ, Λ = Σ 2|λ_ij|.
     """
-    lambdas, hessians, cost = np.zeros(len(data)), np.zeros(len(data)), 0.0
-    among = among or PairFilter()
+    lambdas, hessians, costs = slow_single_pairs(data, scores, term, among)
+    return lambdas.sum(axis=1), hessians.sum(axis=1), float(costs.sum())
+
+
+def slow_single_pairs(
+    data: RankingData, scores: Floats, term: PairTerm, among: PairFilter | None = None
+) -> tuple[Floats, Floats, Floats]:
+    """The same pair by pair: entry (i, j) of three matrices over all rows.
+
+    λ_ij is what the pair adds to λ of row i: above 0 if i is the better document; −λ_ij stands at (j, i). w_ij stands
+    at both, the cost at (i, j) alone.
+    """
+    n, among = len(data), among or PairFilter()
+    lambdas, hessians, costs = np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n))
     labels = data.labels[term.labels].astype(np.float64)
-    canonical_index = np.empty(len(data), np.int64)
-    canonical_index[data.canonical_order] = np.arange(len(data))
+    canonical_index = np.empty(n, np.int64)
+    canonical_index[data.canonical_order] = np.arange(n)
     for q in range(data.n_queries):
         rows = data.canonical_order[data.offsets[q] : data.offsets[q + 1]]
         rows = np.array(sorted(rows, key=lambda row: -scores[row]))
         deltas = _deltas(data, term, rows, labels[rows])
-        total = 0.0
         for a in range(len(rows)):
             for b in range(a + 1, len(rows)):
                 i, j = (rows[a], rows[b]) if labels[rows[a]] > labels[rows[b]] else (rows[b], rows[a])
@@ -56,20 +67,15 @@ def slow_pairs(
                 if term.normalize and scores[rows[0]] != scores[rows[-1]]:
                     weight /= 0.01 + abs(scores[i] - scores[j])
                 gap = np.array([scores[i] - scores[j]])
-                gradient, hessian = (
-                    weight * float(term.link.gradient(gap)[0]),
-                    weight * float(term.link.hessian(gap)[0]),
-                )
-                lambdas[i] += gradient
-                lambdas[j] -= gradient
-                hessians[i] += hessian
-                hessians[j] += hessian
-                cost += weight * float(term.link.cost(gap)[0])
-                total += 2 * gradient
+                lambdas[i, j] = weight * float(term.link.gradient(gap)[0])
+                lambdas[j, i] = -lambdas[i, j]
+                hessians[i, j] = hessians[j, i] = weight * float(term.link.hessian(gap)[0])
+                costs[i, j] = weight * float(term.link.cost(gap)[0])
+        total = float(np.abs(lambdas[rows]).sum())
         if term.normalize and total > 0:
             lambdas[rows] *= math.log2(1 + total) / total
             hessians[rows] *= math.log2(1 + total) / total
-    return lambdas, hessians, cost
+    return lambdas, hessians, costs
 
 
 def _deltas(data: RankingData, term: PairTerm, rows: NDArray[np.int64], labels: Floats) -> Floats:

@@ -95,7 +95,7 @@ def _best(
         return 0.0, -1, None
     parent = total * total / weight
     best: tuple[float, int, Any] = (parent * (1 + 1e-12), -1, None)
-    if leaf.depth == p.max_depth:
+    if leaf.depth == p.max_depth or len(leaf.rows) < p.min_documents_to_split:
         return 0.0, -1, None
     for feature in range(features.shape[1]):
         x = features[leaf.rows, feature]

@@ -127,7 +127,7 @@ class Grower:
         packed = PackedGradients(gradients.words, gradients.largest_weight, gradients.counts_documents)
         l2 = p.l2 / gradients.weight_unit if p.split == "newton" else 0.0
         max_depth = -1 if p.max_depth is None else p.max_depth
-        limits = Limits(self.n_leaves, max_depth, p.min_documents_in_leaf, l2)
+        limits = Limits(self.n_leaves, max_depth, p.min_documents_in_leaf, p.min_documents_to_split, l2)
         tree, nodes = self._new_tree(documents, n_sampled, gradients.words), self.nodes
 
         def work(thread: int) -> Any:

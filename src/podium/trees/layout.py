@@ -172,6 +172,7 @@ class Limits(NamedTuple):
     n_leaves: Int
     max_depth: Int
     min_documents: Int
+    min_documents_to_split: Int
     l2: float
 
 

@@ -30,3 +30,4 @@ class GrowthParameters:
     split: SplitMode = h.SPLIT("newton")
     l2: float = h.L2(0.0)
     monotone: tuple[int, ...] | None = None
+    min_documents_to_split: int = h.MIN_DOCUMENTS_TO_SPLIT(2)

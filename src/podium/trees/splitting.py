@@ -78,8 +78,9 @@ class BestSplit(NamedTuple):
 
 @helper
 def may_split(leaf: Record, limits: Limits) -> bool:
-    """Whether a leaf has enough documents for two, and is not too deep."""
-    may: bool = leaf.end - leaf.start >= 2 * limits.min_documents and leaf.depth != limits.max_depth
+    """Whether a leaf has enough documents, for two as well, and is not too deep."""
+    fewest = max(2 * limits.min_documents, limits.min_documents_to_split)
+    may: bool = leaf.end - leaf.start >= fewest and leaf.depth != limits.max_depth
     return may
 
 

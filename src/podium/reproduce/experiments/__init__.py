@@ -33,10 +33,15 @@ EXPERIMENTS = {
 }
 
 
-def experiment(name: str) -> Experiment:
-    """An experiment by its name."""
+def check_name(name: str) -> None:
+    """Refuse what is no experiment."""
     if name not in EXPERIMENTS:
         near = did_you_mean(name, EXPERIMENTS)
         raise DataError(f"there is no experiment {name!r}{near}; there are {', '.join(EXPERIMENTS)}")
+
+
+def experiment(name: str) -> Experiment:
+    """An experiment by its name."""
+    check_name(name)
     found: Experiment = import_module(f"podium.reproduce.experiments.{name}").EXPERIMENT
     return found

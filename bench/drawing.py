@@ -1,0 +1,105 @@
+"""The pictures beside the tables, drawn from these: `python -m bench.drawing` draws all that results are there for."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from bench.harness import RESULTS
+from podium.reports.charts import chart_of, import_altair, save_chart, themed
+
+Rows = list[dict[str, Any]]
+
+
+def lines(rows: Iterable[dict[str, Any]], x: str, y: str, family: str | None = None, **options: Any) -> Any:
+    """Points joined by lines, a line for each family, on axes that the options of their scales say."""
+    alt = import_altair()
+    scales = {"x": alt.Scale(**options.get("x_scale", {})), "y": alt.Scale(**options.get("y_scale", {}))}
+    # Names hold dots and brackets, which mean something to Vega: the columns get plain ones.
+    values = [{"x": row[x], "y": row[y], "family": row[family] if family else ""} for row in rows]
+    chart = chart_of(values).mark_line(point={"size": 45}).encode(
+        x=alt.X("x:Q", title=x, scale=scales["x"], axis=alt.Axis(**options.get("x_axis", {}))),
+        y=alt.Y("y:Q", title=y, scale=scales["y"], axis=alt.Axis(**options.get("y_axis", {}))),
+    )  # fmt: skip
+    families = list(dict.fromkeys(row["family"] for row in values))
+    return chart.encode(color=alt.Color("family:N", title=None, scale=alt.Scale(domain=families))) if family else chart
+
+
+def logarithmic(values: Iterable[float]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Scale and axis for these values: a little beyond them, with ticks at 1, 2 and 5 times powers of ten."""
+    values = list(values)
+    low, high = min(values) / 1.3, max(values) * 1.3
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
+    ticks = [float(f"{digit}e{power}") for power in powers for digit in (1, 2, 5)]
+    axis = {"values": [tick for tick in ticks if low <= tick <= high], "format": "~s" if high >= 1e4 else "~g"}
+    return {"type": "log", "domain": [low, high]}, axis
+
+
+def scaling(rows: Rows) -> Any:
+    """Time of a tree and memory against rows, features and leaves."""
+    alt = import_altair()
+    columns = ("rows", "features", "leaves")
+
+    def panel(name: str, y: str) -> Any:
+        mine = [{name: row[name], y: float(row[y])} for row in rows if row["what"] == name]
+        y_scale, y_axis = logarithmic(float(row[y]) for row in rows if row["what"] in columns)  # the same beside it
+        x_axis = {"values": [row[name] for row in mine], "format": "~s"}
+        options = {"x_scale": logarithmic(row[name] for row in mine)[0], "x_axis": x_axis}
+        return lines(mine, name, y, y_scale=y_scale, y_axis=y_axis, **options).properties(width=220, height=170)
+
+    return themed(alt.concat(*(panel(name, y) for y in ("a tree, ms", "memory, MB") for name in columns), columns=3))
+
+
+def neural(rows: Rows) -> Any:
+    """Seconds for an epoch, factored and pair by pair, against documents per query."""
+    points, slopes = [], {"factored": "", "pair by pair": ""}
+    for row in rows:
+        size = re.fullmatch(r"epoch of RankNet, 100 queries × (\d+) documents", row["what"])
+        if not size:
+            continue
+        slow = re.search(r"pair by pair ([\d.]+) s", row["result"])
+        assert slow, row
+        x = {"documents per query": int(size[1])}
+        points += [x | {"way": "factored", "seconds": float(row["seconds"])}]
+        points += [x | {"way": "pair by pair", "seconds": float(slow[1])}]
+        for name in slopes:
+            slope = re.search(rf"slopes.*\b{name} ([\d.]+)", row["result"])
+            slopes[name] = f"{name}, slope {slope[1]}" if slope else ""
+    y = "seconds for an epoch of 100 queries"
+    named = [point | {y: point["seconds"], "way": slopes[point["way"]]} for point in points]
+    x = "documents per query"
+    x_scale, y_scale, y_axis = logarithmic(p[x] for p in points)[0], *logarithmic(p["seconds"] for p in points)
+    options = {"x_scale": x_scale, "x_axis": {"values": [p[x] for p in points[::2]]}}
+    return themed(lines(named, x, y, "way", y_scale=y_scale, y_axis=y_axis, **options))
+
+
+def early_exit(rows: Rows) -> Any:
+    """NDCG@10 against microseconds, a line for each family of ways."""
+    x, y = "µs a document, one thread", "NDCG@10"
+    points = [{x: float(row["µs a document"]), y: float(row[y]), "family": _family(row["way"])} for row in rows]
+    x_scale, x_axis = logarithmic(point[x] for point in points)
+    return themed(lines(points, x, y, "family", x_scale=x_scale, x_axis=x_axis, y_scale={"zero": False}))
+
+
+def _family(way: str) -> str:
+    if way.startswith("early exit"):
+        return way.removeprefix("early ").partition(",")[0]
+    return "the first trees, or all" if way.endswith("trees") and "," not in way else way.partition(",")[0]
+
+
+PICTURES: dict[str, Callable[[Rows], Any]] = {"scaling": scaling, "neural": neural, "early_exit": early_exit}
+
+
+def draw(name: str, rows: Rows, folder: Path = RESULTS) -> None:
+    """Draw the picture of a table, if it has one."""
+    if name in PICTURES:
+        save_chart(PICTURES[name](rows), folder / f"{name}.svg")
+
+
+if __name__ == "__main__":
+    for one in PICTURES:
+        draw(one, json.loads((RESULTS / f"{one}.json").read_text(encoding="utf-8"))["rows"])

@@ -1,0 +1,233 @@
+"""Additive Groves: averaged sums of few large trees (Sorokina, Caruana and Riedewald 2007)."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.boosting.backfitting import Backfitting, Bootstrap, Grove
+from podium.boosting.binned_data import BinnedData
+from podium.boosting.evaluation import Evaluator
+from podium.boosting.settings import Boosting
+from podium.core import hyperparameters as h
+from podium.core.interrupts import between_steps
+from podium.core.parameters import settings
+from podium.core.progress import progress
+from podium.core.team import Team
+from podium.core.threads import at_most_threads, thread_count
+from podium.data import RankingData
+from podium.errors import PodiumWarning
+from podium.measures import Graded, Measure
+from podium.measures.losses import RMSE
+from podium.models import Ensemble
+from podium.objectives import Regression
+from podium.trees import Tree
+
+Floats = NDArray[np.float64]
+
+
+def shares_down_to(alpha: float) -> list[float]:
+    """0.5, 0.2, 0.1, 0.05, … down to α, which is the last (algorithm 2).
+
+    >>> shares_down_to(0.03)
+    [0.5, 0.2, 0.1, 0.05, 0.03]
+    """
+    steps = (digit / 10.0**place for place in range(1, 400) for digit in (5, 2, 1))
+    larger: list[float] = []
+    for share in steps:
+        if share <= alpha:
+            break
+        larger.append(share)
+    return [*larger, alpha]
+
+
+def sizes_up_to(n_trees: int) -> list[int]:
+    """1, 2, 3, 4, 6, 8, 11, 16, … up to a number of trees, which is the last: powers of √2, rounded.
+
+    >>> sizes_up_to(7)
+    [1, 2, 3, 4, 6, 7]
+    """
+    powers = (round(math.sqrt(2.0) ** k) for k in range(0, 2 * n_trees.bit_length() + 1))
+    return sorted({size for size in powers if size < n_trees} | {n_trees})
+
+
+@dataclass(frozen=True)
+class GrovesResult:
+    """The result of Additive Groves.
+
+    Attributes:
+        ensemble: all trees of the chosen groves, their leaves divided by the number of groves.
+        grid: α and the number of trees of all groves that were tried.
+        history: what each of them measured: `oob/rmse`, or on validation data by `set/measure`.
+        best_iteration: which was chosen.
+        n_groves: how many were averaged; fewer than asked for if Ctrl-C ended it.
+
+    """
+
+    ensemble: Ensemble
+    grid: tuple[tuple[float, int], ...]
+    history: dict[str, list[float]]
+    best_iteration: int
+    n_groves: int
+
+
+@settings
+class GrovesTraining:
+    """The settings of Additive Groves, see `podium.AdditiveGroves`.
+
+    Args:
+        categorical: numbers of the categorical features.
+        selection: the measure, or graded measures, that picks α and the number of trees where there is validation data.
+        seed: of the bootstrap samples.
+        watched: measures that stand in the history beside those of the selection.
+
+    Example:
+        >>> import podium
+        >>> from podium.boosting import GrovesTraining
+        >>> result = GrovesTraining(n_groves=3, n_trees_in_grove=2, alpha=0.2).fit(podium.artificial(20, features=4))
+        >>> result.grid
+        ((0.5, 1), (0.5, 2), (0.2, 1), (0.2, 2))
+
+    """
+
+    n_groves: int = h.N_GROVES(60)
+    n_trees_in_grove: int = h.N_TREES_IN_GROVE(8)
+    alpha: float = h.ALPHA(0.01)
+    training: str = h.TRAINING("fast")
+    min_documents_in_leaf: int = h.MIN_DOCUMENTS_IN_LEAF(1)
+    max_bins: int = h.MAX_BINS(255)
+    categorical: tuple[int, ...] = ()
+    selection: Measure | Graded | str = "ndcg@10"
+    seed: int = h.RANDOM_STATE(0)
+    n_threads: int | None = h.N_THREADS(None)
+    watched: tuple[Measure, ...] = ()
+    verbose: int | None = h.VERBOSE(None)
+
+    def fit(self, train: RankingData, valid: Mapping[str, RankingData] | None = None) -> GrovesResult:
+        """Train; the first validation set picks α and the number of trees, else documents out of bag."""
+        documents, boosting = train.with_weight(), self._boosting()
+        data = BinnedData.of(documents, valid or {}, boosting)
+        with at_most_threads(thread_count(self.n_threads)), Team(self.n_threads) as team:
+            run = _Run(self, data, Evaluator(boosting, data, Regression().bind(documents), team), team)
+            run.grow()
+            return run.result()
+
+    def _boosting(self) -> Boosting:
+        """What binning and evaluation need to know."""
+        return Boosting(
+            Regression(), max_bins=self.max_bins, categorical=self.categorical, selection=self.selection,
+            watched=self.watched, n_threads=self.n_threads,
+        )  # fmt: skip
+
+
+class _Run:
+    """A run in progress: the groves of every α and number of trees, and the sums of their scores."""
+
+    def __init__(self, settings: GrovesTraining, data: BinnedData, evaluator: Evaluator, team: Team) -> None:
+        self.settings, self.data, self.evaluator, self.team = settings, data, evaluator, team
+        n = data.train.n_documents
+        alphas, sizes = shares_down_to(max(settings.alpha, 1.0 / n)), sizes_up_to(settings.n_trees_in_grove)
+        self.grid = tuple((alpha, size) for alpha in alphas for size in sizes)
+        self.smaller = {size: smaller for smaller, size in pairwise(sizes)}
+        self.fitting = Backfitting(data, alphas[-1], settings.min_documents_in_leaf, team)
+        self.bootstrap = Bootstrap(data.train, np.flatnonzero(self.fitting.weights))
+        self.groves: list[list[list[Tree]]] = [[] for _ in self.grid]
+        self.adds_trees: dict[int, bool] = {}  # what the first grove found better, by number in the grid (`"fast"`)
+        self.valid_scores = {name: np.zeros((len(self.grid), len(part))) for name, part in data.valid.items()}
+        n = 0 if data.valid else n  # without validation data, scores out of bag are summed
+        self.scores_out_of_bag, self.n_out_of_bag = np.zeros((len(self.grid), n)), np.zeros((len(self.grid), n), int)
+
+    def grow(self) -> None:
+        """Grow all groves; where Ctrl-C ends it, those so far are kept."""
+        n_groves, verbose, n_cells = self.settings.n_groves, self.settings.verbose, len(self.grid)
+        every = verbose and verbose * n_cells
+        with (
+            progress("growing groves", n_groves * n_cells, verbose=every, unit="groves") as advance,
+            between_steps() as check_signals,
+        ):
+            try:
+                for number in range(n_groves):
+                    predictions: dict[int, Floats] = {}  # of the trees of the last grove of each size
+                    for cell, (alpha, size) in enumerate(self.grid):
+                        check_signals()
+                        times = self.bootstrap.times(f"{self.settings.seed}/{number}/{alpha}/{size}/grove")
+                        grove = self._best_attempt(cell, times, predictions)
+                        predictions[size] = grove.predictions
+                        self._add(cell, grove, times)
+                        advance(1, f"{size} trees, α = {alpha:g}")
+            except KeyboardInterrupt:
+                kept = len(self.groves[-1])
+                if not kept:
+                    raise
+                warnings.warn(f"interrupted: the {kept} groves so far are kept", PodiumWarning, stacklevel=4)
+
+    def _best_attempt(self, cell: int, times: NDArray[np.int64], predictions: dict[int, Floats]) -> Grove:
+        """Grow a grove from the one with smaller trees, or from the one with fewer, as the training says (algorithm 3).
+
+        Of equally good ones, the one from smaller trees is taken.
+        """
+        (alpha, size), training, n = self.grid[cell], self.settings.training, len(times)
+        starts: dict[bool, Floats] = {}  # by whether trees are added
+        if size in predictions or size not in self.smaller or training == "layered":
+            starts[False] = predictions.get(size, np.zeros((size, n)))
+        if size in self.smaller and training != "layered":
+            fewer = predictions[self.smaller[size]]
+            starts[True] = np.concatenate([fewer, np.zeros((size - len(fewer), n))])
+        if cell in self.adds_trees:
+            starts = {self.adds_trees[cell]: starts[self.adds_trees[cell]]}
+        attempts = {adds: self.fitting.converge(start, alpha, times) for adds, start in starts.items()}
+        adds = min(attempts, key=lambda adds: attempts[adds].error_out_of_bag)
+        if training == "fast":
+            self.adds_trees[cell] = adds
+        return attempts[adds]
+
+    def _add(self, cell: int, grove: Grove, times: NDArray[np.int64]) -> None:
+        """Keep the trees of a grove, and add its scores to those of its like."""
+        self.groves[cell].append([grown.with_values(values) for grown, values in grove.trees])
+        for name, scores in self.valid_scores.items():
+            for grown, values in grove.trees:
+                grown.add_by_bins(values, self.data.binned_valid[name], scores[cell], self.team)
+        if not self.valid_scores:
+            out_of_bag = times == 0
+            self.scores_out_of_bag[cell] += np.where(out_of_bag, grove.scores, 0.0)
+            self.n_out_of_bag[cell] += out_of_bag
+
+    def result(self) -> GrovesResult:
+        """The best α and number of trees, and the ensemble of their groves."""
+        history, best = self._measured() if self.data.valid else self._errors_out_of_bag()
+        groves, train = self.groves[best], self.data.train
+        trees = [replace(tree, leaf_value=tree.leaf_value / len(groves)) for grove in groves for tree in grove]
+        (alpha, size), measures = self.grid[best], [str(m) for m in self.evaluator.measures.values()]
+        info = {
+            "measures": measures, "history": history, "best_iteration": best, "alpha": alpha, "n_trees_in_grove": size,
+            "features_with_missing": self.data.binned.features_with_missing,
+        }  # fmt: skip
+        ensemble = Ensemble.of_trees(
+            trees, train.n_features, feature_names=train.feature_names, info=info, encoding=train.encoding
+        )
+        return GrovesResult(ensemble, self.grid, history, best, len(groves))
+
+    def _measured(self) -> tuple[dict[str, list[float]], int]:
+        """What every kind of grove measures on the validation data, and the best of them."""
+        evaluator, history = self.evaluator, dict[str, list[float]]()
+        for cell, groves in enumerate(self.groves):
+            for name, scores in self.valid_scores.items():
+                evaluator.scores[name][:] = scores[cell] / len(groves)
+            for name, mean in evaluator.measure().items():
+                history.setdefault(name, []).append(mean)
+        best = evaluator.best_iteration(history)
+        assert best is not None
+        return history, best
+
+    def _errors_out_of_bag(self) -> tuple[dict[str, list[float]], int]:
+        """The error of every kind of grove on documents that its last trees did not see, and the lowest."""
+        errors = []
+        for scores, times in zip(self.scores_out_of_bag, self.n_out_of_bag, strict=True):
+            errors.append(self.fitting.error(scores / np.maximum(times, 1), times > 0))
+        return {"oob/rmse": errors}, RMSE().pick(np.array(errors))

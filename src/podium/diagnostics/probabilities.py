@@ -1,0 +1,195 @@
+"""Are RankNet's probabilities true? ([B] §2)"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.compiling import kernel
+from podium.core.validation import require_number, require_whole
+from podium.data import RankingData
+from podium.data.schema import as_data
+from podium.diagnostics.looking import scores_at
+from podium.errors import DataError
+from podium.evaluation.tables import Table
+from podium.measures.ranking import for_queries
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Int = Any  # an integer, compiled as int64
+UNIT = 1 << 30  # probabilities are summed as multiples of 1/UNIT: the same in any order, for up to 2^33 pairs
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What a model says of pairs, P = 1 / (1 + e^{−σ(s_i − s_j)}), beside what is true of them.
+
+    Every pair is told from its document with the higher score, so P is at least ½. A pair of equal scores counts half
+    for either document.
+
+    Attributes:
+        sigma: σ.
+        edges: of the bins of P, one more than there are bins.
+        counts: pairs in each bin.
+        predicted: the mean of P in each bin; NaN for none.
+        observed: the share of pairs in which the document with the higher score is the better one, or the mean of P̄
+            where there are preferences; NaN for none.
+
+    Example:
+        >>> import podium
+        >>> from podium.diagnostics import calibration
+        >>> data = podium.RankingData([[0.0], [1.0], [2.0]], [0, 1, 2], qid=["a", "a", "a"])
+        >>> result = calibration([0.0, 1.0, 2.0], data, bins=2)
+        >>> result.counts.tolist(), result.predicted.round(3).tolist(), result.observed.tolist()
+        ([2, 1], [0.731, 0.881], [1.0, 1.0])
+
+    """
+
+    sigma: float
+    edges: Floats
+    counts: Ints
+    predicted: Floats
+    observed: Floats
+
+    @property
+    def n_pairs(self) -> int:
+        """How many pairs there are."""
+        return int(self.counts.sum())
+
+    @property
+    def error(self) -> float:
+        """The expected calibration error: |predicted − observed|, the mean over all pairs by bin."""
+        known = self.counts > 0
+        gaps = np.abs(self.predicted - self.observed)[known] * self.counts[known]
+        return math.fsum(gaps.tolist()) / self.n_pairs
+
+    @property
+    def largest_error(self) -> float:
+        """|predicted − observed| of the worst bin."""
+        return float(np.nanmax(np.abs(self.predicted - self.observed)))
+
+    def table(self) -> Table:
+        """A row for each bin."""
+        columns = (self.edges[:-1], self.edges[1:], self.counts, self.predicted, self.observed)
+        rows = [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+        return Table(["P from", "to", "pairs", "predicted", "observed"], rows)
+
+    def __str__(self) -> str:
+        return f"{self.table()}\nexpected calibration error {self.error:.4f} over {self.n_pairs} pairs"
+
+    def __rich__(self) -> Any:
+        return self.table().__rich__()
+
+    def plot(self) -> Any:
+        """Observed against predicted, a point for each bin, and the number of pairs."""
+        return import_module("podium.reports.calibration").calibration_chart(self)
+
+
+def calibration(
+    model: Any,
+    data: RankingData,
+    sigma: float = 1.0,
+    *,
+    bins: int = 10,
+    labels: str = "relevance",
+    preferences: bool | None = None,
+    iteration: int | None = None,
+) -> Calibration:
+    """Compare RankNet's probabilities with what is true of the pairs of each query ([B] §2, eq. 1).
+
+    Pairs are those with different labels, or the data's preferences, whose P̄ may be any probability. Trees and nets on
+    other objectives than RankNet's give scores whose P need not mean anything: this tells.
+
+    Args:
+        model: a model, an estimator, or scores of all rows.
+        data: the documents, best such that the model was not trained on.
+        sigma: σ, as the model was trained with.
+        bins: of equal width from ½ to 1.
+        labels: the label source.
+        preferences: take the data's preferences; by default where it has them and not these labels.
+        iteration: of boosted trees, as in `history_`. All trees by default.
+
+    Example:
+        >>> import podium
+        >>> from podium.diagnostics import calibration
+        >>> train, test = podium.artificial(60, features=5), podium.artificial(30, features=5, part="test")
+        >>> result = calibration(podium.RankNetTrees(60, 8).fit(train), test)
+        >>> len(result.counts), 0 < result.error < 0.2
+        (10, True)
+
+    """
+    data = as_data(data)
+    require_number("sigma", sigma, above=0)
+    require_whole("bins", bins, 1, most=1000)
+    if preferences is None:
+        preferences = data.preferences is not None and labels not in data.labels
+    if preferences and data.preferences is None:
+        raise DataError("preferences: the data has none; RankingData(…, preferences=(i, j, probability))")
+    if not preferences and labels not in data.labels:
+        known = ", ".join(map(repr, data.labels)) or "none"
+        raise DataError(f"labels: the data has no labels {labels!r}; it has {known}")
+    scores = scores_at(model, data, iteration)
+    pairs = _preferred_pairs if preferences else _labelled_pairs
+    counts, sums, right = pairs(data, labels, sigma * scores, int(bins))
+    if not counts.any():
+        raise DataError("there is no pair of documents of one query of which one is better: nothing to compare with")
+    with np.errstate(invalid="ignore"):
+        return Calibration(
+            float(sigma), np.linspace(0.5, 1.0, bins + 1), counts, sums / UNIT / counts, right / UNIT / counts
+        )
+
+
+def _labelled_pairs(data: RankingData, labels: str, scores: Floats, n_bins: int) -> tuple[Ints, Ints, Ints]:
+    """The number of pairs of each bin, the sum of P, and the sum of 1 for right and ½ for tied ones, times UNIT."""
+    found: list[Ints] = []
+    known = data.labels[labels].astype(np.float64)
+
+    def work(offsets: Ints, _: slice) -> None:
+        result = np.zeros((3, n_bins), np.int64)
+        add_labelled_pairs(scores, known, data.order, offsets, UNIT, result)
+        found.append(result)
+
+    for_queries(data.offsets, work, smallest=1, amount=float((data.query_sizes**2).sum()))
+    counts, sums, right = sum(found[1:], found[0])
+    return counts, sums, right
+
+
+def _preferred_pairs(data: RankingData, _: str, scores: Floats, n_bins: int) -> tuple[Ints, Ints, Ints]:
+    """The same of the data's preferences."""
+    assert data.preferences is not None
+    i, j, share = data.preferences.i, data.preferences.j, data.preferences.probability.astype(np.float64)
+    lead = scores[i] - scores[j]
+    share = np.where(lead > 0, share, np.where(lead < 0, 1.0 - share, 0.5))
+    probability = 1.0 / (1.0 + np.exp(-np.abs(lead)))
+    which = np.minimum(((2.0 * probability - 1.0) * n_bins).astype(np.int64), n_bins - 1)
+    result = np.zeros((3, n_bins), np.int64)
+    for row, values in zip(result, (np.ones(len(i)), UNIT * probability, UNIT * share), strict=True):
+        np.add.at(row, which, np.rint(values).astype(np.int64))
+    counts, sums, right = result
+    return counts, sums, right
+
+
+@kernel
+def add_labelled_pairs(scores: Floats, labels: Floats, order: Ints, offsets: Ints, unit: Int, result: Ints) -> None:
+    """Add all pairs of some queries with different labels to the counts and sums of their bins; scores times σ."""
+    n_bins = result.shape[1]
+    for q in range(len(offsets) - 1):
+        for a in range(offsets[q], offsets[q + 1]):
+            for b in range(a + 1, offsets[q + 1]):
+                first, second = labels[order[a]], labels[order[b]]
+                if not (first > second or first < second):  # equal, or one has none
+                    continue
+                lead = scores[order[a]] - scores[order[b]]
+                probability = 1.0 / (1.0 + math.exp(-abs(lead)))  # [B] eq. 1
+                k = min(np.int64((2.0 * probability - 1.0) * n_bins), n_bins - 1)
+                result[0, k] += 1
+                result[1, k] += np.int64(np.rint(unit * probability))
+                if lead == 0.0:
+                    result[2, k] += unit // 2
+                elif (lead > 0.0) == (first > second):
+                    result[2, k] += unit

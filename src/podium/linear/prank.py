@@ -1,0 +1,265 @@
+"""PRank: weights and ordered thresholds, learnt one document at a time (Crammer and Singer 2001)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from podium.core import hyperparameters as h
+from podium.core.compiling import kernel
+from podium.core.interrupts import between_steps
+from podium.core.observing import Observations, Observer
+from podium.core.parameters import settings
+from podium.core.progress import progress
+from podium.data import RankingData
+from podium.data.content_random import ContentRandom
+from podium.data.schema import Schema
+from podium.data.sparse import dense_block
+from podium.errors import DataError
+from podium.linear.descent import LinearStep
+from podium.linear.design import CHUNK, DesignMatrix
+from podium.linear.history import History
+from podium.measures import Graded, Measure, as_selection, warn_of_powers
+from podium.models import OrdinalModel
+from podium.models.base import checked_sets, require_numbers
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+MOST_LABELS = 1000  # a document is compared with a threshold for each
+MOST_TIMES = 2**31  # that a document is shown in a pass
+
+
+class ShownDocuments:
+    """Documents with labels, and how often each is shown in a pass.
+
+    Args:
+        data: the documents.
+        classes: all labels that there may be; by default those that occur.
+
+    Attributes:
+        classes: ascending.
+        ranks: the number of each document's label among them.
+        times: how often each document is shown; 0 for those without a label.
+
+    """
+
+    def __init__(self, data: RankingData, classes: ArrayLike | None = None) -> None:
+        require_numbers(data, "PRank")
+        self.data, labels = data, data.relevance.astype(np.float64)
+        self.times = np.where(np.isnan(labels), 0, _whole_weights(data)).astype(np.int64)
+        if not self.times.any():
+            raise DataError("PRank needs labels: no document whose weight is above 0 has one")
+        self.classes = _as_classes(labels[self.times > 0] if classes is None else classes)
+        self.ranks = np.minimum(np.searchsorted(self.classes, labels), len(self.classes) - 1)
+        strange = labels[(self.times > 0) & (self.classes[self.ranks] != labels)]
+        if len(strange):
+            known = ", ".join(f"{label:g}" for label in self.classes[:20])
+            raise DataError(
+                f"the label {strange[0]:g} is none of the classes ({known}): the first call must name all, classes=[…]"
+            )
+
+
+class Perceptron:
+    """What PRank has learnt so far.
+
+    A document gets the rank min {r : w·z < b_r}, z its standardised features. Where its label has another one, each
+    threshold that w·z is on the wrong side of moves by 1 towards the right side, and w by z for each of them (Crammer
+    and Singer 2001, fig. 2).
+
+    Attributes:
+        classes: the labels, ascending.
+        means, scales: z = (x − means) · scales; a missing or infinite value counts as the mean.
+        weights, thresholds: w and b after the last document; b is ascending (their lemma 1), and whole.
+        late_weights, late_thresholds: changes times the number of documents before them, for means over all documents.
+        n_seen: the documents so far, each as often as it was shown.
+
+    """
+
+    def __init__(self, classes: Floats, means: Floats, scales: Floats) -> None:
+        self.classes, self.means, self.scales = classes, means, scales
+        self.weights, self.late_weights = np.zeros(len(means)), np.zeros(len(means))
+        self.thresholds, self.late_thresholds = np.zeros(len(classes) - 1), np.zeros(len(classes) - 1)
+        self.n_seen = 0
+
+    @classmethod
+    def before(cls, classes: Floats, design: DesignMatrix) -> Perceptron:
+        """One that has seen nothing yet, for features on these scales; those of one value so far stay as they are."""
+        return cls(classes, design.means, np.where(design.scales > 0, design.scales, 1.0))
+
+    def learn(self, documents: ShownDocuments, order: Ints) -> int:
+        """Learn from documents one after the other; Σ |rank − rank of the label|, each before it was learnt from."""
+        loss = 0
+        for start in range(0, len(order), CHUNK):
+            rows = order[start : start + CHUNK]
+            lost, self.n_seen = learn_in_turn(
+                dense_block(documents.data.features, rows), documents.ranks[rows], documents.times[rows], self.means,
+                self.scales, self.weights, self.thresholds, self.late_weights, self.late_thresholds, self.n_seen,
+            )  # fmt: skip
+            loss += lost
+        return loss
+
+    def learnt(self, averaged: bool) -> tuple[Floats, Floats]:
+        """Weights and thresholds after the last document, or their means over all documents."""
+        if not averaged or not self.n_seen:
+            return self.weights.copy(), self.thresholds.copy()
+        thresholds = self.thresholds - self.late_thresholds / self.n_seen
+        return self.weights - self.late_weights / self.n_seen, np.maximum.accumulate(thresholds)  # but for rounding
+
+    def model(self, schema: Schema, averaged: bool) -> OrdinalModel:
+        """The model of what was learnt, for features as they come."""
+        weights, thresholds = self.learnt(averaged)
+        return OrdinalModel(
+            weights * self.scales, self.means, 0.0, schema.names, encoding=schema.encoding, classes=self.classes,
+            thresholds=thresholds,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PRankResult:
+    """The result of PRank's training.
+
+    Attributes:
+        model: after the best pass.
+        history: the mean rank loss while learning in each pass, and what was measured after it, by `set/measure`.
+        best_iteration: the best pass, where there was validation data.
+        perceptron: what goes on learning.
+
+    """
+
+    model: OrdinalModel
+    history: dict[str, list[float]]
+    best_iteration: int | None
+    perceptron: Perceptron
+
+
+@settings
+class PRankTraining:
+    """The settings of PRank's training.
+
+    Documents come in a new random order in each pass, which depends on content and seed.
+
+    Args:
+        selection: the measure, or graded measures, that picks the pass where there is validation data.
+        seed: of the order of documents.
+        watched: measures that stand in the history beside those of the selection.
+
+    Example:
+        >>> import podium
+        >>> from podium.linear import PRankTraining
+        >>> result = PRankTraining(epochs=2).fit(podium.artificial(20, features=4))
+        >>> len(result.model.thresholds), len(result.history["train/rank_loss"])
+        (4, 2)
+
+    """
+
+    epochs: int = h.EPOCHS(20)
+    averaged: bool = h.AVERAGED(True)
+    selection: Measure | Graded | str = "ndcg@10"
+    patience: int | None = h.PATIENCE(None)
+    seed: int = h.RANDOM_STATE(0)
+    n_threads: int | None = h.N_THREADS(None)
+    watched: tuple[Measure, ...] = ()
+    verbose: int | None = h.VERBOSE(None)
+
+    def fit(
+        self, train: RankingData, valid: Mapping[str, RankingData] | None = None, observers: Sequence[Observer] = ()
+    ) -> PRankResult:
+        """Train; the first validation set decides when to stop, and after which pass the model is taken."""
+        sets, schema = checked_sets(train, valid), Schema.of(train)
+        warn_of_powers(as_selection(self.selection).measures if sets else (), train, *sets.values())
+        documents, design = ShownDocuments(train), DesignMatrix(train, self.n_threads)
+        random, perceptron = ContentRandom(train), Perceptron.before(documents.classes, design)
+        history, losses, best = History(self.selection, self.watched, train, sets), list[float](), perceptron
+        observations = Observations()
+        with progress("ranking", self.epochs, verbose=self.verbose, unit="passes") as advance, between_steps() as check:
+            for epoch in range(self.epochs):
+                check()
+                numbers = random.of_documents(f"{self.seed}/{epoch}/prank")[design.order]
+                order = design.order[np.argsort(numbers, kind="stable")]
+                losses.append(perceptron.learn(documents, order) / int(documents.times.sum()))
+                model = perceptron.model(schema, self.averaged)
+                means = {"train/rank_loss": losses[-1]} | history.add(model)
+                if history.best in (None, epoch):
+                    best = deepcopy(perceptron)
+                if observers:
+                    weights, scores = perceptron.learnt(self.averaged)[0], model._predict_rows(train.features)
+                    step = LinearStep(epoch, weights, means, history.best, train, None, scores)
+                    observations.tell(observers, step)
+                advance(1, ", ".join(f"{key} {mean:.4f}" for key, mean in means.items()))
+                if self.patience is not None and history.best is not None and epoch - history.best >= self.patience:
+                    break
+        model = best.model(schema, self.averaged).with_info(measures=[str(m) for m in history.measures.values()])
+        whole_history = {"train/rank_loss": losses} | history.values | observations.columns(len(losses))
+        return PRankResult(model, whole_history, history.best, best)
+
+
+def _whole_weights(data: RankingData) -> Floats:
+    """How often each document is shown; a fraction is refused: thresholds keep their order only by whole steps."""
+    weights = np.ones(len(data)) if data.document_weights is None else data.document_weights.astype(np.float64)
+    if data.query_weights is not None:
+        weights = weights * data.query_weight_of_row
+    wrong = weights[(weights != np.rint(weights)) | (weights >= MOST_TIMES)]
+    if len(wrong):
+        raise DataError(
+            "PRank shows a document as often as its weight says, so weights must be whole numbers below 2^31, but one "
+            f"is {wrong[0]:g}: multiply and round them, or leave them out"
+        )
+    return weights
+
+
+def _as_classes(labels: ArrayLike) -> Floats:
+    """Different labels, ascending; what cannot be labels is refused."""
+    try:
+        classes = np.unique(np.asarray(labels, np.float64))
+    except (TypeError, ValueError):
+        raise DataError(f"classes must be numbers, the labels that there may be, not {labels!r}") from None
+    classes = classes.astype(np.float32).astype(np.float64)  # as labels are
+    if not 1 <= len(classes) <= MOST_LABELS or not np.isfinite(classes).all():
+        raise DataError(
+            f"PRank tells up to {MOST_LABELS} different labels apart, but there are {len(classes)}: round them, or use "
+            "MART for labels on a scale"
+        )
+    return np.unique(classes)
+
+
+# --- kernels
+
+
+@kernel
+def learn_in_turn(
+    features: NDArray[np.float32], ranks: Ints, times: Ints, means: Floats, scales: Floats, weights: Floats,
+    thresholds: Floats, late_weights: Floats, late_thresholds: Floats, n_seen: int,
+) -> tuple[int, int]:  # fmt: skip
+    """PRank's steps for some documents, in their order (fig. 2); the sum of rank losses, and the documents so far."""
+    loss, z = 0, np.empty(len(weights))
+    for row in range(len(ranks)):
+        label = ranks[row]
+        for k in range(len(weights)):
+            value = (np.float64(features[row, k]) - means[k]) * scales[k]
+            z[k] = value if np.isfinite(value) else 0.0
+        for _ in range(times[row]):
+            score = 0.0
+            for k in range(len(weights)):
+                score += weights[k] * z[k]
+            rank = 0
+            while rank < len(thresholds) and score >= thresholds[rank]:
+                rank += 1
+            if rank != label:
+                loss += abs(rank - label)
+                steps = 0
+                for r in range(len(thresholds)):
+                    side = 1 if label > r else -1  # y_r
+                    if (score - thresholds[r]) * side <= 0.0:  # then τ_r = y_r
+                        steps += side
+                        thresholds[r] -= side
+                        late_thresholds[r] -= np.float64(side) * n_seen
+                for k in range(len(weights)):
+                    change = steps * z[k]
+                    weights[k] += change
+                    late_weights[k] += change * n_seen
+            n_seen += 1
+    return loss, n_seen

@@ -1,0 +1,251 @@
+"""Ordinal regression: one score, and thresholds between the labels."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.compiling import kernel
+from podium.core.team import Team
+from podium.core.threads import n_threads_for
+from podium.data import RankingData
+from podium.errors import DataError
+from podium.objectives.base import BoundObjective, Objective, require_source
+from podium.objectives.points import Points
+from podium.objectives.registry import register
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+MOST_STEPS = 50  # of Newton for the thresholds; from those of the round before, two or three are enough
+MOST_HALVINGS = 60
+FAR = 50.0  # e^−50 is nothing beside 1: thresholds this far outside the range of the scores have no gradient to go by
+PRECISE = 1e-10  # a step that raises the mean log-likelihood by less is the last one
+
+
+@register
+@dataclass(frozen=True)
+class Ordinal(Objective):
+    """Ordinal regression by proportional odds (McCullagh 1980): P(l ≤ k) = 1 / (1 + e^{s − θ_k}), θ_1 < θ_2 < ….
+
+    C = −Σ d_i log P(l_i) with one score for each document, and one threshold between each two labels that occur and are
+    neighbours. λ = P(l < k) − P(l > k) for a document of label k, w = Σ L(1 − L) over the thresholds at both ends of
+    its label, L = P(l ≤ ·): w > 0. Only the order of the labels counts, not their distances. −log P(l) is the
+    immediate-threshold logistic loss of Rennie and Srebro (2005), and a term −log(1 − e^{−δ}) for the distance δ of two
+    thresholds.
+
+    Before each round the thresholds are set to those of maximum likelihood for the scores so far (Newton's method; the
+    likelihood is concave). Then Σλ = 0.
+
+    Args:
+        labels: the label source; 2 to 256 different values.
+
+    Example:
+        >>> import numpy as np, podium
+        >>> from podium.objectives import Ordinal
+        >>> data = podium.RankingData(np.eye(4), [0, 1, 1, 2], qid=["a"] * 4)
+        >>> bound = Ordinal().bind(data)
+        >>> bound.gradients(np.zeros(4))[0].round(4).tolist()
+        [-0.75, 0.0, 0.0, 0.75]
+        >>> bound.thresholds.round(4).tolist()  # log odds of 1/4 and 3/4
+        [-1.0986, 1.0986]
+
+    """
+
+    labels: str = "relevance"
+    pointwise = True
+
+    def __post_init__(self) -> None:
+        require_source(self.labels)
+
+    def bind(self, data: RankingData) -> BoundOrdinal:
+        """On these documents."""
+        return BoundOrdinal(Points(data, self.labels, self))
+
+
+class BoundOrdinal(BoundObjective):
+    """Thresholds beside a model in training.
+
+    Attributes:
+        classes: the labels that occur, ascending.
+        thresholds: θ between each two of them.
+
+    """
+
+    changes = False
+
+    def __init__(self, points: Points) -> None:
+        self.points, self.document_weights = points, points.document_weights()
+        self.classes: Floats = np.unique(points.labels[points.weights > 0])
+        n_classes = len(self.classes)
+        if not 2 <= n_classes <= 256:
+            raise DataError(f"Ordinal needs between 2 and 256 different labels; there are {n_classes}")
+        # A label that occurs with weight 0 alone counts nowhere: any class will do.
+        self.class_of = np.minimum(np.searchsorted(self.classes, points.labels), n_classes - 1)
+        self.class_weights = np.array([math.fsum(points.weights[self.class_of == k]) for k in range(n_classes)])
+        below = np.cumsum(self.class_weights)[:-1]
+        self.for_equal_scores: Floats = np.log(below / np.cumsum(self.class_weights[::-1])[-2::-1])
+        self.thresholds = self.for_equal_scores
+
+    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
+        """λ and w, the thresholds set for these scores first."""
+        p = self.points
+        self.set_thresholds(scores)
+        scores, ends = scores[p.rows], _with_ends(self.thresholds)
+        above, below = logistic(scores - ends[self.class_of + 1]), logistic(ends[self.class_of] - scores)
+        hessians = above * (1.0 - above) + below * (1.0 - below)
+        return p.by_row(p.weights * (below - above)), p.by_row(p.weights * hessians)
+
+    def state(self) -> dict[str, list[float]]:
+        """The thresholds."""
+        return {"thresholds": self.thresholds.tolist()}
+
+    def restore(self, state: dict[str, list[float]]) -> None:
+        """Go on with them."""
+        if len(state["thresholds"]) != len(self.thresholds):
+            raise DataError(f"there are {len(state['thresholds'])} thresholds, not {len(self.thresholds)}")
+        self.thresholds = np.array(state["thresholds"])
+
+    def set_thresholds(self, scores: Floats) -> None:
+        """Set the thresholds of maximum likelihood for the scores of all rows: Newton's method from the present ones.
+
+        Steps are halved until the likelihood does not fall.
+        """
+        scores = scores[self.points.rows]
+        low, high = float(scores.min()), float(scores.max())
+        if self.thresholds[0] < low - FAR or self.thresholds[-1] > high + FAR:  # of quite other scores
+            around = self.for_equal_scores + (0.5 * low + 0.5 * high)
+            self.thresholds = around if (np.diff(around) > 0).all() else self.thresholds
+        farthest = high - low + 1.0
+        precise = PRECISE * float(self.class_weights.sum())
+        sums = self._sums(scores, self.thresholds)
+        for _ in range(MOST_STEPS):
+            step = _newton_step(sums, farthest)
+            rise = 0.5 * float(sums.gradient @ step)  # of the likelihood, were it a parabola
+            if not rise > 0.0:
+                return
+            for _ in range(MOST_HALVINGS):
+                moved = self.thresholds + step
+                if (np.diff(moved) > 0).all():
+                    after = self._sums(scores, moved)
+                    if after.likelihood >= sums.likelihood:
+                        break
+                step = 0.5 * step
+            else:
+                return  # no step that can be told from none makes it better
+            self.thresholds, sums = moved, after
+            if rise <= precise:
+                return
+
+    def _sums(self, scores: Floats, thresholds: Floats) -> _Sums:
+        """Sums over all documents, in fixed point: they depend neither on the order of rows nor on threads."""
+        weights, n = self.points.weights, len(scores)
+        largest = float(weights.max(initial=0.0)) * n
+        size = 2.0 * float(max(np.abs(scores).max(initial=0.0), np.abs(thresholds).max())) + 1.0
+        scale, log_scale = (
+            math.ldexp(1.0, min(62 - math.frexp(most)[1], 1000)) for most in (largest, largest * 2.0 * size)
+        )
+        ends = _with_ends(thresholds)
+        with nullcontext(self.team) if self.team else Team(n_threads_for(n)) as team:
+            parts = team.shares(
+                n,
+                lambda first, last: threshold_sums(
+                    scores[first:last], self.class_of[first:last], weights[first:last], ends, scale, log_scale
+                ),
+            )
+        above, above_curve, below, below_curve, logs = np.sum(parts, axis=0)
+        gaps, inner = np.diff(thresholds), self.class_weights[1:-1]
+        with np.errstate(over="ignore"):
+            slopes = inner / np.expm1(gaps)  # of log(1 − e^{−δ}) by δ
+        gradient = (above[:-1] - below[1:]) / scale
+        gradient[1:] += slopes
+        gradient[:-1] -= slopes
+        likelihood = -float(logs.sum()) / log_scale + float((inner * np.log(-np.expm1(-gaps))).sum())
+        curves = (above_curve[:-1] + below_curve[1:]) / scale
+        return _Sums(likelihood, gradient, curves, slopes / -np.expm1(-gaps))
+
+
+class _Sums(NamedTuple):
+    """The log-likelihood as a function of the thresholds.
+
+    P(l = k) = P(l ≤ k) P(l ≥ k) (1 − e^{−δ}), δ the distance of the two thresholds at its ends: a term for each end,
+    and one for both together.
+
+    Attributes:
+        likelihood: Σ d log P(l).
+        gradient: by each threshold.
+        curves: minus the second derivatives of the terms with one threshold.
+        links: minus those of the terms with two neighbours, by their distance.
+
+    """
+
+    likelihood: float
+    gradient: Floats
+    curves: Floats
+    links: Floats
+
+
+def _newton_step(sums: _Sums, farthest: float) -> Floats:
+    """H⁻¹ g for H = minus the second derivatives, |g| / farthest added to the diagonal: no step is longer than that.
+
+    H is tridiagonal: links between neighbours, and what is left on the diagonal is positive. So elimination needs no
+    subtraction, and cannot fail.
+    """
+    n, links = len(sums.gradient), [*sums.links.tolist(), 0.0]
+    rest = (sums.curves + np.abs(sums.gradient) / farthest + np.finfo(np.float64).tiny).tolist()
+    step = sums.gradient.tolist()
+    pivots = [0.0] * n
+    for k in range(n):
+        pivots[k] = rest[k] + links[k]
+        if k + 1 < n:
+            rest[k + 1] += rest[k] * (links[k] / pivots[k])
+            step[k + 1] += step[k] * (links[k] / pivots[k])
+    for k in reversed(range(n)):
+        step[k] = (step[k] + (links[k] * step[k + 1] if k + 1 < n else 0.0)) / pivots[k]
+    return np.array(step)
+
+
+@kernel
+def threshold_sums(
+    scores: Floats, class_of: Ints, weights: Floats, ends: Floats, scale: float, log_scale: float
+) -> Any:
+    """For each label k: Σ d P(l > k), Σ d P(l < k), the same of P (1 − P), and Σ −d log P(l ≤ k) P(l ≥ k), as integers.
+
+    `ends` are the thresholds with an infinite one before and behind.
+    """
+    sums = np.zeros((5, len(ends) - 1), np.int64)
+    for row in range(len(scores)):
+        k, weight, cost = class_of[row], weights[row], 0.0
+        for side in range(2):
+            x = scores[row] - ends[k + 1] if side == 0 else ends[k] - scores[row]
+            power = math.exp(-abs(x))
+            tail = (1.0 if x > 0.0 else power) / (1.0 + power)
+            sums[2 * side, k] += np.int64(np.rint(scale * (weight * tail)))
+            sums[2 * side + 1, k] += np.int64(np.rint(scale * (weight * (power / ((1.0 + power) * (1.0 + power))))))
+            cost += max(x, 0.0) + math.log1p(power)  # log(1 + e^x)
+        sums[4, k] += np.int64(np.rint(log_scale * (weight * cost)))
+    return sums
+
+
+def _with_ends(thresholds: Floats) -> Floats:
+    return np.concatenate([[-np.inf], thresholds, [np.inf]])
+
+
+def logistic(x: Floats) -> Floats:
+    """1 / (1 + e^{−x}), without overflow."""
+    result: Floats = np.exp(-np.logaddexp(0.0, -x))
+    return result
+
+
+def class_probabilities(scores: Floats, thresholds: Any) -> Floats:
+    """P of each label (column) for each score (row).
+
+    >>> class_probabilities(np.array([0.0]), [-1.0986122886681098, 1.0986122886681098]).round(4).tolist()
+    [[0.25, 0.5, 0.25]]
+    """
+    up_to = np.column_stack([logistic(threshold - scores) for threshold in thresholds])
+    return np.diff(up_to, axis=1, prepend=0.0, append=1.0)

@@ -1,0 +1,289 @@
+"""λ of single pairs, which the pair kernel only adds up: for those who look into a model.
+
+The same formulas as in `pair_rows`, in double precision and one pair after the other; only the pairs of some documents
+are looked at. `podium.testing.slow_pairs` is the reference of both.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.compiling import helper, kernel
+from podium.core.simd import LANES
+from podium.errors import DataError
+from podium.measures import Ranking
+from podium.measures.families import BY_SWAPS, DISCOUNTED, LAMBDALOSS, ONES, LookupTables, Span
+from podium.measures.ranking import for_queries
+from podium.measures.ranks import sort_ranked
+from podium.measures.swap_deltas import N_COLUMNS, fill_columns, write_deltas
+from podium.objectives.base import BoundObjective, Objective
+from podium.objectives.links import link_number
+from podium.objectives.pair_layout import GROUPS, TRUSTS, Documents
+from podium.objectives.pair_rows import GAP_OFFSET, PairSettings
+from podium.objectives.pair_terms import BoundPairs
+from podium.objectives.preferences import BoundPreferences
+from podium.objectives.weighted_sum import BoundSum
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Ints = NDArray[np.int64]
+Int = Any  # an integer, compiled as int64
+NO_EXTRAS: Singles = np.zeros((2, 0), np.float32)
+NO_DELTAS: Floats = np.empty((0, 0))
+
+
+class Part(NamedTuple):
+    """One sum over pairs of which an objective is made, and its weight."""
+
+    weight: float
+    bound: BoundPairs | BoundPreferences
+
+
+def parts_of(bound: BoundObjective, iteration: int, objective: Objective) -> list[Part]:
+    """The sums over pairs of which λ is made; an objective that is no such sum is refused."""
+    if isinstance(bound, BoundPairs | BoundPreferences):
+        return [Part(1.0, bound)]
+    if isinstance(bound, BoundSum):
+        weighted = zip(bound.weights(iteration), bound.parts, strict=True)
+        inner = [(weight, parts_of(part, iteration, objective)) for weight, part in weighted if weight > 0]
+        return [part._replace(weight=weight * part.weight) for weight, parts in inner for part in parts]
+    raise DataError(
+        f"{objective} is no sum over pairs of documents, so its λ have no pairs behind them: give a pair term such as "
+        "Lambda, Local, LambdaLoss or Pairwise, or tiers of them"
+    )
+
+
+def pairs_of_document(parts: list[Part], scores: Floats, query: int, row: int) -> Floats:
+    """λ_jk of one document j with every document k of its query, in the canonical order; their sum is λ_j."""
+    data = parts[0].bound.data
+    rows = data.canonical_order[data.offsets[query] : data.offsets[query + 1]]
+    place = int(np.flatnonzero(rows == row)[0])
+    total = np.zeros(len(rows))
+    for part in parts:
+        if isinstance(part.bound, BoundPreferences):
+            of_rows = np.zeros(len(data))
+            i, j, lambdas = part.bound.pair_lambdas(scores)
+            np.add.at(of_rows, j[i == row], lambdas[i == row])
+            np.subtract.at(of_rows, i[j == row], lambdas[j == row])
+            total += part.weight * of_rows[rows]
+        else:
+            total += part.weight * _pairs_of_place(part, scores, query, place)
+    return total
+
+
+def _pairs_of_place(part: Part, scores: Floats, query: int, place: int) -> Floats:
+    bound = part.bound
+    assert isinstance(bound, BoundPairs)
+    start, n = int(bound.data.offsets[query]), int(bound.data.query_sizes[query])
+    slots, classes = np.full(len(bound.data), -1), np.full(len(bound.data), -1)
+    slots[start + place], classes[start : start + n] = 0, np.arange(n)
+    sums = np.zeros((1, n, 2))
+    _sum_pairs(part, scores, query, query + 1, slots, classes, sums)
+    lambdas: Floats = sums[0, :, 0]
+    if not bound.term.normalize:
+        return lambdas
+    slots[start : start + n], classes[start : start + n] = 0, 0
+    sums = np.zeros((1, 1, 2))  # Λ is a sum over both documents of all pairs, without the weight of the query
+    _sum_pairs(part, scores, query, query + 1, slots, classes, sums)
+    total = float(sums[0, 0, 1]) / max(float(bound.documents.query_weights[query]), 1e-300)
+    return lambdas * (math.log2(1 + total) / total) if total > 0 else lambdas
+
+
+def sums_by_class(parts: list[Part], scores: Floats, slots: Ints, classes: Ints, n_classes: int) -> Floats:
+    """Σ_k λ_jk and Σ_k |λ_jk| of some documents j, by the class of the other document k.
+
+    Of several parts the pairs of each count on their own. What `normalize` multiplies all pairs of a query by is left
+    out: shares do not depend on it.
+
+    Args:
+        parts: of the objective.
+        scores: by row.
+        slots: for each document in the canonical order its row of the result, −1 for those left out.
+        classes: of each document in the canonical order, −1 for none.
+        n_classes: how many there are.
+
+    Returns:
+        An array (documents, classes, 2).
+
+    """
+    total = np.zeros((int(slots.max(initial=-1)) + 1, n_classes, 2))
+    for part in parts:
+        sums = np.zeros_like(total)
+        if isinstance(part.bound, BoundPreferences):
+            _sum_preferences(part, scores, slots, classes, sums)
+        elif part.bound.tables.family == BY_SWAPS:
+            for q in range(part.bound.data.n_queries):
+                _sum_pairs(part, scores, q, q + 1, slots, classes, sums)
+        else:
+            work = partial(_sum_queries, part, scores, slots, classes, sums)
+            for_queries(part.bound.data.offsets, work, amount=float(part.bound.shares.work.sum()))
+        total += part.weight * sums
+    return total
+
+
+def _sum_preferences(part: Part, scores: Floats, slots: Ints, classes: Ints, sums: Floats) -> None:
+    assert isinstance(part.bound, BoundPreferences)
+    data = part.bound.data
+    place = np.empty(len(data), np.int64)
+    place[data.canonical_order] = np.arange(len(data))
+    i, j, lambdas = part.bound.pair_lambdas(scores)
+    for rows, others, pushes in ((i, j, lambdas), (j, i, -lambdas)):
+        slot, kind = slots[place[rows]], classes[place[others]]
+        counts = (slot >= 0) & (kind >= 0)
+        cells = np.ravel_multi_index((slot[counts], kind[counts]), sums.shape[:2])
+        for which, values in enumerate((pushes[counts], np.abs(pushes[counts]))):
+            sums[:, :, which] += np.bincount(cells, values, sums[:, :, which].size).reshape(sums.shape[:2])
+
+
+def _sum_queries(part: Part, scores: Floats, slots: Ints, classes: Ints, sums: Floats, _: Ints, queries: slice) -> None:
+    """The pairs of some queries: no two threads write into the same sums."""
+    _sum_pairs(part, scores, queries.start, queries.stop, slots, classes, sums)
+
+
+def _sum_pairs(part: Part, scores: Floats, first: int, last: int, slots: Ints, classes: Ints, sums: Floats) -> None:
+    bound = part.bound
+    assert isinstance(bound, BoundPairs)
+    deltas = NO_DELTAS
+    if bound.tables.family == BY_SWAPS:
+        assert bound.measure is not None
+        ranking = Ranking(bound.data, scores, base=bound.data.canonical_order)
+        start, end = bound.data.offsets[first], bound.data.offsets[first + 1]
+        deltas = np.abs(bound.measure.swaps(ranking.labels(bound.measure.labels)[start:end].astype(np.float64)))
+    extras = NO_EXTRAS if bound.extras is None else bound.extras
+    add_pairs(bound.documents, bound.tables, bound.settings, extras, first, last, scores, deltas, slots, classes, sums)
+
+
+# --- compiled
+
+
+class _Query(NamedTuple):
+    """A query's documents by rank: what every pair needs of them."""
+
+    n: Any
+    start: Any
+    ranked: Any
+    scores: Any
+    norm: Any
+    normalize: Any
+
+
+@helper
+def _discount(discounts: Floats, rank: Int) -> Any:
+    return discounts[rank] if rank < len(discounts) else 0.0
+
+
+@helper
+def _swap_delta(i: Int, j: Int, query: _Query, tables: LookupTables, row: Singles, deltas: Floats) -> Any:
+    """|ΔZ| of the ranks i < j; `row` has those of rank i where the family gives rows."""
+    family = tables.family
+    if family == ONES:
+        return 1.0
+    if family == BY_SWAPS:
+        return abs(deltas[i, j])
+    if family == DISCOUNTED or family == LAMBDALOSS:
+        gains = tables.values[query.start + query.ranked[i]] - tables.values[query.start + query.ranked[j]]
+        change = abs(_discount(tables.discounts, i) - _discount(tables.discounts, j))
+        if family == LAMBDALOSS and j - i < len(tables.discounts):
+            change += tables.mu * (tables.discounts[j - i - 1] - tables.discounts[j - i])
+        return abs(gains) * change / query.norm
+    return np.float64(row[j])
+
+
+@helper
+def _pair_lambda(
+    i: Int, j: Int, delta: float, query: _Query, documents: Documents, settings: PairSettings, extras: Singles
+) -> Any:
+    """λ_ij, which lifts the document at rank i where it is above 0; 0 where the two are no pair."""
+    a, b = query.start + query.ranked[i], query.start + query.ranked[j]
+    labels = documents.labels
+    if not (labels[a] > labels[b] or labels[a] < labels[b]):
+        return 0.0
+    better = labels[a] > labels[b]
+    weight = delta * documents.roots[a] * documents.roots[b]
+    if settings.has_groups and not extras[GROUPS, a] == extras[GROUPS, b]:
+        return 0.0
+    if settings.has_trusts:
+        weight *= extras[TRUSTS, a if better else b]
+    gap = query.scores[i] - query.scores[j]
+    if query.normalize:
+        weight /= GAP_OFFSET + abs(gap)
+    sign = 1.0 if better else -1.0
+    gradient, _ = link_number(settings.link, settings.parameter, sign * settings.sigma * gap)
+    return sign * settings.sigma * weight * gradient
+
+
+@helper
+def _add(slot: Int, kind: Int, push: float, sums: Floats) -> None:
+    if slot >= 0 and kind >= 0:
+        sums[slot, kind, 0] += push
+        sums[slot, kind, 1] += abs(push)
+
+
+@kernel
+def add_pairs(
+    documents: Documents, tables: LookupTables, settings: PairSettings, extras: Singles, first: Int, last: Int,
+    scores: Floats, deltas: Floats, slots: Ints, classes: Ints, sums: Floats,
+) -> None:  # fmt: skip
+    """Add λ_jk and |λ_jk| of the pairs of some documents j to sums[slot of j, class of k].
+
+    Args:
+        documents, tables, settings: as the pair kernel takes them; `documents.ranked` is brought up to date.
+        extras: groups and trusts; of no documents where there are none.
+        first, last: the queries.
+        scores: by row.
+        deltas: |ΔZ| of all pairs of ranks of the one query, for measures without a family.
+        slots: for each document in the canonical order where its sums stand, −1 for those left out.
+        classes: of each document in the canonical order, −1 for none.
+        sums: what is added to.
+
+    """
+    largest = 1
+    for q in range(first, last):
+        largest = max(largest, documents.offsets[q + 1] - documents.offsets[q])
+    by_rank, spare_scores = np.empty(largest), np.empty(largest)
+    spare_places, chosen = np.empty(largest, np.int32), np.empty(largest, np.int64)
+    columns, row = np.zeros((N_COLUMNS, largest + 4 * LANES)), np.zeros(largest + LANES, np.float32)
+    gives_rows = tables.family != ONES and tables.family != DISCOUNTED
+    gives_rows = gives_rows and tables.family != LAMBDALOSS and tables.family != BY_SWAPS
+    for q in range(first, last):
+        start, n = documents.offsets[q], documents.offsets[q + 1] - documents.offsets[q]
+        ranked = documents.ranked[start : start + n]
+        if not tables.norms[q] > 0.0 or n < 2:
+            continue
+        for r in range(n):
+            by_rank[r] = scores[documents.order[start + ranked[r]]]
+        sort_ranked(by_rank[:n], ranked, spare_scores, spare_places)
+        n_chosen = 0
+        for r in range(n):
+            if slots[start + ranked[r]] >= 0:
+                chosen[n_chosen] = r
+                n_chosen += 1
+        if n_chosen == 0:
+            continue
+        normalize = settings.normalize and by_rank[0] > by_rank[n - 1]
+        query = _Query(n, start, ranked, by_rank, tables.norms[q], normalize)
+        if gives_rows:
+            values, divisors = tables.values[start : start + n], tables.divisors[start : start + n]
+            fill_columns(tables.family, n, ranked, values, divisors, tables.depth, columns)
+        weight, at = documents.query_weights[q], 0
+        for i in range(min(n, tables.depth)):
+            slot, kind = slots[start + ranked[i]], classes[start + ranked[i]]
+            while at < n_chosen and chosen[at] <= i:
+                at += 1
+            if slot < 0 and at == n_chosen:
+                break
+            if gives_rows:
+                span = Span(0, i + 1, n, 0)
+                write_deltas(tables.family, i, span, n, tables.depth, query.norm, tables.bonuses_differ, columns, row)
+            for k in range(n - 1 - i if slot >= 0 else n_chosen - at):  # with all below, or with the chosen ones
+                j = i + 1 + k if slot >= 0 else chosen[at + k]
+                delta = _swap_delta(i, j, query, tables, row, deltas)
+                push = weight * _pair_lambda(i, j, delta, query, documents, settings, extras)
+                if push != 0.0:
+                    _add(slot, classes[start + ranked[j]], push, sums)
+                    _add(slots[start + ranked[j]], kind, -push, sums)

@@ -1,0 +1,288 @@
+"""SoftRank: a measure of scores with noise, which has a slope everywhere."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.compiling import helper, kernel
+from podium.core.random import keyed_bits, random_bits, seed_of, to_unit
+from podium.core.team import Team
+from podium.core.validation import require_number, require_whole
+from podium.data import RankingData
+from podium.errors import DataError
+from podium.measures import Measure, as_measure
+from podium.measures.discounted import Discounted
+from podium.objectives.list_loss import ListLoss, Lists
+from podium.objectives.registry import register
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+CERTAIN = 6.0  # erfc(6)/2 = 1e-17: the chance that the noise still changes the order of two documents this far apart
+WORTH_SHARING = 1 << 16  # multiplications: fewer take less time than to wake a thread
+
+
+@register
+@dataclass(frozen=True)
+class SoftRank(ListLoss):
+    """Soft NDCG (Taylor, Guiver, Robertson and Minka, WSDM 2008): NDCG of scores with Gaussian noise.
+
+    Each score is a normal variable with mean s and standard deviation σ. Document i beats j with the probability
+    π_ij = Φ((s_i − s_j) / (√2 σ)). The rank of j is the number of documents that beat it, each on its own, so p_j(r) is
+    a Poisson-binomial distribution. SoftNDCG = (1/Z) Σ_j g_j Σ_r d(r) p_j(r), and λ = ∂SoftNDCG/∂s: it goes up.
+    Without noise (σ → 0) it is NDCG itself. A document's term counts d_j times, a query u_q times.
+
+    λ are exact for lists of up to `exact_limit` documents: the recursion of p_j over the other documents, and the same
+    recursion backwards for the slopes ∂/∂π_ij, O(n³) for a list of n, O(n² k) with a cutoff k. So with a cutoff longer
+    lists are exact, too: those with n k ≤ `exact_limit`². In others λ are estimated without bias, O(n²): the outcomes
+    of all comparisons with j are drawn; the slope by π_ij is then d(r + 1) − d(r), r the number of *other* documents
+    that beat j. Draws come in pairs of opposite noise, anew in each round.
+
+    The hessian changes its sign: use the gradient step. σ has the unit of the scores. With much less noise than the
+    scores differ by, hardly a pair has a slope; with much more, all documents have nearly the same distribution of
+    ranks. Nothing rescales σ while the scores of a model grow.
+
+    Args:
+        measure: NDCG or another sum of gain times discount (`dcg`, `precision@k`, `rbp`, …), by value or name; its
+            cutoff and its gains count.
+        sigma: σ, the standard deviation of the noise of a score.
+        exact_limit: the most documents of a list whose λ are exact; more where there is a cutoff.
+        samples: draws for each document of a longer list, an even number.
+        seed: decides them, with the content of the documents and the round.
+
+    Example:
+        >>> import numpy as np, podium
+        >>> from podium.objectives import SoftRank
+        >>> data = podium.RankingData([[0.0], [1.0]], [0, 1], qid=["a", "a"])
+        >>> SoftRank().bind(data).gradients(np.zeros(2))[0].round(4).tolist()
+        [-0.1041, 0.1041]
+        >>> SoftRank().values(data, np.zeros(2)).round(4).tolist()  # first or second, with equal probability
+        [0.8155]
+
+    """
+
+    measure: Measure | str = "ndcg"
+    sigma: float = 1.0
+    exact_limit: int = 500
+    samples: int = 16
+    seed: int = 0
+    has_hessian = False
+    no_hessian_because = "the hessian of SoftRank changes its sign"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "measure", as_measure(self.measure))
+        if not isinstance(self.measure, Discounted):
+            raise DataError(
+                f"SoftRank takes measures that sum gain times discount, such as ndcg or ndcg@10, not {self.measure}"
+            )
+        if self.measure.needs_cutoff and self.measure.cutoff is None:
+            raise DataError(f"{self.measure} of the whole list is the same for every order: give it a cutoff")
+        require_number("sigma", self.sigma, above=0)
+        require_whole("exact_limit", self.exact_limit, 0)
+        require_whole("samples", self.samples, 2)
+        if self.samples % 2:
+            raise DataError(f"samples must be even, since they come in pairs, but is {self.samples}")
+        require_whole("seed", self.seed, None)
+
+    @property
+    def _measure(self) -> Discounted:
+        assert isinstance(self.measure, Discounted)
+        return self.measure
+
+    @property
+    def labels(self) -> str:  # type: ignore[override]
+        """The measure's label source."""
+        return self._measure.labels
+
+    @property
+    def score_unit(self) -> float:  # type: ignore[override]
+        """σ."""
+        return self.sigma
+
+    def prepare(self, lists: Lists) -> None:  # noqa: D102
+        self._measure.gains(lists.labels)
+
+    def is_random(self, lists: Lists) -> bool:
+        """Whether a list is too long for exact λ."""
+        return not self._is_exact(lists).all()
+
+    def _is_exact(self, lists: Lists) -> NDArray[np.bool_]:
+        """Whether the λ of each list are exact."""
+        depth = lists.sizes if self._measure.cutoff is None else np.minimum(lists.sizes, self._measure.cutoff)
+        return np.asarray(lists.sizes * depth <= self.exact_limit**2)
+
+    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:  # noqa: D102
+        gradients, _ = self._soft(lists, scores, iteration, lists.weights)
+        return gradients, np.zeros(len(scores))
+
+    def values(self, data: RankingData, scores: NDArray[Any]) -> Floats:
+        """SoftNDCG of each query, without weights; 0 where no document gains anything."""
+        lists, result = Lists(data, self.labels, self), np.zeros(data.n_queries)
+        scores = np.asarray(scores, np.float64)[lists.rows]
+        result[lists.queries] = self._soft(lists, scores, 0, np.ones(len(scores)))[1]
+        return result
+
+    def _soft(self, lists: Lists, scores: Floats, iteration: int, weights: Floats) -> tuple[Floats, Floats]:
+        """λ of each document, and the value of each list."""
+        gains, sizes = self._measure.gains(lists.labels), lists.sizes
+        offsets = np.append(lists.offsets, len(scores))
+        discounts = np.append(self._measure.discounts(int(sizes.max(initial=0))), 0.0)
+        norms = self._measure.norms(gains, offsets, sizes)
+        shares = weights * gains / np.where(norms > 0, norms, 1.0)[lists.list_of]
+        is_exact = self._is_exact(lists)
+        keys = np.zeros(0, np.uint64) if is_exact.all() else lists.random.document_keys[lists.rows]
+        seed = seed_of(self.seed, iteration, "softrank")
+        gradients, values = np.zeros(len(scores)), np.zeros(len(sizes))
+        work = float((sizes.astype(np.float64) ** 2 * np.where(is_exact, sizes, self.samples)).sum())
+        with nullcontext(lists.team) if lists.team else Team(None if work >= WORTH_SHARING else 1) as team:
+            n_threads = team.n_threads if work >= WORTH_SHARING else 1
+            team.each(
+                n_threads,
+                lambda thread: soft_lists(
+                    thread, n_threads, offsets, scores, 2.0 * self.sigma, shares, discounts, is_exact, keys, seed,
+                    self.samples // 2, gradients, values,
+                ),
+            )  # fmt: skip
+        return gradients / (2.0 * self.sigma * math.sqrt(math.pi)), values
+
+
+@kernel
+def soft_lists(
+    thread: int, n_threads: int, offsets: Ints, scores: Floats, unit: float, shares: Floats, discounts: Floats,
+    is_exact: NDArray[np.bool_], keys: Words, seed: np.uint64, pairs: int, gradients: Floats, values: Floats,
+) -> None:  # fmt: skip
+    """Σ_j share_j E d(rank of j) of each list, and its slopes by the scores; every n_threads-th list.
+
+    With x = (s_i − s_j) / unit and unit = 2σ: π_ij = erfc(−x) / 2, and its slope by x is e^{−x²} / √π; the caller
+    divides by √π and by the unit. Lists that are not exact are sampled. `discounts` ends with the 0 of the ranks below
+    the cutoff.
+    """
+    longest = longest_exact = 0
+    for q in range(thread, len(values), n_threads):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+        if is_exact[q]:
+            longest_exact = max(longest_exact, offsets[q + 1] - offsets[q])
+    others, chances, slopes = np.empty(longest, np.int64), np.empty(longest), np.empty(longest)
+    width = min(longest_exact, len(discounts)) + 1
+    states, ahead = np.empty((longest_exact + 1, width)), np.empty(width)
+    wins = np.empty((2, longest), np.bool_)
+    for q in range(thread, len(values), n_threads):
+        start, end = offsets[q], offsets[q + 1]
+        for j in range(start, end):
+            if shares[j] == 0.0:
+                continue
+            n_others, n_above = uncertain_others(scores, unit, start, end, j, others, chances)
+            below = discounts[n_above:]  # by the number of uncertain documents that beat j
+            if len(below) < 2:
+                continue  # it stands below the cutoff
+            if is_exact[q]:
+                expected = exact_slopes(chances[:n_others], below, states, ahead, slopes)
+            else:
+                key = keyed_bits(keys[j], seed)
+                expected = sampled_slopes(chances[:n_others], others, below, key, keys, pairs, wins, slopes)
+            values[q] += shares[j] * expected
+            for k in range(n_others):
+                i = others[k]
+                push = shares[j] * slopes[k] * math.exp(-(((scores[i] - scores[j]) / unit) ** 2))
+                gradients[i] += push
+                gradients[j] -= push
+
+
+@helper
+def uncertain_others(scores: Floats, unit: Any, start: Any, end: Any, j: Any, others: Ints, chances: Floats) -> Any:
+    """Write which documents may stand above or below j, and π_ij of each; their number, and that of certain winners."""
+    n_others = n_above = 0
+    for i in range(start, end):
+        gap = (scores[i] - scores[j]) / unit
+        if i == j or gap < -CERTAIN:
+            continue
+        if gap > CERTAIN:
+            n_above += 1
+            continue
+        others[n_others], chances[n_others] = i, 0.5 * math.erfc(-gap)
+        n_others += 1
+    return n_others, n_above
+
+
+@helper
+def exact_slopes(chances: Floats, discounts: Floats, states: Floats, ahead: Floats, slopes: Floats) -> Any:
+    """E d(R), R the number of others that win, and ∂/∂π of each other.
+
+    Forwards, as in the paper: p_k(r), r of the first k win; p_{k+1}(r) = (1 − π_k) p_k(r) + π_k p_k(r − 1).
+    Backwards: a_k(r), the mean of d(R) where r of the first k win; a_k(r) = (1 − π_k) a_{k+1}(r) + π_k a_{k+1}(r + 1).
+    The slope by π_k is Σ_r p_k(r) (a_{k+1}(r + 1) − a_{k+1}(r)). All are means: nothing cancels.
+    """
+    n, depth = len(chances), len(discounts) - 1
+    states[0, 0] = 1.0
+    for k in range(n):
+        wins, loses = chances[k], 1.0 - chances[k]
+        before, after = states[k], states[k + 1]
+        after[0] = loses * before[0]
+        last = min(k, depth - 1)
+        for r in range(1, last + 1):
+            after[r] = loses * before[r] + wins * before[r - 1]
+        if k + 1 < depth:
+            after[k + 1] = wins * before[k]
+    for r in range(min(n, depth) + 1):
+        ahead[r] = discounts[r]
+    for back in range(n):
+        k = n - 1 - back
+        slopes[k] = slope_and_step_back(states[k], ahead, chances[k], min(k + 1, depth))
+    return ahead[0]
+
+
+@helper
+def slope_and_step_back(state: Floats, ahead: Floats, wins: Any, n: Any) -> Any:
+    """Σ_r p(r) (a(r + 1) − a(r)), in four sums that do not wait for each other; a becomes that of one document less."""
+    sum_0 = sum_1 = sum_2 = sum_3 = 0.0
+    whole = n - n % 4
+    for r in range(0, whole, 4):
+        fall_0, fall_1 = ahead[r + 1] - ahead[r], ahead[r + 2] - ahead[r + 1]
+        fall_2, fall_3 = ahead[r + 3] - ahead[r + 2], ahead[r + 4] - ahead[r + 3]
+        sum_0 += state[r] * fall_0
+        sum_1 += state[r + 1] * fall_1
+        sum_2 += state[r + 2] * fall_2
+        sum_3 += state[r + 3] * fall_3
+        ahead[r] += wins * fall_0
+        ahead[r + 1] += wins * fall_1
+        ahead[r + 2] += wins * fall_2
+        ahead[r + 3] += wins * fall_3
+    for r in range(whole, n):
+        fall = ahead[r + 1] - ahead[r]
+        sum_0 += state[r] * fall
+        ahead[r] += wins * fall
+    return (sum_0 + sum_1) + (sum_2 + sum_3)
+
+
+@helper
+def sampled_slopes(
+    chances: Floats, others: Ints, discounts: Floats, key: Any, keys: Words, pairs: Any, wins: Any, slopes: Floats
+) -> Any:
+    """The same as `exact_slopes`, estimated: means over pairs of draws, u and 1 − u in place of each uniform number.
+
+    Given all other outcomes, the slope by π_k is d(r + 1) − d(r) with r of them above: no matter how k itself came out.
+    """
+    n, depth = len(chances), len(discounts) - 1
+    slopes[:n] = 0.0
+    expected = 0.0
+    for pair in range(pairs):
+        n_first = n_second = 0
+        for k in range(n):
+            u = to_unit(random_bits(key ^ keys[others[k]], np.uint64(pair)))
+            wins[0, k], wins[1, k] = u < chances[k], 1.0 - u <= chances[k]
+            n_first += wins[0, k]
+            n_second += wins[1, k]
+        for draw, rank in enumerate((n_first, n_second)):
+            expected += discounts[min(rank, depth)]
+            if_loses = discounts[min(rank + 1, depth)] - discounts[min(rank, depth)]
+            if_wins = discounts[min(rank, depth)] - discounts[min(max(rank - 1, 0), depth)]
+            for k in range(n):
+                slopes[k] += if_wins if wins[draw, k] else if_loses
+    slopes[:n] /= 2 * pairs
+    return expected / (2 * pairs)

@@ -1,0 +1,163 @@
+"""A live curve in the terminal while a model is trained."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from podium.core.validation import require_whole
+from podium.errors import DataError
+from podium.reports.curves import curve
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.live import Live
+
+PAUSE = 0.2  # seconds from one picture to the next, at least
+COST = 100  # times as long as it took to draw: 1% of the time of training, at most
+WIDEST, HIGHEST = 100, 12  # characters of the curve
+
+
+class Measured(Protocol):
+    """What an observer hears of a round, a step or an epoch."""
+
+    @property
+    def iteration(self) -> int:
+        """From 0."""
+
+    @property
+    def means(self) -> dict[str, float]:
+        """By `set/measure`."""
+
+    @property
+    def best_iteration(self) -> int | None:
+        """The best so far."""
+
+
+class Picture:
+    """The curve of what was measured so far, as rich draws it: as wide as the terminal is at that moment."""
+
+    def __init__(self, total: int | None = None) -> None:
+        self.total, self.name, self.first = total, "", 0
+        self.values: list[float] = []
+        self.others: dict[str, float] = {}
+        self.best: int | None = None
+        self.seconds = 0.0
+
+    def add(self, round_: Measured) -> None:
+        """Take in a round; the first of its means is drawn, the others are written below."""
+        (self.name, value), *others = round_.means.items()
+        if not self.values:
+            self.first = round_.iteration
+        self.values.append(value)
+        self.others, self.best = dict(others), round_.best_iteration
+
+    def text(self, width: int, height: int) -> str:
+        """The picture in so many columns and at most so many lines."""
+        low, high = (f"{end:.4f}" for end in (min(self.values), max(self.values)))
+        margin = max(len(low), len(high))
+        inner = max(min(width - margin - 2, WIDEST), 4)
+        lines = curve(self.values, inner, max(min(height - 4, HIGHEST), 2)).split("\n")
+        axis = [f"{high:>{margin}} ┤", *[" " * margin + " │"] * (len(lines) - 2), f"{low:>{margin}} ┤"]
+        drawn = [left + line for left, line in zip(axis, lines, strict=True)]
+        first, last = str(self.first + 1), str(self.first + len(self.values))
+        drawn.append(" " * (margin + 2) + (f"{first}{last:>{inner - len(first)}}" if first != last else first))
+        return "\n".join([self.name[:width], *drawn, self._words()[:width], *self._of_others(width)])
+
+    def _words(self) -> str:
+        """What can be said in a line."""
+        of = "" if self.total is None else f" of {self.total}"
+        words = [f"round {self.first + len(self.values)}{of}", f"now {self.values[-1]:.4f}"]
+        if self.best is not None and self.best >= self.first:
+            words.append(f"best {self.values[self.best - self.first]:.4f} in round {self.best + 1}")
+        return ", ".join([*words, f"{self.seconds:.1f} s"])
+
+    def _of_others(self, width: int) -> list[str]:
+        shown = ", ".join(f"{name} {value:.4f}" for name, value in self.others.items())
+        return [shown[:width]] if shown else []
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.text import Text
+
+        yield Text(self.text(options.max_width - 1, console.size.height - 1), no_wrap=True)
+
+
+class Watch:
+    """An observer of training that draws the curve of the validation data in the terminal, on standard error.
+
+    Any estimator takes it that has `observers`. It draws a few times a second, for 1% of the time at most, and leaves
+    the last picture. Where standard error is no terminal, or one that cannot show a curve, it draws nothing.
+
+    Args:
+        total: the rounds that there will be, at most, to be shown beside the number of the present one.
+
+    Example:
+        >>> import podium
+        >>> from podium.reports import Watch
+        >>> train, valid = podium.artificial(20, features=4), podium.artificial(10, features=4, part="valid")
+        >>> with Watch(total=3) as watch:
+        ...     model = podium.LambdaMART(n_trees=3, verbose=0).fit(train, valid=valid, observers=[watch])
+        >>> watch.picture.values == model.history_["valid/ndcg@10"]
+        True
+
+    """
+
+    needs_arrays = False  # of a `podium.boosting.Round`
+
+    def __init__(self, total: int | None = None) -> None:
+        require_whole("total", total, 1, optional=True)
+        self.picture = Picture(total)
+        self._live: Live | None = None
+        self._started, self._due = time.perf_counter(), 0.0
+        self._draws = can_draw()
+
+    def __call__(self, round_: Measured) -> None:
+        """Hear of a round, and draw if it is time."""
+        if not round_.means:
+            raise DataError("there is nothing to watch: nothing is measured without validation data; give valid=…")
+        self.picture.add(round_)
+        if self._draws and time.perf_counter() >= self._due:
+            self._draw()
+
+    def _draw(self) -> None:
+        if self._live is None:  # not earlier: the bar of what comes before training would be in the way
+            self._live = _new_live()
+            self._live.start()
+        before = time.perf_counter()
+        self.picture.seconds = before - self._started
+        self._live.update(self.picture, refresh=True)
+        now = time.perf_counter()
+        self._due = now + max(PAUSE, COST * (now - before))
+
+    def __enter__(self) -> Self:
+        self._started = time.perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._draws and self.picture.values:
+            self._draw()
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+def _new_live() -> Any:
+    from rich.console import Console
+    from rich.live import Live
+
+    # What is written to standard output meanwhile stays there, unless it would overwrite the picture.
+    return Live(
+        console=Console(stderr=True, highlight=False), auto_refresh=False, redirect_stdout=sys.stdout.isatty(),
+        vertical_overflow="crop",
+    )  # fmt: skip
+
+
+def can_draw() -> bool:
+    """Whether standard error is a terminal that can go back over what it shows, and has braille patterns."""
+    if not sys.stderr.isatty():
+        return False
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return not console.is_dumb_terminal and console.encoding.lower().startswith("utf")

@@ -1,0 +1,130 @@
+"""[B] §6.1: the balanced loss on classes of very different sizes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data import RankingData
+from podium.estimators import MARTClassifier
+from podium.evaluation.tables import Table
+from podium.reproduce.arms import QUERY, Arm
+from podium.reproduce.claims import Claim, better
+from podium.reproduce.experiment import Experiment, Figure, Outcome
+from podium.reproduce.sources import Sizes, Source
+from podium.reproduce.work import Work, joined
+
+PLACE = "[B] §6.1"
+LOWEST_POSITIVE = (2, 3, 4)  # labels from here on are positive; the fewer, the less balanced
+BALANCED, PLAIN = "balanced accuracy", "accuracy"  # 1 − FP/2n₋ − FN/2n₊, and the share of right documents
+LOSSES = ("plain", "balanced", "plain, threshold moved")
+
+
+def run(work: Work) -> Outcome:
+    """Both losses for each threshold of the labels, on web data."""
+    sizes = work.pick(full=(600, 200, 1000), quick=(100, 50, 300))
+    trees = work.pick(full=300, quick=30)
+    claims: list[Claim] = []
+    tables, figures = {}, []
+    sources = work.web(features=work.pick(full=30, quick=15), documents=(20, 60))
+    for source in sources:
+        rows, points = [], []
+        for lowest in LOWEST_POSITIVE:
+            of_seeds = [
+                work.step(f"{source.name}, labels from {lowest}, seed {seed}",
+                          partial(_measured, source, seed, sizes, trees, lowest))
+                for seed in work.seeds
+            ]  # fmt: skip
+            share = float(np.mean([one["share"] for one in of_seeds]))
+            arms = {loss: Arm(f"{loss} loss", [one["values"][loss] for one in of_seeds]) for loss in LOSSES}
+            rows += [[f"{share:.2%}", loss, 1 - arm.mean(BALANCED), 1 - arm.mean(PLAIN)] for loss, arm in arms.items()]
+            points += _points(share, arms)
+            claims += _claims(source, share, arms)
+        columns = ["positive documents", "loss", "FP/2n₋ + FN/2n₊", "share of errors"]
+        tables[f"{source.name}: errors on test documents"] = Table(columns, rows)
+        name = source.name.replace(" ", "-").lower()
+        figures.append(
+            Figure(name, f"Errors of both losses on {source.name} data ({PLACE})", "share of positive documents",
+                   "error", points, "points", log="x")
+        )  # fmt: skip
+    settings = {
+        "queries for training, validation, test": sizes, "trees, at most": trees, "leaves": 15, "rate": 0.1,
+        "positive": f"labels from {', '.join(map(str, LOWEST_POSITIVE))} on",
+        "number of trees": "by each loss on the validation documents",
+        "threshold moved": "a document is positive where the plain model's odds are above those of the training data",
+    }  # fmt: skip
+    return Outcome(claims, tables, figures, settings, [source.name for source in sources])
+
+
+def _measured(source: Source, seed: int, sizes: Sizes, trees: int, lowest: int) -> dict[str, Any]:
+    """Both accuracies of each loss, query by query, and the share of positive documents."""
+    parts: dict[str, list[Any]] = {loss: [] for loss in LOSSES}
+    shares = []
+    for fold, (train, valid, test) in enumerate(source.parts(seed, sizes)):
+        (X, y), held = ((part.features, part.relevance >= lowest) for part in (train, valid))
+        shares.append(float(y.mean()))
+        scores = {}
+        for loss in LOSSES[:2]:
+            model = MARTClassifier(trees, 15, 0.1, balanced=loss == "balanced", patience=trees // 10)
+            scores[loss] = model.fit(X, y, eval_set=tuple(held)).decision_function(test.features)
+        scores[LOSSES[2]] = scores["plain"] - 0.5 * np.log(y.mean() / (1 - y.mean()))
+        for loss, of_test in scores.items():
+            parts[loss].append(accuracies(test, test.relevance >= lowest, of_test, f"{source.name} {seed} {fold}"))
+    return {"share": float(np.mean(shares)), "values": {loss: joined(several) for loss, several in parts.items()}}
+
+
+def accuracies(
+    test: RankingData, is_positive: NDArray[np.bool_], scores: NDArray[np.float64], prefix: str
+) -> dict[str, list[Any]]:
+    """1 − error in a share for each query: their means over queries are 1 − the errors of all documents.
+
+    Documents of a query are alike, so that the tests are over queries.
+    """
+    is_wrong = (scores > 0) != is_positive
+    query = np.empty(len(test), np.int64)
+    for q in range(test.n_queries):
+        query[test.rows(q)] = q
+    counts = {PLAIN: np.full(len(test), 1 / len(test)), BALANCED: np.where(is_positive, *_per_class(is_positive))}
+    values = {
+        name: 1 - test.n_queries * np.bincount(query, is_wrong * count, minlength=test.n_queries)
+        for name, count in counts.items()
+    }
+    names = [f"{prefix}/{one}" for one in test.query_ids]
+    return {QUERY: names, **{name: found.tolist() for name, found in values.items()}}
+
+
+def _per_class(is_positive: NDArray[np.bool_]) -> tuple[float, float]:
+    """What an error counts among positive and among negative documents: 1/2n₊ and 1/2n₋."""
+    return 0.5 / is_positive.sum(), 0.5 / (~is_positive).sum()
+
+
+def _points(share: float, arms: dict[str, Arm]) -> list[dict[str, Any]]:
+    shown = {BALANCED: "balanced error", PLAIN: "share of errors"}
+    return [
+        {"x": share, "y": 1 - arm.mean(m), "low": 1 - arm.interval(m)[1], "high": 1 - arm.interval(m)[0],
+         "series": arm.name, "panel": title}
+        for m, title in shown.items()
+        for loss, arm in arms.items() if loss in LOSSES[:2]
+    ]  # fmt: skip
+
+
+def _claims(source: Source, share: float, arms: dict[str, Arm]) -> list[Claim]:
+    on = f"with {share:.1%} positive documents, on {source.name} data"
+    plain, balanced = arms["plain"], arms["balanced"]
+    return [
+        better(f"the balanced loss has the lower balanced error {on}", PLACE, balanced, plain, BALANCED),
+        better(f"the plain loss has the lower share of errors {on}", "beyond the papers", plain, balanced, PLAIN),
+    ]
+
+
+EXPERIMENT = Experiment(
+    title="The balanced loss on unbalanced classes",
+    place=PLACE,
+    says="For very unbalanced classes errors are usefully counted as FP/2n₋ + FN/2n₊, and the balanced loss, in which "
+    "each document counts 1/n₊ or 1/n₋ times, is made for that.",
+    cuts="The paper gives the formulas and measures nothing.",
+    run=run,
+)

@@ -1,0 +1,200 @@
+"""The numbers in each chart are those of the result."""
+
+import json
+
+import numpy as np
+import pytest
+
+import podium
+from podium import DataError, LambdaMART, LinearRanker
+from podium.reports import save_chart
+from podium.reports.charts import thinned
+from podium.reports.history import history_chart
+
+MEASURES = ["ndcg(ties=expected)@10", "ap(ties=expected)"]
+
+
+def tables(chart):
+    """All data of a chart, in the order in which it stands there."""
+    found = []
+
+    def walk(node):
+        if isinstance(node, dict):
+            if "values" in node.get("data", {}):
+                found.append(node["data"]["values"])
+            for value in node.values():
+                walk(value)
+        elif isinstance(node, list):
+            for value in node:
+                walk(value)
+
+    walk(json.loads(chart.to_json()))
+    return found
+
+
+def table_with(chart, *columns):
+    """The data with these columns."""
+    return next(rows for rows in tables(chart) if set(columns) <= set(rows[0]))
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return [podium.artificial(20, features=5, part=part) for part in ("train", "valid")]
+
+
+@pytest.fixture(scope="module")
+def fitted(parts):
+    train, valid = parts
+    return LambdaMART(6, n_leaves=4, metrics=["ap"]).fit(train, valid={"valid": valid, "train": train})
+
+
+@pytest.fixture(scope="module")
+def linear(parts):
+    return LinearRanker(n_iterations=3).fit(parts[0])
+
+
+class TestHistory:
+    def test_every_value_is_there_and_the_best_round_is_marked(self, fitted):
+        chart = fitted.plot_history()
+        best = fitted.best_iteration_ + 1
+        assert f"after round {best} of 6" in chart.to_dict()["title"]["text"]
+        panels = chart.to_dict()["vconcat"]
+        assert len(panels) == 2
+        for panel, measure in zip(panels, ("ndcg@10", "ap"), strict=True):
+            rule, line, points = (layer["data"]["values"] for layer in panel["layer"])
+            for name in ("valid", "train"):
+                values = [row["value"] for row in line if row["set"] == name]
+                assert values == fitted.history_[f"{name}/{measure}"]
+                assert [row["round"] for row in line if row["set"] == name] == list(range(1, 7))
+            assert {row["round"] for row in (*rule, *points)} == {best}
+            assert len(points) == 2
+
+    def test_a_submodel_is_round_0(self):
+        chart = history_chart({"valid/ap": [0.2, 0.1]}, -1, {"valid/ap": 0.4})
+        assert chart.to_dict()["title"]["text"] == "valid/ap 0.4000 before the first round"
+        assert [(row["round"], row["value"]) for row in tables(chart)[1]] == [(0, 0.4), (1, 0.2), (2, 0.1)]
+
+    def test_long_histories_are_thinned_and_keep_the_best(self):
+        values = np.random.default_rng(0).random(20_000).tolist()
+        best = 777
+        chart = history_chart({"valid/ap": values}, best)
+        line = tables(chart)[1]
+        assert len(line) <= 1001
+        assert {"round": best + 1, "set": "valid", "value": values[best]} in line
+        assert max(row["value"] for row in line) == max(values)
+
+    def test_without_validation_data(self, parts):
+        with pytest.raises(DataError, match=r"no history to plot.*valid=…"):
+            LambdaMART(2).fit(parts[0]).plot_history()
+        ascent = LinearRanker("ndcg@5", method="ascent", n_iterations=2).fit(parts[0])
+        assert ascent.plot_history().to_dict()["title"]["text"].startswith("train/ndcg@5")
+
+
+def test_thinned_lines_keep_their_extremes():
+    values = np.sin(np.arange(9999.0)) * np.arange(9999)
+    kept = thinned(values, 200)
+    assert len(kept) <= 200
+    assert {0, 9998, int(values.argmin()), int(values.argmax())} <= set(kept.tolist())
+    assert thinned(values[:200], 200).tolist() == list(range(200))
+
+
+def test_queries(parts, fitted):
+    evaluation = podium.evaluate(parts[1], fitted.predict(parts[1]), MEASURES)
+    chart = evaluation.plot().to_dict()
+    for panel, (name, values) in zip(chart["vconcat"], evaluation.values.items(), strict=True):
+        bars, band, mean = (layer["data"]["values"] for layer in panel["layer"])
+        for bar in bars:
+            inside = (values >= bar["from"]) & ((values < bar["to"]) | (bar["to"] == 1.0))
+            assert bar["queries"] == inside.sum(), (name, bar)
+        assert band == mean
+        assert (mean[0]["low"], mean[0]["high"]) == evaluation.intervals[name]
+        assert mean[0]["mean"] == evaluation.means[name]
+        assert f"{evaluation.means[name]:.4f}" in panel["title"]["text"]
+
+
+def test_queries_without_a_value():
+    data = podium.RankingData([[1.0], [2.0]], [0, 0], qid=[1, 1])
+    with pytest.warns(podium.PodiumWarning):
+        evaluation = podium.evaluate(data, data.feature(0), "ndcg(empty=skip)")
+    with pytest.raises(DataError, match="every query was skipped"):
+        evaluation.plot()
+    one = podium.RankingData([[1.0], [2.0]], [0, 1], qid=[1, 1])
+    assert podium.evaluate(one, one.feature(0)).plot().to_dict()["title"]["text"] == "ndcg@10: mean 1.0000, 1 query"
+
+
+def test_comparison(parts, fitted, linear):
+    result = podium.compare(parts[1], {"trees": fitted, "linear": linear, "one": parts[1].feature(0)}, MEASURES)
+    chart = result.plot().to_dict()
+    for row, measure in zip(chart["vconcat"], MEASURES, strict=True):
+        means, differences = row["hconcat"]
+        shown = means["layer"][1]["data"]["values"]
+        assert {one["system"]: one["mean"] for one in shown} == {
+            name: one.means[measure] for name, one in result.evaluations.items()
+        }
+        pairs = [pair for pair in result.pairs if pair.measure == measure]
+        shown = differences["layer"][1]["layer"][1]["data"]["values"]
+        for one, pair in zip(shown, pairs, strict=True):
+            assert one["pair"] == f"{pair.b} − {pair.a}"
+            assert [one[key] for key in ("difference", "low", "high", "p")] == [
+                pair.difference, pair.low, pair.high, pair.p_t_holm,
+            ]  # fmt: skip
+
+
+def test_importance(parts, fitted):
+    rows = tables(fitted.plot_importance())[0]
+    shares = fitted.feature_importances_
+    assert {row["feature"]: row["value"] for row in rows} == {f"column {k}": shares[k] for k in range(5)}
+    assert [row["value"] for row in rows] == sorted(shares, reverse=True)
+    assert len(tables(fitted.plot_importance(top=2))[0]) == 2
+    with pytest.raises(DataError, match="top must be a whole number from 1"):
+        fitted.plot_importance(top=0)
+    found = podium.permutation_importance(fitted, parts[1], repeats=2)
+    bars, rules = tables(found.plot(top=3))
+    for row, bar, rule in zip(found.rows, bars, rules, strict=False):
+        assert bar == {"feature": f"column {row[0]}", "value": row[1]}
+        assert rule["low"] == row[1] - row[2]
+        assert rule["high"] == row[1] + row[2]
+
+
+def test_path(parts, fitted, linear):
+    result = podium.combine(fitted, linear, parts[1])
+    rows, best = table_with(result.plot(), "alpha"), table_with(result.plot(), "low")
+    rows = tables(result.plot())[1]
+    assert [row["alpha"] for row in rows] == result.path.alphas.tolist()
+    assert [row["value"] for row in rows[:-1]] == result.path.values.tolist()
+    assert best == [
+        {"alpha": result.alpha, "value": result.value, "low": result.interval[0], "high": result.interval[1]}
+    ]
+
+
+def test_optimality(parts, linear):
+    result = podium.local_optimality(linear, parts[0], directions=7, steps=(0.1, 0.3), curves=2, points=3)
+    chart = result.plot()
+    assert [row["change"] for row in table_with(chart, "step", "change")] == result.changes.ravel().tolist()
+    assert [row["share"] for row in table_with(chart, "share")] == result.rising_share.tolist()
+    curves = table_with(chart, "weight", "value")
+    assert [row["value"] for row in curves] == result.curves.ravel().tolist()
+    alone = podium.local_optimality(linear, parts[0], directions=2, steps=(0.1,), curves=0).plot()
+    assert "hconcat" not in alone.to_dict()
+
+
+def test_folds(parts):
+    models = {"few": LambdaMART(2), "more": LambdaMART(4)}
+    result = podium.cross_validate(models, parts[0], folds=2, measures="ndcg(ties=expected)")
+    (measure,) = result.evaluations["few"].values
+    folds = table_with(result.plot(), "fold")
+    for name in models:
+        values = [row["value"] for row in folds if row["system"] == name]
+        assert values == result.fold_means[name][measure].tolist()
+    assert {row["system"]: row["value"] for row in table_with(result.plot(), "value", "low")} == {
+        name: one.means[measure] for name, one in result.evaluations.items()
+    }
+
+
+def test_a_chart_is_drawn_and_can_be_changed(fitted, tmp_path):
+    chart = fitted.plot_history().properties(title="mine")
+    for name in ("a", "b"):
+        save_chart(chart, tmp_path / f"{name}.png", dark=name == "b", scale=1)
+    light, dark = ((tmp_path / f"{name}.png").read_bytes() for name in "ab")
+    assert light[:8] == dark[:8] == b"\x89PNG\r\n\x1a\n"
+    assert light != dark
