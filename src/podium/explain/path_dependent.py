@@ -2,9 +2,9 @@
 
 The game: features enter one after the other, in random order. A document follows a split whose feature has entered;
 at any other split it goes both ways, with the shares of the training documents that went there (path-dependent,
-Lundberg et al. 2020), or it follows a document of a background set (interventional).
+Lundberg et al. 2020). `interventional` has the game against a background set.
 
-**Path-dependent.** A leaf of value v asks d different features. z_j is the share of documents that pass all its tests
+A leaf of value v asks d different features. z_j is the share of documents that pass all its tests
 of feature j, o_j is 1 where this document passes them, else 0. A set S of features that have entered is worth
 v Π_{j∈S} o_j Π_{j∉S} z_j, and Shapley's weight of S is ∫ t^|S| (1−t)^(d−1−|S|) dt over [0, 1]. So
 
@@ -20,16 +20,10 @@ o′ and z′ those of the last edge above it with the same feature (r = 0 where
 path these differences add up to r of the deepest one, which is (1). So a tree costs its number of nodes times the
 number of points, where TreeSHAP costs its leaves times the square of its depth. (The idea to go by edges instead of
 leaves is that of Linear TreeSHAP, Yu et al. 2022.)
-
-**Interventional.** With one background document z_j is 0 or 1 as well. A leaf counts where no feature has o = z = 0;
-with a features of o = 1, z = 0 and c of o = 0, z = 1, each of the first gets v (a−1)! c! / (a+c)!, each of the others
-−v a! (c−1)! / (a+c)!. Only nodes that some mixture of both documents comes to are visited, and the values of leaves are
-added up on the way back (Laberge and Pequignot 2022). The mean over the background is φ.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -105,53 +99,6 @@ class PathDependentShap:
         for _ in map_threads(work, ranges(features.shape[0], n_threads, smallest=BLOCK), n_threads):
             pass
         return found
-
-
-class InterventionalShap:
-    """Shapley values of an ensemble against the documents of a background set.
-
-    Attributes:
-        base: the mean score of the background.
-
-    """
-
-    def __init__(self, arrays: Mapping[str, NDArray[Any]], background: Features) -> None:
-        self.trees = TreeArrays(*(arrays[name] for name in TreeArrays._fields))
-        n_nodes, n_trees = len(self.trees.feature), len(self.trees.node_offsets) - 1
-        n_background = background.shape[0]
-        if n_background == 0:
-            raise DataError("the background has no documents")
-        ones = np.ones(n_nodes, np.int64), np.ones(n_nodes + n_trees, np.int64)
-        share, above, entry = np.ones(2 * n_nodes), np.full(2 * n_nodes, -1, np.int64), np.full(n_nodes, -1, np.int64)
-        n_features = np.zeros(n_trees, np.int64)
-        describe_edges(self.trees, *ones, share, above, entry, n_features, np.zeros(n_trees))
-        self.above, self.entry = above, entry
-        self.is_left = np.empty((n_nodes, n_background), bool)
-        self.base = float(compare_with_nodes(dense_block(background), self.trees, self.is_left)) / n_background
-        self.weights = _weights_of_counts(int(n_features.max(initial=1)))
-
-    def values(self, features: Features, n_threads: int | None = None) -> Floats:
-        """φ of each feature (column) for each row of float32 features."""
-        found = np.zeros(features.shape)
-
-        def work(bounds: tuple[int, int]) -> None:
-            rows = slice(*bounds)
-            add_interventional_values(
-                dense_block(features, rows), self.trees, self.above, self.entry, self.is_left, self.weights, found[rows]
-            )
-
-        for _ in map_threads(work, ranges(features.shape[0], n_threads, smallest=4), n_threads):
-            pass
-        return found
-
-
-def _weights_of_counts(most: int) -> Floats:
-    """(a−1)! c! / (a+c)! for a, c = 0 … most; 0 for a = 0."""
-    weights = np.zeros((most + 1, most + 1))
-    for a in range(1, most + 1):
-        for c in range(most + 1):
-            weights[a, c] = 1.0 / (a * math.comb(a + c, c))
-    return weights
 
 
 def _require_counts(arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -311,109 +258,3 @@ def go_up(
                     for row in range(BLOCK):
                         ratio = passes[edge, row] * difference - passes[upper, row] * upper_difference
                         values[feature, row] += ratio * products[edge, q, row]
-
-
-BOTH, OWN, BACKGROUND = 1, 2, 3  # who goes along an edge: both documents, the explained one alone, the other alone
-
-
-@kernel
-def compare_with_nodes(background: NDArray[np.float32], trees: TreeArrays, is_left: NDArray[np.bool_]) -> float:
-    """Whether each background document goes left at each node; the sum of their scores."""
-    total = 0.0
-    for k in range(len(trees.feature)):
-        for row in range(background.shape[0]):
-            is_left[k, row] = goes_left(background[row, trees.feature[k]], k, trees)
-    for tree in range(len(trees.node_offsets) - 1):
-        root, first_leaf = trees.node_offsets[tree], trees.leaf_offsets[tree]
-        for row in range(background.shape[0]):
-            node = np.int64(0) if trees.node_offsets[tree + 1] > root else np.int64(-1)
-            while node >= 0:
-                node = np.int64(trees.left[root + node] if is_left[root + node, row] else trees.right[root + node])
-            total += trees.leaf_value[first_leaf + ~node]
-    return total
-
-
-@kernel
-def add_interventional_values(
-    features: NDArray[np.float32], trees: TreeArrays, above: Ints, entry: Ints, background_left: NDArray[np.bool_],
-    weights: Floats, values: Floats,
-) -> None:  # fmt: skip
-    """Add φ of all trees to the values of all rows: the mean over the background."""
-    most = 0
-    for tree in range(len(trees.node_offsets) - 1):
-        most = max(most, trees.node_offsets[tree + 1] - trees.node_offsets[tree])
-    own_left, who = np.empty(most, np.bool_), np.zeros(2 * most, np.int8)
-    n_own, n_other = np.zeros(2 * most, np.int64), np.zeros(2 * most, np.int64)
-    gain, loss = np.zeros(2 * most), np.zeros(2 * most)
-    n_background = background_left.shape[1]
-    for tree in range(len(trees.node_offsets) - 1):
-        root, n_nodes = trees.node_offsets[tree], trees.node_offsets[tree + 1] - trees.node_offsets[tree]
-        for row in range(features.shape[0]):
-            for k in range(n_nodes):
-                own_left[k] = goes_left(features[row, trees.feature[root + k]], root + k, trees)
-            for other in range(n_background):
-                follow_both(
-                    tree, trees, above, entry, own_left, background_left, other, who, n_own, n_other
-                )
-                add_gains(
-                    tree, trees, above, entry, weights, who, n_own, n_other, gain, loss, n_background, values[row]
-                )
-
-
-@helper
-def follow_both(
-    tree: Int, trees: TreeArrays, above: Ints, entry: Ints, own_left: Any, background_left: Any, other: Int,
-    who: Any, n_own: Ints, n_other: Ints,
-) -> None:  # fmt: skip
-    """For each edge: who goes along it (0: nobody), and how many features are each document's own down to there."""
-    root, n_nodes = trees.node_offsets[tree], trees.node_offsets[tree + 1] - trees.node_offsets[tree]
-    for k in range(n_nodes):
-        arrival = entry[root + k] - 2 * root
-        own, others = (n_own[arrival], n_other[arrival]) if k > 0 else (np.int64(0), np.int64(0))
-        is_reached = k == 0 or who[arrival] != 0
-        upper = above[2 * (root + k)]
-        decided = BOTH if upper < 0 else who[upper - 2 * root]
-        own_side, other_side = 0 if own_left[k] else 1, 0 if background_left[root + k, other] else 1
-        for side in range(2):
-            edge = 2 * k + side
-            goes_own = is_reached and decided != BACKGROUND and own_side == side
-            goes_other = is_reached and decided != OWN and other_side == side
-            who[edge], n_own[edge], n_other[edge] = 0, own, others
-            if goes_own and goes_other:
-                who[edge] = BOTH
-            elif goes_own:
-                who[edge] = OWN
-                n_own[edge] = own + (1 if decided == BOTH else 0)
-            elif goes_other:
-                who[edge] = BACKGROUND
-                n_other[edge] = others + (1 if decided == BOTH else 0)
-
-
-@helper
-def add_gains(
-    tree: Int, trees: TreeArrays, above: Ints, entry: Ints, weights: Floats, who: Any, n_own: Ints, n_other: Ints,
-    gain: Floats, loss: Floats, n_background: Int, values: Floats,
-) -> None:  # fmt: skip
-    """Add up from the leaves what a feature of one's own gains and one of the other's loses, and give it to features."""
-    root, first_leaf = trees.node_offsets[tree], trees.leaf_offsets[tree]
-    n_nodes = trees.node_offsets[tree + 1] - root
-    for k in range(n_nodes - 1, -1, -1):
-        upper = above[2 * (root + k)]
-        for side in range(2):
-            edge = 2 * k + side
-            gain[edge], loss[edge] = 0.0, 0.0
-            if who[edge] == 0:
-                continue
-            child = np.int64(trees.right[root + k] if side == 1 else trees.left[root + k])
-            if child >= 0:
-                gain[edge] = gain[2 * child] + gain[2 * child + 1]
-                loss[edge] = loss[2 * child] + loss[2 * child + 1]
-            else:
-                value = trees.leaf_value[first_leaf + ~child]
-                gain[edge] = value * weights[n_own[edge], n_other[edge]]
-                loss[edge] = value * weights[n_other[edge], n_own[edge]]
-            if upper < 0 or who[upper - 2 * root] == BOTH:  # else the feature was decided above
-                if who[edge] == OWN:
-                    values[trees.feature[root + k]] += gain[edge] / n_background
-                elif who[edge] == BACKGROUND:
-                    values[trees.feature[root + k]] -= loss[edge] / n_background
