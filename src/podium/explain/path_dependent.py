@@ -152,8 +152,7 @@ def describe_edges(
 
 @kernel
 def add_shapley_values(
-    features: NDArray[np.float32], trees: TreeArrays, edges: Edges, products: NDArray[np.float64], passes: NDArray[np.float64],
-    values: NDArray[np.float64],
+    features: NDArray[np.float32], trees: TreeArrays, edges: Edges, products: Floats, passes: Floats, values: Floats,
 ) -> None:  # fmt: skip
     """Add φ of all trees to the values of all rows; `products` and `passes` are memory for one block of rows."""
     n_features = features.shape[1]
@@ -176,8 +175,8 @@ def add_shapley_values(
 
 @helper
 def go_down(
-    tree: Int, trees: TreeArrays, edges: Edges, block: NDArray[np.float32], products: NDArray[np.float64],
-    passes: NDArray[np.float64],
+    tree: Int, trees: TreeArrays, edges: Edges, block: NDArray[np.float32], products: Floats,
+    passes: Floats,
 ) -> None:  # fmt: skip
     """P(t) and o of every edge of a tree."""
     not_inlined()
@@ -223,8 +222,8 @@ def go_down(
 
 @helper
 def go_up(
-    tree: Int, trees: TreeArrays, edges: Edges, products: NDArray[np.float64], passes: NDArray[np.float64],
-    values: NDArray[np.float64],
+    tree: Int, trees: TreeArrays, edges: Edges, products: Floats, passes: Floats,
+    values: Floats,
 ) -> None:  # fmt: skip
     """H(t) of every edge, in place of P(t), and what (2) adds to its feature."""
     not_inlined()
