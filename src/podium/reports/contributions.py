@@ -74,15 +74,16 @@ def _bars(rows: Sequence[tuple[str, float]], unit: str, start: float, sides: tup
     bars, place = [], start
     for label, amount in rows:
         side = sides[0] if amount >= 0 else sides[1]
-        bars.append({"feature": label, "from": place, "to": place + amount, "amount": amount, "side": side})
+        bars.append({"feature": label, "from": place, "to": place + amount, "amount": amount, "side": side,
+                     "end": max(place, place + amount)})  # fmt: skip
         place += amount
     y = alt.Y("feature:N", sort=None, title=None, axis=alt.Axis(tickSize=0, domain=False))
     x = alt.X("from:Q", title=unit, scale=alt.Scale(zero=False))
     colour = alt.Color("side:N", scale=alt.Scale(domain=list(sides)), legend=alt.Legend(title=None, orient="top"))
     tooltip = ["feature:N", alt.Tooltip("amount:Q", format="+.4f", title="adds")]
     drawn = chart_of(bars).mark_bar(height={"band": 0.65}).encode(x=x, x2="to:Q", y=y, color=colour, tooltip=tooltip)
-    words = chart_of(bars).transform_calculate(end="max(datum.from, datum.to)").mark_text(
-        style="words", align="left", dx=5
-    ).encode(x=alt.X("end:Q"), y=y, text=alt.Text("amount:Q", format="+.3g"))  # fmt: skip
+    words = chart_of(bars).mark_text(style="words", align="left", dx=5).encode(
+        x=alt.X("end:Q", title=unit), y=y, text=alt.Text("amount:Q", format="+.3g")
+    )  # fmt: skip
     zero = chart_of([{"start": start}]).mark_rule(style="zero").encode(x="start:Q")
     return themed(alt.layer(drawn, words, zero).properties(height=ROW * len(bars), title=title))

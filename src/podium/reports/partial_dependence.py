@@ -24,13 +24,14 @@ def partial_dependence_chart(found: PartialDependence) -> Chart:
     """
     alt = import_altair()
     is_number = not any(isinstance(value, str) for value in found.grid)
+    field = f"value:{'Q' if is_number else 'N'}"
     rows = [{"value": value, "score": score} for value, score in zip(found.grid, found.means, strict=True)]
-    x = alt.X(f"value:{'Q' if is_number else 'N'}", title=found.feature, sort=None)
+    x = alt.X(field, title=found.feature, sort=None)
     if is_number:
         x = x.scale(zero=False)
     y = alt.Y("score:Q", title="score", scale=alt.Scale(zero=False))
     mean = chart_of(rows).mark_line(point=len(rows) < 60, strokeWidth=2.5).encode(
-        x=x, y=y, tooltip=["value", alt.Tooltip("score:Q", format=".4f", title="mean score")]
+        x=x, y=y, tooltip=[field, alt.Tooltip("score:Q", format=".4f", title="mean score")]
     )  # fmt: skip
     if not len(found.curves):
         return themed(mean)

@@ -38,9 +38,9 @@ def query_chart(found: QueryExplanation, top: int = 20) -> Chart:
     if len(names) > SERIES + 1:  # more features than colours: the rest joins the others
         rest = amounts[:, SERIES:].sum(axis=1)
         names, amounts = [*names[:SERIES], OTHERS], np.column_stack([amounts[:, :SERIES], rest])
-    labels = [f"{row[0]}  {row[1]}" for row in found.rows[:top]]
+    labels = [f"{row[0]}. {row[1]}" for row in found.rows[:top]]
     text = f"Query {found.query}: what the order comes from"
-    title = import_altair().TitleParams(text, subtitle="documents by rank")
+    title = import_altair().TitleParams(text, subtitle="documents by rank; the bars of each add up to its mark")
     return _stacked(labels, dict(zip(names, amounts[:top].T, strict=True)), "score, less the query's mean", title)
 
 
@@ -54,7 +54,7 @@ def comparison_chart(found: ExplanationComparison, top: int = 20) -> Chart:
     amounts = {found.features[k]: differences[chosen, k] for k in largest[:SERIES]}
     if len(largest) > SERIES:
         amounts[OTHERS] = differences[np.ix_(chosen, largest[SERIES:])].sum(axis=1)
-    labels = [f"{found.documents[k]}  {found.ranks[k, 0]} → {found.ranks[k, 1]}" for k in chosen]
+    labels = [f"{found.documents[k]}: {found.ranks[k, 0]} → {found.ranks[k, 1]}" for k in chosen]
     first, second = found.names
     text = f"Query {found.query}: what moved from {first} to {second}"
     title = import_altair().TitleParams(text, subtitle=f"document, rank by {first} → rank by {second}")
