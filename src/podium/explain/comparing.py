@@ -132,17 +132,17 @@ def compare_explanations(
         place[one.rows_of(query)] = np.arange(1, len(order) + 1)
         ranks[:, column] = place[order]
     features = tuple(dict.fromkeys(name for one in found for name in one.names))
-    shares = np.array([_on_one_scale(one, features)[order] for one in found])
+    shares = np.array([_on_one_scale(one, order, features) for one in found])
     scores = np.column_stack([shares[k].sum(axis=1) for k in range(2)])
     called = tuple(found[1].name_of(row) if data.document_ids is not None else f"row {data.rows(int(number[0]))[row]}"
                    for row in order.tolist())  # fmt: skip
     return ExplanationComparison(str(query), names, called, ranks, scores, features, shares)
 
 
-def _on_one_scale(one: Explanation, features: tuple[str, ...]) -> Floats:
-    """Contributions less their means, divided by the deviation of the scores, a column for each of the features."""
-    centred = one.values - one.values.mean(axis=0)
-    spread = float(one.scores.std())
+def _on_one_scale(one: Explanation, order: Ints, features: tuple[str, ...]) -> Floats:
+    """Contributions less their means, by the deviation of the scores: documents in order, a column for each feature."""
+    values, spread = one.values[order], float(one.scores[order].std())
+    centred = values - values.mean(axis=0)
     scaled = np.zeros((len(centred), len(features)))
     scaled[:, [features.index(name) for name in one.names]] = centred / spread if spread > 0 else 0.0
     return scaled

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.sums import total
 from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.data.encoding import Encoding
@@ -67,21 +68,26 @@ class Explanation:
 
     def row_of(self, document: Any, query: Any = None) -> int:
         """The row of a document, by its number or by its id; the query is asked for where several have such a one."""
+        row = self._find(document, query)
+        if not 0 <= row < len(self.scores):
+            raise DataError(f"there is no row {row}; they are numbered 0 to {len(self.scores) - 1}")
+        if query is not None and row not in self.rows_of(query):
+            raise DataError(f"document {document!r} is not in the query {query!r}")
+        return row
+
+    def _find(self, document: Any, query: Any) -> int:
         if isinstance(document, int | np.integer):
-            row = int(document)
-            if not 0 <= row < len(self.scores):
-                raise DataError(f"there is no row {row}; they are numbered 0 to {len(self.scores) - 1}")
-            return row
+            return int(document)
         ids = None if self.data is None else self.data.document_ids
         found = np.empty(0, np.int64) if ids is None else np.flatnonzero(ids.astype(str) == str(document))
-        if query is not None and len(found):
+        if query is not None and len(found) > 1:
             found = found[np.isin(found, self.rows_of(query))]
         if len(found) > 1:
             raise DataError(f"{len(found)} rows have the document id {document!r}: name its query, or the row's number")
         if len(found) == 1:
             return int(found[0])
         if str(document).isdecimal():
-            return self.row_of(int(document))
+            return int(document)
         what = "the data has no document ids" if ids is None else "no row has it as its id"
         raise DataError(f"there is no document {document!r}: {what}; name it by the number of its row, from 0")
 
@@ -167,7 +173,7 @@ class Explanation:
 
     def importance(self) -> MeanContributions:
         """The mean |contribution| of each feature over all documents, the largest first."""
-        means = np.abs(self.values).mean(axis=0) if len(self.values) else np.zeros(len(self.names))
+        means = np.array([total(np.abs(column)) for column in self.values.T]) / max(1, len(self.values))
         rows = [[self.names[k], float(means[k])] for k in _largest_first(means)]
         return MeanContributions(["feature", "mean |contribution|"], rows)
 
