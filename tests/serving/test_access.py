@@ -84,7 +84,7 @@ def test_the_openapi_document_tells_good_bodies_from_bad_ones(several):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", ["/rank", "/models", "/health", "/ready", "/metrics"])
+@pytest.mark.parametrize("path", ["/rank", "/explain", "/models", "/health", "/ready", "/metrics"])
 def test_schemathesis_finds_nothing(models, path):
     """What fits the document in form and not in itself (ids that are too few, say) is 422, as the document tells."""
     schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")

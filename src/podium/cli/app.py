@@ -31,6 +31,7 @@ COMMANDS = {
     "train": "Train a model: podium train MODEL DATA…, or podium train DATA… for lambdamart.",
     "score": "Score documents: one number per line in the order of the rows, or a TREC run.",
     "inspect": "Say what is in a model file: its parameters, its most important features, its trees.",
+    "explain": "Say why: what each feature adds to scores, why A is above B, what moves between two models.",
     "plot": "Draw what was measured after each round of a training run, with the best round.",
     "evaluate": "Measure a ranking: means with 95% intervals, or a value for each query.",
     "compare": "Compare rankings query by query: t-test, randomisation test, Holm's correction, equivalence.",

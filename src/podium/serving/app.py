@@ -18,6 +18,7 @@ from litestar.exceptions import HTTPException
 from litestar.types import Receive, Scope, Send
 
 from podium.serving.describing import Health, Ready, description
+from podium.serving.explaining import Explainer
 from podium.serving.logs import log
 from podium.serving.metrics import Metrics
 from podium.serving.models.registry import Registry
@@ -30,7 +31,7 @@ from podium.serving.settings import Settings
 JSON = "application/json"
 IN_THREAD = 2_000  # documents from which a request is ranked beside the others, in a thread
 OPEN = frozenset({"/health", "/ready"})  # paths that need no token
-PATHS = OPEN | {"/rank", "/models", "/metrics", "/openapi.json"}
+PATHS = OPEN | {"/rank", "/explain", "/models", "/metrics", "/openapi.json"}
 
 
 class Service:
@@ -47,10 +48,19 @@ class Service:
         self.settings, self.metrics = settings, Metrics()
         self.registry = Registry(settings, self._tell)
         self._ranker = Ranker(settings, self.registry, self.metrics)
+        self._explainer = Explainer(settings, self._ranker)
         self._token = None if settings.token is None else b"Bearer " + settings.token.encode()
         self._encode = msgspec.json.Encoder().encode
         self._app = Litestar(
-            [self._rank(), self._models(), self._health(), self._ready(), self._metrics(), self._openapi()],
+            [
+                self._rank(),
+                self._explain(),
+                self._models(),
+                self._health(),
+                self._ready(),
+                self._metrics(),
+                self._openapi(),
+            ],
             lifespan=[self._lifespan],
             exception_handlers={Refused: on_refused, HTTPException: on_http_error, Exception: self._on_failure},
             openapi_config=None,
@@ -160,6 +170,13 @@ class Service:
             return self.answered(answer, later)
 
         return rank
+
+    def _explain(self) -> Any:
+        @post("/explain", status_code=200)
+        async def explain(request: Request[Any, Any, Any]) -> Response[bytes]:
+            return self.answered(await self.in_time(self._explainer.explained, await self.body_of(request)))
+
+        return explain
 
     def _models(self) -> Any:
         @get("/models")

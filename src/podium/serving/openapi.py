@@ -10,6 +10,7 @@ import numpy as np
 from podium import __version__
 from podium.data.schema import Schema
 from podium.serving.describing import Description, Health, Ready
+from podium.serving.explaining import Explained
 from podium.serving.models.registry import Registry
 from podium.serving.refusing import ErrorAnswer
 from podium.serving.requests.bodies import Identifier, Rank, Ranking, Rankings
@@ -33,7 +34,7 @@ Json = dict[str, Any]
 
 def openapi(settings: Settings, registry: Registry) -> Json:
     """The document for the present models."""
-    answers = [Ranking, Rankings, Description, Health, Ready, ErrorAnswer]
+    answers = [Ranking, Rankings, Explained, Description, Health, Ready, ErrorAnswer]
     (*_, identifier, rank), components = msgspec.json.schema_components(
         [*answers, Identifier, Rank], ref_template=REFERENCES
     )
@@ -46,6 +47,7 @@ def openapi(settings: Settings, registry: Registry) -> Json:
         "info": {"title": "Podium", "version": __version__, "description": "Ranks the documents of queries."},
         "paths": {
             "/rank": {"post": _operation("Rank documents", "RankRequest", ["Ranking", "Rankings"], guarded) | security},
+            "/explain": {"post": _operation("Explain a ranking", "ExplainRequest", ["Explained"], guarded) | security},
             "/models": {"get": _reading("What is served", "Description", guarded) | security},
             "/health": {"get": _reading("Whether the process answers", "Health", False)},
             "/ready": {"get": _reading("Whether models are loaded and warm", "Ready", False)},
@@ -73,15 +75,20 @@ class _Document:
             "additionalProperties": False,
         }  # fmt: skip
         several["properties"] |= {name: {"type": "null"} for name in ("ids", "k", "model", "query")}
+        limits = self._settings.limits
+        ranked, explained = limits.documents, min(limits.documents, limits.explained)
+        pair = {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "integer", "minimum": 0}}
         return {
-            "Query": _any([self._query(name) for name in self._registry.models]),
+            "Query": _any([self._query(name, ranked) for name in self._registry.models]),
+            "ExplainRequest": _any(
+                [self._query(name, explained, pair=_or_null(pair)) for name in self._registry.models]
+            ),
             "RankRequest": _any([_ref("Query"), several]),
         }
 
-    def _query(self, name: str, **more: Json) -> Json:
+    def _query(self, name: str, limit: int, **more: Json) -> Json:
         """A query for one model; only that of the default need not be named."""
         is_default = name == self._settings.default or name in self._settings.split
-        limit = self._settings.limits.documents
         documents = {"type": "array", "maxItems": limit, "items": _document(self._registry.models[name].model.schema)}
         ids = {"type": "array", "maxItems": limit, "items": self._identifier}
         properties = {

@@ -36,7 +36,7 @@ class Limits:
     body_bytes: int = 8 << 20
     documents: int = 10_000
     features: int = 10_000
-    explained: int = 200
+    explained: int = 1_000
     seconds: float = 10.0
 
     def __post_init__(self) -> None:

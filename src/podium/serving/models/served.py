@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from podium.data import RankingData
 from podium.errors import DataError
+from podium.explain import Explanation, explain
 from podium.models import Combined, Model, load
 from podium.serving.requests.matching import Matcher, Rows
 
@@ -25,6 +26,7 @@ class ServedModel:
         digest: of the model.
         matcher: turns documents into its rows.
         loaded: when.
+        why_not_explained: why the model cannot say what features add to its scores; None where it can.
 
     """
 
@@ -41,6 +43,7 @@ class ServedModel:
         self._takes_arrays = model.has_one_schema and not model.encoding and self._normalize is None
         for n_documents in WARM_UP:
             self.scores(np.zeros((n_documents, model.n_features), np.float32))
+        self.why_not_explained = self._warm_up_explaining()
 
     @property
     def has_categories(self) -> bool:
@@ -52,6 +55,17 @@ class ServedModel:
         if not len(rows):
             return np.empty(0)
         return self._scorer(rows if self._takes_arrays else self.data(rows))
+
+    def explanation(self, rows: Rows) -> Explanation:
+        """What each feature adds to the scores of one query's documents."""
+        return explain(self.model, rows if self._takes_arrays else self.data(rows), n_threads=1)
+
+    def _warm_up_explaining(self) -> str | None:
+        try:
+            self.explanation(np.zeros((2, self.model.n_features), np.float32))
+        except DataError as error:
+            return str(error)
+        return None
 
     def data(self, rows: Rows) -> RankingData:
         """The documents of one query as the model was trained on them."""

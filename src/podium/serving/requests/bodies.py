@@ -56,10 +56,13 @@ class ValueBody(_Query, kw_only=True):
     queries: list[ValueQuery] | UnsetType = UNSET
 
 
-class PairBody(ValueQuery, kw_only=True):
-    """A query to explain; `pair` asks why its first document stands above its second."""
+Index = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0, multiple_of=1)]
 
-    pair: Annotated[list[Annotated[int, Meta(ge=0)]], Meta(min_length=2, max_length=2)] | None = None
+
+class ExplainBody(ValueQuery, kw_only=True):
+    """A query to explain; `pair` asks why one of two documents, by their numbers, stands above the other."""
+
+    pair: Annotated[list[Index], Meta(min_length=2, max_length=2)] | None = None
 
 
 Query = NumberQuery | ValueQuery
@@ -87,7 +90,7 @@ class Rankings(Struct):
 
 
 _NUMBERS, _VALUES = msgspec.json.Decoder(NumberBody), msgspec.json.Decoder(ValueBody)
-_PAIRS = msgspec.json.Decoder(PairBody)
+_EXPLAINED = msgspec.json.Decoder(ExplainBody)
 
 
 def decoded_queries(body: bytes, has_categories: bool) -> tuple[list[Query], bool]:
@@ -107,9 +110,9 @@ def decoded_queries(body: bytes, has_categories: bool) -> tuple[list[Query], boo
     return [query], False
 
 
-def decoded_pair(body: bytes) -> PairBody:
+def decoded_explain(body: bytes) -> ExplainBody:
     """The query of a request to explain."""
-    decoded: PairBody = _decoded(_PAIRS, body)
+    decoded: ExplainBody = _decoded(_EXPLAINED, body)
     return decoded
 
 
