@@ -24,13 +24,14 @@ from podium.serving.metrics import Metrics
 from podium.serving.models.registry import Registry
 from podium.serving.models.watching import watched
 from podium.serving.openapi import openapi
+from podium.serving.page import PAGE, PAGE_HEADERS
 from podium.serving.ranking import Ranker
 from podium.serving.refusing import Refused, error_response, on_http_error, on_refused
 from podium.serving.settings import Settings
 
 JSON = "application/json"
 IN_THREAD = 2_000  # documents from which a request is ranked beside the others, in a thread
-OPEN = frozenset({"/health", "/ready"})  # paths that need no token
+OPEN = frozenset({"/", "/health", "/ready"})  # paths that need no token
 PATHS = OPEN | {"/rank", "/explain", "/models", "/metrics", "/openapi.json"}
 
 
@@ -60,6 +61,7 @@ class Service:
                 self._ready(),
                 self._metrics(),
                 self._openapi(),
+                self._page(),
             ],
             lifespan=[self._lifespan],
             exception_handlers={Refused: on_refused, HTTPException: on_http_error, Exception: self._on_failure},
@@ -202,7 +204,7 @@ class Service:
     def _metrics(self) -> Any:
         @get("/metrics")
         async def metrics() -> Response[bytes]:
-            return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+            return Response(self.metrics.text(), media_type="text/plain; version=0.0.4")
 
         return metrics
 
@@ -212,6 +214,13 @@ class Service:
             return self.answered(openapi(self.settings, self.registry))
 
         return document
+
+    def _page(self) -> Any:
+        @get("/")
+        async def page() -> Response[bytes]:
+            return Response(PAGE, media_type="text/html", headers=PAGE_HEADERS)
+
+        return page
 
 
 def create_app(settings: Settings) -> Service:
