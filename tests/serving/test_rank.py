@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import podium
+from podium.serving.requests.number_rows import leading_rows
 from podium.serving.settings import Limits, Settings
 from tests.serving.conftest import NAMES, Client
 
@@ -182,3 +183,45 @@ def test_an_error_of_the_service_tells_nothing(client, monkeypatch, capsys):
     logged = json.loads(capsys.readouterr().err.splitlines()[0])
     assert (logged["event"], logged["kind"]) == ("failure", "RuntimeError")
     assert "secret" not in str(logged)
+
+
+number_texts = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr), st.integers().map(str), st.just("null"),
+    st.from_regex(r"-?(0|[1-9][0-9]{0,25})(\.[0-9]{1,25})?([eE][+-]?[0-9]{1,3})?", fullmatch=True),
+)  # fmt: skip
+blanks = st.sampled_from(["", " ", "\n", "\t ", "\r\n"])
+
+
+@given(st.lists(st.lists(number_texts, min_size=2, max_size=2), min_size=1, max_size=4), blanks)
+def test_numbers_are_read_as_python_reads_them(texts, blank):
+    """The fast way gives the float32 of `float`, to the bit, or leaves it to the other way."""
+    rows = [f"{blank}[{blank}{row[0]}{blank},{row[1]}]" for row in texts]
+    body = f'{blank}{{"documents"{blank}:{blank}[{",".join(rows)}{blank}]{blank}, "ids": [[]]}}'
+    found = leading_rows(body.encode())
+    with np.errstate(over="ignore"):
+        expected = np.array([[np.nan if text == "null" else float(text) for text in row] for row in texts], np.float32)
+    if np.isinf(expected).any():
+        assert found is None
+    elif found is not None:
+        assert found.rows.tobytes() == expected.tobytes()
+        assert json.loads(found.rest) == {"documents": None, "ids": [[]]}
+    if all(len(text) < 16 and "e" not in text.lower() for row in texts for text in row):
+        assert found is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "[[]]", "[[1, 2], [3]]", '[["1", 2]]', "[[true, 2]]", "[[[1, 2]]]", "[{}]", "5", "{}", "[[1, 2], 3]",
+     "[3, [1, 2]]", "null", '"[[1, 2]]"', "[[1, {}]]", "[[1, [2]]]", '[[1, 2], "["]', "[[-", "[[nul", "", "[[1, 2]",
+     "[[01]]", "[[1.]]", "[[.5]]", "[[1.e5]]", "[[+1]]", "[[-]]", "[[1e]]", "[[NaN]]", "[[-null]]", "[[1,]]",
+     "[[1 2]]", "[[1e999]]", "[[12345678901.]]", "[[-Infinity]]", "[[1],]", "[[1}]]", "[[00000000001]]", "[[-01.5]]"],
+)  # fmt: skip
+def test_what_is_no_row_of_numbers_is_left_to_the_general_way(text):
+    assert leading_rows(f'{{"documents": {text}'.encode()) is None
+
+
+def test_both_ways_give_the_same_answer(client, documents, monkeypatch):
+    body = {"documents": documents, "ids": [f"d{k}" for k in range(len(documents))], "k": 7}
+    fast = client.rank(body).json()
+    monkeypatch.setattr("podium.serving.ranking.leading_rows", lambda _: None)
+    assert client.rank(body).json() == fast

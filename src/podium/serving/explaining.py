@@ -62,7 +62,7 @@ class Explainer:
         n_documents, limits = len(query.documents), self._settings.limits
         if n_documents > (most := min(limits.explained, limits.documents)):
             raise Refused(413, f"the request has {n_documents} documents to explain, and the limit is {most}")
-        scored = self._ranker.scored(query)
+        scored = self._ranker.scored(self._ranker.matched(query))
         model = scored.model
         if model.why_not_explained is not None:
             raise Refused(422, f"the model {model.name!r} cannot be explained: {model.why_not_explained}")

@@ -13,6 +13,7 @@ from podium.errors import DataError
 from podium.explain import Explanation, explain
 from podium.models import Combined, Model, load
 from podium.serving.requests.matching import Matcher, Rows
+from podium.serving.requests.number_rows import leading_rows
 
 WARM_UP = (1, 2, 100, 600)  # numbers of documents; each way to score has its kernels
 
@@ -43,12 +44,17 @@ class ServedModel:
         self._takes_arrays = model.has_one_schema and not model.encoding and self._normalize is None
         for n_documents in WARM_UP:
             self.scores(np.zeros((n_documents, model.n_features), np.float32))
+        leading_rows(b'{"documents": [[0]]}')
         self.why_not_explained = self._warm_up_explaining()
 
     @property
     def has_categories(self) -> bool:
         """Whether values may be text."""
         return bool(self.model.encoding.categories)
+
+    def takes_plain_rows(self, n_features: int) -> bool:
+        """Whether rows with so many numbers are its rows as they are."""
+        return n_features == self.model.n_features and not self.model.encoding
 
     def scores(self, rows: Rows) -> NDArray[np.float64]:
         """The score of each document of one query; features are normalised within it where the model wants that."""

@@ -42,6 +42,12 @@ class ValueQuery(_Query, kw_only=True):
     documents: list[list[Value] | dict[str, Value]]
 
 
+class RestQuery(_Query, kw_only=True):
+    """A query whose documents were read before."""
+
+    documents: None
+
+
 class NumberBody(_Query, kw_only=True):
     """One query, or several."""
 
@@ -65,7 +71,7 @@ class ExplainBody(ValueQuery, kw_only=True):
     pair: Annotated[list[Index], Meta(min_length=2, max_length=2)] | None = None
 
 
-Query = NumberQuery | ValueQuery
+Query = NumberQuery | ValueQuery | RestQuery
 
 
 class Ranked(Struct, omit_defaults=True):
@@ -89,11 +95,20 @@ class Rankings(Struct):
     queries: list[Ranking]
 
 
+_REST = msgspec.json.Decoder(RestQuery)
 _NUMBERS, _VALUES = msgspec.json.Decoder(NumberBody), msgspec.json.Decoder(ValueBody)
 _EXPLAINED = msgspec.json.Decoder(ExplainBody)
 
 
-def decoded_queries(body: bytes, has_categories: bool) -> tuple[list[Query], bool]:
+def decoded_rest(body: bytes) -> RestQuery | None:
+    """What a body says beside its documents; None for what `decoded_queries` is to look at."""
+    try:
+        return _REST.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def decoded_queries(body: bytes, has_categories: bool) -> tuple[list[NumberQuery | ValueQuery], bool]:
     """The queries of a request to rank, and whether there may be several; what is no such request is refused."""
     decoded = _decoded(_VALUES if has_categories else _NUMBERS, body)
     if decoded.queries is not UNSET:
