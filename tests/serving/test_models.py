@@ -62,6 +62,17 @@ def test_shadow_rankings_that_differ_are_counted(two, documents):
     assert client.metric('podium_shadow_rankings_total{differs="no",model="web"}') == 1
 
 
+def test_a_shadow_model_must_read_documents_alike(models, data, tmp_path):
+    kinds = podium.RankingData(
+        data.features.round(), data.relevance, qid=data.qid, feature_names=NAMES, categorical=["bm25"]
+    )
+    podium.LambdaMART(n_trees=1, n_leaves=2).fit(kinds).save(tmp_path / "kinds.podium")
+    two = {"web": models["web"], "kinds": tmp_path / "kinds.podium"}
+    with pytest.raises(podium.DataError, match="encode their features in different ways"):
+        Client(Settings(two, shadow="kinds"))
+    Client(Settings(two, split={"web": 1, "kinds": 1}, **QUIET))
+
+
 def test_what_is_served_is_told_without_the_host(two):
     client = Client(Settings(two, split={"news": 1.0}, shadow="web", **QUIET))
     answer = client("GET", "/models").json()

@@ -129,7 +129,12 @@ def test_a_service_lives_through_changes_deaths_and_slow_clients(running, models
     assert b"the body did not arrive within 1 seconds" in slow_body
     wordy = slow_client(running.port, b"GET / HTTP/1.1\r\nx: " + b"y" * 70_000)
     assert wordy.startswith(b"HTTP/1.1 431 ")
+    with socket.create_connection(("127.0.0.1", running.port)) as gone:  # a client that leaves in the middle
+        gone.sendall(head)
     assert running.rank(ROWS).status_code == 200
+    large = running.client.post("/rank", content=b" " * 10_000_000, headers={"content-type": "application/json"})
+    assert large.status_code == 413
+    assert not running.events("failure")
     assert "server" not in running.client.get("/health").headers
     counts = running.client.get("/metrics").text
     assert f'podium_requests_total{{path="/rank",status="200"}} {len(statuses) + 1:.1f}' in counts

@@ -30,7 +30,7 @@ from podium.serving.refusing import Refused, error_response, on_http_error, on_r
 from podium.serving.settings import Settings
 
 JSON = "application/json"
-IN_THREAD = 2_000  # documents from which a request is ranked beside the others, in a thread
+IN_THREAD = 1 << 20  # bytes of a body from which a request is ranked in a thread, beside the others
 OPEN = frozenset({"/", "/health", "/ready"})  # paths that need no token
 PATHS = OPEN | {"/rank", "/explain", "/models", "/metrics", "/openapi.json"}
 
@@ -163,7 +163,7 @@ class Service:
         @post("/rank", status_code=200)
         async def rank(request: Request[Any, Any, Any]) -> Response[bytes]:
             body = await self.body_of(request)
-            if len(body) > 512 * IN_THREAD:
+            if len(body) > IN_THREAD:
                 answer, scored = await self.in_time(self._ranker.ranked, body)
             else:
                 answer, scored = self._ranker.ranked(body)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from podium.core.files import replacing
 from podium.errors import DataError, PodiumError
 from podium.serving.models.choosing import Split
 from podium.serving.models.served import ServedModel, load_served
@@ -87,7 +85,7 @@ class Registry:
         old = self.models.get(name)
         self.models = models
         self.changes += 1
-        self._keep(name, path)
+        self._keep(new)
         before = None if old is None else old.digest
         self._tell("model loaded", model=name, digest=new.digest, before=before)
 
@@ -102,19 +100,18 @@ class Registry:
                 raise
             self._tell("model refused", level="error", model=name, reason=_reason(error))
             return load_served(name, kept, most)
-        self._keep(name, path)
+        self._keep(model)
         return model
 
     def _kept(self, name: str) -> Path | None:
         folder = self._settings.good_files
         return None if folder is None else folder / f"{name}{SUFFIX}"
 
-    def _keep(self, name: str, path: Path) -> None:
-        """Keep a copy of a good file for workers to come."""
-        kept = self._kept(name)
+    def _keep(self, served: ServedModel) -> None:
+        """Keep a good model for workers to come, as it was loaded: its file may have changed since."""
+        kept = self._kept(served.name)
         if kept is not None:
-            with replacing(kept) as temporary:
-                shutil.copyfile(path, temporary)
+            served.model.save(kept)
 
     def _require_same_features(self, models: Mapping[str, ServedModel]) -> None:
         """Models among which requests do not choose must take the same documents."""
@@ -127,6 +124,8 @@ class Registry:
             other = models[name].model
             if (first.n_features, first.feature_names) != (other.n_features, other.feature_names):
                 raise DataError(f"the models {names[0]!r} and {name!r} of a split or shadow differ in their features")
+            if settings.shadow is not None and first.encoding != other.encoding:
+                raise DataError(f"the models {names[0]!r} and {name!r} encode their features in different ways")
 
 
 def _signature(path: Path) -> Signature | None:
