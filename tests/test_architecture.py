@@ -62,7 +62,7 @@ def test_imports_go_down_the_layers_only(path):
 # Modules that load another of a higher layer by its name, when they are called.
 UPWARD = {
     "models/file.py": {"podium.neural.file"},
-    "models/base.py": {"podium.formats"},
+    "models/base.py": {"podium.explain", "podium.formats"},
     "models/combination.py": {"podium.reports.path"},
     "evaluation/evaluating.py": {"podium.reports.queries"},
     "evaluation/comparing.py": {"podium.reports.comparison"},
@@ -75,7 +75,14 @@ UPWARD = {
     "diagnostics/rank_changes.py": {"podium.reports.rank_changes"},
     "diagnostics/shares.py": {"podium.reports.lambda_shares"},
     "diagnostics/top_labels.py": {"podium.reports.top_labels"},
+    "explain/comparing.py": {"podium.reports.stacked_contributions"},
+    "explain/explanation.py": {
+        "podium.reports.contributions",
+        "podium.reports.importance",
+        "podium.reports.stacked_contributions",
+    },
     "explain/importance.py": {"podium.reports.importance"},
+    "explain/dependence.py": {"podium.reports.partial_dependence"},
     "estimators/ranker.py": {"podium.reports.history", "podium.reports.importance"},
     "estimators/cross_validation.py": {"podium.reports.folds"},
 }

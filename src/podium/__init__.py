@@ -54,6 +54,9 @@ if TYPE_CHECKING:
     from podium.evaluation import read_run as read_run
     from podium.evaluation import write_qrels as write_qrels
     from podium.evaluation import write_run as write_run
+    from podium.explain import Explanation as Explanation
+    from podium.explain import compare_explanations as compare_explanations
+    from podium.explain import partial_dependence as partial_dependence
     from podium.explain import permutation_importance as permutation_importance
     from podium.formats import import_model as import_model
     from podium.measures import AP as AP
@@ -118,6 +121,9 @@ _HOMES = {
     # evaluation
     "evaluate": "podium.evaluation",  # one ranking, measured
     "compare": "podium.evaluation",  # several rankings, with significance
+    "Explanation": "podium.explain",  # what Model.explain returns: what each feature adds to each score
+    "compare_explanations": "podium.explain",  # two models on a query: what moved, and through which features
+    "partial_dependence": "podium.explain",  # how scores change with one feature
     "permutation_importance": "podium.explain",  # what a measure loses without a feature
     "Evaluation": "podium.evaluation",  # what evaluate returns
     "Comparison": "podium.evaluation",  # what compare returns

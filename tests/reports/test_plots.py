@@ -152,8 +152,7 @@ def test_importance(parts, fitted):
     bars, rules = tables(found.plot(top=3))
     for row, bar, rule in zip(found.rows, bars, rules, strict=False):
         assert bar == {"feature": f"column {row[0]}", "value": row[1]}
-        assert rule["low"] == row[1] - row[2]
-        assert rule["high"] == row[1] + row[2]
+        assert (rule["low"], rule["high"]) == (row[2], row[3])
 
 
 def test_path(parts, fitted, linear):
@@ -198,3 +197,41 @@ def test_a_chart_is_drawn_and_can_be_changed(fitted, tmp_path):
     light, dark = ((tmp_path / f"{name}.png").read_bytes() for name in "ab")
     assert light[:8] == dark[:8] == b"\x89PNG\r\n\x1a\n"
     assert light != dark
+
+
+def test_contributions(parts, fitted):
+    data = parts[1]
+    found = fitted.explain(data)
+    query = data.query_ids[0]
+    rows = found.rows_of(query)
+    one, pair = found.of_document(int(rows[0])), found.why(int(rows[0]), int(rows[1]))
+    bars = tables(one.plot(top=3))[0]
+    assert bars[0]["from"] == found.base
+    assert bars[-1]["to"] == pytest.approx(found.scores[rows[0]], abs=1e-12)
+    assert bars[-1]["feature"] == "2 others"
+    bars = tables(pair.plot())[0]
+    assert [bar["amount"] for bar in bars] == [row[-1] for row in pair.rows]
+    assert bars[-1]["to"] == pytest.approx(pair.gap, abs=1e-12)
+    assert [bar["value"] for bar in tables(found.plot(top=2))[0]] == [row[1] for row in found.importance().rows[:2]]
+    table = found.query(query)
+    stacked, _, sums = (tables(table.plot(top=4))[k] for k in range(3))
+    assert len(stacked) == 4 * 6
+    scores = found.scores[rows]
+    assert [row["sum"] for row in sums] == pytest.approx(list(scores[:4] - scores.mean()), abs=1e-12)
+
+
+def test_comparison_of_explanations(parts, fitted, linear):
+    found = podium.compare_explanations(fitted, linear, parts[1], parts[1].query_ids[0])
+    _, _, sums = (tables(found.plot(top=5))[k] for k in range(3))
+    change = {f"{name}: {a} → {b}": d for name, (a, b), d in
+              zip(found.documents, found.ranks, found.scores[:, 1] - found.scores[:, 0], strict=True)}  # fmt: skip
+    assert len(sums) == 5
+    assert all(row["sum"] == pytest.approx(change[row["document"]], abs=1e-12) for row in sums)
+
+
+def test_partial_dependence(parts, fitted):
+    found = podium.partial_dependence(fitted, parts[1], 1, grid=4, ice=2)
+    curves, mean = tables(found.plot())
+    assert [(row["value"], row["score"]) for row in mean] == list(zip(found.grid, found.means, strict=True))
+    assert [row["score"] for row in curves] == found.curves.ravel().tolist()
+    assert len(tables(podium.partial_dependence(fitted, parts[1], 1, grid=4).plot())) == 1

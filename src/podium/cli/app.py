@@ -31,6 +31,7 @@ COMMANDS = {
     "train": "Train a model: podium train MODEL DATA…, or podium train DATA… for lambdamart.",
     "score": "Score documents: one number per line in the order of the rows, or a TREC run.",
     "inspect": "Say what is in a model file: its parameters, its most important features, its trees.",
+    "explain": "Say why: what each feature adds to scores, why A is above B, what moves between two models.",
     "plot": "Draw what was measured after each round of a training run, with the best round.",
     "evaluate": "Measure a ranking: means with 95% intervals, or a value for each query.",
     "compare": "Compare rankings query by query: t-test, randomisation test, Holm's correction, equivalence.",
@@ -40,6 +41,7 @@ COMMANDS = {
     "import": "Read a model of another tool, and write it as one of Podium's.",
     "export": "Write a model for another system: LightGBM, XGBoost, RankLib, Solr, Elasticsearch, …",
     "formats": "List the formats of models, and what each can carry.",
+    "serve": "Serve models over HTTP: POST /rank, GET /models, /health, /ready, /metrics and /openapi.json.",
     "reproduce": "Repeat the papers' experiments: what is claimed, what was measured, and whether it holds.",
     "warmup": "Compile all kernels into the cache: for container images, or once after installation.",
 }

@@ -27,6 +27,7 @@ def use_everything(folder: Path) -> None:
 
     import podium
     from podium.objectives import Lambda, ListMLE
+    from podium.serving.requests.number_rows import leading_rows
 
     data = podium.artificial_web(12, features=20)
     podium.write(data, folder / "data.txt")
@@ -45,6 +46,7 @@ def use_everything(folder: Path) -> None:
     scorer = model.scorer()
     for n_documents in (1, 100, 600):
         scorer(data.features[:n_documents])
+    leading_rows(b'{"documents": [[0]]}')
     podium.PRank(epochs=1).fit(data)
     podium.AdditiveGroves(n_groves=1, n_trees_in_grove=1, alpha=0.5).fit(data)
     ListMLE().bind(data).gradients(model.predict(data))

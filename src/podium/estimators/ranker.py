@@ -224,6 +224,16 @@ class RankerMixin:
         names = [self.model_.label_of_feature(k) for k in range(len(shares))]
         return import_module("podium.reports.importance").importance_chart(names, shares, "importance", top=top)
 
+    def explain(self, data: Any, background: Any = None) -> Any:
+        """What each feature adds to each score, see `podium.Model.explain`."""
+        check_is_fitted(self)
+        options = self._base_scores(data)
+        return self.model_.explain(data, background, n_threads=self.n_threads, **options)
+
+    def _base_scores(self, X: Any) -> dict[str, Any]:
+        """The scores that the model goes on from, where it asks for them."""
+        return {}
+
     def digest(self) -> str:
         """A hash of the model: equal digests score alike, to the bit."""
         check_is_fitted(self)

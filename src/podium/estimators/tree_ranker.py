@@ -154,10 +154,6 @@ class EnsembleRanker(TreeRanker):
             raise DataError(f"{type(self).__name__} has one score for each document; this objective has several")
         return result.ensemble
 
-    def _base_scores(self, X: Any) -> dict[str, Any]:
-        """The scores that the trees are added to, where the model asks for them."""
-        return {}
-
     def _predict(self, X: Any, **options: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
         n_trees = options.pop("n_trees", None)

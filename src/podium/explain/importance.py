@@ -8,16 +8,23 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.core.progress import progress
 from podium.core.random import seed_of
+from podium.core.sums import mean
 from podium.data import RankingData
+from podium.data.content_random import ContentRandom
 from podium.data.schema import as_data
 from podium.data.sparse import is_sparse
 from podium.errors import DataError
+from podium.evaluation.significance import t_interval
 from podium.evaluation.tables import Table
 from podium.measures import Measure, Ranking, as_measure
+from podium.models.base import shown_name
 from podium.models.rankers import scores_of
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -25,12 +32,12 @@ class Importance(Table):
     """The result of `permutation_importance`: a table with a row for each feature, the largest loss first."""
 
     def plot(self, top: int = 20) -> Any:
-        """The first features as bars, with one deviation to both sides, as a chart (extra `report`)."""
-        features, losses, deviations = zip(*self.rows, strict=True)
-        names = [feature if isinstance(feature, str) else f"column {feature}" for feature in features]
+        """The first features as bars, with their 95% intervals, as a chart (extra `report`)."""
+        features, losses, *ends = zip(*self.rows, strict=True)
         title = f"{self.columns[1]} when shuffled"
         chart = import_module("podium.reports.importance").importance_chart
-        return chart(names, losses, title, deviations=deviations, top=top)
+        intervals = list(zip(*ends, strict=True))
+        return chart([shown_name(feature) for feature in features], losses, title, intervals=intervals, top=top)
 
 
 def permutation_importance(
@@ -46,15 +53,16 @@ def permutation_importance(
         seed: of the shuffles.
 
     Returns:
-        A table of features, their mean loss and its standard deviation over the shuffles, the largest loss first; its
-        `plot()` draws them.
+        A table of features, their mean loss and its 95% interval (Student's, over the queries' mean losses of all
+        shuffles), the largest loss first; its `plot()` draws them. An interval that holds 0 says that these queries do
+        not show whether the model needs the feature.
 
     Example:
         >>> import podium
         >>> data = podium.artificial(20, features=3)
         >>> model = podium.LambdaMART(n_trees=3, n_leaves=4).fit(data)
         >>> podium.permutation_importance(model, data, "ndcg@10", repeats=1).columns
-        ['feature', 'loss of ndcg@10', 'deviation']
+        ['feature', 'loss of ndcg@10', '95% from', 'to']
 
     """
     data = as_data(data)
@@ -64,21 +72,24 @@ def permutation_importance(
         raise DataError(f"repeats must be at least 1, but is {repeats}")
     chosen = as_measure(measure).fixed(data)
 
-    def value(features: Any) -> float:
+    def values(features: Any) -> Floats:
         shuffled = data._with_features(features, data.feature_names, data.encoding, data.reading)
-        return chosen.mean(Ranking(data, scores_of(model, shuffled), base=data.canonical_order))
+        return chosen.values(Ranking(data, scores_of(model, shuffled), base=data.canonical_order))
 
-    unshuffled = value(data.features)
+    unshuffled = values(data.features)
+    order = np.argsort(ContentRandom(data).document_keys, kind="stable")  # whatever the order of the rows
     names: Sequence[Any] = data.feature_names or range(data.n_features)
     rows: list[list[Any]] = []
     with progress("shuffling features", data.n_features) as advance:
         for k, name in enumerate(names):
-            losses = []
+            losses = np.zeros(data.n_queries)
             for repeat in range(repeats):
                 features = data.features.copy()
-                np.random.default_rng(int(seed_of(seed, k, repeat))).shuffle(features[:, k])
-                losses.append(unshuffled - value(features))
-            rows.append([name, float(np.mean(losses)), float(np.std(losses))])
+                draws = np.random.default_rng(int(seed_of(seed, k, repeat))).permutation(len(data))
+                features[order, k] = data.features[order[draws], k]
+                losses += (unshuffled - values(features)) / repeats
+            defined = losses[~np.isnan(losses)]
+            rows.append([name, mean(defined), *t_interval(defined)])
             advance(1)
     rows.sort(key=lambda row: -row[1])
-    return Importance(["feature", f"loss of {chosen}", "deviation"], rows)
+    return Importance(["feature", f"loss of {chosen}", "95% from", "to"], rows)

@@ -58,10 +58,7 @@ class Model(ABC):
 
     def label_of_feature(self, feature: int) -> str:
         """What to call a feature before people: its name, a number of LETOR text, or a column counted from 0."""
-        if self.feature_names is None:
-            return f"column {feature}"
-        name = self.feature_names[feature]
-        return f"feature {name}" if name.isdecimal() else name
+        return shown_name(feature if self.feature_names is None else self.feature_names[feature])
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -142,6 +139,21 @@ class Model(ABC):
         """
         return import_module("podium.formats").export_model(self, path, format, **options)
 
+    def explain(self, data: Any, background: Any = None, *, n_threads: int | None = None, **options: Any) -> Any:
+        """What each feature adds to each score, see `podium.explain.explain`.
+
+        Args:
+            data: as for `predict`.
+            background: documents to compare with; by default the training documents, as the model knows them.
+            n_threads: all cores by default; the result is the same.
+            **options: `base_scores`, where the model goes on from other scores.
+
+        Returns:
+            A `podium.explain.Explanation`.
+
+        """
+        return import_module("podium.explain").explain(self, data, background, n_threads=n_threads, **options)
+
     @abstractmethod
     def importance(self, kind: Any = "gain") -> NDArray[np.float64]:
         """How much each feature counts in the model."""
@@ -158,6 +170,17 @@ class Model(ABC):
         if features.ndim != 2 or features.shape[1] != self.n_features:
             raise DataError(f"the model has {self.n_features} features, but the data has shape {features.shape}")
         return int(features.shape[0])
+
+
+def shown_name(feature: str | int) -> str:
+    """What to call a feature before people, given its name or its number.
+
+    >>> shown_name("bm25"), shown_name("7"), shown_name(7)
+    ('bm25', 'feature 7', 'column 7')
+    """
+    if isinstance(feature, int):
+        return f"column {feature}"
+    return f"feature {feature}" if feature.isdecimal() else feature
 
 
 def model_of(ranker: Any) -> Any:

@@ -20,6 +20,7 @@ from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.errors import DataError
 from podium.models import Model
+from podium.neural.gradients import integrated_gradients
 from podium.neural.inputs import Inputs
 from podium.neural.modules import NETS, scores_of, sees_lists
 
@@ -93,6 +94,23 @@ class Net(Model):
             (gradients,) = torch.autograd.grad(scores.sum(), draws)
         slopes: Floats = gradients.abs().mean(dim=0).double().numpy()
         return np.where(self.inputs.scales > 0, slopes, 0.0)
+
+    def integrated_gradients(
+        self, features: Features, background: Features | None = None, n_threads: int | None = None
+    ) -> tuple[Floats, float]:
+        """What each feature adds to the score of each row, from the mean input on, and the score of that.
+
+        The mean is that of the training documents, or of a background of features.
+        """
+        baseline = np.zeros(self.n_features)  # where all features are missing, or at their mean
+        if self.inputs.kind == "none" and background is None:
+            raise DataError("this net takes features as they come and knows no mean of them: give a background")
+        if background is not None:
+            if not background.shape[0]:
+                raise DataError("the background has no documents")
+            baseline = np.sort(self.inputs(background).astype(np.float64), axis=0).mean(axis=0)
+        with torch_threads(n_threads):
+            return integrated_gradients(self.module, self.inputs(features), baseline)
 
     def digest(self) -> str:
         """A hash of all that decides scores, but for a module's own code."""

@@ -18,10 +18,10 @@ def importance_chart(
     values: Sequence[float],
     title: str,
     *,
-    deviations: Sequence[float] | None = None,
+    intervals: Sequence[tuple[float, float]] | None = None,
     top: int = 20,
 ) -> Chart:
-    """Bars of the most important features, with one standard deviation to both sides where there is one.
+    """Bars of the most important features, with intervals where there are some.
 
     Example:
         >>> from podium.reports.importance import importance_chart
@@ -39,10 +39,8 @@ def importance_chart(
     y = alt.Y("feature:N", sort=None, title=None, axis=alt.Axis(tickSize=0, domain=False))
     tooltip = ["feature:N", alt.Tooltip("value:Q", format=".4f", title=title)]
     chart = chart_of(rows).mark_bar(height={"band": 0.7}).encode(x=alt.X("value:Q", title=title), y=y, tooltip=tooltip)
-    if deviations is not None:
-        spread = [
-            {"feature": names[k], "low": values[k] - deviations[k], "high": values[k] + deviations[k]} for k in order
-        ]
+    if intervals is not None:
+        spread = [{"feature": names[k], "low": intervals[k][0], "high": intervals[k][1]} for k in order]
         rules = chart_of(spread).mark_rule(style="interval").encode(
             x=alt.X("low:Q", title=title), x2="high:Q", y=y,
             tooltip=["feature:N", *(alt.Tooltip(f"{end}:Q", format=".4f") for end in ("low", "high"))],

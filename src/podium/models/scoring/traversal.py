@@ -97,15 +97,18 @@ def _find_leaf(x: NDArray[np.float32], tree: Int, trees: TreeArrays) -> Int:
     node = np.int64(0) if trees.node_offsets[tree + 1] > root else np.int64(-1)
     while node >= 0:
         k = root + node
-        value = x[trees.feature[k]]
-        if trees.category[k] >= 0:
-            goes_left = _is_among(value, trees.category[k], trees.category_offsets, trees.category_values)
-        elif np.isnan(value):
-            goes_left = trees.missing_left[k]
-        else:
-            goes_left = value <= trees.threshold[k]
-        node = np.int64(trees.left[k] if goes_left else trees.right[k])
+        node = np.int64(trees.left[k] if goes_left(x[trees.feature[k]], k, trees) else trees.right[k])
     return ~node
+
+
+@helper
+def goes_left(value: Any, node: Int, trees: TreeArrays) -> Any:
+    """Whether a value of its feature sends a document to the left at a node, counted among those of all trees."""
+    if trees.category[node] >= 0:
+        return _is_among(value, trees.category[node], trees.category_offsets, trees.category_values)
+    if np.isnan(value):
+        return trees.missing_left[node]
+    return value <= trees.threshold[node]
 
 
 @helper

@@ -1,0 +1,148 @@
+"""Two models on one query: which documents moved, and through which features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.validation import require_whole
+from podium.data.schema import as_data
+from podium.errors import DataError
+from podium.evaluation.tables import Table
+from podium.explain.explanation import Explanation
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ExplanationComparison:
+    """The result of `compare_explanations`: the documents of a query in the order of the second model.
+
+    Scores of two models have no common scale, and only differences within the query decide its order. So scores and
+    contributions are brought to one scale in each model: the mean over the query's documents is taken off, and they
+    are divided by the standard deviation of the query's scores. Contributions of a document still add up to its score.
+
+    Attributes:
+        query: its id.
+        names: of the two models.
+        documents: names of the documents.
+        ranks: of each document (row) by each model (column), from 1.
+        scores: likewise, on one scale.
+        features: names of the features of both models.
+        contributions: by model, document and feature, on one scale.
+
+    """
+
+    query: str
+    names: tuple[str, str]
+    documents: tuple[str, ...]
+    ranks: Ints
+    scores: Floats
+    features: tuple[str, ...]
+    contributions: Floats
+
+    @property
+    def differences(self) -> Floats:
+        """What each feature (column) changes for each document: the second model less the first."""
+        first, second = self.contributions
+        return np.asarray(second - first)
+
+    def table(self, top: int = 3) -> Table:
+        """A row for each document: ranks, places moved up, change of the score, and its largest causes."""
+        require_whole("top", top, 1)
+        columns = ["document", *(f"rank by {name}" for name in self.names), "moved up", "change", "through"]
+        rows: list[list[Any]] = []
+        for k, found in enumerate(self.differences):
+            largest = np.argsort(-np.abs(found), kind="stable")[:top]
+            causes = ", ".join(f"{self.features[j]} {found[j]:+.2f}" for j in largest if found[j])
+            before, after = self.ranks[k].tolist()
+            change = float(self.scores[k, 1] - self.scores[k, 0])
+            rows.append([self.documents[k], before, after, before - after, change, causes])
+        return Table(columns, rows)
+
+    def feature_table(self) -> Table:
+        """A row for each feature: how much it moves the documents of the query in each model, and between them."""
+        sizes = np.abs(self.contributions).mean(axis=1), np.abs(self.differences).mean(axis=0)
+        rows = [
+            [self.features[j], float(sizes[0][0, j]), float(sizes[0][1, j]), float(sizes[1][j])]
+            for j in np.argsort(-sizes[1], kind="stable")
+        ]
+        return Table(["feature", *(f"mean |share| in {name}" for name in self.names), "mean |change|"], rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, as JSON has it."""
+        documents = []
+        for k, name in enumerate(self.documents):
+            shares = {
+                feature: {"first": first, "second": second}
+                for feature, first, second in zip(self.features, *self.contributions[:, k].tolist(), strict=True)
+            }
+            ranks, scores = self.ranks[k].tolist(), self.scores[k].tolist()
+            documents.append({"document": name, "ranks": ranks, "scores": scores, "contributions": shares})
+        return {"query": self.query, "models": list(self.names), "documents": documents}
+
+    def plot(self, top: int = 20) -> Any:
+        """What the features change for the documents that moved most, as a chart (extra `report`)."""
+        return import_module("podium.reports.stacked_contributions").comparison_chart(self, top)
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+
+def compare_explanations(
+    first: Any, second: Any, data: Any, query: Any, *, background: Any = None, names: tuple[str, str] = ("A", "B")
+) -> ExplanationComparison:
+    """Two models side by side for one query: what moved, and through which features.
+
+    Args:
+        first: a model or an estimator.
+        second: another one.
+        data: the documents, with their queries.
+        query: the id of one.
+        background: documents to compare with, for both models; see `podium.explain.explain`.
+        names: what to call the models.
+
+    Example:
+        >>> import podium
+        >>> from podium.explain import compare_explanations
+        >>> data = podium.artificial(20, features=4)
+        >>> few, many = (podium.LambdaMART(n_trees=n, n_leaves=4).fit(data) for n in (2, 9))
+        >>> found = compare_explanations(few, many, data, data.query_ids[0])
+        >>> found.ranks[:, 1].tolist()[:3], found.table().columns[-1]
+        ([1, 2, 3], 'through')
+
+    """
+    data = as_data(data)
+    number = np.flatnonzero(data.query_ids.astype(str) == str(query))
+    if not len(number):
+        raise DataError(f"there is no query {query!r} in the data")
+    if len(names) != 2 or names[0] == names[1]:
+        raise DataError(f"names must be two different texts, not {names!r}")
+    documents = data.select(number)
+    found = [model.explain(documents, background) for model in (first, second)]
+    order = found[1].rows_of(query)
+    ranks = np.empty((len(order), 2), np.int64)
+    for column, one in enumerate(found):
+        place = np.empty(len(order), np.int64)
+        place[one.rows_of(query)] = np.arange(1, len(order) + 1)
+        ranks[:, column] = place[order]
+    features = tuple(dict.fromkeys(name for one in found for name in one.names))
+    shares = np.array([_on_one_scale(one, order, features) for one in found])
+    scores = np.column_stack([shares[k].sum(axis=1) for k in range(2)])
+    called = tuple(found[1].name_of(row) if data.document_ids is not None else f"row {data.rows(int(number[0]))[row]}"
+                   for row in order.tolist())  # fmt: skip
+    return ExplanationComparison(str(query), names, called, ranks, scores, features, shares)
+
+
+def _on_one_scale(one: Explanation, order: Ints, features: tuple[str, ...]) -> Floats:
+    """Contributions less their means, by the deviation of the scores: documents in order, a column for each feature."""
+    values, spread = one.values[order], float(one.scores[order].std())
+    centred = values - values.mean(axis=0)
+    scaled = np.zeros((len(centred), len(features)))
+    scaled[:, [features.index(name) for name in one.names]] = centred / spread if spread > 0 else 0.0
+    return scaled

@@ -1,0 +1,232 @@
+"""Contributions of features to scores, by the kind of model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data import RankingData, frames
+from podium.data.encoding import Encoding
+from podium.data.features import Features
+from podium.data.sparse import dense_block, is_sparse
+from podium.errors import DataError
+from podium.explain.explanation import Explanation
+from podium.explain.interventional import InterventionalShap
+from podium.explain.path_dependent import PathDependentShap
+from podium.models import ClassEnsemble, Combined, EarlyExit, Ensemble, LinearModel, Model, TreesOnBaseScores
+from podium.models.base import model_of, shown_name
+
+Floats = NDArray[np.float64]
+
+
+class Contributions(NamedTuple):
+    """What was found of one model.
+
+    Attributes:
+        values, base: as in `Explanation`.
+        keys: by which features of several models are matched: names, or numbers of columns.
+        features, encoding: as the model sees them.
+        method: how it was found.
+
+    """
+
+    values: Floats
+    base: float
+    keys: tuple[str | int, ...]
+    features: Features
+    encoding: Encoding
+    method: str
+
+
+class Task(NamedTuple):
+    """What is asked for, in the caller's form; each model takes its own rows from it."""
+
+    data: Any
+    background: Any
+    n_threads: int | None
+
+
+def explain(
+    model: Any, data: Any, background: Any = None, *, base_scores: Any = None, n_threads: int | None = None
+) -> Explanation:
+    """What each feature adds to each score, exactly: base + Σ contributions = score.
+
+    Trees have Shapley values. Without a background a feature that is not known yet is averaged over the training
+    documents of each node (path-dependent); with one, over its documents (interventional). A linear model has
+    weight × (value − mean). A sum of models has the sum of theirs. A net has integrated gradients from the mean input
+    to the document; `residual` says how far the sum is from the score.
+
+    Args:
+        model: a model, or an estimator that holds one.
+        data: as for `predict`: `RankingData`, a frame, an array or a sparse matrix.
+        background: documents to compare with, in the same forms; some hundred do. Models of formats that do not say how
+            many documents came to each node need one.
+        base_scores: the scores that the trees go on from, where the model asks for them.
+        n_threads: all cores by default; the result is the same.
+
+    Returns:
+        An `Explanation`, in the order of the rows.
+
+    Example:
+        >>> import podium
+        >>> from podium.explain import explain
+        >>> data = podium.artificial(20, features=4)
+        >>> model = podium.LambdaMART(n_trees=3, n_leaves=4).fit(data)
+        >>> explain(model, data, background=data.features[:100]).method
+        'interventional Shapley values'
+
+    """
+    model = model_of(model)
+    if not isinstance(model, Model):
+        raise DataError(
+            f"there is nothing to see inside a {type(model).__name__}: explain takes Podium's models and estimators. "
+            "permutation_importance and partial_dependence take anything that ranks"
+        )
+    if isinstance(data, RankingData):
+        model._require_same_reading(data)
+    elif frames.is_frame(data) and frames.has_queries(data):
+        data = RankingData(data)
+    if isinstance(background, RankingData):
+        model._require_same_reading(background)
+    found = contributions(model, Task(data, background, n_threads))
+    options = {}
+    if isinstance(model, TreesOnBaseScores):
+        options["base_scores"] = base_scores
+    elif base_scores is not None:
+        raise DataError(f"{model!r} does not go on from other scores: leave base_scores out")
+    scores = model.predict(data, n_threads=n_threads, **options)
+    if isinstance(model, TreesOnBaseScores):
+        found = _with_base_scores(found, model, np.asarray(base_scores, np.float64))
+    names = tuple(shown_name(key) for key in found.keys)
+    kept = data if isinstance(data, RankingData) else None
+    return Explanation(found.values, found.base, scores, names, found.method, found.features, found.encoding, kept)
+
+
+@singledispatch
+def contributions(model: Model, task: Task) -> Contributions:
+    """What the features add to the scores of a model; nets are found by their method, since torch loads slowly."""
+    by_gradients = getattr(model, "integrated_gradients", None)
+    if by_gradients is None:
+        raise DataError(
+            f"Podium does not know how {model!r} is made up of features; permutation_importance and "
+            "partial_dependence take any model"
+        )
+    features = model.schema.rows(task.data)
+    background = None if task.background is None else model.schema.rows(task.background)
+    values, base = by_gradients(features, background, n_threads=task.n_threads)
+    return Contributions(values, base, _keys(model), features, model.encoding, "integrated gradients")
+
+
+@contributions.register
+def _of_trees(model: Ensemble, task: Task) -> Contributions:
+    features = model.schema.rows(task.data)
+    shap: PathDependentShap | InterventionalShap
+    if task.background is None:
+        shap, method = PathDependentShap(model.arrays), "path-dependent Shapley values"
+    else:
+        shap = InterventionalShap(model.arrays, model.schema.rows(task.background))
+        method = "interventional Shapley values"
+    return Contributions(
+        shap.values(features, task.n_threads), shap.base, _keys(model), features, model.encoding, method
+    )
+
+
+@contributions.register
+def _of_weights(model: LinearModel, task: Task) -> Contributions:
+    """Shapley values of a sum of features, of any kind, are w (x − mean)."""
+    features, means, base = model.schema.rows(task.data), model.means, model.intercept
+    if task.background is not None:
+        background = dense_block(model.schema.rows(task.background), dtype=np.float64)
+        if not len(background):
+            raise DataError("the background has no documents")
+        means = np.sort(np.where(np.isfinite(background), background, model.means), axis=0).mean(axis=0)
+        base += float(model.weights @ (means - model.means))
+    block = dense_block(features, dtype=np.float64)
+    values = model.weights * (np.where(np.isfinite(block), block, model.means) - means)
+    return Contributions(values, base, _keys(model), features, model.encoding, "weight × (value − mean)")
+
+
+@contributions.register
+def _of_parts(model: Combined, task: Task) -> Contributions:
+    """The weighted sum of the parts', feature by feature."""
+    parts = [contributions(part, task) for part in model.parts]
+    names = model.feature_names if model._unnamed else None
+    columns: dict[str | int, int] = {}
+    places = []
+    for part in parts:
+        keys = [names[key] if names is not None and isinstance(key, int) else key for key in part.keys]
+        places.append([columns.setdefault(key, len(columns)) for key in keys])
+    values, base = np.zeros((parts[0].values.shape[0], len(columns))), 0.0
+    for part, weight, place in zip(parts, model.weights, places, strict=True):
+        values[:, place] += weight * part.values
+        base += weight * part.base
+    method = " + ".join(dict.fromkeys(part.method for part in parts))
+    return Contributions(values, base, tuple(columns), *_gathered(parts, places), method)
+
+
+@contributions.register
+def _of_trees_on_scores(model: TreesOnBaseScores, task: Task) -> Contributions:
+    return contributions(model.trees, task)
+
+
+@contributions.register
+def _of_classes(model: ClassEnsemble, task: Task) -> Contributions:
+    raise DataError(
+        "the score of this model is an expected label, which is no sum over its trees: there are no exact "
+        "contributions. Each class has them: model.trees.outputs(len(model.classes))[k].explain(data)"
+    )
+
+
+@contributions.register
+def _of_early_exit(model: EarlyExit, task: Task) -> Contributions:
+    raise DataError(
+        "a document that exits has the score of its first trees, lowered by what the others of its query are: that is "
+        "no sum over features. Explain all trees: model.trees.explain(data)"
+    )
+
+
+def _with_base_scores(found: Contributions, model: TreesOnBaseScores, base_scores: Floats) -> Contributions:
+    """One more column: what the submodel's scores add, against 0."""
+    column = base_scores[:, np.newaxis]
+    with np.errstate(over="ignore"):  # shown only
+        shown = column.astype(np.float32)
+    return found._replace(
+        values=np.hstack([found.values, model.scale * column]),
+        keys=(*found.keys, f"scores of {model.name}"),
+        features=_beside([found.features, shown]),
+    )
+
+
+def _gathered(parts: Sequence[Contributions], places: Sequence[Sequence[int]]) -> tuple[Features, Encoding]:
+    """The features of several models, each as the first model that has it sees it."""
+    blocks: list[Features] = []
+    categories: dict[int, tuple[str, ...]] = {}
+    shifts: dict[int, float] = {}
+    n_seen = 0
+    for part, place in zip(parts, places, strict=True):
+        new = [column for column, feature in enumerate(place) if feature >= n_seen]
+        if new:
+            blocks.append(part.features if len(new) == len(place) else part.features[:, new])
+        encoding = part.encoding.of_columns(new)
+        categories |= {n_seen + k: names for k, names in encoding.categories.items()}
+        shifts |= {n_seen + k: shift for k, shift in encoding.shifts.items()}
+        n_seen += len(new)
+    return _beside(blocks), Encoding(categories, shifts)
+
+
+def _beside(blocks: list[Features]) -> Features:
+    if len(blocks) == 1:
+        return blocks[0]
+    if any(is_sparse(block) for block in blocks):
+        from scipy.sparse import csr_array, hstack
+
+        return csr_array(hstack([csr_array(block) for block in blocks], format="csr"))
+    return np.hstack(blocks)
+
+
+def _keys(model: Model) -> tuple[str | int, ...]:
+    return model.feature_names if model.feature_names is not None else tuple(range(model.n_features))

@@ -1,0 +1,295 @@
+"""Shapley values of the scores of trees against a background set, exact, for many documents at a time.
+
+The game: features enter one after the other, in random order. A document follows a split whose feature has entered; at
+any other split it follows a document of the background. The mean over the background is φ.
+
+A leaf of value v asks d different features. o_j is 1 where the explained document passes all its tests of feature j,
+z_j is 1 where the background document does. The leaf counts where no feature has o = z = 0. With a features of o = 1,
+z = 0 and c of o = 0, z = 1, each of the first gets v (a−1)! c! / (a+c)!, each of the others −v a! (c−1)! / (a+c)!
+(Laberge and Pequignot 2022, after Lundberg et al. 2020).
+
+At a leaf, documents with the same o get the same. So documents are sorted into *classes* on the way down a tree: those
+of a class have passed and failed the tests of the same features. An edge splits classes, by one look at each document.
+At a leaf each class of documents meets each class of the background once, however many documents they stand for. A
+leaf of a usual tree asks some eight features, of whose 2^8 patterns few occur: the work hardly grows with the
+background.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.compiling import helper, kernel
+from podium.core.intrinsics import borrowed, not_inlined
+from podium.core.threads import map_threads, ranges
+from podium.data.features import Features
+from podium.data.sparse import dense_block
+from podium.errors import DataError
+from podium.models.scoring.traversal import Traversal, TreeArrays, goes_left
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Int = Any  # an integer, compiled as int64
+BLOCK = 4096  # documents at a time
+LEAST_BLOCK = 64
+SCRATCH = 1 << 24  # bytes that the classes of a block may take
+
+
+class InterventionalShap:
+    """Shapley values of an ensemble against the documents of a background set.
+
+    Attributes:
+        base: the mean score of the background.
+
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]], background: Features) -> None:
+        self.trees = TreeArrays(*(arrays[name] for name in TreeArrays._fields))
+        if background.shape[0] == 0:
+            raise DataError("the background has no documents")
+        rows = _in_order_of_content(dense_block(background))
+        self.background = np.ascontiguousarray(rows.T)
+        scores = np.zeros(len(rows))
+        Traversal(arrays).add_scores(rows, scores, 0, len(self.trees.node_offsets) - 1, 1)
+        self.base = math.fsum(scores) / len(scores)
+        self.depth, self.most_features = (int(number) for number in longest_paths(self.trees))
+        self.weights = _weights_of_counts(self.most_features)
+
+    def values(self, features: Features, n_threads: int | None = None) -> Floats:
+        """φ of each feature (column) for each row of float32 features."""
+        found = np.zeros(features.shape)
+        n_words = max(1, -(-self.most_features // 64))
+        block = max(LEAST_BLOCK, min(BLOCK, SCRATCH // ((self.depth + 1) * 8 * (n_words + 2))))
+
+        def work(bounds: tuple[int, int]) -> None:
+            own = self._scratch(min(block, bounds[1] - bounds[0]), n_words)
+            others = self._scratch(self.background.shape[1], n_words)
+            for start in range(*bounds, block):
+                rows = slice(start, min(start + block, bounds[1]))
+                columns = np.ascontiguousarray(dense_block(features, rows).T)
+                values = np.zeros(columns.shape)
+                add_interventional_values(columns, self.background, self.trees, self.weights, own, others, values)
+                found[rows] = values.T
+
+        for _ in map_threads(work, ranges(features.shape[0], n_threads, smallest=LEAST_BLOCK), n_threads):
+            pass
+        return found
+
+    def _scratch(self, n_rows: int, n_words: int) -> Classes:
+        levels = self.depth + 1
+        return Classes(
+            np.zeros((levels, n_rows), np.int32), np.zeros((levels, n_rows, n_words), np.uint64),
+            np.zeros((levels, n_rows), np.int64), np.zeros(levels, np.int64), np.zeros(n_rows, np.int64),
+            np.zeros(2 * n_rows, np.int32),
+        )  # fmt: skip
+
+
+class Classes(NamedTuple):
+    """Documents by the tests that they pass on the way from the root to an edge, for each length of the way.
+
+    Attributes:
+        of_row: the class of each document.
+        passed: of each class, a bit for each feature of the way: whether all its tests are passed.
+        n_passed: how many of these bits are set.
+        n: how many classes there are.
+        size: memory; how many documents are in each class.
+        successor: memory; 2c and 2c + 1: what becomes of class c where a test is failed and passed.
+
+    """
+
+    of_row: NDArray[np.int32]
+    passed: NDArray[np.uint64]
+    n_passed: Ints
+    n: Ints
+    size: Ints
+    successor: NDArray[np.int32]
+
+
+def _in_order_of_content(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The rows in an order that depends on nothing but them, so that sums have the same bits in any order of them."""
+    rows = np.ascontiguousarray(rows)
+    if rows.shape[1] == 0:
+        return rows
+    return rows[np.argsort(rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel(), kind="stable")]
+
+
+def _weights_of_counts(most: int) -> Floats:
+    """(a−1)! c! / (a+c)! for a, c = 0 … most; 0 for a = 0."""
+    weights = np.zeros((most + 1, most + 1))
+    for a in range(1, most + 1):
+        for c in range(most + 1):
+            weights[a, c] = 1.0 / (a * math.comb(a + c, c))
+    return weights
+
+
+# --- kernels
+
+
+@kernel
+def longest_paths(trees: TreeArrays) -> tuple[Int, Int]:
+    """The most edges of a path from a root to a leaf, and the most different features of one (at least 1)."""
+    deepest, most_features = 0, 1
+    depth, n_different = np.zeros(len(trees.feature), np.int64), np.zeros(len(trees.feature), np.int64)
+    parent = np.full(len(trees.feature), -1, np.int64)
+    for tree in range(len(trees.node_offsets) - 1):
+        root = trees.node_offsets[tree]
+        for k in range(root, trees.node_offsets[tree + 1]):
+            upper = parent[k]
+            while upper >= 0 and trees.feature[upper] != trees.feature[k]:
+                upper = parent[upper]
+            n_different[k] += 1 if upper < 0 else 0
+            depth[k] += 1
+            deepest, most_features = max(deepest, depth[k]), max(most_features, n_different[k])
+            for child in (np.int64(trees.left[k]), np.int64(trees.right[k])):
+                if child >= 0:
+                    parent[root + child], depth[root + child], n_different[root + child] = k, depth[k], n_different[k]
+    return deepest, most_features
+
+
+@kernel
+def add_interventional_values(
+    columns: NDArray[np.float32], background: NDArray[np.float32], trees: TreeArrays, weights: Floats, own: Classes,
+    others: Classes, values: Floats,
+) -> None:  # fmt: skip
+    """Add φ of all trees to the values of all documents, which are columns."""
+    n_levels = own.of_row.shape[0]
+    edges, levels = np.empty(2 * n_levels + 2, np.int64), np.empty(2 * n_levels + 2, np.int64)
+    asked, n_asked = np.empty(len(weights), np.int64), np.zeros(n_levels, np.int64)
+    gains = np.empty((len(weights), own.of_row.shape[1]))
+    for tree in range(len(trees.node_offsets) - 1):
+        root, first_leaf = trees.node_offsets[tree], trees.leaf_offsets[tree]
+        if trees.node_offsets[tree + 1] == root:
+            continue
+        begin(borrowed(own.of_row), own, columns.shape[1])
+        begin(borrowed(others.of_row), others, background.shape[1])
+        edges[0], levels[0], edges[1], levels[1] = 2 * root + 1, 1, 2 * root, 1
+        n_open = 2
+        while n_open > 0:  # edges, down to a leaf before the next one
+            n_open -= 1
+            edge, level = edges[n_open], levels[n_open]
+            k, side = edge // 2, edge % 2
+            slot = np.int64(0)
+            while slot < n_asked[level - 1] and asked[slot] != trees.feature[k]:
+                slot += 1
+            asked[slot] = trees.feature[k]
+            n_asked[level] = max(n_asked[level - 1], slot + 1)
+            is_new = slot == n_asked[level - 1]
+            divide(columns, k, side, slot, is_new, level, trees, own)
+            divide(background, k, side, slot, is_new, level, trees, others)
+            child = np.int64(trees.right[k] if side == 1 else trees.left[k])
+            if child >= 0:
+                edges[n_open], levels[n_open] = 2 * (root + child) + 1, level + 1
+                edges[n_open + 1], levels[n_open + 1] = 2 * (root + child), level + 1
+                n_open += 2
+            else:
+                value = trees.leaf_value[first_leaf + ~child] / background.shape[1]
+                meet(value, level, n_asked[level], own, others, weights, gains)
+                give(level, n_asked[level], asked, own, borrowed(gains), borrowed(values), columns.shape[1])
+
+
+@helper
+def begin(of_row: NDArray[np.int32], classes: Classes, n_rows: Int) -> None:
+    """At the root all documents are of one class, which has not been asked anything."""
+    of_row[0, :n_rows] = 0
+    classes.n[0], classes.n_passed[0, 0] = 1, 0
+    classes.passed[0, 0, :] = np.uint64(0)
+
+
+@helper
+def divide(
+    columns: NDArray[np.float32], k: Int, side: Int, slot: Int, is_new: Any, level: Int, trees: TreeArrays,
+    classes: Classes,
+) -> None:  # fmt: skip
+    """The classes behind an edge of node k, whose feature has bit `slot`, from those before it."""
+    not_inlined()
+    column, n_rows = columns[trees.feature[k]], columns.shape[1]
+    before, after, successor = classes.of_row[level - 1], classes.of_row[level], classes.successor
+    successor[: 2 * classes.n[level - 1]] = -1
+    classes.n[level] = 0
+    is_plain, threshold, missing_left = trees.category[k] < 0, trees.threshold[k], trees.missing_left[k]
+    for row in range(n_rows):
+        if is_plain:  # no comparison holds for a missing value
+            is_left = not (column[row] > threshold) if missing_left else column[row] <= threshold
+        else:
+            is_left = goes_left(column[row], k, trees)
+        key = 2 * np.int64(before[row]) + (1 if is_left == (side == 0) else 0)
+        if successor[key] < 0:
+            add_class(key, slot, is_new, level, classes)
+        after[row] = successor[key]
+
+
+@helper
+def add_class(key: Int, slot: Int, is_new: Any, level: Int, classes: Classes) -> None:
+    """What becomes of class key // 2 where a test is failed (key even) or passed, as a new class."""
+    not_inlined()
+    origin, word, bit = key // 2, slot // 64, np.uint64(1) << np.uint64(slot % 64)
+    new = classes.n[level]
+    classes.n[level] += 1
+    classes.passed[level, new, :] = classes.passed[level - 1, origin, :]
+    classes.n_passed[level, new] = classes.n_passed[level - 1, origin]
+    classes.successor[key] = new
+    had_passed = (classes.passed[level, new, word] & bit) != np.uint64(0)
+    if is_new and key % 2 == 1:
+        classes.passed[level, new, word] |= bit
+        classes.n_passed[level, new] += 1
+    elif had_passed and key % 2 == 0:
+        classes.passed[level, new, word] ^= bit
+        classes.n_passed[level, new] -= 1
+    elif not is_new and not had_passed:  # the feature has failed before: its further tests change nothing
+        classes.successor[2 * origin] = new
+        classes.successor[2 * origin + 1] = new
+
+
+@helper
+def meet(
+    value: Any, level: Int, n_features: Int, own: Classes, others: Classes, weights: Floats, gains: Floats
+) -> None:
+    """What the features of a leaf gain (rows) in each class of documents (columns)."""
+    not_inlined()
+    n_words = 1 + (n_features - 1) // 64
+    others.size[: others.n[level]] = 0
+    for row in range(others.of_row.shape[1]):
+        others.size[others.of_row[level, row]] += 1
+    for mine in range(own.n[level]):
+        gains[:n_features, mine] = 0.0
+        n_failed, lost = n_features - own.n_passed[level, mine], 0.0
+        for other in range(others.n[level]):
+            n_covered = np.int64(0)
+            for word in range(n_words):
+                wanted = ~own.passed[level, mine, word] & mask_of_word(word, n_features)
+                n_covered += 1 if (wanted & ~others.passed[level, other, word]) == np.uint64(0) else 0
+            if n_covered < n_words:
+                continue  # a feature fails in both documents
+            n_alone = n_features - others.n_passed[level, other]
+            lost += weights[n_failed, n_alone] * others.size[other]
+            gain = weights[n_alone, n_failed] * others.size[other] * value
+            for slot in range(n_features if n_alone > 0 else 0):
+                bit = others.passed[level, other, slot // 64] >> np.uint64(slot % 64)
+                gains[slot, mine] += gain if bit & np.uint64(1) == np.uint64(0) else 0.0
+        for slot in range(n_features if n_failed > 0 else 0):
+            bit = own.passed[level, mine, slot // 64] >> np.uint64(slot % 64)
+            if bit & np.uint64(1) == np.uint64(0):
+                gains[slot, mine] = -lost * value
+
+
+@helper
+def mask_of_word(word: Int, n_features: Int) -> Any:
+    """The bits that stand for features in a word of 64."""
+    n = n_features - 64 * word
+    return ~np.uint64(0) if n >= 64 else (np.uint64(1) << np.uint64(n)) - np.uint64(1)
+
+
+@helper
+def give(level: Int, n_features: Int, asked: Ints, own: Classes, gains: Floats, values: Floats, n_rows: Int) -> None:
+    """Add what each class has gained to the values of its documents."""
+    not_inlined()
+    of_row = own.of_row[level]
+    for slot in range(n_features):
+        gain, value = gains[slot], values[asked[slot]]
+        for row in range(n_rows):
+            value[row] += gain[of_row[row]]

@@ -1,0 +1,1 @@
+"""What clients send and get: bodies, and the matching of documents to what a model expects."""

@@ -1,0 +1,231 @@
+"""Explanations of every kind of model, and what they are asked for."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.inspection import partial_dependence as theirs
+
+import podium
+from podium.errors import DataError
+from podium.explain import compare_explanations, explain
+
+
+@pytest.fixture(scope="module")
+def data():
+    made = podium.artificial(20, documents=12, features=5)
+    names = [f"D{k}" for k in range(len(made))]
+    return made.replace(document_ids=names, feature_names=["a", "b", "c", "d", "7"])
+
+
+@pytest.fixture(scope="module")
+def trees(data):
+    return podium.LambdaMART(n_trees=8, n_leaves=6).fit(data)
+
+
+@pytest.fixture(scope="module")
+def linear(data):
+    return podium.LinearRanker().fit(data)
+
+
+@pytest.fixture(scope="module")
+def found(data, trees):
+    return trees.explain(data)
+
+
+def adds_up(found, scores, within=1e-9):
+    np.testing.assert_allclose(found.base + found.values.sum(axis=1), scores, atol=within)
+    return found.residual <= within
+
+
+def test_sums_of_models_are_matched_by_name(data, trees, linear):
+    some = podium.LambdaMART(n_trees=4).fit(podium.RankingData(
+        data.features[:, [3, 1]], data.relevance, qid=data.qid, feature_names=["d", "b"]))  # fmt: skip
+    both = podium.Combined((some.model_, linear.model_), (0.5, 2.0))
+    for background in (None, data.take(np.arange(40))):
+        explained = both.explain(data, background)
+        assert explained.names == ("d", "b", "a", "c", "feature 7")
+        assert adds_up(explained, both.predict(data))
+        one, two = some.explain(data, background), linear.explain(data, background)
+        np.testing.assert_allclose(explained.values[:, 0], 0.5 * one.values[:, 0] + 2 * two.values[:, 3], atol=1e-12)
+        shown = {row[0]: row[1] for row in explained.of_document(5).rows}
+        assert shown == dict(zip(("a", "b", "c", "d", "feature 7"), data.features[5].tolist(), strict=True))
+
+
+def test_submodels(data, trees):
+    on_model = podium.LambdaMART(n_trees=3, submodel=trees.model_).fit(data)
+    assert adds_up(on_model.explain(data), on_model.predict(data))
+
+    def first(given):
+        return given.feature(0).astype(float)
+
+    on_scores = podium.LambdaMART(n_trees=3, submodel=first, submodel_scale=0.5).fit(data)
+    explained = on_scores.explain(data)
+    assert explained.names[-1] == "scores of first"
+    assert adds_up(explained, on_scores.predict(data))
+    np.testing.assert_array_equal(explained.values[:, -1], 0.5 * first(data))
+    with pytest.raises(DataError, match=r"goes on from the scores of first"):
+        on_scores.model_.explain(data)
+    with pytest.raises(DataError, match="leave base_scores out"):
+        explain(trees, data, base_scores=first(data))
+
+
+def test_linear_models_count_what_is_missing_as_the_mean(data, linear):
+    rows = data.features.copy()
+    rows[0, :2] = np.nan, np.inf
+    for background in (None, data.features[:30]):
+        explained = linear.model_.explain(rows, background)
+        assert adds_up(explained, linear.predict(rows))
+    assert linear.model_.explain(rows).values[0, :2].tolist() == [0, 0]
+    means = data.features[:30].astype(float).mean(axis=0)
+    expected = linear.model_.weights * (rows[3].astype(float) - means)
+    np.testing.assert_allclose(linear.model_.explain(rows, data.features[:30]).values[3], expected, atol=1e-12)
+
+
+def test_categories_missing_values_and_shifts_are_shown_as_they_came():
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({
+        "qid": np.repeat(np.arange(20), 10), "label": random.integers(0, 3, 200),
+        "shop": pd.Categorical(random.choice(["north", "south", "east"], 200)),
+        "time": 1_700_000_000.0 + random.integers(0, 5000, 200), "price": random.random(200),
+    })  # fmt: skip
+    frame.loc[::7, "price"] = np.nan
+    model = podium.LambdaMART(n_trees=6, n_leaves=5).fit(frame)
+    explained = model.explain(frame)
+    assert explained.data is not None
+    assert adds_up(explained, model.predict(frame))
+    shown = {row[0]: row[1] for row in explained.of_document(7).rows}
+    assert shown == {"shop": frame["shop"][7], "time": frame["time"][7], "price": None}
+
+
+def test_nets_have_integrated_gradients(data):
+    torch = pytest.importorskip("torch")
+    for background in (None, data.features[:30]):
+        net = podium.RankNet(hidden=4, epochs=2, n_threads=1).fit(data)
+        explained = net.explain(data, background)
+        assert adds_up(explained, net.predict(data), within=1e-5)
+    net = podium.RankNet(hidden=(), epochs=2, n_threads=1).fit(data).model_
+    weights = net.module.layers[0].weight.detach().double().numpy()[0]  # without hidden units all is linear
+    np.testing.assert_allclose(net.explain(data).values, weights * net.inputs(data.features), atol=1e-6)
+    lists = podium.LambdaRank(net=podium.neural.ListTransformer(5, width=4), epochs=1, n_threads=1).fit(data)
+    with pytest.raises(DataError, match="sees whole lists"):
+        lists.explain(data)
+    assert torch.is_grad_enabled()
+
+
+def test_models_without_exact_contributions_say_so(data, trees):
+    with pytest.raises(DataError, match="is an expected label"):
+        podium.McRank(n_trees=2).fit(data).explain(data)
+    leaving = podium.learn_exit(trees, data, sentinel=3, threshold=0.5)
+    with pytest.raises(DataError, match=r"Explain all trees: model.trees.explain"):
+        leaving.explain(data)
+    with pytest.raises(DataError, match="there is nothing to see inside a function"):
+        explain(lambda given: given.feature(0), data)
+
+
+def test_a_pair_adds_up_to_the_gap(found, data):
+    first, second = found.rows_of(data.query_ids[2])[[0, 4]].tolist()
+    pair = found.why(first, second)
+    assert sum(row[-1] for row in pair.rows) == pytest.approx(pair.gap, abs=1e-12)
+    assert pair.gap == found.scores[first] - found.scores[second] > 0
+    assert [abs(row[-1]) for row in pair.rows] == sorted((abs(row[-1]) for row in pair.rows), reverse=True)
+    other = found.why(f"D{second}", f"D{first}")
+    assert {row[0]: -row[-1] for row in other.rows} == {row[0]: row[-1] for row in pair.rows}
+    content = pair.to_dict()
+    assert content["features"][0]["value_b"] == pair.rows[0][2]
+    assert content["gap"] == pair.gap
+
+
+def test_documents_are_found(found, data):
+    assert found.row_of("D17") == found.row_of(17) == found.row_of("17") == 17
+    with pytest.raises(DataError, match="no row has it as its id; name it by the number"):
+        found.row_of("nobody")
+    with pytest.raises(DataError, match="there is no row 240; they are numbered 0 to 239"):
+        found.of_document(240)
+    with pytest.raises(DataError, match="there is no query 'none'"):
+        found.query("none")
+    with pytest.raises(DataError, match="document 17 is not in the query"):
+        found.why(17, 18, data.query_ids[0])
+
+
+def test_ids_that_several_queries_have(trees, data):
+    repeated = data.replace(document_ids=[f"D{k % 12}" for k in range(len(data))])
+    explained = trees.explain(repeated)
+    with pytest.raises(DataError, match="20 rows have the document id 'D3': name its query"):
+        explained.of_document("D3")
+    query = data.query_ids[4]
+    assert explained.row_of("D3", query) in explained.rows_of(query)
+
+
+def test_tables_of_a_query_and_of_all(found, data):
+    query = data.query_ids[1]
+    table = found.query(query, top=2)
+    rows = found.rows_of(query)
+    assert [row[0] for row in table.rows] == list(range(1, 13))
+    assert [row[3] for row in table.rows] == sorted(found.scores[rows], reverse=True)
+    for row in table.rows:
+        assert found.base + sum(row[4:]) == pytest.approx(row[3], abs=1e-12)
+    means = dict(found.importance().rows)
+    assert means["b"] == pytest.approx(np.abs(found.values[:, 1]).mean(), abs=1e-12)
+    assert found.table().columns == ["document", "query", "score", *found.names]
+    assert len(found.table().rows) == len(data)
+    with pytest.raises(DataError, match="features alone have no queries"):
+        explain(podium.LinearModel(np.ones(2), np.zeros(2)), [[1.0, 2.0]]).query(1)
+
+
+def test_two_models_on_one_query(data, trees, linear):
+    query = data.query_ids[3]
+    found = compare_explanations(trees, linear, data, query, names=("trees", "linear"))
+    rows = [int(name[1:]) for name in found.documents]
+    for k, model in enumerate((trees, linear)):
+        scores = model.predict(data)[rows]
+        np.testing.assert_allclose(found.scores[:, k], (scores - scores.mean()) / scores.std(), atol=1e-9)
+        np.testing.assert_array_equal(scores[np.argsort(found.ranks[:, k])], np.sort(scores)[::-1])
+    np.testing.assert_allclose(found.differences.sum(axis=1), found.scores[:, 1] - found.scores[:, 0], atol=1e-9)
+    moved = [row[3] for row in found.table().rows]
+    assert sum(moved) == 0
+    assert any(moved)
+    assert found.feature_table().rows[0][3] == max(np.abs(found.differences).mean(axis=0))
+    assert [one["ranks"] for one in found.to_dict()["documents"]] == found.ranks.tolist()
+    with pytest.raises(DataError, match="there is no query"):
+        compare_explanations(trees, linear, data, "none")
+    same = compare_explanations(trees, trees, data, query)
+    assert not same.differences.any()
+
+
+def test_partial_dependence_is_that_of_scikit_learn(data):
+    model = podium.MART(n_trees=8, n_leaves=5).fit(data.features, data.relevance)
+    found = podium.partial_dependence(model, data.replace(feature_names=None), 2, grid=7, ice=len(data))
+    expected = theirs(model, data.features, [2], kind="both", custom_values={2: np.array(found.grid)}, method="brute")
+    np.testing.assert_allclose(found.means, expected["average"][0], atol=1e-9)
+    np.testing.assert_allclose(found.curves, expected["individual"][0], atol=1e-9)
+
+
+def test_partial_dependence_of_categories_and_bad_grids(data, trees):
+    found = podium.partial_dependence(trees, data, "b", grid=[-1.0, 0.5], ice=3)
+    assert found.grid == (-1.0, 0.5)
+    shuffled = data.take(np.arange(len(data))[::-1])
+    again = podium.partial_dependence(trees, shuffled, "b", grid=[-1.0, 0.5], ice=3)
+    assert sorted(len(data) - 1 - again.rows) == sorted(found.rows)
+    np.testing.assert_array_equal(again.means, found.means)
+    kinds = podium.RankingData(
+        pd.DataFrame({"qid": [1] * 6, "label": [0, 1, 2] * 2, "kind": pd.Categorical(["x", "y", "z"] * 2)})
+    )
+    by_kind = podium.LambdaMART(n_trees=2, min_documents_in_leaf=1).fit(kinds)
+    whole = podium.partial_dependence(by_kind, kinds, "kind")
+    assert whole.grid == ("x", "y", "z")
+    np.testing.assert_allclose(whole.means, by_kind.predict(kinds)[:3], atol=1e-12)
+    for model, given, feature, grid, problem in (
+        (trees, data, "a", [], "grid must be a number of quantiles"), (trees, data, "a", 0, "grid must be"),
+        (by_kind, kinds, "kind", ["w"], "no category 'w'"), (trees, data, "none", 5, "no feature named 'none'"),
+    ):  # fmt: skip
+        with pytest.raises(DataError, match=problem):
+            podium.partial_dependence(model, given, feature, grid=grid)
+
+
+def test_permutation_importance_has_an_interval_and_no_order(data, trees):
+    table = podium.permutation_importance(trees, data, "ndcg@5", repeats=3)
+    for _, loss, low, high in table.rows:
+        assert low <= loss <= high
+    assert table.rows[0][2] > 0
+    reversed_rows = data.take(np.arange(len(data))[::-1])
+    assert podium.permutation_importance(trees, reversed_rows, "ndcg@5", repeats=3).rows == table.rows

@@ -1,0 +1,70 @@
+"""Models to serve, and clients of a service in this process."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+import podium
+from podium.serving.app import create_app
+from podium.serving.settings import Settings
+
+NAMES = ("bm25", "age", "clicks", "length")
+
+
+@pytest.fixture(scope="session")
+def data():
+    made = podium.artificial_web(30, features=4, seed=3)
+    return podium.RankingData(made.features, made.relevance, qid=made.qid, feature_names=NAMES)
+
+
+@pytest.fixture(scope="session")
+def models(data, tmp_path_factory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("models")
+    made = {
+        "web": podium.LambdaMART(n_trees=6, n_leaves=4).fit(data),
+        "news": podium.LambdaMART(n_trees=3, n_leaves=4, measure="ap").fit(data),
+    }
+    paths = {}
+    for name, model in made.items():
+        paths[name] = folder / f"{name}.podium"
+        model.save(paths[name])
+    return paths
+
+
+class Client:
+    """Calls a service in this process, as a server would."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.service = create_app(settings)
+
+    def __call__(self, method, path, **options) -> httpx.Response:
+        async def call():
+            transport = httpx.ASGITransport(app=self.service, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+                return await client.request(method, path, **options)
+
+        return asyncio.run(call())
+
+    def rank(self, content, **options) -> httpx.Response:
+        if not isinstance(content, bytes):
+            content = json.dumps(content).encode()
+        headers = {"content-type": "application/json"} | options.pop("headers", {})
+        return self("POST", "/rank", content=content, headers=headers, **options)
+
+    def metric(self, line: str) -> float:
+        found = [text for text in self("GET", "/metrics").text.splitlines() if text.startswith(line + " ")]
+        return float(found[0].split()[-1]) if found else 0.0
+
+
+@pytest.fixture(scope="session")
+def client(models) -> Client:
+    return Client(Settings({"web": models["web"]}, log_requests=False))
+
+
+@pytest.fixture(scope="session")
+def documents(data) -> list[list[float]]:
+    return data.features[data.rows(0)].astype(np.float64).tolist()

@@ -1,0 +1,167 @@
+"""The page at /, in a real browser where there is one."""
+
+import json
+import re
+import socket
+import threading
+import time
+
+import pytest
+import uvicorn
+
+import podium
+from podium.serving.app import create_app
+from podium.serving.page import PAGE
+from podium.serving.settings import Settings
+from tests.serving.browser import CHROMIUM, Browser
+from tests.serving.conftest import NAMES
+
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium")
+
+
+def test_the_page_names_nothing_outside(client):
+    response = client("GET", "/")
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in response.headers["content-security-policy"]
+    text = response.text
+    assert not re.search(r"https?://|@import|url\(|innerHTML|<script src|<link rel=.stylesheet", text)
+    assert 'lang="en"' in text
+    assert 'name="viewport"' in text
+    fields = re.findall(r'<(?:textarea|select|input)[^>]* id="(\w+)"', text)
+    assert fields
+    assert all(f'for="{field}"' in text for field in fields)
+
+
+COLOURS = {
+    name: dict(re.findall(r"--([\w-]+): (#\w{6})", block))
+    for name, block in zip(("light", "dark"), re.findall(r":root \{(.*?)\}", PAGE.decode(), re.DOTALL), strict=True)
+}
+
+
+def luminance(colour):
+    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_can_be_read(scheme):
+    """WCAG 2.2, 1.4.3: a contrast of 4.5 at least."""
+    colours = COLOURS[scheme]
+    pairs = [(name, "back") for name in ("text", "soft", "accent", "up", "down", "bad")]
+    for one, other in [*pairs, ("text", "panel"), ("on-accent", "accent")]:
+        light, dark = sorted((luminance(colours[one]), luminance(colours[other])), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, (one, other)
+
+
+@pytest.fixture(scope="module")
+def address(models):
+    settings = Settings({"web": models["web"], "news": models["news"]}, log_requests=False, watch_seconds=0)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = uvicorn.Server(uvicorn.Config(create_app(settings), port=port, log_config=None))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{port}/"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    made = Browser(tmp_path_factory.mktemp("browser"))
+    yield made
+    made.close()
+
+
+def column(browser, section, number):
+    cells = (
+        f"document.querySelectorAll('#models section')[{section}].querySelectorAll('tbody tr td:nth-child({number})')"
+    )
+    return browser.js(f"[...{cells}].map(cell => cell.innerText.trim())")
+
+
+@needs_browser
+@pytest.mark.slow
+def test_a_query_is_ranked_and_explained_with_the_keyboard_alone(browser, address, models, documents):
+    few = documents[:5]
+    labels, ids = [0, 1, 2, 3, 4], [f"doc-{k}" for k in range(5)]
+    browser.open(address)
+    browser.until("document.getElementById('first').value === 'web'")
+    tab = ("Tab", 9)
+    browser.key(*tab)
+    assert browser.js("document.activeElement.id") == "text"
+    browser.type(json.dumps({"documents": few, "labels": labels, "ids": ids}))
+    seen = []
+    for _ in range(4):
+        browser.key(*tab)
+        seen.append(browser.js("document.activeElement.id"))
+    assert seen == ["file", "first", "second", "rank"]
+    browser.js("document.getElementById('second').value = 'news'")
+    browser.key("Enter", 13, "\r")
+    browser.until("document.querySelectorAll('#models section').length === 2")
+    for section, name in enumerate(("web", "news")):
+        scores = podium.load(models[name]).predict(few)
+        order = (-scores).argsort(kind="stable").tolist()
+        assert column(browser, section, 2 + section) == [f"doc-{k}" for k in order]
+        assert column(browser, section, 3 + section) == [str(labels[k]) for k in order]
+        shown = [float(text) for text in column(browser, section, 4 + section)]
+        assert shown == pytest.approx(scores[order].tolist(), abs=6e-5)
+        assert all(any(feature in cell for feature in NAMES) for cell in column(browser, section, 5 + section))
+    for _ in range(2):  # the first two documents are picked
+        browser.key(*tab)
+        browser.key(" ", 32, " ")
+    browser.until("!document.getElementById('pair').hidden")
+    best = (-podium.load(models["web"]).predict(few)).argsort(kind="stable").tolist()
+    title = browser.js("document.getElementById('pair-title').innerText")
+    assert title == f"Why doc-{best[0]} stands above doc-{best[1]}"
+    assert browser.js("document.querySelectorAll('#pair-table tbody tr').length") >= 1
+    assert {request.partition(address)[1] or request for request in browser.requests} <= {address, "data:,"}
+    assert not browser.problems
+
+
+@needs_browser
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_readable_on_a_phone(browser, address, documents, scheme, tmp_path):
+    browser("Emulation.setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=1, mobile=True)
+    browser("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    browser.open(address)
+    browser.until("document.getElementById('first').value === 'web'")
+    head = ",".join(["label", *NAMES])
+    lines = [",".join(map(str, [k, *row])) for k, row in enumerate(documents[:3])]
+    browser.js("document.getElementById('text').focus()")
+    browser.type("\n".join([head, *lines]))
+    browser.js("document.getElementById('form').requestSubmit()")
+    browser.until("document.querySelectorAll('#models tbody tr').length === 3")
+    assert browser.js("document.documentElement.scrollWidth") <= 360
+    colour = browser.js("getComputedStyle(document.body).backgroundColor")
+    back = COLOURS[scheme]["back"]
+    assert colour == f"rgb({int(back[1:3], 16)}, {int(back[3:5], 16)}, {int(back[5:7], 16)})"
+
+
+@needs_browser
+@pytest.mark.slow
+def test_other_texts_and_mistakes(browser, address, documents):
+    browser.open(address)
+    browser.until("document.getElementById('first').value === 'web'")
+
+    def submit(text):
+        browser.js(f"document.getElementById('text').value = {json.dumps(text)}")
+        browser.js("document.getElementById('message').textContent = ''")
+        browser.js("document.getElementById('form').requestSubmit()")
+        return browser.until(
+            "(words => words && !words.startsWith('ranking') && words)(document.getElementById('message').textContent)"
+        )
+
+    rows = [" ".join(f"{k + 1}:{value}" for k, value in enumerate(row)) for row in documents[:3]]
+    letor = "\n".join(f"{label} qid:7 {row} #docid = d{label}" for label, row in enumerate(rows))
+    assert submit(letor).startswith("3 documents ranked")
+    assert set(column(browser, 0, 2)) == {"d0", "d1", "d2"}
+    assert "no documents" in submit("")
+    assert "has 2 values, but the model takes 4" in submit("[[1, 2]]")
+    assert "does not know" in submit("bm25,age,clicks,length,<b>x</b>\n1,2,3,4,5")
+    assert "queries: paste one" in submit(f"1 qid:1 {rows[0]}\n1 qid:2 {rows[1]}")

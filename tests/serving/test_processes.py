@@ -1,0 +1,163 @@
+"""The service as a command: workers, signals, slow clients."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import httpx
+import pytest
+
+import podium
+
+pytestmark = pytest.mark.slow  # processes start
+
+COMMAND = [sys.executable, "-c", "from podium.cli import main; main()", "serve"]
+
+
+def until(condition, seconds=30.0):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            if found := condition():
+                return found
+        except httpx.TransportError:
+            pass
+        time.sleep(0.02)
+    raise AssertionError("it did not happen in time")
+
+
+class Running:
+    """A service in processes of its own."""
+
+    def __init__(self, folder, *options):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.log = folder / "log"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [*COMMAND, str(folder / "web.podium"), "--port", str(self.port), *options], stderr=log
+            )
+        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=20)
+
+    def rank(self, rows):
+        return self.client.post("/rank", json={"documents": rows})
+
+    def events(self, name):
+        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        return [line for line in lines if line["event"] == name]
+
+    def workers(self):
+        """Those that are ready and alive."""
+        ready = {event["pid"] for event in self.events("ready")}
+        return ready - {event["pid"] for event in self.events("worker ended")}
+
+    def end(self, number=signal.SIGTERM):
+        self.client.close()
+        self.process.send_signal(number)
+        return self.process.wait(20)
+
+
+@pytest.fixture
+def running(models, tmp_path):
+    shutil.copy(models["web"], tmp_path / "web.podium")
+    service = Running(tmp_path, "--watch", "0.05", "--max-seconds", "1", "--workers", "2", "--no-log-requests")
+    try:
+        until(lambda: service.client.get("/ready").status_code == 200)
+        until(lambda: len(service.events("ready")) == 2)
+        yield service
+    finally:
+        if service.process.poll() is None:
+            service.process.kill()
+
+
+ROWS = [[1, 2, 3, 4], [4, 3, 2, 1]]
+
+
+def test_a_service_lives_through_changes_deaths_and_slow_clients(running, models, tmp_path):
+    digest = {name: podium.load(path).digest() for name, path in models.items()}
+
+    def served():
+        return running.client.get("/models").json()["models"][0]["digest"]
+
+    assert served() == digest["web"]
+    statuses, end = [], threading.Event()
+
+    def load():
+        with httpx.Client(base_url=running.client.base_url, timeout=20) as client:
+            while not end.is_set():
+                statuses.append(client.post("/rank", json={"documents": ROWS}).status_code)
+
+    threads = [threading.Thread(target=load) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for k in range(6):  # models change under load
+        shutil.copy(models["web" if k % 2 else "news"], tmp_path / "new")
+        (tmp_path / "new").replace(tmp_path / "web.podium")
+        changes = 2 * (k + 1)
+        until(lambda changes=changes: len(running.events("model loaded")) >= changes)
+    end.set()
+    for thread in threads:
+        thread.join()
+    assert set(statuses) == {200}
+    assert served() == digest["web"]
+
+    (tmp_path / "web.podium").write_bytes(b"bad")  # a bad file, and a worker that starts with it
+    until(lambda: len(running.events("model refused")) >= 2)
+    victim = min(before := running.workers())
+    os.kill(victim, signal.SIGKILL)
+    until(lambda: len(running.workers()) == 2 and victim not in running.workers())
+    until(lambda: len(running.events("ready")) == 3)
+    assert len(before & running.workers()) == 1
+    assert {served() for _ in range(10)} == {digest["web"]}
+
+    shutil.copy(models["news"], tmp_path / "web.podium")
+    running.process.send_signal(signal.SIGHUP)
+    until(lambda: served() == digest["news"])
+
+    slow_head = slow_client(running.port, b"POST /rank HTTP/1.1\r\nhost: x\r\n")
+    assert slow_head.startswith(b"HTTP/1.1 408 ")
+    head = b"POST /rank HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"
+    slow_body = slow_client(running.port, head)
+    assert slow_body.startswith(b"HTTP/1.1 408 ")
+    assert b"the body did not arrive within 1 seconds" in slow_body
+    wordy = slow_client(running.port, b"GET / HTTP/1.1\r\nx: " + b"y" * 70_000)
+    assert wordy.startswith(b"HTTP/1.1 431 ")
+    with socket.create_connection(("127.0.0.1", running.port)) as gone:  # a client that leaves in the middle
+        gone.sendall(head)
+    assert running.rank(ROWS).status_code == 200
+    large = running.client.post("/rank", content=b" " * 10_000_000, headers={"content-type": "application/json"})
+    assert large.status_code == 413
+    assert not running.events("failure")
+    assert "server" not in running.client.get("/health").headers
+    counts = running.client.get("/metrics").text
+    assert f'podium_requests_total{{path="/rank",status="200"}} {len(statuses) + 1:.1f}' in counts
+    assert running.end() == 0
+    assert len(running.events("end")) == 2
+
+
+def slow_client(port, data):
+    """What comes back when a client sends this and nothing more."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(data)
+        received = b""
+        while part := connection.recv(1 << 16):
+            received += part
+        return received
+
+
+def test_a_service_that_cannot_start_says_why(tmp_path):
+    (tmp_path / "web.podium").write_bytes(b"no model")
+    done = subprocess.run(
+        [*COMMAND, str(tmp_path / "web.podium"), "--port", "0"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "web.podium" in done.stderr
+    assert "could not start" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,227 @@
+"""POST /rank: rankings are those of the model, and bad input is refused with one sentence."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import podium
+from podium.serving.requests.number_rows import leading_rows
+from podium.serving.settings import Limits, Settings
+from tests.serving.conftest import NAMES, Client
+
+
+def expected(model, rows):
+    scores = podium.load(model).predict(np.array(rows, np.float32))
+    return [(int(k), float(scores[k])) for k in np.argsort(-scores, kind="stable")]
+
+
+def ranking(response):
+    assert response.status_code == 200, response.text
+    return [(one["index"], one["score"]) for one in response.json()["ranking"]]
+
+
+def test_a_ranking_is_that_of_the_model(client, models, documents):
+    response = client.rank({"documents": documents})
+    assert response.json()["model"] == "web"
+    assert ranking(response) == expected(models["web"], documents)
+    assert "id" not in response.json()["ranking"][0]
+
+
+def test_values_by_name_in_any_order(client, models, documents):
+    named = [dict(zip(reversed(NAMES), reversed(row), strict=True)) for row in documents]
+    assert ranking(client.rank({"documents": named})) == expected(models["web"], documents)
+    mixed = [*named[:3], *documents[3:]]
+    assert ranking(client.rank({"documents": mixed})) == expected(models["web"], documents)
+
+
+def test_null_is_a_missing_value(client, models, documents):
+    holes = [[None if (k + j) % 3 == 0 else value for j, value in enumerate(row)] for k, row in enumerate(documents)]
+    with_nan = [[np.nan if value is None else value for value in row] for row in holes]
+    assert ranking(client.rank({"documents": holes})) == expected(models["web"], with_nan)
+
+
+def test_ids_and_k(client, models, documents):
+    ids = [f"d{k}" if k % 2 else k for k in range(len(documents))]
+    answer = client.rank({"documents": documents, "ids": ids, "k": 3, "query": "shoes"}).json()
+    best = expected(models["web"], documents)[:3]
+    assert answer["ranking"] == [{"index": k, "score": score, "id": ids[k]} for k, score in best]
+
+
+def test_several_queries(client, models, documents):
+    parts = [documents[:4], [], documents[4:9]]
+    answer = client.rank({"queries": [{"documents": part, "k": 2} for part in parts]}).json()
+    found = [[(one["index"], one["score"]) for one in query["ranking"]] for query in answer["queries"]]
+    assert found == [expected(models["web"], part)[:2] if part else [] for part in parts]
+
+
+def test_equal_documents_stay_in_their_order(client, documents):
+    assert [k for k, _ in ranking(client.rank({"documents": [documents[0]] * 5}))] == [0, 1, 2, 3, 4]
+
+
+def test_categories_shifts_and_normalised_features(data, tmp_path):
+    rng = np.random.default_rng(0)
+    kinds = rng.choice(["shoes", "hats", "7"], len(data))
+    stamps = 1.7e9 + rng.integers(0, 1000, len(data))
+    columns = np.column_stack([data.features[:, 0].astype(object), kinds, stamps])
+    frame = podium.RankingData(
+        columns, data.relevance + (kinds == "hats"), qid=data.qid, feature_names=["a", "kind", "time"], categorical=[1]
+    )
+    models = {
+        "kinds": podium.LambdaMART(n_trees=5, n_leaves=6).fit(frame),
+        "scaled": podium.LambdaMART(n_trees=5, n_leaves=6).fit(data.normalized("minmax")),
+        "plain": podium.LambdaMART(n_trees=2, n_leaves=3).fit(data),
+    }
+    for name, model in models.items():
+        model.save(tmp_path / f"{name}.podium")
+    client = Client(Settings({name: tmp_path / f"{name}.podium" for name in models}, log_requests=False))
+    rows = data.rows(0)
+    for name, source, values in (("kinds", frame, columns), ("scaled", data.normalized("minmax"), data.features)):
+        scores = models[name].predict(source)[rows]
+        sent = [[float(v) if not isinstance(v, str) else v for v in row] for row in values[rows]]
+        found = dict(ranking(client.rank({"documents": sent, "model": name})))
+        assert [found[k] for k in range(len(rows))] == scores.tolist()
+    unseen = client.rank({"documents": [[1, "gloves", 1.7e9], [1, None, 1.7e9]], "model": "kinds"})
+    assert len({score for _, score in ranking(unseen)}) == 1
+    for model, row in (("plain", [1, "2", 3, 4]), ("kinds", ["1", "hats", 1.7e9])):
+        response = client.rank({"documents": [row], "model": model})
+        assert response.status_code == 422
+        assert "holds numbers, and text was given" in response.json()["error"]
+
+
+ROW = [1, 2, 3, 4]
+BAD = [
+    (b"", 400, "is no JSON"),
+    (b"[1]", 400, "Expected object"),
+    (b"{}", 400, "neither documents nor queries"),
+    (b'{"documents": [[NaN, 1, 2, 3]]}', 400, "no NaN"),
+    (b'{"documents": [[Infinity, 1, 2, 3]]}', 400, "no Infinity"),
+    (b'{"documents": [[1e999, 1, 2, 3]]}', 400, "out of range"),
+    (b'{"documents": [[1e200, 1, 2, 3]]}', 422, "the feature 'bm25' is too large"),
+    (b'{"documents": ' + b"[" * 100_000, 400, "Expected"),
+    (b'{"x": ' + b"[" * 100_000, 400, ""),
+    (b'{"documents": [{"a\xff": 1}]}', 400, "no UTF-8"),
+    ({"documents": [["a", 2, 3, 4]]}, 400, "Expected float | null, got str"),
+    ({"documents": [[True, 2, 3, 4]]}, 400, "got bool"),
+    ({"documents": [[1, 2, 3]]}, 422, "document 0 has 3 values, but the model takes 4"),
+    ({"documents": [ROW, {"bm25": 1, "age": 2, "clicks": 3}]}, 422, "document 1 lacks the feature 'length'"),
+    ({"documents": [dict.fromkeys([*NAMES, "lenght"], 1)]}, 422, "'lenght', which the model does not know (did you"),
+    ({"documents": [ROW], "ids": []}, 422, "1 documents and 0 ids"),
+    ({"documents": [ROW], "k": 0}, 400, "k"),
+    ({"documents": [ROW], "k": 1.5}, 400, "k"),
+    ({"documents": [ROW], "nonsense": 1}, 400, "nonsense"),
+    ({"documents": [ROW], "model": "none"}, 404, "no model 'none'"),
+    ({"documents": [ROW], "queries": []}, 400, "both"),
+    ({"queries": [], "k": 3}, 400, "k beside queries"),
+    ({"queries": [{"documents": [ROW]}, {"documents": [[1]]}]}, 422, "query 1: document 0"),
+]
+
+
+@pytest.mark.parametrize(("content", "status", "words"), BAD)
+def test_bad_input_gets_one_sentence(client, content, status, words):
+    response = client.rank(content)
+    assert (response.status_code, list(response.json())) == (status, ["error"])
+    sentence = response.json()["error"]
+    assert words in sentence
+    assert len(sentence) < 400
+    assert "/" not in sentence.replace("GET /models", "")
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(NAMES),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.sampled_from([*NAMES, "x"]), inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=60)
+@given(
+    st.dictionaries(st.sampled_from(["documents", "queries", "ids", "k", "model", "query"]), json_values)
+    | st.fixed_dictionaries({"documents": st.lists(st.lists(st.none() | st.floats(), min_size=4, max_size=4))})
+    | json_values
+)
+def test_no_json_makes_it_fail(client, content):
+    response = client.rank(content)
+    assert response.status_code in (200, 400, 404, 422)
+    assert ("error" in response.json()) == (response.status_code != 200)
+
+
+@settings(max_examples=30)
+@given(st.binary(max_size=60))
+def test_no_bytes_make_it_fail(client, content):
+    assert client.rank(content).status_code == 400
+
+
+def test_limits(models, documents):
+    limits = Limits(body_bytes=2_000, documents=5)
+    client = Client(Settings({"web": models["web"]}, limits=limits, log_requests=False))
+    assert client.rank({"documents": [ROW] * 5}).status_code == 200
+    many = client.rank({"queries": [{"documents": [ROW] * 3}] * 2})
+    assert (many.status_code, many.json()["error"]) == (413, "the request has 6 documents, and the limit is 5")
+    large = client.rank(b" " * 2_001)
+    assert (large.status_code, large.json()["error"]) == (413, "the body is larger than the limit of 2000 bytes")
+    with pytest.raises(podium.DataError, match="4 features, and the limit is 3"):
+        Client(Settings({"web": models["web"]}, limits=Limits(features=3)))
+
+
+def test_what_is_no_json_by_its_name_is_refused(client):
+    response = client("POST", "/rank", content=json.dumps({"documents": []}), headers={"content-type": "text/plain"})
+    assert response.status_code == 415
+    assert "application/json" in response.json()["error"]
+
+
+def test_an_error_of_the_service_tells_nothing(client, monkeypatch, capsys):
+    def fail(*_, **__):
+        raise RuntimeError("secret in /etc/passwd")
+
+    monkeypatch.setattr(client.service._ranker, "ranked", fail)
+    response = client.rank({"documents": [ROW]})
+    assert response.status_code == 500
+    assert response.json() == {"error": "the service failed to answer; its log says more"}
+    logged = json.loads(capsys.readouterr().err.splitlines()[0])
+    assert (logged["event"], logged["kind"]) == ("failure", "RuntimeError")
+    assert "secret" not in str(logged)
+
+
+number_texts = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr), st.integers().map(str), st.just("null"),
+    st.from_regex(r"-?(0|[1-9][0-9]{0,25})(\.[0-9]{1,25})?([eE][+-]?[0-9]{1,3})?", fullmatch=True),
+)  # fmt: skip
+blanks = st.sampled_from(["", " ", "\n", "\t ", "\r\n"])
+
+
+@given(st.lists(st.lists(number_texts, min_size=2, max_size=2), min_size=1, max_size=4), blanks)
+def test_numbers_are_read_as_python_reads_them(texts, blank):
+    """The fast way gives the float32 of `float`, to the bit, or leaves it to the other way."""
+    rows = [f"{blank}[{blank}{row[0]}{blank},{row[1]}]" for row in texts]
+    body = f'{blank}{{"documents"{blank}:{blank}[{",".join(rows)}{blank}]{blank}, "ids": [[]]}}'
+    found = leading_rows(body.encode())
+    with np.errstate(over="ignore"):
+        expected = np.array([[np.nan if text == "null" else float(text) for text in row] for row in texts], np.float32)
+    if np.isinf(expected).any():
+        assert found is None
+    elif found is not None:
+        assert found.rows.tobytes() == expected.tobytes()
+        assert json.loads(found.rest) == {"documents": None, "ids": [[]]}
+    if all(len(text) < 16 and "e" not in text.lower() for row in texts for text in row):
+        assert found is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "[[]]", "[[1, 2], [3]]", '[["1", 2]]', "[[true, 2]]", "[[[1, 2]]]", "[{}]", "5", "{}", "[[1, 2], 3]",
+     "[3, [1, 2]]", "null", '"[[1, 2]]"', "[[1, {}]]", "[[1, [2]]]", '[[1, 2], "["]', "[[-", "[[nul", "", "[[1, 2]",
+     "[[01]]", "[[1.]]", "[[.5]]", "[[1.e5]]", "[[+1]]", "[[-]]", "[[1e]]", "[[NaN]]", "[[-null]]", "[[1,]]",
+     "[[1 2]]", "[[1e999]]", "[[12345678901.]]", "[[-Infinity]]", "[[1],]", "[[1}]]", "[[00000000001]]", "[[-01.5]]"],
+)  # fmt: skip
+def test_what_is_no_row_of_numbers_is_left_to_the_general_way(text):
+    assert leading_rows(f'{{"documents": {text}'.encode()) is None
+
+
+def test_both_ways_give_the_same_answer(client, documents, monkeypatch):
+    body = {"documents": documents, "ids": [f"d{k}" for k in range(len(documents))], "k": 7}
+    fast = client.rank(body).json()
+    monkeypatch.setattr("podium.serving.ranking.leading_rows", lambda _: None)
+    assert client.rank(body).json() == fast
