@@ -42,8 +42,8 @@ def run(shapes: tuple[tuple[int, int], ...] = SHAPES, documents: int = DOCUMENTS
                 })  # fmt: skip
     notes = [
         f"{documents} documents with 136 features, one thread, the best of {rounds} runs in turn; interventional",
-        f"values against {BACKGROUND} documents. LightGBM and shap have the model as Podium exports it. What a tool does once",
-        "for a model is done before.",
+        f"values against {BACKGROUND} documents. LightGBM and shap have the model as Podium exports it. What a tool",
+        "does once for a model is done before.",
     ]
     return Report("explain", "Shapley values", table, notes)
 

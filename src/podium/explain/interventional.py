@@ -8,12 +8,11 @@ z_j is 1 where the background document does. The leaf counts where no feature ha
 z = 0 and c of o = 0, z = 1, each of the first gets v (a−1)! c! / (a+c)!, each of the others −v a! (c−1)! / (a+c)!
 (Laberge and Pequignot 2022, after Lundberg et al. 2020).
 
-At a leaf, documents with the same o get the same (Nadel and Wettenstein 2025 count such patterns, too). So documents are
-sorted into *classes* on the way down a tree: those of a class have passed and failed the tests of the same features. An
-edge splits classes, by one look at each document.
-At a leaf each class of documents meets each class of the background once, however many documents they stand for. A
-leaf of a usual tree asks some eight features, of whose 2^8 patterns few occur: the work hardly grows with the
-background.
+At a leaf, documents with the same o get the same (Nadel and Wettenstein 2025 count such patterns, too). So documents
+are sorted into *classes* on the way down a tree: those of a class have passed and failed the tests of the same
+features. An edge splits classes, by one look at each document. At a leaf each class of documents meets each class of
+the background once, however many documents they stand for. A leaf of a usual tree asks some eight features, of whose
+2^8 patterns few occur: the work hardly grows with the background.
 """
 
 from __future__ import annotations
