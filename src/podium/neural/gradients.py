@@ -60,8 +60,8 @@ def integrated_gradients(module: nn.Module, inputs: NDArray[np.float32], baselin
     n_wrong = int((errors > TOO_MUCH).sum())
     if n_wrong:
         warnings.warn(
-            f"integrated gradients of {n_wrong} documents add up to their scores only within {float(errors.max()):.1g} of "
-            f"the gap, even with {POINTS * STRETCHES[-1]} points: the net is not smooth there",
+            f"integrated gradients of {n_wrong} documents add up only within {float(errors.max()):.1g} of "
+            f"the gap of scores, even with {POINTS * STRETCHES[-1]} points: the net is not smooth there",
             PodiumWarning,
             stacklevel=2,
         )
