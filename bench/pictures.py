@@ -89,7 +89,23 @@ def arrows() -> Any:
     return lambda_arrows(-0.02 * np.arange(16), data, "[B] fig. 1").plot()
 
 
-PICTURES = (path, forces, optimality, history, comparison, arrows)
+def pair() -> Any:
+    """Why a document stands above another, of docs/explaining.md."""
+    train, test = (podium.artificial(60, features=8, part=part) for part in ("train", "test"))
+    found = podium.LambdaMART(n_trees=40, n_leaves=15).fit(train).explain(test)
+    first, *_, last = found.rows_of(test.query_ids[0])[:6].tolist()
+    return found.why(first, last).plot()
+
+
+def moved() -> Any:
+    """What moved between two models, of docs/explaining.md."""
+    train, test = (podium.artificial(60, features=8, part=part) for part in ("train", "test"))
+    trees, linear = podium.LambdaMART(n_trees=40, n_leaves=15).fit(train), podium.LinearRanker().fit(train)
+    query = test.query_ids[0]
+    return podium.compare_explanations(linear, trees, test, query, names=("linear", "trees")).plot(top=12)
+
+
+PICTURES = (path, forces, optimality, history, comparison, arrows, pair, moved)
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)

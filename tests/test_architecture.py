@@ -163,12 +163,12 @@ def test_it_works_where_nothing_is_writable(temporary, tmp_path):
 # Names of tests that compiled code has no part in, or that are about time and memory.
 WITHOUT_KERNELS = (
     "frames or parquet or agrees or checks or memory or zeros or tensors or version_0_1 or boundary or damage or "
-    "encoding or float32 or predict or safety or folds or significance or mixing or origin"
+    "encoding or float32 or predict or safety or folds or significance or mixing or origin or explanations"
 )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("packages", ["data measures evaluation combining", "trees models", "objectives"])
+@pytest.mark.parametrize("packages", ["data measures evaluation combining", "trees models explain", "objectives"])
 def test_kernels_stay_within_their_arrays(packages):
     """The tests of all kernels once more, compiled with bounds checks, with fewer examples each."""
     folders = [f"tests/{name}" for name in packages.split()]

@@ -109,6 +109,7 @@ def test_nets_have_integrated_gradients(data):
     lists = podium.LambdaRank(net=podium.neural.ListTransformer(5, width=4), epochs=1, n_threads=1).fit(data)
     with pytest.raises(DataError, match="sees whole lists"):
         lists.explain(data)
+    assert net.explain(data.features[:0]).values.shape == (0, 5)
     assert torch.is_grad_enabled()
 
 

@@ -168,3 +168,16 @@ def test_trees_without_counts_need_a_background(trained):
     assert found.residual < 1e-9
     with pytest.raises(DataError, match="the background has no documents"):
         unknown.explain(data, data.features[:0])
+
+
+def test_imported_models(trained, tmp_path):
+    data, model = trained
+    model.export(tmp_path / "lightgbm.txt", "lightgbm")
+    model.export(tmp_path / "model.json", "xgboost")
+    same, rounded = podium.import_model(tmp_path / "lightgbm.txt"), podium.import_model(tmp_path / "model.json")
+    np.testing.assert_allclose(same.explain(data).values, model.explain(data).values, atol=1e-12)
+    with pytest.raises(DataError, match="their format has no counts"):
+        rounded.explain(data)
+    background = data.features[:40]
+    expected = model.explain(data, background).values
+    np.testing.assert_allclose(rounded.explain(data.features, background).values, expected, atol=1e-6)

@@ -8,11 +8,11 @@ z_j is 1 where the background document does. The leaf counts where no feature ha
 z = 0 and c of o = 0, z = 1, each of the first gets v (a−1)! c! / (a+c)!, each of the others −v a! (c−1)! / (a+c)!
 (Laberge and Pequignot 2022, after Lundberg et al. 2020).
 
-At a leaf, documents with the same o get the same. So documents are sorted into *classes* on the way down a tree: those
-of a class have passed and failed the tests of the same features. An edge splits classes, by one look at each document.
-At a leaf each class of documents meets each class of the background once, however many documents they stand for. A
-leaf of a usual tree asks some eight features, of whose 2^8 patterns few occur: the work hardly grows with the
-background.
+At a leaf, documents with the same o get the same (Nadel and Wettenstein 2025 count such patterns, too). So documents
+are sorted into *classes* on the way down a tree: those of a class have passed and failed the tests of the same
+features. An edge splits classes, by one look at each document. At a leaf each class of documents meets each class of
+the background once, however many documents they stand for. A leaf of a usual tree asks some eight features, of whose
+2^8 patterns few occur: the work hardly grows with the background.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ class InterventionalShap:
         return Classes(
             np.zeros((levels, n_rows), np.int32), np.zeros((levels, n_rows, n_words), np.uint64),
             np.zeros((levels, n_rows), np.int64), np.zeros(levels, np.int64), np.zeros(n_rows, np.int64),
-            np.zeros(2 * n_rows, np.int32),
+            np.zeros(n_rows, np.uint64), np.zeros((n_rows, self.most_features + 1), np.int32),
+            np.zeros(n_rows + 1, np.int64), np.zeros(2 * n_rows, np.int32),
         )  # fmt: skip
 
 
@@ -98,6 +99,9 @@ class Classes(NamedTuple):
         n_passed: how many of these bits are set.
         n: how many classes there are.
         size: memory; how many documents are in each class.
+        failed: memory; of each class, the first word of `passed`, turned round.
+        failed_slots: memory; of each class, the numbers of the features that fail.
+        chosen: memory; numbers of classes.
         successor: memory; 2c and 2c + 1: what becomes of class c where a test is failed and passed.
 
     """
@@ -107,6 +111,9 @@ class Classes(NamedTuple):
     n_passed: Ints
     n: Ints
     size: Ints
+    failed: NDArray[np.uint64]
+    failed_slots: NDArray[np.int32]
+    chosen: Ints
     successor: NDArray[np.int32]
 
 
@@ -160,7 +167,7 @@ def add_interventional_values(
     n_levels = own.of_row.shape[0]
     edges, levels = np.empty(2 * n_levels + 2, np.int64), np.empty(2 * n_levels + 2, np.int64)
     asked, n_asked = np.empty(len(weights), np.int64), np.zeros(n_levels, np.int64)
-    gains = np.empty((len(weights), own.of_row.shape[1]))
+    gains, sums = np.empty((len(weights), own.of_row.shape[1])), np.empty(len(weights))
     for tree in range(len(trees.node_offsets) - 1):
         root, first_leaf = trees.node_offsets[tree], trees.leaf_offsets[tree]
         if trees.node_offsets[tree + 1] == root:
@@ -188,7 +195,8 @@ def add_interventional_values(
                 n_open += 2
             else:
                 value = trees.leaf_value[first_leaf + ~child] / background.shape[1]
-                meet(value, level, n_asked[level], own, others, weights, gains)
+                list_failed(level, n_asked[level], others)
+                meet(value, level, n_asked[level], own, others, weights, borrowed(sums), borrowed(gains))
                 give(level, n_asked[level], asked, own, borrowed(gains), borrowed(values), columns.shape[1])
 
 
@@ -207,10 +215,12 @@ def divide(
 ) -> None:  # fmt: skip
     """The classes behind an edge of node k, whose feature has bit `slot`, from those before it."""
     not_inlined()
-    column, n_rows = columns[trees.feature[k]], columns.shape[1]
-    before, after, successor = classes.of_row[level - 1], classes.of_row[level], classes.successor
+    column, n_rows = borrowed(columns)[trees.feature[k]], columns.shape[1]
+    of_row, successor = borrowed(classes.of_row), borrowed(classes.successor)
+    before, after = of_row[level - 1], of_row[level]
+    passed, n_passed = borrowed(classes.passed), borrowed(classes.n_passed)
     successor[: 2 * classes.n[level - 1]] = -1
-    classes.n[level] = 0
+    n = np.int64(0)
     is_plain, threshold, missing_left = trees.category[k] < 0, trees.threshold[k], trees.missing_left[k]
     for row in range(n_rows):
         if is_plain:  # no comparison holds for a missing value
@@ -219,62 +229,93 @@ def divide(
             is_left = goes_left(column[row], k, trees)
         key = 2 * np.int64(before[row]) + (1 if is_left == (side == 0) else 0)
         if successor[key] < 0:
-            add_class(key, slot, is_new, level, classes)
+            add_class(key, slot, is_new, n, passed[level - 1], passed[level], n_passed[level - 1], n_passed[level],
+                      successor)  # fmt: skip
+            n += 1
         after[row] = successor[key]
+    classes.n[level] = n
 
 
 @helper
-def add_class(key: Int, slot: Int, is_new: Any, level: Int, classes: Classes) -> None:
+def add_class(
+    key: Int, slot: Int, is_new: Any, new: Int, passed_before: Any, passed: Any, n_before: Any, n_passed: Any,
+    successor: Any,
+) -> None:  # fmt: skip
     """What becomes of class key // 2 where a test is failed (key even) or passed, as a new class."""
-    not_inlined()
     origin, word, bit = key // 2, slot // 64, np.uint64(1) << np.uint64(slot % 64)
-    new = classes.n[level]
-    classes.n[level] += 1
-    classes.passed[level, new, :] = classes.passed[level - 1, origin, :]
-    classes.n_passed[level, new] = classes.n_passed[level - 1, origin]
-    classes.successor[key] = new
-    had_passed = (classes.passed[level, new, word] & bit) != np.uint64(0)
+    for k in range(passed.shape[1]):
+        passed[new, k] = passed_before[origin, k]
+    n_passed[new] = n_before[origin]
+    successor[key] = new
+    had_passed = (passed[new, word] & bit) != np.uint64(0)
     if is_new and key % 2 == 1:
-        classes.passed[level, new, word] |= bit
-        classes.n_passed[level, new] += 1
+        passed[new, word] |= bit
+        n_passed[new] += 1
     elif had_passed and key % 2 == 0:
-        classes.passed[level, new, word] ^= bit
-        classes.n_passed[level, new] -= 1
+        passed[new, word] ^= bit
+        n_passed[new] -= 1
     elif not is_new and not had_passed:  # the feature has failed before: its further tests change nothing
-        classes.successor[2 * origin] = new
-        classes.successor[2 * origin + 1] = new
+        successor[2 * origin] = new
+        successor[2 * origin + 1] = new
+
+
+@helper
+def list_failed(level: Int, n_features: Int, classes: Classes) -> None:
+    """The sizes of the background's classes at a leaf, and the features of the leaf that fail in each."""
+    not_inlined()
+    classes.size[: classes.n[level]] = 0
+    for row in range(classes.of_row.shape[1]):
+        classes.size[classes.of_row[level, row]] += 1
+    for one in range(classes.n[level]):
+        classes.failed[one] = ~classes.passed[level, one, 0] & mask_of_word(0, n_features)
+        n = np.int64(0)
+        for slot in range(n_features):
+            bit = classes.passed[level, one, slot // 64] >> np.uint64(slot % 64)
+            classes.failed_slots[one, n] = slot
+            n += 1 if bit & np.uint64(1) == np.uint64(0) else 0
 
 
 @helper
 def meet(
-    value: Any, level: Int, n_features: Int, own: Classes, others: Classes, weights: Floats, gains: Floats
+    value: Any, level: Int, n_features: Int, own: Classes, others: Classes, weights: Floats, sums: Floats, gains: Floats
 ) -> None:
     """What the features of a leaf gain (rows) in each class of documents (columns)."""
     not_inlined()
-    n_words = 1 + (n_features - 1) // 64
-    others.size[: others.n[level]] = 0
-    for row in range(others.of_row.shape[1]):
-        others.size[others.of_row[level, row]] += 1
+    failed, slots, size = borrowed(others.failed), borrowed(others.failed_slots), borrowed(others.size)
+    chosen = borrowed(others.chosen)
+    n_others, n_passed_of_other = others.n[level], borrowed(others.n_passed)[level]
+    passed, n_passed = borrowed(own.passed)[level], borrowed(own.n_passed)[level]
     for mine in range(own.n[level]):
-        gains[:n_features, mine] = 0.0
-        n_failed, lost = n_features - own.n_passed[level, mine], 0.0
-        for other in range(others.n[level]):
-            n_covered = np.int64(0)
-            for word in range(n_words):
-                wanted = ~own.passed[level, mine, word] & mask_of_word(word, n_features)
-                n_covered += 1 if (wanted & ~others.passed[level, other, word]) == np.uint64(0) else 0
-            if n_covered < n_words:
-                continue  # a feature fails in both documents
-            n_alone = n_features - others.n_passed[level, other]
-            lost += weights[n_failed, n_alone] * others.size[other]
-            gain = weights[n_alone, n_failed] * others.size[other] * value
-            for slot in range(n_features if n_alone > 0 else 0):
-                bit = others.passed[level, other, slot // 64] >> np.uint64(slot % 64)
-                gains[slot, mine] += gain if bit & np.uint64(1) == np.uint64(0) else 0.0
-        for slot in range(n_features if n_failed > 0 else 0):
-            bit = own.passed[level, mine, slot // 64] >> np.uint64(slot % 64)
-            if bit & np.uint64(1) == np.uint64(0):
-                gains[slot, mine] = -lost * value
+        n_failed, lost = n_features - n_passed[mine], 0.0
+        for slot in range(n_features):
+            sums[slot] = 0.0
+        wanted = ~passed[mine, 0] & mask_of_word(0, n_features)
+        n_chosen = np.int64(0)  # classes in which no feature fails that fails in this one; without a branch
+        for other in range(n_others):
+            chosen[n_chosen] = other
+            n_chosen += 1 if wanted & failed[other] == np.uint64(0) else 0
+        for place in range(n_chosen):
+            other = chosen[place]
+            if n_features > 64 and fail_together(level, mine, other, n_features, own, others):
+                continue
+            n_alone = n_features - n_passed_of_other[other]
+            lost += weights[n_failed, n_alone] * size[other]
+            gain = weights[n_alone, n_failed] * size[other]
+            for k in range(n_alone):
+                sums[slots[other, k]] += gain
+        for slot in range(n_features):
+            bit = passed[mine, slot // 64] >> np.uint64(slot % 64)
+            gains[slot, mine] = (sums[slot] if bit & np.uint64(1) == np.uint64(1) else -lost) * value
+
+
+@helper
+def fail_together(level: Int, mine: Int, other: Int, n_features: Int, own: Classes, others: Classes) -> Any:
+    """Whether a feature beyond the first word fails in two classes."""
+    for word in range(1, 1 + (n_features - 1) // 64):
+        passed = own.passed[level, mine, word] | others.passed[level, other, word]
+        if ~passed & mask_of_word(word, n_features) != np.uint64(0):
+            return True
+    return False
 
 
 @helper
@@ -288,7 +329,7 @@ def mask_of_word(word: Int, n_features: Int) -> Any:
 def give(level: Int, n_features: Int, asked: Ints, own: Classes, gains: Floats, values: Floats, n_rows: Int) -> None:
     """Add what each class has gained to the values of its documents."""
     not_inlined()
-    of_row = own.of_row[level]
+    of_row = borrowed(own.of_row)[level]
     for slot in range(n_features):
         gain, value = gains[slot], values[asked[slot]]
         for row in range(n_rows):
