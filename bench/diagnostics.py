@@ -18,7 +18,7 @@ from podium.diagnostics import (
     WatchTopLabels,
 )  # fmt: skip
 
-REPETITIONS = 5
+REPETITIONS = 3
 OBSERVERS: dict[str, Callable[[], Any]] = {
     "WatchTopLabels": WatchTopLabels, "WatchRankChanges": WatchRankChanges, "WatchMeasures": WatchMeasures,
     "WatchLambdaShares": WatchLambdaShares, "WatchAgreement": lambda: WatchAgreement("lambda(cndcg)"),
