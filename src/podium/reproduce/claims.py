@@ -169,30 +169,28 @@ def all_of(text: str, place: str, parts: Sequence[Claim], *, finding: str = "") 
     return replace(weakest, text=text, place=place, test=test, p_against=against, finding=finding)
 
 
-def share_above(
-    text: str, place: str, what: str, hits: int, cases: int, bound: float, *,
-    by_seed: Sequence[float] = (), finding: str = "",
-) -> Claim:  # fmt: skip
+def share_above(text: str, place: str, what: str, hits: int, cases: int, bound: float, **options: Any) -> Claim:
     """Something is so in more than a share of all cases: an exact binomial test, with its exact interval."""
-    test = f"exact binomial test, {what}: {hits} of {cases}, above a share of {bound:g}"
     above, below = binomial(hits, cases, bound)
-    interval = share_interval(hits, cases)
-    return decided_by(
-        text, place, test, hits / cases, above, below, interval=interval, by_seed=by_seed, finding=finding
+    return _share(
+        text, place, f"{what}: {hits} of {cases}, above a share of {bound:g}", hits, cases, above, below, options
     )
 
 
-def share_below(
-    text: str, place: str, what: str, hits: int, cases: int, bound: float, *,
-    by_seed: Sequence[float] = (), finding: str = "",
-) -> Claim:  # fmt: skip
+def share_below(text: str, place: str, what: str, hits: int, cases: int, bound: float, **options: Any) -> Claim:
     """Something is so in less than a share of all cases; p is (1 − bound)ⁿ where it never is ([B] eq. 9)."""
-    test = f"exact binomial test, {what}: {hits} of {cases}, below a share of {bound:g}"
     above, below = binomial(hits, cases, bound)
-    interval = share_interval(hits, cases)
-    return decided_by(
-        text, place, test, hits / cases, below, above, interval=interval, by_seed=by_seed, finding=finding
+    return _share(
+        text, place, f"{what}: {hits} of {cases}, below a share of {bound:g}", hits, cases, below, above, options
     )
+
+
+def _share(
+    text: str, place: str, what: str, hits: int, cases: int, p: float, p_against: float, options: dict[str, Any]
+) -> Claim:
+    """A claim about a share; `options` are those of `decided_by`."""
+    test, interval = f"exact binomial test, {what}", share_interval(hits, cases)
+    return decided_by(text, place, test, hits / cases, p, p_against, interval=interval, **options)
 
 
 def binomial(hits: int, cases: int, bound: float) -> tuple[float, float]:
