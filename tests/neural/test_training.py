@@ -178,6 +178,7 @@ def test_preferences_need_no_labels():
 def test_weights_of_queries_and_documents_count(parts):
     train = parts[0]
     settings = {"batch_queries": None, "epochs": 3, "n_threads": 1, "inputs": "none", "optimizer": "sgd"}
+    torch.manual_seed(0)  # with some first weights float32 differs by more than the tolerance
     net = Layers(6)
     heavy = train.replace(query_weights=np.where(np.arange(80) < 40, 1.0, 0.0))
     one = RankNet(net=net, learning_rate=0.02, **settings).fit(heavy)
