@@ -48,10 +48,11 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m bench
 
 docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --nitpicky \
+	    --doctree-dir build/doctrees docs site
 
 clean:
-	rm -rf $(VENV) .numba_cache demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .numba_cache build demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -33,7 +33,7 @@ from podium.errors import DataError, ParameterError
 Value = TypeVar("Value")
 Class = TypeVar("Class", bound=type)
 UNSET: Any = object()  # None is a value
-WIDTH = 116  # of a line in the Args of a docstring, before mkdocs or help() indents it
+WIDTH = 116  # of a line in the Args of a docstring, before help() indents it
 TOOLS = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost", "ranklib": "RankLib"}
 
 
