@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import podium
+from bench.method_pictures import METHODS
 from podium.diagnostics import lambda_arrows
 from podium.objectives import Lambda, Pairwise
 from podium.reports.charts import chart_of, import_altair, save_chart, themed
@@ -105,7 +106,7 @@ def moved() -> Any:
     return podium.compare_explanations(linear, trees, test, query, names=("linear", "trees")).plot(top=12)
 
 
-PICTURES = (path, forces, optimality, history, comparison, arrows, pair, moved)
+PICTURES = (path, forces, optimality, history, comparison, arrows, pair, moved, *METHODS)
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
