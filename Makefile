@@ -47,7 +47,7 @@ kernels: $(VENV)/.dev
 bench: $(VENV)/.bench
 	$(BIN)/python -m bench
 
-docs: $(VENV)/.docs
+docs: $(VENV)/.dev
 	$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --nitpicky \
 	    --doctree-dir build/doctrees docs site
 
@@ -69,8 +69,4 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 
 $(VENV)/.bench: $(VENV)/.dev
 	$(PIP) -e '.[bench]'
-	@touch $@
-
-$(VENV)/.docs: $(VENV)/.dev
-	$(PIP) -e '.[docs]'
 	@touch $@

@@ -28,7 +28,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {"members": True}
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
@@ -45,6 +45,7 @@ html_static_path = ["static"]
 html_css_files = ["podium.css"]
 html_copy_source = False
 html_show_sourcelink = False
+html_show_search_summary = False  # it would fetch pages, which browsers refuse for files
 html_theme_options = {
     "logo": {"text": "Podium"},
     "navbar_align": "left",

@@ -1,0 +1,120 @@
+"""The documentation site: every page has a place in it, and what is built needs no network."""
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import podium
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# What a browser would load by itself; links that a reader may follow are not among these.
+LOADED = re.compile(
+    r"""<(?:script|img|source|iframe)\b[^>]*\ssrc=["']?(?:https?:)?//[^\s>]*"""
+    r"""|<link\b[^>]*\shref=["']?(?:https?:)?//[^\s>]*"""
+    r"""|url\(\s*["']?(?:https?:)?//[^)]*\)|@import\s+["'](?:https?:)?//[^;]*"""
+)
+
+
+@pytest.fixture
+def extensions(monkeypatch):
+    """Our extensions of Sphinx, by name."""
+    monkeypatch.syspath_prepend(str(DOCS / "extensions"))
+    return importlib.import_module
+
+
+def entries(page):
+    """The pages that the toctrees of a page name."""
+    for body in TOCTREE.findall(page.read_text()):
+        for line in body.splitlines():
+            if line.strip() and not line.startswith(":"):
+                name = re.sub(r".*<(.*)>", r"\1", line.strip())
+                yield (page.parent / f"{name}.md").resolve()
+
+
+def test_every_page_stands_in_one_toctree():
+    named = [target for page in PAGES for target in entries(page)]
+    assert sorted(named) == [page for page in PAGES if page != DOCS / "index.md"]
+
+
+def test_every_public_name_is_in_the_reference():
+    text = "".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
+    packages = re.findall(r"^```\{public-names\} (\S+)", text, re.MULTILINE)
+    assert len(set(packages)) == len(packages)
+    left_out = {
+        name for name, home in podium._HOMES.items() if not f"{home}.".startswith(tuple(f"{p}." for p in packages))
+    }
+    assert not left_out
+    sources = (ROOT / "src" / "podium").glob("*/__init__.py")
+    public = {f"podium.{path.parent.name}" for path in sources if "__all__" in path.read_text()}
+    inner = {f"podium.{name}" for name in ("cli", "reproduce", "trees")}
+    assert public - inner <= set(packages)
+
+
+def test_the_reference_names_each_thing_once(extensions):
+    names_of = extensions("public_names").names_of
+    assert "podium.NDCG" in names_of("podium.measures")
+    assert "podium.measures.NDCG" not in names_of("podium.measures")
+    assert "podium.measures.parse" in names_of("podium.measures")
+    assert set(names_of("podium.errors")) == {
+        f"podium.{n}" for n, home in podium._HOMES.items() if home == "podium.errors"
+    }
+
+
+def test_docstrings_become_restructured_text(extensions):
+    as_rst = extensions("markdown_docstrings").as_rst
+    lines = ["The |ΔZ| of `a_`, n_trees_ and `k`².", "", ":param x: of `y`", ":type x_: int", "", ">>> f(`x`)", "|a|"]
+    text = r"The \|ΔZ\| of ``a_``, n_trees\_ and ``k``\ ²."
+    assert as_rst(lines) == [
+        text, "", ":param x: of ``y``", ":type x_: int", "", ">>> f(`x`)", "|a|",
+    ]  # fmt: skip
+    assert as_rst(["So:", "", "    a_ = 1", "", "End."]) == ["So:", "", "::", "", "    a_ = 1", "", "End."]
+
+
+def test_benchmarks_come_from_json(extensions, tmp_path):
+    report = '{"title": "T", "machine": {"cpu": "C", "cores": 2, "python": "3", "packages": {"p": "1"}},'
+    (tmp_path / "some.json").write_text(report + '"rows": [{"a": 1}, {"b": "x|y"}], "notes": ["A note."]}')
+    text = extensions("benchmark_tables").tables(tmp_path)
+    assert "## T\n\n| a | b |\n| --- | --- |\n| 1 |  |\n|  | x\\|y |\n\nA note." in text
+    assert "2 cores, C, Python 3, p 1." in text
+
+
+def check_offline(site):
+    """No page and no style loads anything from elsewhere."""
+    files = [path for path in site.rglob("*") if path.suffix in (".html", ".css")]
+    assert files
+    for path in files:
+        found = LOADED.findall(path.read_text(encoding="utf-8"))
+        assert not found, f"{path} loads {found}"
+
+
+@pytest.mark.slow
+def test_a_small_site_is_built_without_a_network(tmp_path):
+    source, site = tmp_path / "docs", tmp_path / "site"
+    source.mkdir()
+    (source / "index.md").write_text(
+        "# Small\n\nInline $x_i$ and\n\n$$\\frac{a}{b}$$\n\n```python\nimport podium\n```\n\n"
+        ":::{card} A card\ntext\n:::\n\n```{public-names} podium.errors\n```\n"
+    )
+    command = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "--nitpicky", "-c", DOCS, source, site]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    page = (site / "index.html").read_text()
+    assert page.count("<math ") == 2
+    assert 'id="podium.DataError"' in page
+    assert "dataerror" in (site / "searchindex.js").read_text().lower()
+    check_offline(site)
+
+
+@pytest.mark.skipif(not (ROOT / "site" / "index.html").exists(), reason="no site is built; `make docs` builds it")
+def test_the_whole_site_needs_no_network():
+    check_offline(ROOT / "site")
+    assert (ROOT / "site" / "searchindex.js").exists()
