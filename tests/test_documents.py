@@ -62,10 +62,11 @@ def test_examples_of_docstrings_run(name, tmp_path, monkeypatch):
 
 
 def public_names():
-    """Functions and classes that users import, by the module that they import them from."""
-    for package in ("podium", "podium.objectives", "podium.boosting", "podium.measures", "podium.formats"):
+    """Functions and classes of the reference, by the module that users import them from."""
+    pages = "".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md"))
+    for package in ("podium", *re.findall(r"^```\{public-names\} (\S+)", pages, re.MULTILINE)):
         module = importlib.import_module(package)
-        for name in module.__all__:
+        for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
             if callable(value) and not (isinstance(value, type) and issubclass(value, Exception)):
                 yield f"{package}.{name}", value

@@ -50,6 +50,15 @@ class Mixture:
         interval: the open interval of α on which the value holds.
         path: the measure along all α.
 
+    Example:
+        >>> import podium
+        >>> from podium.combining import Sweep, best_mixture
+        >>> data = podium.artificial(10, features=3)
+        >>> first, second = data.features[:, :2].astype(float).T
+        >>> best = best_mixture(Sweep(data, "ndcg@10"), first, second, 0.0, 1.0)
+        >>> best.interval[0] <= best.alpha <= best.interval[1]
+        True
+
     """
 
     alpha: float

@@ -38,6 +38,12 @@ class Path:
             lies between two crossings.
         values: the mean on each open interval between two neighbours of `alphas`.
 
+    Example:
+        >>> import numpy as np
+        >>> from podium.combining import Path
+        >>> Path(np.array([0.0, 0.4, 1.0]), np.array([0.5, 0.7])).at(0.6).item()
+        0.7
+
     """
 
     alphas: Floats
@@ -59,6 +65,14 @@ class SweepResult:
         value: the mean of the measure there, evaluated once more.
         interval: the open interval on which that value holds; both ends are `alpha` where it is an end.
         path: the measure along all α.
+
+    Example:
+        >>> import podium
+        >>> from podium.combining import Sweep
+        >>> data = podium.artificial(10, features=3)
+        >>> best = Sweep(data, "ndcg@10").best(data.feature(0), data.feature(1), -1.0, 1.0)
+        >>> bool(best.value >= best.path.values.max() - 1e-9)
+        True
 
     """
 

@@ -23,7 +23,18 @@ MOST_LABELS = 20  # distinct ones, by which shares are told
 
 
 class TrainingRound(Protocol):
-    """What every trainer tells its observers: `podium.boosting.Round`, `neural.Epoch` and `linear.LinearStep` do."""
+    """What every trainer tells its observers: `podium.boosting.Round`, `neural.Epoch` and `linear.LinearStep` do.
+
+    Example:
+        >>> import podium
+        >>> def watch(round):
+        ...     return {"highest score": float(round.document_scores.max())}
+        >>> data = podium.artificial(10, features=3)
+        >>> model = podium.LambdaMART(n_trees=2).fit(data, observers=[watch])
+        >>> len(model.history_["highest score"])
+        2
+
+    """
 
     @property
     def iteration(self) -> int:
@@ -102,6 +113,16 @@ class TrainingObserver(ABC):
     Attributes:
         usual: every how manieth round of boosted trees it looks at by default.
         usual_elsewhere: the same at nets and linear rankers.
+
+    Example:
+        >>> import podium
+        >>> from podium.diagnostics import TrainingObserver, WatchRankChanges
+        >>> watch = WatchRankChanges(every=1)
+        >>> isinstance(watch, TrainingObserver)
+        True
+        >>> _ = podium.LambdaMART(n_trees=3).fit(podium.artificial(10, features=3), observers=[watch])
+        >>> len(watch.result().iterations)
+        3
 
     """
 

@@ -27,7 +27,14 @@ _LETOR_ID = re.compile(r"docid\s*=\s*(\S+)")  # the comments of LETOR's files: "
 
 @dataclass(frozen=True)
 class Run:
-    """Documents and scores that a system returned, by query: `scores[query][document]`."""
+    """Documents and scores that a system returned, by query: `scores[query][document]`.
+
+    Example:
+        >>> from podium.evaluation import Qrels, Run
+        >>> Run("mine", {"7": {"a": 2.5, "b": 1.0}}).scores["7"]["a"]
+        2.5
+
+    """
 
     name: str
     scores: dict[str, dict[str, float]]
@@ -35,7 +42,16 @@ class Run:
 
 @dataclass(frozen=True)
 class Qrels:
-    """Judgements, by query: `labels[query][document]`."""
+    """Judgements, by query: `labels[query][document]`.
+
+    Example:
+        >>> import podium
+        >>> from podium.evaluation import Qrels, Run
+        >>> run = Run("mine", {"7": {"a": 2.5, "b": 1.0}})
+        >>> podium.evaluate(Qrels({"7": {"a": 0, "b": 1}}), run, "rr").means["rr"]
+        0.5
+
+    """
 
     labels: dict[str, dict[str, float]]
 

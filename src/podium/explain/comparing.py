@@ -36,6 +36,14 @@ class ExplanationComparison:
         features: names of the features of both models.
         contributions: by model, document and feature, on one scale.
 
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(10, documents=5, features=3)
+        >>> models = podium.LinearRanker().fit(data), podium.LambdaMART(n_trees=2).fit(data)
+        >>> found = podium.compare_explanations(*models, data, data.query_ids[0])
+        >>> found.ranks.shape, found.differences.shape
+        ((5, 2), (5, 3))
+
     """
 
     query: str

@@ -36,6 +36,13 @@ class PartialDependence:
         curves: the scores of some documents at each of them (ICE), a row for each.
         rows: which documents these are.
 
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(10, features=3)
+        >>> curve = podium.partial_dependence(podium.LinearRanker().fit(data), data, 0, grid=[-1.0, 0.0, 1.0])
+        >>> curve.grid, len(curve.means)
+        ((-1.0, 0.0, 1.0), 3)
+
     """
 
     feature: str

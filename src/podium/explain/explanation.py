@@ -213,6 +213,13 @@ class DocumentExplanation(Table):
         document: its name.
         base, score: base + the sum of the contributions is the score.
 
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(10, features=3)
+        >>> document = podium.LinearRanker().fit(data).explain(data).of_document(0)
+        >>> bool(abs(document.base + sum(row[2] for row in document.rows) - document.score) < 1e-9)
+        True
+
     """
 
     document: str
@@ -236,6 +243,13 @@ class QueryExplanation(Table):
         query: its id.
         base: base + the contributions of a row are its score.
 
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(10, documents=5, features=3)
+        >>> query = podium.LinearRanker().fit(data).explain(data).query(data.query_ids[0])
+        >>> len(query.rows)
+        5
+
     """
 
     query: str
@@ -257,6 +271,13 @@ class PairExplanation(Table):
     Attributes:
         a, b: their names.
         score_a, score_b: the differences add up to score_a − score_b.
+
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(10, features=3)
+        >>> pair = podium.LinearRanker().fit(data).explain(data).why(0, 1)
+        >>> bool(abs(sum(row[-1] for row in pair.rows) - pair.gap) < 1e-9)
+        True
 
     """
 

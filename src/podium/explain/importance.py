@@ -29,7 +29,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Importance(Table):
-    """The result of `permutation_importance`: a table with a row for each feature, the largest loss first."""
+    """The result of `permutation_importance`: a table with a row for each feature, the largest loss first.
+
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(10, features=3)
+        >>> losses = podium.permutation_importance(podium.LinearRanker().fit(data), data, repeats=1)
+        >>> len(losses.rows), losses.columns[0]
+        (3, 'feature')
+
+    """
 
     def plot(self, top: int = 20) -> Any:
         """The first features as bars, with their 95% intervals, as a chart (extra `report`)."""

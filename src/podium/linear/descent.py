@@ -46,6 +46,13 @@ class LinearStep:
 
     A mapping from names to numbers that an observer returns stands in `history_` beside the means.
 
+    Example:
+        >>> import podium
+        >>> def watch(step):
+        ...     print(step.iteration, step.weights.shape)
+        >>> _ = podium.LinearRanker(n_iterations=1).fit(podium.artificial(10, features=3), observers=[watch])
+        0 (3,)
+
     """
 
     iteration: int
@@ -65,6 +72,13 @@ class DescentResult:
         model: with the weights of the best step.
         history: what was measured after each step, by `set/measure`, and what observers returned.
         best_iteration: the best step, where there was validation data.
+
+    Example:
+        >>> import podium
+        >>> from podium.linear import Descent
+        >>> result = Descent(n_iterations=2).fit(podium.artificial(10, features=3))
+        >>> result.best_iteration is None
+        True
 
     """
 

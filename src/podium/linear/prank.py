@@ -128,6 +128,13 @@ class PRankResult:
         best_iteration: the best pass, where there was validation data.
         perceptron: what goes on learning.
 
+    Example:
+        >>> import podium
+        >>> from podium.linear import PRankTraining
+        >>> result = PRankTraining(epochs=2).fit(podium.artificial(10, features=3))
+        >>> result.model.weights.shape
+        (3,)
+
     """
 
     model: OrdinalModel

@@ -40,7 +40,17 @@ _UNUSED: dict[str, Any] = {"cut_counts": np.empty(0, np.int64), "cuts": np.empty
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a model; what was there under that name is replaced only once all is written."""
+    """Write a model; what was there under that name is replaced only once all is written.
+
+    Example:
+        >>> import pathlib, podium, tempfile
+        >>> model = podium.LinearRanker().fit(podium.artificial(10, features=3)).model_
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.podium"
+        >>> podium.models.save(model, path)
+        >>> podium.load(path).digest() == model.digest()
+        True
+
+    """
     write_archive(path, *_described_parts(model, 0))
 
 

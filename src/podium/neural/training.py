@@ -59,6 +59,12 @@ class Epoch:
 
     A mapping from names to numbers that an observer returns stands in `history_` beside the means.
 
+    Example:
+        >>> import podium
+        >>> data, watch = podium.artificial(10, features=3), lambda epoch: print(epoch.iteration, *epoch.means)
+        >>> _ = podium.RankNet(epochs=1, hidden=2).fit(data, observers=[watch])
+        0 train/ndcg@10
+
     """
 
     iteration: int
@@ -86,6 +92,14 @@ class NetTrainingResult:
         net: with the weights of the best epoch.
         history: what was measured after each epoch, and what observers returned.
         best_iteration: the best epoch.
+
+    Example:
+        >>> import podium
+        >>> from podium.neural import Layers, NetTraining
+        >>> data = podium.artificial(10, features=3)
+        >>> result = NetTraining(epochs=2, n_threads=1).fit(data, lambda n: Layers(n, hidden=2))
+        >>> result.best_iteration in (0, 1)
+        True
 
     """
 
