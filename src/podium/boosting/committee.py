@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.boosting.binned_data import BinnedData
+from podium.boosting.binned_data import BinnedData, scores_by_bins
 from podium.boosting.sampling import Sampling
 from podium.boosting.settings import Boosting
 from podium.boosting.steps import Gradient, Newton
@@ -22,6 +22,7 @@ from podium.core.parameters import settings
 from podium.core.progress import progress
 from podium.core.validation import require_whole
 from podium.data import RankingData
+from podium.data.selecting import without_features
 from podium.errors import DataError
 from podium.measures import Graded, Measure, as_selection
 from podium.models import Ensemble
@@ -122,7 +123,7 @@ class CommitteeTraining:
                 if not trained:
                     raise
         members = [(turns[number][0], ensemble) for number, ensemble in sorted(trained.items())]
-        return self._combine(members, train, data.valid["valid"])
+        return self._combine(members, data)
 
     def _in_time(self, turns: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """The turns that begin within the time budget, and the first of each objective."""
@@ -148,11 +149,15 @@ class CommitteeTraining:
         rounds = [(kind, k) for k in range(most) for kind, (_, count) in enumerate(self.members) if k < count]
         return [(kind, 1000 * kind + k) for kind, k in rounds]
 
-    def _combine(self, trained: list[tuple[int, Ensemble]], train: RankingData, valid: RankingData) -> CommitteeResult:
-        threads = self.boosting.n_threads
-        valid = valid.take(valid.canonical_order)  # in which ties stand, whatever the order of the rows
-        sizes = [deviation(train, e.predict(train, n_threads=threads)) for _, e in trained]
-        scores = [e.predict(valid, n_threads=threads) / size for (_, e), size in zip(trained, sizes, strict=True)]
+    def _combine(self, trained: list[tuple[int, Ensemble]], data: BinnedData) -> CommitteeResult:
+        threads, train, valid = self.boosting.n_threads, data.train, data.valid["valid"]
+        order = valid.canonical_order  # in which ties stand, whatever the order of the rows
+        binned, binned_valid = data.binned, data.binned_valid["valid"]
+        sizes = [deviation(train, scores_by_bins(e, binned, threads)) for _, e in trained]
+        scores = [
+            scores_by_bins(e, binned_valid, threads)[order] / size for (_, e), size in zip(trained, sizes, strict=True)
+        ]
+        valid = without_features(valid).take(order)
         fixed = [measure.fixed(train, valid) for measure in as_selection(self.measure).measures]
         sweep = Sweep(valid, fixed[0], "stable", threads)
         kinds = sorted({kind for kind, _ in trained})

@@ -11,7 +11,9 @@ power of two, so that the counting loop knows the distance from one to the next.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +37,13 @@ AHEAD = 4 * ROWS_AT_ONCE  # rows between those that are read and those that are 
 COST_OF_BYTE, COST_OF_ENTRY, COST_OF_CELL = 0.45, 0.75, 0.7
 OVERHEAD_OF_GROUP = 4  # entries that a group costs besides its own
 TYPICAL_SHARE = 0.05  # of the documents in a leaf that is counted
+
+
+Allocate = Callable[[str, int, Any], NDArray[Any]]
+
+
+def _in_memory(name: str, size: int, dtype: Any) -> NDArray[Any]:
+    return np.empty(size, dtype)
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,11 @@ class FeatureLayout:
     def total_cells(self) -> int:
         """The cells of a histogram of all features."""
         return int(self.ends[-1, 2])
+
+    @property
+    def width(self) -> int:
+        """The bytes of a row of dense features."""
+        return -(-len(self.dense) // BLOCK) * BLOCK
 
     def shares(self, n_threads: int) -> Ints:
         """Where the share of each thread begins, and the end: dense places, groups and cells; about equal costs."""
@@ -124,12 +138,18 @@ def lay_out(columns: Bytes, n_rows: int, n_bins: Ints) -> FeatureLayout:
     )  # fmt: skip
 
 
-def bin_matrix(columns: Bytes, n_rows: int, layout: FeatureLayout, n_threads: int | None = None) -> BinMatrix:
-    """The bins as growth reads them: columns as they are, rows of the dense features, lists of cells of the others."""
-    width = -(-len(layout.dense) // BLOCK) * BLOCK
-    rows = np.empty(n_rows * width + 2 * BLOCK, np.uint8)  # a few bytes more are read, but do not matter
+def bin_matrix(
+    columns: Bytes, n_rows: int, layout: FeatureLayout, n_threads: int | None = None, allocate: Allocate = _in_memory
+) -> BinMatrix:
+    """The bins as growth reads them: columns as they are, rows of the dense features, lists of cells of the others.
+
+    `allocate` gives memory for the rows and the lists, by name, size and type.
+    """
+    width = layout.width
+    rows = allocate("rows", n_rows * width + 2 * BLOCK, np.uint8)  # a few bytes more are read, but do not matter
     n_groups = max(len(layout.groups) - 1, 0)
-    starts = np.zeros(n_groups * (n_rows + 1), np.int64)
+    starts = allocate("starts", n_groups * (n_rows + 1), np.int64)
+    starts[:] = 0
     threads = n_threads_for(columns.size, n_threads, VALUES_WORTH_SHARING)
     pieces = ranges(n_rows, threads)
 
@@ -148,7 +168,7 @@ def bin_matrix(columns: Bytes, n_rows: int, layout: FeatureLayout, n_threads: in
         of_group[0] = n_entries
         np.cumsum(of_group, out=of_group)
         n_entries = int(of_group[-1])
-    entries = np.empty(n_entries + WORDS, np.uint32)
+    entries = allocate("entries", n_entries + WORDS, np.uint32)
 
     def lay_entries(piece: tuple[int, int]) -> None:
         for group in range(n_groups):
