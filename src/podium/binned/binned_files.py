@@ -58,10 +58,10 @@ class Content:
 class BinnedFiles(RankingData):
     """Ranking data as bins in a folder, mapped into memory: what `bin_files` and `open_binned` return.
 
-    Boosted trees train on it as on any `RankingData`, and get the same bits. Documents of a query stand together, queries
-    in the order in which they first appeared. Document ids are not kept. What needs the values of features, such as
-    `predict`, nets and linear rankers, works if these were kept (`keep_values`), and is refused otherwise. `take`,
-    `select`, `split` and `k_fold` copy the bins of a part into memory; the cuts are those of the whole folder.
+    Boosted trees train on it as on any `RankingData`, and get the same bits. Documents of a query stand together,
+    queries in the order in which they first appeared. Document ids are not kept. What needs the values of features,
+    such as `predict`, nets and linear rankers, works if these were kept (`keep_values`), and is refused otherwise.
+    `take`, `select`, `split` and `k_fold` copy the bins of a part into memory; the cuts are those of the whole folder.
 
     Attributes:
         folder: where it is.

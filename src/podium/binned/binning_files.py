@@ -82,7 +82,7 @@ def bin_files(
         like: training data, binned or its folder: these files get its features and its bins, for validation.
         keep_values: keep the features as well, in 4 bytes each, for what needs them: scores, nets, linear rankers.
         overwrite: replace a folder of binned data.
-        columns: names of columns by option of the command line: models remember them, so that `podium score` knows them.
+        columns: names of columns by option of the command line, which models remember for `podium score`.
         n_threads: all cores by default; the result is the same.
         **options: of `read`, such as `qid`, `absent` or `normalize`.
 
@@ -160,9 +160,7 @@ class _Reading:
         numbers = numbers_of_features(self.categorical, data.feature_names, "categorical")
         wrong = next((k for k in numbers if not isinstance(k, int | np.integer) or not 0 <= k < data.n_features), None)
         if wrong is not None:
-            raise DataError(
-                f"categorical: there is no feature {wrong!r}; they are numbered 0 to {data.n_features - 1}"
-            )
+            raise DataError(f"categorical: there is no feature {wrong!r}; they are numbered 0 to {data.n_features - 1}")
         return sorted({*map(int, numbers), *data.encoding.categories})
 
     def preferences(self) -> NDArray[np.float64] | None:

@@ -69,9 +69,10 @@ def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
         raise _damage(path, "its checksum is another")
     if manifest.get("format") != FORMAT:
         raise FileFormatError(
-            path, f"has version {manifest.get('format')!r} of the format, and this is a Podium that knows {FORMAT}: bin "
-            "the files again, or use the Podium that wrote it"
-        )  # fmt: skip
+            path,
+            f"has version {manifest.get('format')!r} of the format, and this Podium reads {FORMAT}: bin the files "
+            "again, or use the Podium that wrote it",
+        )
     return dict(manifest)
 
 

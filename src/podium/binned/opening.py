@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 
 from podium.binned.binned_files import BinnedFiles, Content
 from podium.binned.folder import (
-    BINS, COLUMNS, DOCUMENTS, HASHES, LAYOUT, MATRIX, QUERY_IDS, VALUES, check_files, read_manifest,
+    BINS,
+    COLUMNS,
+    DOCUMENTS,
+    HASHES,
+    LAYOUT,
+    MATRIX,
+    QUERY_IDS,
+    VALUES,
+    check_files,
+    read_manifest,
 )  # fmt: skip
 from podium.core.mapping import map_array, map_rows
 from podium.core.validation import to_path

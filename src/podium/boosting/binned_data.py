@@ -82,7 +82,7 @@ class SharedBins:
 
 def _binned_by(data: RankingData, bins: Bins, shared: SharedBins, n_threads: int | None) -> BinnedFeatures:
     """The bins of validation documents, by those of the training data; files that have these need no values."""
-    if isinstance(data, BinnedFiles) and data.binned.bins == bins:
+    if isinstance(data, BinnedFiles) and data.binned.bins.equal(bins):
         return data.binned
     return shared.binned_by(data.features, bins, n_threads)
 

@@ -30,7 +30,5 @@ def bin_(
     data = bin_sources(
         reader, sources, folder, max_bins=max_bins, like=like, keep_values=keep_values, overwrite=overwrite
     )
-    typer.echo(
-        f"{folder}: {data.n_documents:,} documents in {data.n_queries:,} queries, {data.n_features:,} features"
-    )
+    typer.echo(f"{folder}: {data.n_documents:,} documents in {data.n_queries:,} queries, {data.n_features:,} features")
     typer.echo(", ".join(f"{step} {seconds:.1f} s" for step, seconds in data.seconds.items()))

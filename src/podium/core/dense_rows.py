@@ -35,7 +35,11 @@ def as_rows(features: NDArray[np.float32]) -> DenseRows:
     if flags.f_contiguous and not flags.c_contiguous:
         return DenseRows(as_kernels_take(features.T), 1, n_rows, n_rows, n_columns)
     return DenseRows(
-        as_kernels_take(features if flags.c_contiguous else np.ascontiguousarray(features)), n_columns, 1, n_rows, n_columns
+        as_kernels_take(features if flags.c_contiguous else np.ascontiguousarray(features)),
+        n_columns,
+        1,
+        n_rows,
+        n_columns,
     )
 
 

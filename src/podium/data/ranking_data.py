@@ -272,7 +272,7 @@ class RankingData:
         return self._rebuilt(arguments)
 
     def _rebuilt(self, arguments: dict[str, Any]) -> RankingData:
-        """This data with some of its arguments changed, its features excepted."""
+        """A copy with these arguments, and the features as they are."""
         return rebuild(arguments | {"features": self.features}, self._origin())
 
     def _with_features(

@@ -15,7 +15,7 @@ from podium.trees.layout import MISSING, BinMatrix, Ints
 MAX_BINS = 255  # bins of values; bin 0 is for missing ones, and a bin is a byte
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Bins:
     """How each feature is cut: bin b of a feature holds the values x with cuts[b−2] < x ≤ cuts[b−1], b from 1.
 
@@ -54,9 +54,9 @@ class Bins:
             np.int64,
         )
 
-    def __eq__(self, other: object) -> bool:
+    def equal(self, other: Bins) -> bool:
         """Whether all values have the same bins."""
-        return isinstance(other, Bins) and all(map(_have_equal_values, self._tables(), other._tables()))
+        return all(map(_have_equal_values, self._tables(), other._tables()))
 
     def _tables(self) -> tuple[dict[int, NDArray[np.float32]], ...]:
         return dict(enumerate(self.cuts)), self.categories, self.rare
