@@ -200,19 +200,18 @@ def test_commands(files, tmp_path, monkeypatch):
         assert (done.exit_code != 0) == fails, done.output + repr(done.exception)
         return done.output if not fails else str(done.exception)
 
-    shown = podium_(
-        "bin", files / "mixed-train.csv", files / "train.csv", "bins", "--categorical", "brand", "--qid", "qid"
-    )
+    named = ("--categorical", "brand", "--qid", "qid")
+    shown = podium_("bin", files / "mixed-train.csv", files / "train.csv", "bins", *named)
     assert "documents in 40 queries, 5 features" in shown
     assert "grouping" in shown
-    podium_("bin", files / "valid.csv", "valid", "--like", "bins", "--categorical", "brand", "--qid", "qid")
+    podium_("bin", files / "valid.csv", "valid", "--like", "bins", *named)
     described = podium_("describe", "bins")
     in_memory = podium_("describe", files / "mixed-train.csv", files / "train.csv", "--categorical", "brand")
     assert described == in_memory.replace("\n\n", "\n")
     podium_("train", "bins", "--valid", "valid", "--n-trees", 3, "-o", "run")
     podium_(
         "train", files / "mixed-train.csv", files / "train.csv", "--valid", files / "valid.csv", "--n-trees", 3,
-        "--categorical", "brand", "--qid", "qid", "-o", "plain",
+        *named, "-o", "plain",
     )  # fmt: skip
     models = [podium.load(f"{folder}/model.podium") for folder in ("run", "plain")]
     assert models[0].digest() == models[1].digest()
