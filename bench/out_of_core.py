@@ -103,14 +103,9 @@ def measured(way: str, folder: Path, is_limited: bool) -> dict[str, Any]:
     if group:
         limit = ["-p", f"MemoryMax={LIMIT_BYTES}", "-p", "MemorySwapMax=0"]
         command = ["systemd-run", "--scope", "--quiet", *limit, *command]
-
-    def limit_data() -> None:
-        if is_limited and not group:
-            resource.setrlimit(resource.RLIMIT_DATA, (LIMIT_BYTES, LIMIT_BYTES))
-
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=limit_data
-    )
+    elif is_limited:
+        command.append(str(LIMIT_BYTES))
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     peak = _Peak(process.pid)
     output, errors = process.communicate()
     peak.stop()
@@ -123,9 +118,8 @@ def has_groups() -> bool:
     """Whether systemd can give a process a control group with a limit."""
     if shutil.which("systemd-run") is None:
         return False
-    return (
-        subprocess.run(["systemd-run", "--scope", "--quiet", "true"], capture_output=True, check=False).returncode == 0
-    )
+    done = subprocess.run(["systemd-run", "--scope", "--quiet", "true"], capture_output=True, check=False)
+    return done.returncode == 0
 
 
 class _Peak:
@@ -174,8 +168,8 @@ def run(size: int = SOURCE_BYTES) -> Report:
     enforced = "a control group" if has_groups() else "RLIMIT_DATA, which counts anonymous memory"
     notes = [
         f"CSV of {facts['bytes'] / 2**30:.2f} GiB, {facts['documents']:,} documents × 136 features; {N_TREES} trees of "
-        f"{N_LEAVES} leaves. The limit is enforced by {enforced}. Preparing is reading, or binning; for a folder that is "
-        "opened again, its checksums. Queries apart: the documents of each query stand in "
+        f"{N_LEAVES} leaves. The limit is enforced by {enforced}. Preparing is reading, or binning; for a folder that "
+        "is opened again, its checksums. Queries apart: the documents of each query stand in "
         f"{SPREAD} places of the file. Equal digests: the same model, to the bit.",
     ]
     return Report("out_of_core", "Files larger than memory", rows, notes)
@@ -191,4 +185,7 @@ def _small(folder: Path) -> Path:
 
 if __name__ == "__main__":
     what, where = sys.argv[1], Path(sys.argv[2])
-    print(json.dumps(make_files(where, int(sys.argv[3])) if what == "make" else child(what, where)))
+    number = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+    if number and what != "make":
+        resource.setrlimit(resource.RLIMIT_DATA, (number, number))
+    print(json.dumps(make_files(where, number) if what == "make" else child(what, where)))

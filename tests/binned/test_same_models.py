@@ -56,9 +56,8 @@ def assert_same(binned, data, max_bins=255):
     for source, labels in data.labels.items():
         assert np.array_equal(binned.labels[source], labels[order], equal_nan=True)
     for name in ("document_weights", "positions"):
-        assert np.array_equal(
-            getattr(binned, name), None if getattr(data, name) is None else getattr(data, name)[order]
-        )
+        expected = getattr(data, name)
+        assert np.array_equal(getattr(binned, name), None if expected is None else expected[order])
     assert np.array_equal(binned.query_weights, data.query_weights)
     assert binned.summary() == data.summary()
 
@@ -224,9 +223,7 @@ def test_parts_and_copies(files, tmp_path):
     assert np.array_equal(part.row_hashes, same.row_hashes[same.order])
     assert np.array_equal(part.labels["clicks"], same.labels["clicks"][same.order], equal_nan=True)
     assert part.binned.bins is binned.binned.bins
-    assert (
-        podium.LambdaMART(**SMALL).fit(part).digest() == podium.LambdaMART(**SMALL).fit(part.select(range(14))).digest()
-    )
+    assert digest(part) == digest(part.select(range(part.n_queries)))
     other = binned.replace(document_weights=None, labels={})
     assert other.document_weights is None
     assert list(other.labels) == ["relevance"]
@@ -241,7 +238,7 @@ def test_parts_and_copies(files, tmp_path):
     train, valid = binned.split(0.7, 0.3)
     assert train.n_queries + valid.n_queries == binned.n_queries
     podium.LambdaMART(**SMALL).fit(train, valid=valid)
-    assert digest(podium.fit_many([podium.LambdaMART(**SMALL)], binned)[0].fit(binned) and binned) == digest(data)
+    assert podium.fit_many([podium.LambdaMART(**SMALL)], binned)[0].digest() == digest(data)
 
 
 def test_documents_without_weight_are_left_out_of_pointwise_losses(files, tmp_path):
