@@ -115,7 +115,8 @@ def bin_files(
     with replacing_folder(folder, overwrite) as temporary, at_most_threads(thread_count(n_threads)):
         reading = _Reading(source, format, options | {"n_threads": n_threads}, categorical, model)
         binning = _Binning(temporary, reading, max_bins if model is None else model.max_bins, keep_values)
-        binning.run(columns)
+        with reading.request.naming_rows(0):
+            binning.run(columns)
     data = open_binned(folder, verify=False)
     data._set(seconds=MappingProxyType(binning.seconds))
     return data
@@ -143,12 +144,11 @@ class _Reading:
         """Some rows at a time, in the order of the source."""
         rows_before = 0
         for block in read_blocks(self.source, self.request.format, rows=ROWS, **self.options):
-            if self.normalize is not None:
-                with self.request.naming_rows(rows_before):
+            with self.request.naming_rows(rows_before):
+                if self.normalize is not None:  # then they are matched when they are normalized
                     require_scale(block, self.normalize)
-                yield block
-            else:
-                yield self.matched(block)
+                matched = self.matched(block) if self.normalize is None else block
+            yield matched
             rows_before += len(block)
 
     def matched(self, block: RankingData) -> RankingData:

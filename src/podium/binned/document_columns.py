@@ -42,7 +42,7 @@ class DocumentColumns:
         columns["query_weights"] = None if block.query_weights is None else block.query_weight_of_row
         for name, values in columns.items():
             if values is not None:
-                self._parts.setdefault(name, []).append(values)
+                self._parts.setdefault(name, []).append(np.array(values))  # a view would keep the block
 
     def join(self) -> dict[str, NDArray[Any]]:
         """All columns, whole; the parts are let go."""

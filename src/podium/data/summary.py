@@ -110,13 +110,13 @@ class ValueCounter:
         self.missing += missing
         self.nonzero += int(np.count_nonzero(rows)) - missing
         if self._first is not None:
-            same = (rows == self._first) | (np.isnan(rows) & np.isnan(self._first))
-            self._is_constant &= same.all(axis=0)
+            left = np.flatnonzero(self._is_constant)  # few, after the first rows
+            some, first = rows[:, left], self._first[left]
+            self._is_constant[left] = ((some == first) | (np.isnan(some) & np.isnan(first))).all(axis=0)
         for source, values in labels.items():
             is_copy = self._is_copy.setdefault(source, np.ones(rows.shape[1], bool))
-            if is_copy.any():  # most often there is none after the first rows
-                labelled = ~np.isnan(values)
-                is_copy &= (rows[labelled] == values[labelled, None]).all(axis=0)
+            left, labelled = np.flatnonzero(is_copy), ~np.isnan(values)
+            is_copy[left] = (rows[:, left][labelled] == values[labelled, None]).all(axis=0)
 
     @property
     def constant(self) -> list[int]:
