@@ -144,6 +144,8 @@ def test_every_boosted_estimator_takes_it(files, tmp_path):
     binned, data = podium.bin_files(files / "mixed-train.txt", tmp_path / "bins"), read(files / "mixed-train.txt")
     for ranker in rankers:
         assert ranker.fit(binned).digest() == ranker.fit(data).digest(), ranker
+        assert np.array_equal(ranker.predict(binned), ranker.predict(data)[data.order]), ranker
+        assert ranker.score(binned) == ranker.score(data)
     two = data.replace(relevance=np.minimum(data.relevance, 1))
     classifier = podium.MARTClassifier(2, **options)
     fitted = classifier.fit(binned.replace(relevance=np.minimum(binned.relevance, 1))).digest()
@@ -176,9 +178,7 @@ def test_categorical_features_of_text_and_rare_ones(files, tmp_path):
     assert sorted(binned.binned.bins.categories) == [0, 3]
     assert binned.binned.bins.rare
     assert digest(binned, **options) == digest(read(files / "train.txt"), **options)
-    scores = podium.boosting.binned_data.scores_by_bins(
-        podium.LambdaMART(**SMALL | options).fit(binned).model_, binned.binned
-    )
+    scores = podium.LambdaMART(**SMALL | options).fit(binned).predict(binned)
     data = read(files / "mixed-train.txt")
     model = podium.LambdaMART(**SMALL | options).fit(data)
     assert np.array_equal(scores, model.predict(data)[data.order])
@@ -234,7 +234,8 @@ def test_parts_and_copies(files, tmp_path):
         assert list(copy.labels) == list(one.labels)
         assert copy.reading == one.reading
         assert digest(copy) == digest(one)
-    assert isinstance(binned.replace(features=np.ones((len(binned), 2)), feature_names=None), RankingData)
+    plain = binned.replace(features=np.ones((len(binned), 2)), feature_names=None, encoding=None)
+    assert type(plain) is RankingData
     train, valid = binned.split(0.7, 0.3)
     assert train.n_queries + valid.n_queries == binned.n_queries
     podium.LambdaMART(**SMALL).fit(train, valid=valid)

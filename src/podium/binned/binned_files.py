@@ -115,7 +115,7 @@ class BinnedFiles(RankingData):
         return self.content.values is not None
 
     @property
-    def features(self) -> Any:  # type: ignore[override]
+    def features(self) -> Any:
         """The features themselves, mapped, where they are kept."""
         if self.content.values is None:
             raise DataError(
@@ -153,7 +153,8 @@ class BinnedFiles(RankingData):
 
         arguments = {name: value for name, value in self._arguments().items() if name in CHANGEABLE}
         labels = arguments["labels"]
-        arguments["relevance"] = labels.pop("relevance", None)
+        if "relevance" not in labels:  # or the folder's would come back
+            arguments["relevance"] = None
         return reopen, (self.folder, self.content.rows, arguments, dict(self.reading))
 
     def bins_for(self, max_bins: int, categorical: Iterable[int]) -> BinnedFeatures:

@@ -108,7 +108,7 @@ class Documents:
 
     def save(self, folder: Path, preferences: NDArray[np.float64] | None) -> None:
         """Write all but the features."""
-        kept = {k: v for k, v in self.columns.items() if k.startswith(LABEL) or k in OPTIONAL}
+        kept: dict[str, Any] = {k: v for k, v in self.columns.items() if k.startswith(LABEL) or k in OPTIONAL}
         others = {"query_weights": self.query_weights(), "preferences": self._moved(preferences)}
         kept |= {name: values for name, values in others.items() if values is not None}
         np.savez(folder / DOCUMENTS, query_sizes=self.sizes, **kept)

@@ -51,7 +51,7 @@ def write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
     }
     manifest = {"format": FORMAT, **content, "files": files}
     text = json.dumps(manifest | {"sha256": _own_checksum(manifest)}, indent=1, allow_nan=False)
-    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+    (folder / MANIFEST).write_text(text, encoding="utf-8")
 
 
 def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def reopen(
 def save_bins(folder: Path, bins: Bins) -> None:
     """Write how features are cut."""
     tables = {"cuts": dict(enumerate(bins.cuts)), "categories": bins.categories, "rare": bins.rare}
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for name, table in tables.items():
         arrays[f"{name}_of"] = np.array(list(table), np.int64)
         arrays[f"{name}_sizes"] = np.array([len(values) for values in table.values()], np.int64)

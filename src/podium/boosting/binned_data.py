@@ -97,13 +97,6 @@ def add_by_bins(
         ensemble.add_scores(rows, scores[first:last], 0, ensemble.n_trees, n_threads)
 
 
-def scores_by_bins(ensemble: Ensemble, binned: BinnedFeatures, n_threads: int | None = None) -> NDArray[np.float64]:
-    """The scores of trees that were grown on these bins."""
-    scores = np.zeros(binned.n_rows)
-    add_by_bins(ensemble, binned, scores, n_threads)
-    return scores
-
-
 def _place(features: Features) -> tuple[Any, ...]:
     """Where features stand: views of one array are the same features."""
     if isinstance(features, np.ndarray):

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.boosting.binned_data import BinnedData, scores_by_bins
+from podium.boosting.binned_data import BinnedData
 from podium.boosting.sampling import Sampling
 from podium.boosting.settings import Boosting
 from podium.boosting.steps import Gradient, Newton
@@ -123,7 +123,7 @@ class CommitteeTraining:
                 if not trained:
                     raise
         members = [(turns[number][0], ensemble) for number, ensemble in sorted(trained.items())]
-        return self._combine(members, data)
+        return self._combine(members, train, data.valid["valid"])
 
     def _in_time(self, turns: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """The turns that begin within the time budget, and the first of each objective."""
@@ -149,14 +149,12 @@ class CommitteeTraining:
         rounds = [(kind, k) for k in range(most) for kind, (_, count) in enumerate(self.members) if k < count]
         return [(kind, 1000 * kind + k) for kind, k in rounds]
 
-    def _combine(self, trained: list[tuple[int, Ensemble]], data: BinnedData) -> CommitteeResult:
-        threads, train, valid = self.boosting.n_threads, data.train, data.valid["valid"]
-        order = valid.canonical_order  # in which ties stand, whatever the order of the rows
-        binned, binned_valid = data.binned, data.binned_valid["valid"]
-        sizes = [deviation(train, scores_by_bins(e, binned, threads)) for _, e in trained]
+    def _combine(self, trained: list[tuple[int, Ensemble]], train: RankingData, valid: RankingData) -> CommitteeResult:
+        threads, order = self.boosting.n_threads, valid.canonical_order
+        sizes = [deviation(train, e.predict(train, n_threads=threads)) for _, e in trained]
         scores = [
-            scores_by_bins(e, binned_valid, threads)[order] / size for (_, e), size in zip(trained, sizes, strict=True)
-        ]
+            e.predict(valid, n_threads=threads)[order] / size for (_, e), size in zip(trained, sizes, strict=True)
+        ]  # in the order in which ties stand, whatever that of the rows
         valid = without_features(valid).take(order)
         fixed = [measure.fixed(train, valid) for measure in as_selection(self.measure).measures]
         sweep = Sweep(valid, fixed[0], "stable", threads)
