@@ -55,7 +55,9 @@ def _append(part: int, file: Any, rows: slice) -> int:
     chosen = np.arange(len(data))[rows]
     columns = {"label": data.relevance[chosen], "qid": data.query_of_row[chosen] + PART_QUERIES * part}
     columns |= {f"f{k}": data.features[chosen, k] for k in range(data.n_features)}
-    options = pyarrow.csv.WriteOptions(include_header=file.tell() == 0)
+    if file.tell() == 0:
+        file.write((",".join(columns) + "\n").encode())  # without quotes, which LightGBM does not expect
+    options = pyarrow.csv.WriteOptions(include_header=False)
     pyarrow.csv.write_csv(pyarrow.table(columns), file, options)
     return len(chosen)
 
