@@ -1,5 +1,6 @@
 """Folders of bins: written whole or not at all, damage found, wrong use refused."""
 
+import errno
 import io
 import json
 import mmap
@@ -137,6 +138,12 @@ def test_mistakes_leave_nothing_behind(files, tmp_path, monkeypatch):
     def fail(*_, **__):
         raise KeyboardInterrupt
 
+    def be_full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as context:
+        context.setattr("os.posix_fallocate", be_full)
+        refused("new.*cannot be written: No space left", files / "train.txt", kind=FileFormatError)
     monkeypatch.setattr(binning_files, "bin_features", fail)
     refused(None, files / "train.txt", kind=KeyboardInterrupt)
 

@@ -60,7 +60,8 @@ class BinnedFiles(RankingData):
 
     Boosted trees train on it as on any `RankingData`, and get the same bits. Documents of a query stand together,
     queries in the order in which they first appeared. Document ids are not kept. What needs the values of features,
-    such as `predict`, nets and linear rankers, works if these were kept (`keep_values`), and is refused otherwise.
+    such as nets and linear rankers, works if these were kept (`keep_values`), and is refused otherwise; trees that
+    split between the bins predict without them.
     `take`, `select`, `split` and `k_fold` copy the bins of a part into memory; the cuts are those of the whole folder.
 
     Attributes:
@@ -76,7 +77,7 @@ class BinnedFiles(RankingData):
         >>> podium.artificial(20, features=4).write(folder / "train.txt")
         >>> data = podium.bin_files(folder / "train.txt", folder / "train.bins")
         >>> data.has_values, data.binned.bins.counts.tolist(), list(data.seconds)
-        (False, [50, 50, 50, 50], ['reading', 'binning', 'laying out', 'checksums'])
+        (False, [255, 255, 255, 255], ['reading', 'binning', 'laying out', 'checksums'])
 
     """
 

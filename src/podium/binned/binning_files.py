@@ -293,10 +293,11 @@ class _Binning:
             return
         layout = lay_out(binned.columns, binned.n_rows, binned.bins.counts)
         np.savez(self.folder / LAYOUT, **{field.name: getattr(layout, field.name) for field in fields(layout)})
-        bin_matrix(
-            binned.columns, binned.n_rows, layout,
-            allocate=lambda name, size, dtype: new_array(self.folder / f"{name}.npy", size, dtype),
-        )  # fmt: skip
+        with progress("laying out bins", 2) as advance:
+            bin_matrix(
+                binned.columns, binned.n_rows, layout, advance=advance,
+                allocate=lambda name, size, dtype: new_array(self.folder / f"{name}.npy", size, dtype),
+            )  # fmt: skip
 
     def _description(
         self, like: RankingData, documents: Documents, columns: Mapping[str, Any] | None

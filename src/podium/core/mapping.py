@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,18 @@ def map_rows(path: Path, n_columns: int) -> NDArray[np.float32]:
 
 
 def new_array(path: Path, size: int, dtype: Any) -> NDArray[Any]:
-    """A `.npy` file of so many values, to be filled."""
+    """A `.npy` file of so many values, to be filled; an OSError where the disk has no room for them.
+
+    A mapped file without that room would end the process when its pages are written.
+    """
     if size == 0:  # nothing to map
         np.save(path, np.empty(0, dtype))
         return np.empty(0, dtype)
-    return np.asarray(np.lib.format.open_memmap(path, "w+", dtype, (size,)))
+    array = np.asarray(np.lib.format.open_memmap(path, "w+", dtype, (size,)))
+    if hasattr(os, "posix_fallocate"):
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    return array
 
 
 class _Memory:

@@ -22,7 +22,7 @@ from podium.core.bitwise import TILE, transpose_bytes
 from podium.core.compiling import kernel
 from podium.core.intrinsics import copy_16_bytes, prefetch
 from podium.core.simd import LANES, WORDS
-from podium.core.threads import map_threads, n_threads_for, ranges
+from podium.core.threads import map_threads, n_threads_for
 from podium.trees.layout import BLOCK, MISSING, STRIDES, BinMatrix, Bytes, Int, Ints, N, U
 
 SPARSE_FROM = 0.5  # share of the documents in one bin from which a feature is sparse
@@ -30,6 +30,7 @@ ROWS_LOOKED_AT = 1 << 12  # to guess the most frequent bin: another one would be
 ENTRIES_OF_GROUP = 8  # cells of a document in a group of sparse features, at least, on average
 MAX_GROUPS = 4
 VALUES_WORTH_SHARING = 1 << 20  # bins that are laid out: fewer take less time than to start threads
+ROWS_OF_PIECE = 1 << 20  # that a thread lays out at a time, at most
 ROWS_AT_ONCE = 64  # as many as a cache line of a column holds
 AHEAD = 4 * ROWS_AT_ONCE  # rows between those that are read and those that are asked for
 
@@ -139,11 +140,12 @@ def lay_out(columns: Bytes, n_rows: int, n_bins: Ints) -> FeatureLayout:
 
 
 def bin_matrix(
-    columns: Bytes, n_rows: int, layout: FeatureLayout, n_threads: int | None = None, allocate: Allocate = _in_memory
-) -> BinMatrix:
+    columns: Bytes, n_rows: int, layout: FeatureLayout, n_threads: int | None = None, allocate: Allocate = _in_memory,
+    advance: Callable[[float], None] = lambda _: None,
+) -> BinMatrix:  # fmt: skip
     """The bins as growth reads them: columns as they are, rows of the dense features, lists of cells of the others.
 
-    `allocate` gives memory for the rows and the lists, by name, size and type.
+    `allocate` gives memory for the rows and the lists, by name, size and type. `advance` hears of progress, 2 in all.
     """
     width = layout.width
     rows = allocate("rows", n_rows * width + 2 * BLOCK, np.uint8)  # a few bytes more are read, but do not matter
@@ -151,7 +153,8 @@ def bin_matrix(
     starts = allocate("starts", n_groups * (n_rows + 1), np.int64)
     starts[:] = 0
     threads = n_threads_for(columns.size, n_threads, VALUES_WORTH_SHARING)
-    pieces = ranges(n_rows, threads)
+    step = min(ROWS_OF_PIECE, max(1, -(-n_rows // threads)))
+    pieces = [(first, min(first + step, n_rows)) for first in range(0, n_rows, step)]
 
     def lay_rows(piece: tuple[int, int]) -> None:
         to_rows(columns, n_rows, layout.dense, width, *piece, rows)
@@ -161,7 +164,7 @@ def bin_matrix(
             count_entries(columns, n_rows, features, layout.common, *piece, counts)
 
     for _ in map_threads(lay_rows, pieces, threads):
-        pass
+        advance(1 / len(pieces))
     n_entries = 0
     for group in range(n_groups):
         of_group = starts[group * (n_rows + 1) : (group + 1) * (n_rows + 1)]
@@ -177,7 +180,7 @@ def bin_matrix(
             fill_entries(columns, n_rows, features, layout.common, layout.first_cell, *piece, of_group, entries)
 
     for _ in map_threads(lay_entries, pieces, threads):
-        pass
+        advance(1 / len(pieces))
     return BinMatrix(columns, n_rows, rows, width, entries, starts)
 
 
