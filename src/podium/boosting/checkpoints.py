@@ -152,11 +152,11 @@ def fingerprint(
     values["start"] = base_scores
     digest = hashlib.sha256(repr(sorted(values.items())).encode())
     for name, data in {"training data": train, **valid}.items():
-        digest.update(name.encode() + _digest(data))
+        digest.update(name.encode() + digest_of(data))
     return digest.hexdigest()
 
 
-def _digest(data: RankingData) -> bytes:
+def digest_of(data: RankingData) -> bytes:
     """A hash of all documents, each with its query and labels, in no order; what queries are called does not matter."""
     keys = content_hashes(data)
     keys[data.order] ^= np.repeat(query_keys(data), data.query_sizes)
