@@ -5,6 +5,7 @@ package (`podium.measures.parse`). So no list of names has to be kept, and none 
 """
 
 import inspect
+import re
 from importlib import import_module
 from typing import Any
 
@@ -12,6 +13,11 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+from sphinx.util.inspect import stringify_signature
+
+
+# Classes of scikit-learn whose methods are told of there.
+FOREIGN = "BaseEstimator, RegressorMixin, ClassifierMixin, TransformerMixin"
 
 
 def names_of(package: str) -> list[str]:
@@ -31,7 +37,8 @@ def autodoc_of(name: str) -> list[str]:
     value = getattr(import_module(package), last)
     if inspect.isclass(value):
         kind = "autoexception" if issubclass(value, BaseException) else "autoclass"
-        return [f".. {kind}:: {name}", ""]
+        is_estimator = any(base.__name__ == "BaseEstimator" for base in value.__mro__)
+        return [f".. {kind}:: {name}", *([f"   :inherited-members: {FOREIGN}"] if is_estimator else []), ""]
     return [f".. autofunction:: {name}" if callable(value) else f".. autodata:: {name}", ""]
 
 
@@ -49,7 +56,21 @@ class PublicNames(SphinxDirective):
         return container.children
 
 
+def signature_of(app: Sphinx, what: str, name: str, value: Any, *_: Any) -> tuple[str, str] | None:
+    """The parameters of an estimator, which its `__new__` takes as any names to say what is wrong with them."""
+    if what != "class" or not hasattr(value, "get_params"):
+        return None
+    return stringify_signature(inspect.signature(value), unqualified_typehints=True, show_return_annotation=False), ""
+
+
+def is_skipped(app: Sphinx, what: str, name: str, *_: Any) -> bool | None:
+    """Leave out what scikit-learn adds to each class for its routing of metadata."""
+    return True if re.fullmatch(r"set_\w+_request", name) else None
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Add the directive."""
     app.add_directive("public-names", PublicNames)
+    app.connect("autodoc-process-signature", signature_of)
+    app.connect("autodoc-skip-member", is_skipped)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

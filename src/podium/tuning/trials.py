@@ -32,6 +32,11 @@ class Trial:
         rounds: the best number of trees, epochs or steps, over folds the mean; None where there is none.
         seconds: of training, on one thread or several.
 
+    Example:
+        >>> from podium.tuning import Trial
+        >>> Trial(0, {"n_leaves": 15}, "complete", {"ndcg@10": 0.5}).means["ndcg@10"]
+        0.5
+
     """
 
     number: int
