@@ -36,7 +36,7 @@ python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 90
 toc_object_entries_show_parents = "hide"
 # Links to names of other libraries, and to Podium's inner types, lead nowhere: the site is built without a network.
-nitpick_ignore_regex = [("py:.*", ".*")]
+nitpick_ignore_regex = [("py:.*", r"(?!podium\.).*"), ("py:.*", r"podium\.\w+\.\w+\.\w+")]
 suppress_warnings = ["ref.python"]
 
 html_theme = "pydata_sphinx_theme"

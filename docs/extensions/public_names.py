@@ -56,16 +56,24 @@ class PublicNames(SphinxDirective):
         return container.children
 
 
-def signature_of(app: Sphinx, what: str, name: str, value: Any, *_: Any) -> tuple[str, str] | None:
-    """The parameters of an estimator, which its `__new__` takes as any names to say what is wrong with them."""
-    if what != "class" or not hasattr(value, "get_params"):
-        return None
-    return stringify_signature(inspect.signature(value), unqualified_typehints=True, show_return_annotation=False), ""
+def signature_of(
+    app: Sphinx, what: str, name: str, value: Any, options: Any, arguments: str | None, returned: str | None
+) -> tuple[str | None, str | None]:
+    """A signature as users know it: the parameters of estimators, and short names of arrays.
+
+    The `__new__` of estimators takes any names, to say what is wrong with them.
+    """
+    if what == "class" and hasattr(value, "get_params"):
+        own = inspect.signature(value)
+        arguments = stringify_signature(own, unqualified_typehints=True, show_return_annotation=False)
+    array = r"~?(?:numpy\.)?ndarray\[tuple\[~?(?:typing\.)?Any, \.\.\.\], ~?(?:numpy\.)?dtype\[~?(?:numpy\.)?(\w+)\]\]"
+    arguments, returned = (text and re.sub(array, r"NDArray[\1]", text) for text in (arguments, returned))
+    return arguments, returned
 
 
 def is_skipped(app: Sphinx, what: str, name: str, *_: Any) -> bool | None:
     """Leave out what scikit-learn adds to each class for its routing of metadata."""
-    return True if re.fullmatch(r"set_\w+_request", name) else None
+    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
