@@ -1,7 +1,7 @@
 """The directive of the reference: `{public-names} podium.measures` documents every public name of a package.
 
-What stands in the package `podium` itself is shown there as users write it (`podium.NDCG`), the rest of `__all__` by the
-package (`podium.measures.parse`). So no list of names has to be kept, and none can be forgotten.
+What stands in the package `podium` itself is shown as users write it (`podium.NDCG`), the rest of `__all__` by the package
+(`podium.measures.parse`). So no list of names has to be kept, and none can be forgotten.
 """
 
 import inspect
@@ -15,6 +15,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.inspect import stringify_signature
 
+import podium
 
 # Classes of scikit-learn whose methods are told of there.
 FOREIGN = "BaseEstimator, RegressorMixin, ClassifierMixin, TransformerMixin"
@@ -22,8 +23,6 @@ FOREIGN = "BaseEstimator, RegressorMixin, ClassifierMixin, TransformerMixin"
 
 def names_of(package: str) -> list[str]:
     """The public names of a package, with the module that users import each from."""
-    import podium
-
     own = [f"podium.{name}" for name, home in podium._HOMES.items() if f"{home}.".startswith(f"{package}.")]
     module = import_module(package)
     if not hasattr(module, "__all__"):
