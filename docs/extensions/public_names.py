@@ -1,7 +1,7 @@
 """The directive of the reference: `{public-names} podium.measures` documents every public name of a package.
 
-What stands in the package `podium` itself is shown as users write it (`podium.NDCG`), the rest of `__all__` by the package
-(`podium.measures.parse`). So no list of names has to be kept, and none can be forgotten.
+What stands in the package `podium` itself is shown as users write it (`podium.NDCG`), the rest of `__all__` by its
+package (`podium.measures.parse`). So no list of names has to be kept, and none can be forgotten.
 """
 
 import inspect
