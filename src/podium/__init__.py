@@ -63,14 +63,17 @@ if TYPE_CHECKING:
     from podium.measures import CNDCG as CNDCG
     from podium.measures import DCG as DCG
     from podium.measures import ERR as ERR
+    from podium.measures import ERRIA as ERRIA
     from podium.measures import NDCG as NDCG
     from podium.measures import RBP as RBP
     from podium.measures import RR as RR
+    from podium.measures import AlphaNDCG as AlphaNDCG
     from podium.measures import Graded as Graded
     from podium.measures import KendallTau as KendallTau
     from podium.measures import Measure as Measure
     from podium.measures import PairwiseAccuracy as PairwiseAccuracy
     from podium.measures import Precision as Precision
+    from podium.measures import PropensityNDCG as PropensityNDCG
     from podium.measures import Recall as Recall
     from podium.models import Blend as Blend
     from podium.models import ClassEnsemble as ClassEnsemble
@@ -115,6 +118,9 @@ _HOMES = {
     "Precision": "podium.measures",  # of the first k
     "Recall": "podium.measures",  # by the first k
     "RBP": "podium.measures",  # rank-biased precision
+    "AlphaNDCG": "podium.measures",  # diversity: repetitions of a subtopic count less
+    "ERRIA": "podium.measures",  # diversity: ERR over the intents of a query
+    "PropensityNDCG": "podium.measures",  # on clicks, without the bias of positions
     "PairwiseAccuracy": "podium.measures",  # pairs in the right order
     "KendallTau": "podium.measures",  # rank correlation
     "Graded": "podium.measures",  # several measures in order of trust

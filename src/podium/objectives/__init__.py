@@ -22,6 +22,7 @@ from podium.objectives.registry import register
 from podium.objectives.regression import Regression
 from podium.objectives.schedules import Constant, ExponentialGrowth, ExponentialShare, LinearGrowth, Schedule
 from podium.objectives.softrank import SoftRank
+from podium.objectives.sum import Sum
 from podium.objectives.tiers import Tiers
 from podium.objectives.xendcg import XENDCG
 
@@ -30,5 +31,5 @@ __all__ = [
     "ExponentialGrowth", "ExponentialShare", "Fidelity", "Hinge", "Lambda", "LambdaLoss", "LinearGrowth", "Link",
     "ListMLE", "ListNet", "Local", "LocalSigmoid", "Logistic", "Multiclass", "Objective", "Ordinal", "PairFilter",
     "PairTerm", "Pairwise", "Preferences", "QueryRegression", "RankCosine", "Regression", "Schedule", "SoftRank",
-    "SquaredHinge", "Tiers", "describe", "parse", "register",
+    "SquaredHinge", "Sum", "Tiers", "describe", "parse", "register",
 ]  # fmt: skip
