@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from podium.estimators import PRank as PRank
     from podium.estimators import QueryKFold as QueryKFold
     from podium.estimators import QueryNormalizer as QueryNormalizer
+    from podium.estimators import Ranker as Ranker
     from podium.estimators import RankNet as RankNet
     from podium.estimators import RankNetTrees as RankNetTrees
     from podium.estimators import adapt as adapt
@@ -141,6 +142,7 @@ _HOMES = {
     "read_qrels": "podium.evaluation",  # … and judgements
     "write_qrels": "podium.evaluation",
     # models
+    "Ranker": "podium.estimators",  # the model to begin with: boosted trees on λ and query regression
     "LambdaMART": "podium.estimators",  # boosted trees on LambdaRank's gradients
     "RankNetTrees": "podium.estimators",  # boosted trees on RankNet's pairs
     "MART": "podium.estimators",  # boosted regression on labels

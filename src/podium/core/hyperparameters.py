@@ -86,6 +86,12 @@ PATIENCE = optional(integer(
     ),
 ))  # fmt: skip
 
+N_FOLDS = integer(
+    "n_folds", 5, least=2,
+    help="without validation data, the number of trees comes from cross-validation over so many folds, and all data is "
+    "trained on. Of more than 5,000 queries one fold tells enough.",
+)  # fmt: skip
+
 # Trees
 
 N_LEAVES = integer(

@@ -1,0 +1,276 @@
+"""What `Ranker` and `Committee` rest on: everything that was tried, judged without any test fold.
+
+Of the training queries of each fold of MQ2008 and OHSUMED a third after the other stops the training, the rest is
+trained on, and the validation part is measured. LightGBM's example is cut into five parts, of which one is measured, in
+the same way. Samples of web-shaped data have parts of their own. Every result is kept in `bench/.cache/candidates`.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import podium
+from bench.accuracy import catboost_model, lightgbm_model, xgboost_model
+from bench.defaults import DATA, tasks
+from bench.harness import Report
+from podium.combining import deviation
+from podium.data.splitting import fold_of_queries
+from podium.evaluation.significance import paired_t
+from podium.objectives import XENDCG, Anneal, Lambda, LinearGrowth, QueryRegression, Sum
+
+CACHE = Path(__file__).parent / ".cache" / "candidates"
+MEASURE = podium.NDCG(10)
+Data = podium.RankingData
+Scores = Callable[[Data], Any]
+SAMPLED: dict[str, Any] = {
+    "n_trees": 1000, "patience": 100, "learning_rate": 0.05, "document_fraction": 0.7, "feature_fraction": 0.5,
+    "split_fraction": 1.0,
+}  # fmt: skip
+LAMBDA, QUERY = Lambda("ndcg", normalize=True), QueryRegression()
+HALF, TENTH = Sum(LAMBDA, QUERY), Sum(LAMBDA, QUERY, weights=(0.9, 0.1))
+
+
+# --- data
+
+SIZES = {"web, 30 queries": (30, 8), "web, 100 queries": (100, 4), "web, 300 queries": (300, 2)}
+SETS = ("mq2008", "ohsumed", "lightgbm example", *SIZES)
+LARGE = {"web, 1,500 queries": (1500, 1)}
+OTHERS = ("cubic", *LARGE)  # looked at, not decided by
+
+
+@cache
+def parts_of(name: str) -> list[tuple[Data, Data, Data]]:
+    """Data to train on, to stop by and to measure on, for each task of a set."""
+    if name in ("mq2008", "ohsumed", "cubic"):
+        return tasks(name)
+    if name in (webs := SIZES | LARGE):
+        queries, samples = webs[name]
+        of_parts = (("train", queries), ("valid", queries // 3), ("test", 200))
+        return [
+            tuple(podium.artificial_web(n, part=part, seed=100 + k) for part, n in of_parts)  # type: ignore[misc]
+            for k in range(samples)
+        ]
+    whole = podium.read(DATA / "lightgbm_example" / "train.txt.gz")
+    measured, found = fold_of_queries(whole.query_ids, 5, seed=0), []
+    for fold in range(5):
+        rest = whole.select(measured != fold)
+        stopping = fold_of_queries(rest.query_ids, 3, seed=1)
+        found += [(rest.select(stopping != k), rest.select(stopping == k), whole.select(measured == fold))
+                  for k in range(3)]  # fmt: skip
+    return found
+
+
+def n_tasks(name: str) -> int:
+    """How many there are, without reading the data."""
+    return (SIZES | LARGE)[name][1] if name in SIZES | LARGE else 1 if name == "cubic" else 15
+
+
+# --- candidates: each function trains on some data and returns one or several rankers by name
+
+
+@dataclass
+class Candidate:
+    """Rows of the table that come from one training.
+
+    Attributes:
+        train: from training data, data to stop by and a seed to rankers by name.
+        sets: where it is tried.
+
+    """
+
+    train: Callable[[Data, Data, int], dict[str, Scores]]
+    sets: Iterable[str] = field(default=SETS)
+
+
+def single(train: Data, stop: Data, seed: int, **settings: Any) -> dict[str, Scores]:
+    """One model, stopped early."""
+    model = podium.LambdaMART(random_state=seed, n_threads=1, **settings).fit(train, valid=stop)
+    return {"": model.predict}
+
+
+def peer(make: Callable[..., Any], train: Data, stop: Data, seed: int) -> dict[str, Scores]:
+    """Another tool with its defaults."""
+    return {"": make(train, stop, seed, None)[0]}
+
+
+def average(models: list[Any], data: Data) -> Scores:
+    """Equal weights of models, whose scores are standardised on some data."""
+    sizes = [deviation(data, model.predict(data)) for model in models]
+    return lambda some: sum(model.predict(some) / size for model, size in zip(models, sizes, strict=True))
+
+
+def smoothed_best(curve: list[float], window: int) -> int:
+    """The round at the top of a moving mean."""
+    half = window // 2
+    padded = np.pad(curve, half, mode="edge")
+    return int(np.argmax(np.convolve(padded, np.ones(window) / window, "valid")))
+
+
+def stopping(train: Data, stop: Data, seed: int, **settings: Any) -> dict[str, Scores]:
+    """Other ways to choose the number of trees of one and the same run."""
+    first = podium.LambdaMART(random_state=seed, n_threads=1, **settings).fit(train, valid=stop)
+    curve = next(iter(first.history_.values()))
+    whole = settings | {"n_trees": len(curve), "patience": None}
+    model = podium.LambdaMART(random_state=seed, n_threads=1, **whole).fit(train)
+    of_queries = podium.evaluate(stop, first.predict(stop), MEASURE).values["ndcg@10"]
+    error = float(np.std(of_queries, ddof=1) / np.sqrt(len(of_queries)))
+    chosen = {f"curve smoothed over {w}": smoothed_best(curve, w) for w in (11, 31)}
+    chosen["first within 0.1 standard errors"] = int(np.argmax(np.array(curve) >= max(curve) - 0.1 * error))
+    chosen["first within a standard error"] = int(np.argmax(np.array(curve) >= max(curve) - error))
+    return {name: partial(model.predict, n_trees=best + 1) for name, best in chosen.items()}
+
+
+def refitted(train: Data, stop: Data, seed: int, **settings: Any) -> dict[str, Scores]:
+    """As many trees as were best, on all data."""
+    n_trees = podium.LambdaMART(random_state=seed, n_threads=1, **settings).fit(train, valid=stop).n_trees_
+    again = settings | {"n_trees": n_trees, "patience": None}
+    model = podium.LambdaMART(random_state=seed, n_threads=1, **again).fit(Data.concatenate([train, stop]))
+    return {"": model.predict}
+
+
+def crossed(train: Data, stop: Data, seed: int, objectives: Any = (None,), n_folds: int = 5, **settings: Any) -> Any:
+    """All data in folds: each model stops by one of them; their mean, and one model with as many trees in the mean."""
+    data = Data.concatenate([train, stop])
+    fold = fold_of_queries(data.query_ids, n_folds, seed)
+    models = [
+        podium.LambdaMART(random_state=seed + 1000 * k, n_threads=1, objective=objectives[k % len(objectives)],
+                          **settings).fit(data.select(fold != k), valid=data.select(fold == k))
+        for k in range(n_folds)
+    ]  # fmt: skip
+    found = {"mean of the folds' models": average(models, data)}
+    if len(objectives) == 1:
+        curves = [next(iter(model.history_.values())) for model in models]
+        shortest = min(map(len, curves))
+        best = int(np.argmax(np.mean([curve[:shortest] for curve in curves], axis=0)))
+        again = settings | {"n_trees": best + 1, "patience": None, "objective": objectives[0]}
+        model = podium.LambdaMART(random_state=seed, n_threads=1, **again).fit(data)
+        found["trees by cross-validation, all data"] = model.predict
+    return found
+
+
+def bagged(train: Data, stop: Data, seed: int, objectives: Any, n_models: int = 5, **settings: Any) -> Any:
+    """The mean of models that differ in their seeds, all stopped by the same queries."""
+    models = [
+        podium.LambdaMART(random_state=seed + 1000 * k, n_threads=1, objective=objectives[k % len(objectives)],
+                          **settings).fit(train, valid=stop)
+        for k in range(n_models)
+    ]  # fmt: skip
+    return {"": average(models, train)}
+
+
+def committee(train: Data, stop: Data, seed: int, **settings: Any) -> dict[str, Scores]:
+    """`Committee`, weighed by the queries that stop."""
+    return {"": podium.Committee(random_state=10_000 * seed, n_threads=1, **settings).fit(train, valid=stop).predict}
+
+
+def sampled(objective: Any = None, train: Any = single, sets: Iterable[str] = SETS, **changes: Any) -> Candidate:
+    """A candidate with the sampled settings."""
+    return Candidate(partial(train, **(SAMPLED | {"objective": objective} | changes)), sets)
+
+
+CANDIDATES: dict[str, Candidate] = {
+    "LambdaMART()": Candidate(partial(single, n_trees=1000, patience=100), (*SETS, *OTHERS)),
+    "catboost QueryRMSE": Candidate(partial(peer, partial(catboost_model, "QueryRMSE"))),
+    "xgboost": Candidate(partial(peer, xgboost_model)),
+    "lightgbm": Candidate(partial(peer, lightgbm_model)),
+    "λ": sampled(LAMBDA, sets=(*SETS, *OTHERS)),
+    "query regression": sampled(QUERY, sets=(*SETS, *OTHERS)),
+    "XE-NDCG": sampled(XENDCG()),
+    "½ λ + ½ QR": sampled(HALF, sets=(*SETS, *OTHERS)),
+    "0.9 λ + 0.1 QR": sampled(TENTH, sets=(*SETS, *OTHERS)),
+    "QR → λ over 100 trees": sampled(Anneal(QUERY, LAMBDA, LinearGrowth(0.0, 0.01)), sets=(*SETS, *OTHERS)),
+}
+
+
+# --- running
+
+
+def run_task(job: tuple[str, str, int]) -> None:
+    """Train a candidate on one task of a set, and keep the values of each measured query."""
+    candidate, name, number = job
+    kept = _kept(candidate, name, number)
+    if kept.exists():
+        return
+    train, stop, measured = parts_of(name)[number]
+    started = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", podium.PodiumWarning)
+        rankers = CANDIDATES[candidate].train(train, stop, number)
+        seconds = time.process_time() - started
+        values = {
+            row: np.nan_to_num(podium.evaluate(measured, score(measured), MEASURE).values["ndcg@10"]).round(5).tolist()
+            for row, score in rankers.items()
+        }
+    CACHE.mkdir(parents=True, exist_ok=True)
+    kept.write_text(json.dumps({"seconds": seconds, "values": values}))
+
+
+def _kept(candidate: str, name: str, number: int) -> Path:
+    return CACHE / f"{candidate}-{name}-{number}.json".replace("/", "⁄").replace(" ", "_")
+
+
+def results(candidate: str, name: str) -> dict[str, Any]:
+    """For each row its values by task; with the seconds of a task."""
+    found = [json.loads(_kept(candidate, name, k).read_text()) for k in range(n_tasks(name))]
+    rows = {row: np.array([np.mean(one["values"][row]) for one in found]) for row in found[0]["values"]}
+    queries = {row: np.concatenate([one["values"][row] for one in found]) for row in found[0]["values"]}
+    return {"means": rows, "queries": queries, "seconds": float(np.mean([one["seconds"] for one in found]))}
+
+
+def train_all(names: Iterable[str], n_processes: int) -> None:
+    """Everything that is not there yet."""
+    jobs = [(c, s, k) for c in names for s in CANDIDATES[c].sets for k in range(n_tasks(s))]
+    jobs = [job for job in jobs if not _kept(*job).exists()]
+    if n_processes == 1:
+        for job in jobs:
+            run_task(job)
+        return
+    with multiprocessing.get_context("spawn").Pool(n_processes) as pool:
+        for _ in pool.imap(run_task, jobs):
+            pass
+
+
+def table(names: Iterable[str] = CANDIDATES) -> list[dict[str, Any]]:
+    """A row for each ranker, the mean over the sets, and its difference to query regression in units of its error."""
+    rows = []
+    base = {s: results("LambdaMART()", s) for s in SETS}
+    for name in names:
+        of_sets = {s: results(name, s) for s in CANDIDATES[name].sets if _kept(name, s, n_tasks(s) - 1).exists()}
+        for label in next(iter(of_sets.values()))["means"] if of_sets else ():
+            row: dict[str, Any] = {"candidate": f"{name}{', ' if label else ''}{label}"}
+            for s, found in of_sets.items():
+                row[s] = f"{found['queries'][label].mean():.4f}"
+            if set(SETS) <= set(of_sets):
+                row["mean"] = f"{np.mean([of_sets[s]['queries'][label].mean() for s in SETS]):.4f}"
+                apart = np.concatenate([of_sets[s]["queries"][label] - base[s]["queries"][""] for s in SETS])
+                row["p against LambdaMART()"] = f"{paired_t(apart):.2g}"
+            row["seconds"] = f"{np.sum([found['seconds'] for s, found in of_sets.items() if s in SETS]):.1f}"
+            rows.append(row)
+    return rows
+
+
+def run() -> Report:
+    """Train everything that is not there yet, and compare."""
+    train_all(CANDIDATES, os.cpu_count() or 1)
+    columns = ("candidate", "mean", "p against LambdaMART()", *SETS, *OTHERS, "seconds")
+    return Report(
+        "candidates", "Everything tried for Ranker and Committee: NDCG@10 on validation queries",
+        [{column: row.get(column, "") for column in columns} for row in table()],
+        ["No test fold was read. Empty queries count 0."],
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    train_all(sys.argv[2:] or CANDIDATES, int(sys.argv[1]))

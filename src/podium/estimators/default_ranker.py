@@ -1,0 +1,68 @@
+"""The ranker to begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from podium.boosting import Boosting, Checkpoint, SharedBins, TrainingResult, rounds_by_folds
+from podium.core.observing import Observer
+from podium.data import RankingData
+from podium.estimators.parameters import RankerParameters
+from podium.estimators.tree_ranker import EnsembleRanker
+from podium.measures import Measure, as_selection
+from podium.objectives import Lambda, Objective, QueryRegression, Sum
+
+LAMBDA_WEIGHT = 0.9  # of λ beside query regression
+MANY_QUERIES = 5000  # of more, one fold tells when to stop
+
+
+def ranker_objective(measure: Measure) -> Objective:
+    """What `Ranker` trains on: λ of the measure, and query regression on its labels."""
+    parts = Lambda(measure, normalize=True), QueryRegression(measure.labels)
+    return Sum(*parts, weights=(LAMBDA_WEIGHT, 1.0 - LAMBDA_WEIGHT))
+
+
+class Ranker(RankerParameters, EnsembleRanker):
+    """Boosted trees on λ and query regression at once, each tree on a sample: the model to begin with.
+
+    λ of the measure looks at the top of the lists, query regression (CatBoost's QueryRMSE) at how labels differ at all;
+    the sum is as good as the better of the two on most data, and samples of documents and features make trees that
+    err in different places. For any other objective, see `LambdaMART`.
+
+    With validation data, training stops where the measure is best there. Without, nothing is held back: the number of
+    trees is the best one of a cross-validation, and all data is trained on.
+
+    Attributes:
+        model_: the `Ensemble`.
+        n_trees_: its number of trees.
+        best_iteration_: the last tree of the model, from 0.
+        history_: means of the measure after each tree, by `set/measure`; by `folds/measure` where the trees of
+            cross-validation were measured, each on the queries that it had not seen.
+        n_features_in_, feature_names_in_: as scikit-learn has them.
+
+    Example:
+        >>> import podium
+        >>> model = podium.Ranker(n_trees=5, n_leaves=4, n_folds=2).fit(podium.artificial(20, features=4))
+        >>> 1 <= model.n_trees_ <= 5, list(model.history_)
+        (True, ['folds/ndcg@10'])
+
+    """
+
+    _stops_without_validation = True
+
+    def _objective(self) -> Objective:
+        return ranker_objective(as_selection(self.measure).measures[0])
+
+    def _train(
+        self, settings: Boosting, train: RankingData, sets: dict[str, RankingData], observers: Sequence[Observer],
+        checkpoint: Checkpoint | None, bins: SharedBins | None,
+    ) -> TrainingResult:  # fmt: skip
+        """With the number of trees that validation data or cross-validation say is best."""
+        if sets or self.patience is None:
+            return super()._train(settings, train, sets, observers, checkpoint, bins)
+        n_used = 1 if train.n_queries > MANY_QUERIES else None
+        folds = rounds_by_folds(settings, train, self.n_folds, n_used)
+        final = replace(settings, n_trees=folds.best_iteration + 1, patience=None)
+        result = super()._train(final, train, sets, observers, checkpoint, bins)
+        return replace(result, history=folds.history | result.history, best_iteration=folds.best_iteration)
