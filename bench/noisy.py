@@ -43,12 +43,12 @@ class _BoundNoisy(BoundObjective):
 
     def gradients(self, scores: Any, iteration: int = 0) -> tuple[Any, Any]:
         self.objective.team = self.team
-        settings, sums = self.settings, (np.zeros(len(scores)), np.zeros(len(scores)))
+        settings = self.settings
+        lambdas, hessians = np.zeros(len(scores)), np.zeros(len(scores))
         for draw in range(settings.draws):
             uniform = self.random.of_documents(f"{settings.seed}/{iteration}/{draw}/noise")
             noise = -np.log(-np.log(np.maximum(uniform, 2.0**-53)))
-            for total, part in zip(
-                sums, self.objective.gradients(scores + settings.scale * noise, iteration), strict=True
-            ):
-                total += part / settings.draws
-        return sums
+            found = self.objective.gradients(scores + settings.scale * noise, iteration)
+            lambdas += found[0] / settings.draws
+            hessians += found[1] / settings.draws
+        return lambdas, hessians

@@ -10,17 +10,10 @@ from podium.core.observing import Observer
 from podium.data import RankingData
 from podium.estimators.parameters import RankerParameters
 from podium.estimators.tree_ranker import EnsembleRanker
-from podium.measures import Measure, as_selection
-from podium.objectives import Lambda, Objective, QueryRegression, Sum
+from podium.measures import as_selection
+from podium.objectives import Objective, default_objective
 
-LAMBDA_WEIGHT = 0.9  # of λ beside query regression
 MANY_QUERIES = 5000  # of more, one fold tells when to stop
-
-
-def ranker_objective(measure: Measure) -> Objective:
-    """What `Ranker` trains on: λ of the measure, and query regression on its labels."""
-    parts = Lambda(measure, normalize=True), QueryRegression(measure.labels)
-    return Sum(*parts, weights=(LAMBDA_WEIGHT, 1.0 - LAMBDA_WEIGHT))
 
 
 class Ranker(RankerParameters, EnsembleRanker):
@@ -52,7 +45,7 @@ class Ranker(RankerParameters, EnsembleRanker):
     _stops_without_validation = True
 
     def _objective(self) -> Objective:
-        return ranker_objective(as_selection(self.measure).measures[0])
+        return default_objective(as_selection(self.measure).measures[0])
 
     def _train(
         self, settings: Boosting, train: RankingData, sets: dict[str, RankingData], observers: Sequence[Observer],

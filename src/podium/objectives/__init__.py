@@ -3,6 +3,7 @@
 from podium.objectives.anneal import Anneal
 from podium.objectives.base import BoundObjective, Objective
 from podium.objectives.debiasing import Debiased
+from podium.objectives.default import default_objective
 from podium.objectives.lambdaloss import LambdaLoss
 from podium.objectives.lambdarank import Lambda
 from podium.objectives.links import CrossEntropy, Exponential, Fidelity, Hinge, Link, LocalSigmoid, SquaredHinge
@@ -31,5 +32,5 @@ __all__ = [
     "ExponentialGrowth", "ExponentialShare", "Fidelity", "Hinge", "Lambda", "LambdaLoss", "LinearGrowth", "Link",
     "ListMLE", "ListNet", "Local", "LocalSigmoid", "Logistic", "Multiclass", "Objective", "Ordinal", "PairFilter",
     "PairTerm", "Pairwise", "Preferences", "QueryRegression", "RankCosine", "Regression", "Schedule", "SoftRank",
-    "SquaredHinge", "Sum", "Tiers", "describe", "parse", "register",
+    "SquaredHinge", "Sum", "Tiers", "default_objective", "describe", "parse", "register",
 ]  # fmt: skip
