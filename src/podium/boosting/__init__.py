@@ -3,7 +3,7 @@
 from podium.boosting.base_scores import BaseScores
 from podium.boosting.binned_data import BinnedData, SharedBins
 from podium.boosting.checkpoints import Checkpoint
-from podium.boosting.committee import CommitteeResult, CommitteeTraining
+from podium.boosting.committee import CommitteeResult, CommitteeTraining, Tried
 from podium.boosting.folds import RoundsByFolds, rounds_by_folds
 from podium.boosting.groves import GrovesResult, GrovesTraining
 from podium.boosting.line_search import LeafLineSearch, LineSearch, as_step
@@ -31,6 +31,7 @@ __all__ = [
     "SharedBins",
     "Step",
     "TrainingResult",
+    "Tried",
     "as_step",
     "rounds_by_folds",
 ]  # fmt: skip

@@ -204,7 +204,7 @@ class CommitteeParameters(Parameterized):
     patience: int | None = h.PATIENCE(100)
     cycles: int = h.CYCLES(2)
     shrinkage: float | None = h.SHRINKAGE(None)
-    validation: float = h.VALIDATION(0.2)
+    n_folds: int = h.N_FOLDS(5)
     time_budget: float | None = h.TIME_BUDGET(None)
     random_state: int = h.RANDOM_STATE(0)
     n_threads: int | None = h.N_THREADS(None)
