@@ -25,10 +25,11 @@ import podium
 from bench.accuracy import catboost_model, lightgbm_model, xgboost_model
 from bench.defaults import DATA, tasks
 from bench.harness import Report
+from bench.noisy import Noisy
 from podium.combining import deviation
 from podium.data.splitting import fold_of_queries
 from podium.evaluation.significance import paired_t
-from podium.objectives import XENDCG, Anneal, Lambda, LinearGrowth, QueryRegression, Sum
+from podium.objectives import XENDCG, Anneal, Lambda, LinearGrowth, Pairwise, QueryRegression, Sum
 
 CACHE = Path(__file__).parent / ".cache" / "candidates"
 MEASURE = podium.NDCG(10)
@@ -39,7 +40,11 @@ SAMPLED: dict[str, Any] = {
     "split_fraction": 1.0,
 }  # fmt: skip
 LAMBDA, QUERY = Lambda("ndcg", normalize=True), QueryRegression()
+FEW = ("mq2008", "ohsumed", "lightgbm example", "web, 30 queries")
 HALF, TENTH = Sum(LAMBDA, QUERY), Sum(LAMBDA, QUERY, weights=(0.9, 0.1))
+
+
+CHOSEN = TENTH  # what `Ranker` trains on
 
 
 # --- data
@@ -177,7 +182,8 @@ def committee(train: Data, stop: Data, seed: int, **settings: Any) -> dict[str, 
 
 def sampled(objective: Any = None, train: Any = single, sets: Iterable[str] = SETS, **changes: Any) -> Candidate:
     """A candidate with the sampled settings."""
-    return Candidate(partial(train, **(SAMPLED | {"objective": objective} | changes)), sets)
+    own = {} if "objectives" in changes else {"objective": objective}
+    return Candidate(partial(train, **(SAMPLED | own | changes)), sets)
 
 
 CANDIDATES: dict[str, Candidate] = {
@@ -191,6 +197,26 @@ CANDIDATES: dict[str, Candidate] = {
     "½ λ + ½ QR": sampled(HALF, sets=(*SETS, *OTHERS)),
     "0.9 λ + 0.1 QR": sampled(TENTH, sets=(*SETS, *OTHERS)),
     "QR → λ over 100 trees": sampled(Anneal(QUERY, LAMBDA, LinearGrowth(0.0, 0.01)), sets=(*SETS, *OTHERS)),
+    "0.98 λ + 0.02 QR": sampled(Sum(LAMBDA, QUERY, weights=(0.98, 0.02))),
+    "⅓ λ + ⅓ QR + ⅓ XE-NDCG": sampled(Sum(LAMBDA, QUERY, XENDCG())),
+    "λ with noise": sampled(Noisy(LAMBDA), sets=FEW),
+    "catboost YetiRank": Candidate(partial(peer, partial(catboost_model, "YetiRank")), FEW),
+    # changes of what was chosen
+    "chosen, all documents": sampled(CHOSEN, document_fraction=1.0),
+    "chosen, all features": sampled(CHOSEN, feature_fraction=1.0),
+    "chosen, learning rate 0.1": sampled(CHOSEN, learning_rate=0.1),
+    "chosen, 7 leaves": sampled(CHOSEN, n_leaves=7),
+    "chosen, 31 leaves": sampled(CHOSEN, n_leaves=31),
+    "chosen, 5 documents in a leaf": sampled(CHOSEN, min_documents_in_leaf=5),
+    "chosen, l2 = 10": sampled(CHOSEN, l2=10.0),
+    # other ways to choose the number of trees
+    "chosen, ": sampled(CHOSEN, stopping),
+    "chosen, trees as stopped, all data": sampled(CHOSEN, refitted),
+    # all data in folds, and means of models
+    "chosen in 5 folds": sampled(train=crossed, objectives=(CHOSEN,)),
+    "five objectives in 5 folds": sampled(train=crossed, objectives=(CHOSEN, XENDCG(), QUERY, LAMBDA, Pairwise())),
+    "chosen and XE-NDCG in 5 folds": sampled(train=crossed, objectives=(CHOSEN, XENDCG())),
+    "mean of 5 seeds of chosen": sampled(train=bagged, objectives=(CHOSEN,)),
 }
 
 

@@ -171,9 +171,9 @@ class CommitteeTraining:
         With folds, each member trains on all folds but one, which stops it, and each query is judged by members that
         have not seen it: no query is held back from all members.
         """
-        parts, judging = self._parts(train, valid)
-        committee = _Committee(self, parts, judging, train)
         with each_warning_once():
+            parts, judging = self._parts(train, valid)
+            committee = _Committee(self, parts, judging, train)
             try:
                 if self.time_budget is None:
                     committee.train([*self._blocks()])
@@ -182,7 +182,7 @@ class CommitteeTraining:
             except KeyboardInterrupt:  # the committee of those so far
                 if not committee.trained:
                     raise
-        return committee.result()
+            return committee.result()
 
     def _parts(self, train: RankingData, valid: RankingData | None) -> tuple[list[_Part], RankingData]:
         """What members are trained on and stopped by, and the data whose queries judge them all."""
@@ -210,16 +210,16 @@ class CommitteeTraining:
 
     def _spend(self, committee: _Committee, budget: float) -> None:
         """Train while there is time: the first objective always, then each other once, then again those that paid."""
-        started, longest = time.perf_counter(), 0.0
+        started, last = time.perf_counter(), 0.0
         paying = list(range(len(self.members)))
         number = 0
         while paying:
             for kind in tuple(paying):
                 spent = time.perf_counter() - started
-                if committee.trained and spent + longest > budget:
+                if committee.trained and spent + last > budget:  # the next takes as long as the last, most likely
                     return
                 committee.train([_Block(kind, number)])
-                longest = max(longest, time.perf_counter() - started - spent)
+                last = time.perf_counter() - started - spent
                 if not committee.keep_if_better(_Block(kind, number)):
                     paying.remove(kind)
             number += 1
@@ -270,8 +270,10 @@ class _Committee:
                     self.trained[block] = self._judged([ended[block][k] for k in range(len(self.parts))])
 
     def _fit(self, block: _Block, k: int) -> tuple[TrainingResult, float]:
-        started, data = time.perf_counter(), self.parts[k].data
-        return self.settings.member(block).fit(data.train, data.valid, data=data), time.perf_counter() - started
+        started, data, member = time.perf_counter(), self.parts[k].data, self.settings.member(block)
+        if len(self.parts) > 1:  # a fold may lack what all data has
+            member = replace(member, objective=member.objective.fixed(self.train_data))
+        return member.fit(data.train, data.valid, data=data), time.perf_counter() - started
 
     def _judged(self, members: list[tuple[Ensemble, float]]) -> _Trained:
         """Standardise the scores of a block's members, and put those of unseen queries together."""
