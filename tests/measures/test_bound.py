@@ -40,7 +40,7 @@ def lists(sizes, seed=0):
     i, j = np.array(pairs).T
     return podium.RankingData(
         rng.normal(size=(n, 2)).round(1), labels, qid=qid, positions=1 + rows % 7,
-        labels={"clicks": clicks, "subtopic.1": labels, "subtopic.2": np.roll(labels, 3)},
+        labels={"clicks": clicks, "subtopic_1": labels, "subtopic_2": np.roll(labels, 3)},
         preferences=(i, j, rng.random(len(i)).astype(np.float32)),
     )  # fmt: skip
 

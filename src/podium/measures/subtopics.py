@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 class OfSubtopics(Measure):
     """A measure of documents that are relevant to some of a query's subtopics.
 
-    Each subtopic has a label source of its own, named `labels` and a point and any name: `subtopic.1`, `subtopic.2`.
+    Each subtopic has a label source of its own, named `labels`, an underscore and any name: `subtopic_1`, `subtopic_2`.
     A subtopic that no document of a query is relevant to is none of that query's, so queries may share sources. A
     source named `labels` alone is a subtopic, too.
 
@@ -37,18 +37,18 @@ class OfSubtopics(Measure):
 
     def sources(self, data: RankingData) -> list[str]:
         """The sources of the subtopics, sorted by name."""
-        sources = sorted(s for s in data.labels if s == self.labels or s.startswith(f"{self.labels}."))
+        sources = sorted(s for s in data.labels if s == self.labels or s.startswith(f"{self.labels}_"))
         if not sources:
             names = ", ".join(map(repr, data.labels)) or "none"
             raise DataError(
-                f"{self} needs a label source for each subtopic, named {self.labels}.1, {self.labels}.2, …; "
-                f"the data has {names}: RankingData(…, labels={{'{self.labels}.1': …}})"
+                f"{self} needs a label source for each subtopic, named {self.labels}_1, {self.labels}_2, …; "
+                f"the data has {names}: RankingData(…, labels={{'{self.labels}_1': …}})"
             )
         return sources
 
     def is_defined_on(self, data: RankingData) -> bool:
         """Whether some document is relevant to a subtopic."""
-        names = [s for s in data.labels if s == self.labels or s.startswith(f"{self.labels}.")]
+        names = [s for s in data.labels if s == self.labels or s.startswith(f"{self.labels}_")]
         return any(bool((data.labels[source] > 0).any()) for source in names)
 
     def labels_in(self, data: RankingData, order: NDArray[np.int64]) -> NDArray[Any]:
