@@ -29,7 +29,7 @@ from podium.data.splitting import folds_by_content
 from podium.errors import DataError
 from podium.measures import NDCG, Graded, Measure, as_selection
 from podium.models import Ensemble
-from podium.objectives import XENDCG, Objective, default_objective, describe
+from podium.objectives import XENDCG, Lambda, Objective, Pairwise, QueryRegression, default_objective, describe
 from podium.trees import GrowthParameters, Tree
 
 Floats = NDArray[np.float64]
@@ -40,7 +40,9 @@ MANY_QUERIES = 5000  # of more, one fold is enough to judge
 
 def default_members(measure: Measure) -> Members:
     """[B] §1: an ensemble of LambdaMART rankers won the Yahoo! challenge; other objectives err elsewhere."""
-    return (default_objective(measure), 1), (XENDCG(measure.labels), 1)
+    labels = measure.labels
+    others = XENDCG(labels), QueryRegression(labels), Lambda(measure, normalize=True), Pairwise(labels=labels)
+    return tuple((objective, 1) for objective in (default_objective(measure), *others))
 
 
 class Tried(NamedTuple):

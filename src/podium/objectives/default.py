@@ -8,8 +8,6 @@ from podium.objectives.lambdarank import Lambda
 from podium.objectives.query_regression import QueryRegression
 from podium.objectives.sum import Sum
 
-LAMBDA_WEIGHT = 0.9  # of λ beside query regression
-
 
 def default_objective(measure: Measure) -> Objective:
     """λ of a measure and query regression on its labels at once.
@@ -18,8 +16,7 @@ def default_objective(measure: Measure) -> Objective:
         >>> from podium.measures import NDCG
         >>> from podium.objectives import default_objective, describe
         >>> describe(default_objective(NDCG(10)))
-        'Sum(Lambda(measure="ndcg@10", normalize=true), QueryRegression(), weights=[0.9, 0.1])'
+        'Sum(Lambda(measure="ndcg@10", normalize=true), QueryRegression(), weights=[0.5, 0.5])'
 
     """
-    parts = Lambda(measure, normalize=True), QueryRegression(measure.labels)
-    return Sum(*parts, weights=(LAMBDA_WEIGHT, round(1.0 - LAMBDA_WEIGHT, 12)))
+    return Sum(Lambda(measure, normalize=True), QueryRegression(measure.labels))
