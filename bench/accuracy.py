@@ -41,9 +41,9 @@ Data = podium.RankingData
 def fold(name: str, number: int) -> tuple[Data, Data, Data]:
     """Train, validation and test data of a fold, as the sets' README defines them."""
     if name in WEB:
-        of_parts = (("train", WEB[name]), ("valid", WEB[name] // 3), ("test", 300))
-        parts = [podium.artificial_web(n, part=part, seed=200 + number) for part, n in of_parts]  # type: ignore[arg-type]
-        return parts[0], parts[1], parts[2]
+        queries, seed = WEB[name], 200 + number
+        vali = podium.artificial_web(queries // 3, seed=seed, part="valid")
+        return podium.artificial_web(queries, seed=seed), vali, podium.artificial_web(300, seed=seed, part="test")
     if name == "lightgbm_example":
         whole = podium.read(DATA / name / "train.txt.gz")
         train, vali = whole.split(0.8, 0.2, seed=0)

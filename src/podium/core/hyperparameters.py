@@ -320,7 +320,7 @@ NET_RANDOM_STATE = integer(
 MEMBERS = anything(
     "members", None, option=None,
     help="objectives, by value or text, and how many members each has; as many for each fold, without validation data. "
-    "By default one of each of these: what `Ranker` trains on, XE-NDCG.",
+    "By default one of each of these: what `Ranker` trains on, XE-NDCG, query regression, λ, RankNet's pairs.",
 )  # fmt: skip
 CYCLES = integer("cycles", 2, least=0, help="how often the weights are searched. 0 leaves them equal.")
 SHRINKAGE = optional(number(

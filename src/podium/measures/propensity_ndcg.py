@@ -67,7 +67,7 @@ class PropensityNDCG(NDCG):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = self.propensities.split("/") if isinstance(self.propensities, str) else self.propensities
+        given: Any = self.propensities.split("/") if isinstance(self.propensities, str) else self.propensities
         chosen = Propensities(numbers_of("propensities", [given] if isinstance(given, int | float) else given))
         if not chosen or not all(0 < p <= 1 for p in chosen):
             raise DataError(
