@@ -321,15 +321,17 @@ def run() -> Report:
     return Report(
         "candidates", "Everything tried for Ranker and Committee: NDCG@10 on validation queries",
         [{column: row.get(column, "") for column in columns} for row in table()],
-        ["Empty queries count 0. No test fold was read: mq2008 and ohsumed are the validation parts of five folds, a third "
-         "after the other of the training queries stops, the rest is trained on; lightgbm example is its training part, "
-         "cut into five; web, N queries: samples of web-shaped data, N queries to train on, N / 3 to stop by, 200 to "
-         "measure on (8, 4, 2 and 1 samples); cubic: the papers' artificial data, 300 queries for each purpose. Mean: over "
-         "the sets that were decided by, all but cubic and the largest. p: paired t-test over all queries, runs on the same "
-         "query averaged. Seconds: of processor time for one task of each of these sets, together. Peers and LambdaMART() "
-         "have their defaults, at most 1,000 trees, patience 100. All others: 15 leaves, learning rate 0.05, l2 = 1, 70% of "
-         "the documents and half of the features for each tree; chosen is ½ λ + ½ QR. All data, in 5 folds: the queries "
-         "that stop are trained on as well."],
+        [
+            "Empty queries count 0. No test fold was read: mq2008 and ohsumed are the validation parts of five folds, "
+            "a third after the other of the training queries stops, the rest is trained on; lightgbm example is its "
+            "training part, cut into five; web, N queries: samples of web-shaped data, N queries to train on, N / 3 "
+            "to stop by, 200 to measure on (8, 4, 2 and 1 samples); cubic: the papers' artificial data, 300 queries "
+            "for each purpose. Mean: over the sets that were decided by, all but cubic and the largest. p: paired "
+            "t-test over all queries, runs on the same query averaged. Seconds: of processor time for one task of "
+            "each of these sets, together. Peers and LambdaMART() have their defaults, at most 1,000 trees, patience "
+            "100. All others: 15 leaves, learning rate 0.05, l2 = 1, 70% of the documents and half of the features "
+            "for each tree; chosen is ½ λ + ½ QR. All data, in 5 folds: the queries that stop are trained on as well."
+        ],
     )  # fmt: skip
 
 

@@ -114,7 +114,7 @@ def test_what_makes_no_sense():
 
 
 def test_agrees_with_ndeval():
-    """Of documents that add as much, ndeval takes the higher id first, we the first subtopics: here the ids say both."""
+    """Of documents that add as much, ndeval takes the higher id, we the first subtopics: here the ids say both."""
     ir_measures = pytest.importorskip("ir_measures")
     pytest.importorskip("pyndeval", reason="pip install pyndeval compares with TREC's program")
     rng = np.random.default_rng(5)
