@@ -142,7 +142,7 @@ _HOMES = {
     "read_qrels": "podium.evaluation",  # … and judgements
     "write_qrels": "podium.evaluation",
     # models
-    "Ranker": "podium.estimators",  # the model to begin with: boosted trees on λ and query regression
+    "Ranker": "podium.estimators",  # the model to begin with: boosted trees, from query regression to λ
     "LambdaMART": "podium.estimators",  # boosted trees on LambdaRank's gradients
     "RankNetTrees": "podium.estimators",  # boosted trees on RankNet's pairs
     "MART": "podium.estimators",  # boosted regression on labels

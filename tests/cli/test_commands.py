@@ -414,7 +414,7 @@ def test_combine_adapt_and_committee(sample, tmp_path):
     done = run("committee", sample, "--time-budget", 0.001, "-o", tmp_path / "committee.podium")
     assert done.returncode == 0, done.stderr
     assert "trees of 5 members" in done.stdout
-    assert "QueryRegression()" in done.stdout  # the table of what was tried
+    assert "Anneal(before=QueryRegression()" in done.stdout  # the table of what was tried
     done = run("train", sample, "--submodel", a, "--step", "line-search", "--n-trees", 2, "-o", tmp_path / "more")
     assert done.returncode == 0, done.stderr
     again = run("train", "--config", tmp_path / "more" / "config.toml", "-o", tmp_path / "again")

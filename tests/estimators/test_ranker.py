@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 import podium
 from podium import DataError, LambdaMART, Ranker
-from podium.boosting import Boosting, Sampling, rounds_by_folds
+from podium.boosting import Boosting, RoundsByFolds, Sampling, rounds_by_folds
 from podium.data.splitting import folds_by_content
 from podium.objectives import Lambda
 
@@ -35,11 +35,12 @@ def test_with_validation_data_it_is_lambdamart_on_its_objective(data, valid):
     assert clone(model).get_params() == model.get_params()
 
 
-def test_its_objective_follows_the_measure():
-    objective = Ranker(measure="err(labels=clicks)@5")._objective()
-    assert objective.parts[0].trained_measure() == podium.ERR(labels="clicks")
-    assert objective.parts[1].labels == "clicks"
-    assert sum(objective.weights) == pytest.approx(1)
+def test_its_objective_follows_the_measure_and_the_learning_rate():
+    objective = Ranker(measure="err(labels=clicks)@5", learning_rate=0.1)._objective()
+    assert objective.after.trained_measure() == podium.ERR(labels="clicks")
+    assert objective.before.labels == "clicks"
+    assert [objective.schedule(tree) for tree in (0, 25, 50)] == pytest.approx([0.0, 0.5, 1.0])
+    assert Ranker()._objective().schedule(100) == pytest.approx(1.0)
 
 
 def test_folds_depend_on_content_alone(data):
@@ -108,6 +109,7 @@ def test_graded_measures_and_few_queries(data):
 def test_trees_that_end_early_keep_their_value(data):
     """Labels that do not differ leave nothing to learn: every run ends, and so does cross-validation."""
     flat = data.replace(relevance=np.ones(len(data)))
+    settings = Boosting(Lambda(), n_trees=50, verbose=0)
+    assert rounds_by_folds(settings, flat, 2) == RoundsByFolds(0, {"folds/ndcg@10": [1.0] * 20})
     with pytest.warns(podium.PodiumWarning, match="same score"):
-        model = Ranker(**SMALL | {"document_fraction": 1.0, "feature_fraction": 1.0}).fit(flat)
-    assert model.n_trees_ == 1
+        assert Ranker(**SMALL).fit(flat).n_trees_ == 1

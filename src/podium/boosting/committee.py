@@ -38,11 +38,11 @@ TRUSTED_QUERIES = 1000  # validation queries whose best weights count as much as
 MANY_QUERIES = 5000  # of more, one fold is enough to judge
 
 
-def default_members(measure: Measure) -> Members:
+def default_members(measure: Measure, learning_rate: float = 0.05) -> Members:
     """[B] §1: an ensemble of LambdaMART rankers won the Yahoo! challenge; other objectives err elsewhere."""
     labels = measure.labels
     others = XENDCG(labels), QueryRegression(labels), Lambda(measure, normalize=True), Pairwise(labels=labels)
-    return tuple((objective, 1) for objective in (default_objective(measure), *others))
+    return tuple((objective, 1) for objective in (default_objective(measure, learning_rate), *others))
 
 
 class Tried(NamedTuple):

@@ -99,7 +99,7 @@ class Committee(CommitteeParameters, RankerMixin, BaseEstimator):
 
     def _members(self) -> tuple[tuple[Objective, int], ...]:
         if self.members is None:
-            return default_members(as_selection(self.measure).measures[0])
+            return default_members(as_selection(self.measure).measures[0], self.learning_rate)
         try:
             pairs = [(objective, count) for objective, count in self.members]
         except (TypeError, ValueError):

@@ -17,11 +17,12 @@ MANY_QUERIES = 5000  # of more, one fold tells when to stop
 
 
 class Ranker(RankerParameters, EnsembleRanker):
-    """Boosted trees on λ and query regression at once, each tree on a sample: the model to begin with.
+    """Boosted trees that go from query regression to λ, each on a sample: the model to begin with.
 
-    λ of the measure looks at the top of the lists, query regression (CatBoost's QueryRMSE) at how labels differ at all;
-    the sum is as good as the better of the two on most data, and samples of documents and features make trees that
-    err in different places. For any other objective, see `LambdaMART`.
+    The first trees learn from all documents how labels differ (query regression, CatBoost's QueryRMSE), and within a
+    hundred trees λ of the measure takes over, which puts the top of the lists in order. So small data has the accuracy
+    of the one and large data that of the other. Samples of documents and features make trees that err in different
+    places. For any other objective, see `LambdaMART`.
 
     With validation data, training stops where the measure is best there. Without, nothing is held back: the number of
     trees is the best one of a cross-validation, and all data is trained on.
@@ -45,7 +46,7 @@ class Ranker(RankerParameters, EnsembleRanker):
     _stops_without_validation = True
 
     def _objective(self) -> Objective:
-        return default_objective(as_selection(self.measure).measures[0])
+        return default_objective(as_selection(self.measure).measures[0], self.learning_rate)
 
     def _train(
         self, settings: Boosting, train: RankingData, sets: dict[str, RankingData], observers: Sequence[Observer],

@@ -60,7 +60,7 @@ class LambdaMARTParameters(TreeParameters):
 
 
 class RankerParameters(TreeParameters):
-    """Boosted trees on λ and query regression: the model to begin with."""
+    """Boosted trees that go from query regression to λ: the model to begin with."""
 
     n_trees: int = h.N_TREES(1000)
     learning_rate: float = h.LEARNING_RATE(0.05)
