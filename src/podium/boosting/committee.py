@@ -25,6 +25,7 @@ from podium.core.progress import progress
 from podium.core.random import seed_of
 from podium.core.validation import require_whole
 from podium.data import RankingData
+from podium.data.selecting import without_features
 from podium.data.splitting import folds_by_content
 from podium.errors import DataError
 from podium.measures import NDCG, Graded, Measure, as_selection
@@ -249,7 +250,7 @@ class _Committee:
         self.order = judging.canonical_order  # in which ties stand, whatever the order of the rows
         threads = settings.boosting.n_threads
         self.measures = [measure.fixed(train, judging) for measure in as_selection(settings.measure).measures]
-        self.sweep = Sweep(judging.take(self.order), self.measures[0], "stable", threads)
+        self.sweep = Sweep(without_features(judging).take(self.order), self.measures[0], "stable", threads)
         self.trained: dict[_Block, _Trained] = {}
         self.tried: list[Tried] = []
         self.last = 0.0
