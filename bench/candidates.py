@@ -233,8 +233,8 @@ CANDIDATES: dict[str, Candidate] = {
     # all data in folds, and means of models
     "½ λ + ½ QR in 5 folds": sampled(train=crossed, objectives=(HALF,)),
     "five objectives in 5 folds": sampled(train=crossed, objectives=(HALF, XENDCG(), QUERY, LAMBDA, Pairwise())),
-        "Ranker(), all data": Candidate(whole_ranker, (*SETS, "cubic")),
-    "Ranker, half of the features, all data": Candidate(partial(whole_ranker, feature_fraction=0.5)),
+        "Ranker(), all data": Candidate(whole_ranker),
+    "Ranker, all features, all data": Candidate(partial(whole_ranker, feature_fraction=1.0), ("mq2008",)),
     "Committee(), all data": Candidate(whole_committee),
     "mean of 5 seeds of ½ λ + ½ QR": sampled(train=bagged, objectives=(HALF,)),
 }

@@ -95,7 +95,7 @@ def test_much_data_is_judged_by_one_fold(parts, monkeypatch):
 def test_the_first_member_is_the_ranker(parts):
     train, valid, test = parts
     small = {"n_trees": 8, "min_documents_in_leaf": 5}
-    model = Committee(**small, feature_fraction=1.0, time_budget=1e-9).fit(train, valid=valid)
+    model = Committee(**small, time_budget=1e-9).fit(train, valid=valid)
     ranker = Ranker(**small).fit(train, valid=valid)
     assert len(model.members_) == 1
     assert model.values_["committee"] == pytest.approx(ranker.score(valid))

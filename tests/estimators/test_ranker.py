@@ -26,7 +26,7 @@ def valid():
 def test_with_validation_data_it_is_lambdamart_on_its_objective(data, valid):
     model = Ranker(**SMALL).fit(data, valid=valid)
     same = LambdaMART(
-        24, 6, 0.05, min_documents_in_leaf=5, patience=6, document_fraction=0.7,
+        24, 6, 0.05, min_documents_in_leaf=5, patience=6, document_fraction=0.7, feature_fraction=0.5,
         split_fraction=1.0, objective=model._objective(),
     ).fit(data, valid=valid)  # fmt: skip
     assert model.digest() == same.digest()

@@ -21,8 +21,8 @@ class Ranker(RankerParameters, EnsembleRanker):
 
     The first trees learn from all documents how labels differ (query regression, CatBoost's QueryRMSE), and within a
     hundred trees λ of the measure takes over, which puts the top of the lists in order. So small data has the accuracy
-    of the one and large data that of the other. Samples of documents make trees that err in different places. For any
-    other objective, see `LambdaMART`.
+    of the one and large data that of the other. Samples of documents and features make trees that err in different
+    places. For any other objective, see `LambdaMART`.
 
     With validation data, training stops where the measure is best there. Without, nothing is held back: the number of
     trees is the best one of a cross-validation, and all data is trained on.

@@ -66,6 +66,7 @@ class RankerParameters(TreeParameters):
     learning_rate: float = h.LEARNING_RATE(0.05)
     _: KW_ONLY
     document_fraction: float = h.DOCUMENT_FRACTION(0.7)
+    feature_fraction: float = h.FEATURE_FRACTION(0.5)
     patience: int | None = h.PATIENCE(100)
     n_folds: int = h.N_FOLDS(5)
 
