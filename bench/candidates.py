@@ -303,7 +303,7 @@ def table(names: Iterable[str] = CANDIDATES) -> list[dict[str, Any]]:
         there = [s for s in CANDIDATES[name].sets if all(_kept(name, s, k).exists() for k in range(n_tasks(s)))]
         of_sets = {s: results(name, s) for s in there}
         for label in next(iter(of_sets.values()))["queries"] if of_sets else ():
-            row: dict[str, Any] = {"candidate": f"{name}{', ' if label else ''}{label}"}
+            row: dict[str, Any] = {"candidate": ", ".join(filter(None, (name.rstrip(", "), label)))}
             for s, found in of_sets.items():
                 row[s] = f"{found['queries'][label].mean():.4f}"
             judged = [s for s in SETS if s in of_sets]
@@ -338,7 +338,11 @@ def report() -> Report:
             "paired t-test. Seconds: of processor time for one task of each of these sets, together. Peers and "
             "LambdaMART() have their defaults, at most 1,000 trees, patience 100. All others: 15 leaves, learning "
             "rate 0.05, l2 = 1, 70% of the documents and half of the features for each tree; QR is query regression. "
-            "All data, in 5 folds: the queries that stop are trained on as well."
+            "All data, in 5 folds: the queries that stop are trained on as well. So these rows had half again as many "
+            "training queries as peers and other rows: compare them with each other, and the objectives with the "
+            "peers. What was chosen was chosen on these very queries, among all rows: figures of what was chosen "
+            "flatter, p is not corrected for the number of rows, and only other queries can confirm it. An empty cell "
+            "was not run, and candidates of bench/candidates.py without a row were not run at all."
         ],
     )  # fmt: skip
 

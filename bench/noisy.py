@@ -1,4 +1,4 @@
-"""An objective that was tried and not kept: λ at scores with noise, after CatBoost's YetiRank."""
+"""A candidate objective that is not in the library: λ at scores with noise, after CatBoost's YetiRank."""
 
 from __future__ import annotations
 
