@@ -20,9 +20,9 @@ class Ranker(RankerParameters, EnsembleRanker):
     """Boosted trees that go from query regression to λ, each on a sample: the model to begin with.
 
     The first trees learn from all documents how labels differ (query regression, CatBoost's QueryRMSE), and within a
-    hundred trees λ of the measure takes over, which puts the top of the lists in order. So small data has the accuracy
-    of the one and large data that of the other. Samples of documents and features make trees that err in different
-    places. For any other objective, see `LambdaMART`.
+    hundred trees λ of the measure takes over, which puts the top of the lists in order. Every tree sees 70% of the
+    documents and half of the features; where labels depend on many features at once, take `feature_fraction=1`. For
+    any other objective, see `LambdaMART`. docs/ranker.md says how the defaults were chosen, and what is open.
 
     With validation data, training stops where the measure is best there. Without, nothing is held back: the number of
     trees is the best one of a cross-validation, and all data is trained on.
