@@ -424,3 +424,17 @@ def test_nets(sample, tmp_path):
     assert "has no trees" in run("inspect", models[0], "--trees").stderr
     adapted = run("adapt", models[0], sample, "--n-trees", 2, "-o", tmp_path / "adapted.podium")
     assert adapted.returncode == 0, adapted.stderr
+
+
+def test_info_says_what_a_bug_report_needs():
+    found = json.loads(run("info", "--json").stdout)
+    assert found["podium"] == podium.__version__
+    assert {"numpy", "numba", "scipy"} <= set(found["packages"])
+    assert found["extras"]["parquet"] == []
+    assert "AVX-512" in found["processor"]
+    words = run("info").stdout
+    assert f"podium        {podium.__version__}" in words
+    assert "parquet (installed)" in words
+    module = subprocess.run([sys.executable, "-m", "podium", "--version"], capture_output=True, text=True, check=False)
+    assert module.stdout == f"podium {podium.__version__}\n"
+    assert "_podium_completion" in run("--show-completion", "bash").stdout

@@ -46,6 +46,7 @@ COMMANDS = {
     "formats": "List the formats of models, and what each can carry.",
     "serve": "Serve models over HTTP: POST /rank, GET /models, /health, /ready, /metrics and /openapi.json.",
     "reproduce": "Repeat the papers' experiments: what is claimed, what was measured, and whether it holds.",
+    "info": "Say what is installed here, for bug reports: versions, processor, extras, where kernels are kept.",
     "warmup": "Compile all kernels into the cache: for container images, or once after installation.",
 }
 
@@ -89,7 +90,6 @@ app = typer.Typer(
     cls=Commands,
     help="Learning to rank. Give --help after a command to see what it takes.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
