@@ -52,9 +52,9 @@ def repeat_section(subject: Subject) -> Section:
     parts.append(Numbers("What the result depends on", Table(["fact", "value"], facts)))
     parts.append(
         Words(
-            "The same data, parameters and seed give the same model, to the bit, for any number of threads and any order "
-            "of rows. Equal digests are equal content: of a model all that decides scores, of data all documents with "
-            "their queries and labels."
+            "The same data, parameters and seed give the same model, to the bit, for any number of threads and any "
+            "order of rows. Equal digests are equal content: of a model all that decides scores, of data all documents "
+            "with their queries and labels."
         )
     )
     return Section("repeat", "To repeat it", tuple(parts))

@@ -47,8 +47,14 @@ def _views(spec: dict[str, Any]) -> list[dict[str, Any]]:
 def _plain(view: dict[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in view.items() if name not in LEFT_OUT}
     if "layer" in kept:
-        kept["layer"] = [{name: value for name, value in layer.items() if name != "width"} for layer in kept["layer"]]
+        kept["layer"] = [layer for layer in kept["layer"] if not _is_text(layer)]
     return kept
+
+
+def _is_text(layer: dict[str, Any]) -> bool:
+    """Words beside a chart have no room on a phone; a table has them."""
+    mark = layer.get("mark", {})
+    return (mark.get("type") if isinstance(mark, dict) else mark) == "text"
 
 
 def _title(spec: dict[str, Any]) -> str:

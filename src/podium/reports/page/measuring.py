@@ -65,9 +65,9 @@ def comparison_section(subject: Subject) -> Section:
     parts: list[Part] = [
         Numbers("Means of each system", comparison.means_table()),
         Words(
-            "Each query is compared with itself: b − a is the mean of the differences, and wins are the queries on which "
-            "b is better. p is how often such a difference would come about by chance, by a t-test and by random signs; "
-            "Holm's correction is for the number of pairs."
+            "Each query is compared with itself: b − a is the mean of the differences, and wins are the queries on "
+            "which b is better. p is how often such a difference would come about by chance, by a t-test and by random "
+            "signs; Holm's correction is for the number of pairs."
         ),
         Numbers("Pairs of systems", comparison.table()),
     ]

@@ -172,7 +172,7 @@ def _arrows(
                 query = subject.data.query_ids[number]
                 at = max(round_ or 0, 0)
                 arrows = arrows_of_scores(scores, data, query, ["pairwise", objective], "relevance", at)
-                _add_step(found.setdefault(number, _empty(name, data)), arrows, data, round_)
+                _add_step(found.setdefault(number, _empty(name, data)), arrows, subject.data, given, round_)
             advance(1, "λ of single queries")
     except PodiumError as error:
         return {}, warnings_of(error)
@@ -186,9 +186,11 @@ def _empty(name: str, data: RankingData) -> dict[str, Any]:
     return {"objectives": ["pairwise", name], "highest": highest, "names": {}, "labels": {}, "steps": []}
 
 
-def _add_step(content: dict[str, Any], arrows: LambdaArrows, data: RankingData, round_: int | None) -> None:
-    """Another round: the first documents from the top, by row, and λ of each objective."""
-    rows = arrows.rows[:LISTED].tolist()
+def _add_step(
+    content: dict[str, Any], arrows: LambdaArrows, data: RankingData, given: Ints, round_: int | None
+) -> None:
+    """Another round: the first documents from the top, by row of the data, and λ of each objective."""
+    rows = given[arrows.rows[:LISTED]].tolist()
     for k, row in enumerate(rows):
         content["names"][str(row)] = name_of(data, row)
         content["labels"][str(row)] = None if np.isnan(arrows.labels[k]) else float(arrows.labels[k])
