@@ -102,12 +102,14 @@ class TestNumbers:
         expected = lambda_arrows(fitted, test, type(test.query_ids[0])(query), ["pairwise", "lambda(ndcg@10)"])
         last = arrows["steps"][-1]
         assert last["round"] == fitted.n_trees_
+        assert last["rows"] == expected.rows.tolist()
+        assert [arrows["names"][str(row)] for row in last["rows"]] == [f"row {row}" for row in last["rows"]]
         assert arrows["steps"][0]["round"] == 0
         for k in (0, 1):
             assert last["lambdas"][k] == pytest.approx(expected.lambdas[k].tolist(), rel=6e-3, abs=1e-12)
 
-    def test_looking_back_shows_what_observers_saw(self, parts, fitted, tmp_path):
-        train, valid, test = parts
+    def test_looking_back_shows_what_observers_saw(self, parts, tmp_path):
+        train, _, test = parts
         watches = [
             WatchTopLabels(3, every=1),
             WatchRankChanges(3, every=1),
@@ -259,22 +261,22 @@ class TestWhatCannotBeTold:
 
 
 def _other_model(name, train, fitted, linear, folder):
+    known = {
+        "sparse": fitted, "LinearRanker": linear,
+        "Combined": podium.Combined((linear.model_, fitted.model_), (0.5, 0.5)),
+    }  # fmt: skip
+    if name in known:
+        return known[name]
     if name == "McRank":
         return podium.McRank(2, n_leaves=3).fit(train)
-    if name == "LinearRanker":
-        return linear
-    if name == "Combined":
-        return podium.Combined((linear.model_, fitted.model_), (0.5, 0.5))
     if name == "imported":
         fitted.export(folder / "model.xml", format="ranklib", missing="zero")
         return podium.import_model(folder / "model.xml", format="ranklib")
     if name == "submodel":
         return podium.LambdaMART(2, submodel=lambda data: data.feature(0)).fit(train)
-    if name == "foreign":
-        from sklearn.linear_model import LinearRegression
+    from sklearn.linear_model import LinearRegression
 
-        return LinearRegression().fit(train.features, train.relevance)
-    return fitted
+    return LinearRegression().fit(train.features, train.relevance)
 
 
 class TestMistakes:

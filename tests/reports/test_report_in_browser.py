@@ -82,9 +82,8 @@ def test_every_control_works(browser, file):
     click(browser, "[data-move='-1']")
     last = browser.js("document.querySelectorAll('.query').length") - 1
     assert shown_query(browser) == last == 5
-    browser.js(
-        "(one => { one.value = '2'; one.dispatchEvent(new Event('change')); })(document.getElementById('queries-choice'))"
-    )
+    choose = "(one => { one.value = '2'; one.dispatchEvent(new Event('change')); })"
+    browser.js(f"{choose}(document.getElementById('queries-choice'))")
     assert shown_query(browser) == 2
     said = [text_of(browser, ".said")]
     assert said[0].startswith("After round 12 of 12: pairwise moves")
@@ -92,7 +91,8 @@ def test_every_control_works(browser, file):
         click(browser, f"[data-step='{button}']")
         said.append(text_of(browser, ".said"))
     assert [text.partition(":")[0] for text in said[1:]] == [
-        "Before the first tree", "After round 1 of 12", "After round 2 of 12", "After round 1 of 12", "After round 12 of 12",
+        "Before the first tree", "After round 1 of 12", "After round 2 of 12", "After round 1 of 12",
+        "After round 12 of 12",
     ]  # fmt: skip
     assert said[-1] == said[0]
     assert browser.js("document.querySelectorAll('.drawing svg g').length") > 2
