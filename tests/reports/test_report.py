@@ -10,7 +10,9 @@ import pytest
 import podium
 from podium import DataError, MissingExtraError, PodiumWarning
 from podium.diagnostics import WatchLambdaShares, WatchRankChanges, WatchTopLabels, lambda_arrows
+from podium.reports.contributions_summary import summary_chart
 from podium.reports.page import comparison_report
+from podium.reports.wins_and_losses import wins_and_losses_chart
 from tests.reports.pages import Page
 
 MEASURES = ["ndcg@10", "ap"]
@@ -304,6 +306,41 @@ def test_ten_thousand_queries_stay_small(tmp_path):
     model = podium.LambdaMART(10, n_leaves=4).fit(data)
     path = podium.report(model, data, tmp_path / "a.html", others={"one": data.feature(0)}, measures="ndcg")
     assert path.stat().st_size < 3_000_000
+
+
+class TestCharts:
+    def test_wins_and_losses(self, parts, fitted, linear):
+        result = podium.compare(parts[2], {"a": linear, "b": fitted, "c": parts[2].feature(0)}, MEASURES)
+        panels = wins_and_losses_chart(result, "ap").to_dict()["vconcat"]
+        pairs = [pair for pair in result.pairs if pair.measure == "ap"]
+        assert len(panels) == len(pairs) == 3
+        for panel, pair in zip(panels, pairs, strict=True):
+            change = result.evaluations[pair.b].values["ap"] - result.evaluations[pair.a].values["ap"]
+            rows = panel["layer"][0]["data"]["values"]
+            assert [row["difference"] for row in rows] == sorted(change.tolist(), reverse=True)
+            assert sum(row["win"] > 0 for row in rows) == pair.wins
+            assert sum(row["loss"] < 0 for row in rows) == pair.losses
+
+    def test_points_of_contributions(self, parts, fitted):
+        found = fitted.explain(parts[2])
+        rows = summary_chart(found, top=2).to_dict()["data"]["values"]
+        order = np.argsort(-np.abs(found.values).mean(axis=0))[:2]
+        for k in order.tolist():
+            mine = [row for row in rows if row["feature"] == f"column {k}"]
+            assert len(mine) == 250
+            assert all(abs(row["place"]) <= 1.01 and 0 <= row["share"] <= 1 for row in mine)
+            values = [float(row["value"]) for row in mine]
+            shares = [row["share"] for row in mine]
+            assert np.argsort(values, kind="stable").tolist() == np.argsort(shares, kind="stable").tolist()
+            assert {row["contribution"] for row in mine} <= {float(f"{value:.4g}") for value in found.values[:, k]}
+
+    def test_the_first_trees(self, page, parts, fitted):
+        (spec,) = [spec for spec in page.content["charts"] if "trees that score" in str(spec)]
+        rows = spec["layer"][-1]["data"]["values"]
+        for row in rows:
+            values = podium.evaluate(parts[2], fitted.predict(parts[2], n_trees=row["trees"]), "ndcg@10")
+            assert row["mean"] == pytest.approx(values.means["ndcg@10"], abs=0.05)  # ties
+        assert rows[-1]["trees"] == fitted.n_trees_
 
 
 class TestNotebooks:

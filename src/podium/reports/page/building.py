@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -22,12 +23,12 @@ from podium.evaluation.evaluating import Measures, as_measures, evaluated, measu
 from podium.measures import Measure, Ranking, as_measure, warn_of_powers
 from podium.models.base import model_of
 from podium.reports.page.contents import Report, Section
-from podium.reports.page.cost import cost_section
+from podium.reports.page.cost import POINTS, cost_section
 from podium.reports.page.facts import data_section, repeat_section
 from podium.reports.page.features import feature_sections
-from podium.reports.page.learning import learning_section, ranking_section
+from podium.reports.page.learning import LOOKS, learning_section, ranking_section
 from podium.reports.page.measuring import comparison_section, measures_section
-from podium.reports.page.queries import queries_section
+from podium.reports.page.queries import STEPS, queries_section
 from podium.reports.page.rendering import as_html, require_extra
 from podium.reports.page.subject import Subject, has_labels
 
@@ -88,19 +89,13 @@ def report(
     require_whole("queries", queries, 1)
     if name in (others or {}):
         raise DataError(f"others: {name!r} is the name of the model itself; name it otherwise, or give name=…")
-    with warnings.catch_warnings(record=True) as caught, progress("report", 70) as advance:
-        warnings.simplefilter("always", PodiumWarning)
+    with _noted() as noted, progress("report", STEPS + LOOKS + POINTS + 4) as advance:
         subject = subject_of(
             {name: model, **(others or {})}, data, data_name, {"train": train, "valid": valid}, measures,
             history=history, facts=facts or {}, n_listed=queries, timing=timing,
         )  # fmt: skip
-        sections = [
-            measures_section(subject),
-            comparison_section(subject),
-            *_steps(subject, advance),
-        ]
-        content = _content(subject, sections, _texts_of(caught))
-        html = as_html(content)
+        sections = _sections(subject, advance)
+        html = as_html(_content(subject, sections, noted()))
     write_text(path, html)
     return path
 
@@ -128,15 +123,14 @@ def comparison_report(
     found = compare(data, systems) if comparison is None else comparison
     names = list(systems)
     ordered = {name: systems[name] for name in (names[-1], *names[:-1])}  # the first ones are what it is compared with
-    with warnings.catch_warnings(record=True) as caught, progress("report", 20) as advance:
-        warnings.simplefilter("always", PodiumWarning)
+    with _noted() as noted, progress("report", 2) as advance:
         subject = subject_of(ordered, data, "test", {}, None, comparison=found, n_listed=5)
         sections = [
             comparison_section(subject),
             queries_section(subject, advance),
             data_section(subject),
         ]
-        html = as_html(_content(subject, sections, _texts_of(caught)))
+        html = as_html(_content(subject, sections, noted()))
     write_text(path, html)
     return path
 
@@ -150,9 +144,11 @@ def _checked(path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _steps(subject: Subject, advance: Any) -> list[Section]:
+def _sections(subject: Subject, advance: Callable[..., None]) -> list[Section]:
     """The sections of a model, in the order of the page."""
     return [
+        measures_section(subject),
+        comparison_section(subject),
         queries_section(subject, advance),
         learning_section(subject),
         ranking_section(subject, advance),
@@ -223,8 +219,15 @@ def _measures(data: RankingData, measures: Measures | None, info: dict[str, Any]
     return list(chosen.values())
 
 
-def _texts_of(caught: Sequence[warnings.WarningMessage]) -> list[str]:
-    return list(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, PodiumWarning)))
+@contextmanager
+def _noted() -> Iterator[Callable[[], list[str]]]:
+    """A function that gives Podium's warnings so far, which the report tells; others go their way."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PodiumWarning)
+        yield lambda: list(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, PodiumWarning)))
+    for one in caught:
+        if not issubclass(one.category, PodiumWarning):
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def _content(subject: Subject, sections: list[Section], warned: list[str]) -> Report:

@@ -119,6 +119,7 @@ class ListedQuery:
         number: of the query in the data, from 0.
         name: its id.
         group: why it is shown: among the worst, the best, the most changed.
+        value: what it was chosen by, as text; empty without labels.
         values: what was measured, by system: texts.
         documents: from the top.
         n_documents: of the whole query.
@@ -129,6 +130,7 @@ class ListedQuery:
     number: int
     name: str
     group: str
+    value: str
     values: tuple[tuple[str, str], ...]
     documents: tuple[ListedDocument, ...]
     n_documents: int

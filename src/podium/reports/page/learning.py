@@ -67,7 +67,7 @@ def ranking_section(subject: Subject, advance: Callable[..., None]) -> Section:
     """λ shares, labels at the top and rank changes: as observers saw them, or from the trees once more."""
     title = "The ranking while it was learnt"
     seen = _from_history(subject)
-    if seen:
+    if len(seen) == len(OBSERVERS) or (seen and not subject.n_rounds):
         parts: list[Part] = [Words("As observers saw the training queries.")]
         parts += [Figures(figures_of(chart)) for chart in seen.values()]
         absent = [observer for name, observer in OBSERVERS.items() if name not in seen]
@@ -84,8 +84,18 @@ def ranking_section(subject: Subject, advance: Callable[..., None]) -> Section:
     if not has_labels(data):
         return Section("ranking", title, (Missing("The data has no labels 'relevance' to tell documents apart by."),))
     part = sample(data, MOST_DOCUMENTS)
-    words = Words(f"The first trees of the model, scored once more on the {where} data{of_some(part, data)}.")
+    words = Words(
+        f"The first trees of the model, scored once more on the {where} data{of_some(part, data)}"
+        f"{_by_objective(subject)}."
+    )
     return Section("ranking", title, (words, *_replay(subject, part, advance)))
+
+
+def _by_objective(subject: Subject) -> str:
+    try:
+        return f"; λ are those of {subject.objective[0]}"
+    except PodiumError:
+        return ""
 
 
 def _from_history(subject: Subject) -> dict[str, Any]:

@@ -130,7 +130,11 @@ def _listed(
         (system, ", ".join(f"{name} {_value(one.values[name][number])}" for name in one.values))
         for system, one in subject.evaluations.items()
     )
-    return ListedQuery(number, str(data.query_ids[number]), group, values, tuple(documents), len(rows), arrows)
+    value = ""
+    if subject.evaluations:
+        value = _value(subject.evaluations[subject.name].values[str(subject.measures[0])][number])
+    name = str(data.query_ids[number])
+    return ListedQuery(number, name, group, value, values, tuple(documents), len(rows), arrows)
 
 
 def _value(value: float) -> str:
