@@ -10,6 +10,8 @@ from podium.cli.app import load_command
 from podium.errors import DataError, FileFormatError, PodiumWarning
 from tests.reports.pages import Page
 
+AP = "ap(ties=expected)"
+
 
 def run(name, *arguments):
     """A command in this process."""
@@ -29,14 +31,14 @@ def files(tmp_path_factory):
 def test_a_run_becomes_a_page(files, capsys):
     folder = files / "run"
     run("report", folder, "--test", files / "test.txt", "--other", f"linear={files}/linear/model.podium",
-        "--other", "one=feature:1", "-m", "ap", "--queries", 1)  # fmt: skip
+        "--other", "one=feature:1", "-m", AP, "--queries", 1)  # fmt: skip
     assert capsys.readouterr().out.startswith(f"{folder}/report.html: ")
     page = Page((folder / "report.html").read_text())
     model = podium.load(folder / "model.podium")
     for name in ("train", "valid", "test"):
         data = podium.read(files / f"{name}.txt")
         shown = next(row["mean"] for row in page.table("Means over") if row["data"] == name)
-        assert shown == f"{podium.evaluate(data, model, 'ap').means['ap']:.4f}"
+        assert shown == f"{podium.evaluate(data, model, AP).means[AP]:.4f}"
     assert "valid/ndcg@10" in page.words("learning")
     facts = {row["fact"]: row["value"] for row in page.table("What the result depends on")}
     assert facts["digest of the model"] == model.digest()

@@ -15,7 +15,8 @@ from podium.reports.page import comparison_report
 from podium.reports.wins_and_losses import wins_and_losses_chart
 from tests.reports.pages import Page
 
-MEASURES = ["ndcg@10", "ap"]
+NDCG, AP = "ndcg(ties=expected)@10", "ap(ties=expected)"
+MEASURES = [NDCG, AP]
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ class TestNumbers:
 
     def test_queries_are_the_worst_the_best_and_the_most_changed(self, page, parts, fitted, linear):
         test = parts[2]
-        values, others = (podium.evaluate(test, one, "ndcg@10").values["ndcg@10"] for one in (fitted, linear))
+        values, others = (podium.evaluate(test, one, NDCG).values[NDCG] for one in (fitted, linear))
         names = {str(query): k for k, query in enumerate(test.query_ids)}
         shown = [tag["aria-label"].rpartition(" ")[2] for name, tag in page.tags
                  if name == "div" and tag.get("aria-label", "").startswith("Ranked list")]  # fmt: skip
@@ -121,7 +122,7 @@ class TestNumbers:
         plain = podium.LambdaMART(8, n_leaves=4).fit(train)
         rows = []
         for model in (observed, plain):
-            page = Page(podium.report(model, test, tmp_path / "a.html", train=train, measures="ap").read_text())
+            page = Page(podium.report(model, test, tmp_path / "a.html", train=train, measures=AP).read_text())
             charts = [spec for spec in page.content["charts"] if "round" in str(spec.get("encoding", {}).get("x", {}))]
             rows.append([spec["data"]["values"] for spec in charts])
         assert len(rows[0]) == len(rows[1]) == 4
@@ -229,8 +230,8 @@ class TestWhatCannotBeTold:
             from scipy.sparse import csr_array
 
             test = podium.RankingData(csr_array(test.features), test.relevance, qid=test.qid)
-        page = Page(podium.report(model, test, tmp_path / "a.html", queries=1, measures="ap").read_text())
-        assert page.table("Means over")[0]["mean"] == f"{podium.evaluate(test, model, 'ap').means['ap']:.4f}"
+        page = Page(podium.report(model, test, tmp_path / "a.html", queries=1, measures=AP).read_text())
+        assert page.table("Means over")[0]["mean"] == f"{podium.evaluate(test, model, AP).means[AP]:.4f}"
         if name == "McRank":
             assert "no sum over its trees" in page.words("contributions")
             assert "no deciding features" in page.words("queries")
@@ -311,11 +312,11 @@ def test_ten_thousand_queries_stay_small(tmp_path):
 class TestCharts:
     def test_wins_and_losses(self, parts, fitted, linear):
         result = podium.compare(parts[2], {"a": linear, "b": fitted, "c": parts[2].feature(0)}, MEASURES)
-        panels = wins_and_losses_chart(result, "ap").to_dict()["vconcat"]
-        pairs = [pair for pair in result.pairs if pair.measure == "ap"]
+        panels = wins_and_losses_chart(result, AP).to_dict()["vconcat"]
+        pairs = [pair for pair in result.pairs if pair.measure == AP]
         assert len(panels) == len(pairs) == 3
         for panel, pair in zip(panels, pairs, strict=True):
-            change = result.evaluations[pair.b].values["ap"] - result.evaluations[pair.a].values["ap"]
+            change = result.evaluations[pair.b].values[AP] - result.evaluations[pair.a].values[AP]
             rows = panel["layer"][0]["data"]["values"]
             assert [row["difference"] for row in rows] == sorted(change.tolist(), reverse=True)
             assert sum(row["win"] > 0 for row in rows) == pair.wins
@@ -338,8 +339,8 @@ class TestCharts:
         (spec,) = [spec for spec in page.content["charts"] if "trees that score" in str(spec)]
         rows = spec["layer"][-1]["data"]["values"]
         for row in rows:
-            values = podium.evaluate(parts[2], fitted.predict(parts[2], n_trees=row["trees"]), "ndcg@10")
-            assert row["mean"] == pytest.approx(values.means["ndcg@10"], abs=0.05)  # ties
+            values = podium.evaluate(parts[2], fitted.predict(parts[2], n_trees=row["trees"]), NDCG)
+            assert row["mean"] == pytest.approx(values.means[NDCG])
         assert rows[-1]["trees"] == fitted.n_trees_
 
 
@@ -353,9 +354,9 @@ class TestNotebooks:
 
     def test_results_and_models(self, parts, fitted, linear):
         test = parts[2]
-        result = podium.compare(test, {"a<b": fitted, "b": linear}, "ap")
+        result = podium.compare(test, {"a<b": fitted, "b": linear}, AP)
         assert "a&lt;b" in result._repr_html_()
-        assert f"{result.evaluations['b'].means['ap']:.4f}" in result.evaluations["b"]._repr_html_()
+        assert f"{result.evaluations['b'].means[AP]:.4f}" in result.evaluations["b"]._repr_html_()
         assert fitted.model_.digest() in fitted.model_._repr_html_()
         assert "importance" in podium.Combined((linear.model_, fitted.model_), (1.0, 1.0))._repr_html_()
 

@@ -50,13 +50,13 @@ def _panel(comparison: Comparison, pair: Any) -> Chart:
     title = f"difference of {pair.measure}"
     y = alt.Y("difference:Q", title=title)
     tooltip = [alt.Tooltip("queries:Q", format=".1%"), alt.Tooltip("difference:Q", format="+.4f")]
-    named = [f"{who} is better" for who in (pair.b, pair.a)]
+    better = [f"{who} is better" for who in (pair.b, pair.a)]
+    colour = alt.Color("who:N", scale=alt.Scale(domain=better), title=None)
     areas = [
-        chart_of(rows).mark_area(interpolate="step", opacity=0.8).encode(
-            x=x, y=alt.Y(f"{kind}:Q", title=title), tooltip=tooltip,
-            color=alt.ColorDatum(f"{who} is better", scale=alt.Scale(domain=named), title=None),
+        chart_of([{**row, "who": who} for row in rows]).mark_area(interpolate="step", opacity=0.8).encode(
+            x=x, y=alt.Y(f"{kind}:Q", title=title), color=colour, tooltip=tooltip,
         )
-        for kind, who in (("win", pair.b), ("loss", pair.a))
+        for kind, who in zip(("win", "loss"), better, strict=True)
     ]  # fmt: skip
     zero = chart_of([{"difference": 0.0}]).mark_rule(style="zero").encode(y=y)
     counts = f"{pair.wins:,} wins, {pair.ties:,} ties, {pair.losses:,} losses"

@@ -54,11 +54,14 @@ def _by_trees(subject: Subject, advance: Callable[..., None]) -> list[Part]:
         advance(1, "the first trees alone")
     whole = points[-1][1]
     few = next(n for n, mean, *_ in points if mean >= whole - NEAR)
-    words = (
-        f"Time grows with the number of trees. Of those tried, the first {few} of {subject.n_rounds} trees are the "
-        f"fewest that come within {NEAR:g} of the whole model{of_some(part, subject.data)}; "
+    near = f"within {NEAR:g} of the whole model{of_some(part, subject.data)}"
+    found = (
+        f"Of those tried, the first {few} of {subject.n_rounds} trees are the fewest that come {near}: "
         f"predict(…, n_trees={few}) scores with them."
+        if few < subject.n_rounds
+        else f"Of those tried, no smaller number of trees comes {near}."
     )
+    words = f"Time grows with the number of trees. {found}"
     return [Words(words), Figures(figures_of(speed_chart(points, str(measure))))]
 
 

@@ -65,4 +65,4 @@ def _digest(data: RankingData) -> str:
 
 
 def _text(value: Any) -> str:
-    return "" if value is None else str(value)
+    return "none" if value is None or value == "()" else str(value)

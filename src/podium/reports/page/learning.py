@@ -42,6 +42,7 @@ def learning_section(subject: Subject) -> Section:
         return Section("learning", "Learning curves", (Missing(text),))
     chart = history_chart(measured, best, before)
     n_rounds = max(len(values) for values in measured.values())
+    caption = "After each round" if "vconcat" in chart.to_dict() else ""
     chosen = (
         f"Round {best + 1} of {n_rounds} was chosen by {next(iter(measured))}: it is marked, and the model ends there."
         if isinstance(best, int) and best >= 0
@@ -49,7 +50,7 @@ def learning_section(subject: Subject) -> Section:
         if best is None
         else "No round was better than the submodel alone."
     )
-    return Section("learning", "Learning curves", (Words(chosen), Figures(figures_of(chart))))
+    return Section("learning", "Learning curves", (Words(chosen), Figures(figures_of(chart, caption))))
 
 
 @dataclass(frozen=True)

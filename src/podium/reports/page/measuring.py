@@ -8,13 +8,15 @@ from podium.errors import PodiumError
 from podium.evaluation import Evaluation, evaluate
 from podium.evaluation.comparing import Comparison, compared
 from podium.evaluation.tables import Table
-from podium.reports.page.contents import Figures, Missing, Numbers, Part, Section, Words
+from podium.reports.page.contents import Figure, Figures, Missing, Numbers, Part, Section, Words
 from podium.reports.page.figures import figures_of
 from podium.reports.page.subject import Subject, has_labels
 from podium.reports.queries import queries_chart
 from podium.reports.wins_and_losses import wins_and_losses_chart
 
 NO_LABELS = "The data has no labels, so nothing can be measured: give labels, as RankingData(features, labels, qid=…)."
+
+SHOWN = ("mean of each system", "difference, query by query")  # of each measure, in the chart of a comparison
 
 
 def measures_section(subject: Subject) -> Section:
@@ -71,8 +73,9 @@ def comparison_section(subject: Subject) -> Section:
         ),
         Numbers("Pairs of systems", comparison.table()),
     ]
+    names = [f"{measure}: {what}" for measure in subject.evaluations[subject.name].values for what in SHOWN]
     charts = figures_of(comparison.plot())
-    parts.append(Figures(charts))
+    parts.append(Figures(tuple(Figure(name, one.spec) for name, one in zip(names, charts, strict=True))))
     parts.append(Figures(figures_of(wins_and_losses_chart(comparison))))
     return Section("comparison", title, tuple(parts))
 

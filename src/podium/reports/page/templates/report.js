@@ -35,12 +35,12 @@ function tableOf(caption, columns, rows, numeric) {
 function look(dark, width) {
   const config = JSON.parse(JSON.stringify(dark ? content.looks.dark : content.looks.light));
   config.background = "transparent";
-  config.padding = 2;
+  config.padding = {left: 2, top: 2, bottom: 2, right: 14};
   config.legend.orient = "top";
   config.legend.columns = width < 400 ? 3 : 6;
   config.legend.labelLimit = Math.max(90, width * 0.4);
   config.legend.titleLimit = width * 0.9;
-  config.axis.labelLimit = Math.max(80, Math.min(220, width * 0.32));
+  config.axis.labelLimit = Math.max(80, Math.min(240, width * 0.4));
   config.axis.titleLimit = width * 0.9;
   config.aria = false;
   return config;
