@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,14 @@ from numpy.typing import NDArray
 
 from podium.data import RankingData
 from podium.data.content_random import ContentRandom
-from podium.diagnostics.looking import scores_at
+from podium.diagnostics.looking import bind_to_look, scores_at
 from podium.errors import DataError, PodiumError
+from podium.estimators.ranker import lambda_objective
 from podium.evaluation import Comparison, Evaluation
 from podium.measures import Measure, Ranking
 from podium.models import Model
 from podium.models.base import model_of, shown_name
-from podium.objectives import Objective, parse
-from podium.objectives.base import require_one_output
+from podium.objectives import Objective, describe, parse
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -115,18 +116,21 @@ class Subject:
 
     @cached_property
     def objective(self) -> tuple[str, Objective]:
-        """The sum over pairs that the model was trained on, or else λ of NDCG, fixed on the data."""
-        named = [self.parameters.get("objective"), f"lambda({self.parameters.get('measure')})", "lambda(ndcg)"]
-        for text in named:
+        """What the model was trained on, as far as it is known and has one score, or else λ of NDCG; and its name."""
+        parameters = SimpleNamespace(**self.parameters)
+        ways: list[Callable[[], Objective]] = [
+            lambda: lambda_objective(parameters, parameters.normalize),
+            lambda: parse(f"lambda({parameters.measure})"),
+            lambda: parse("lambda(ndcg)"),
+        ]
+        for way in ways:
             try:
-                objective = parse(text).fixed(self.data) if isinstance(text, str) else None
-                if objective is None:
-                    continue
-                require_one_output(objective.bind(self.data.select([0])), "a look at λ")
-            except PodiumError:
+                objective = way()
+                bind_to_look(objective, self.data.select([0]), self.data)
+                return describe(objective), objective.fixed(self.data)
+            except (PodiumError, AttributeError):  # a parameter that this kind of model does not have
                 continue
-            return str(text), objective
-        raise DataError("λ need labels named 'relevance'")
+        raise DataError("λ need labels 'relevance'")
 
     def names_of_features(self, data: RankingData) -> list[str]:
         """The features of some data, as they are called before people."""

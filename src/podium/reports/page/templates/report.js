@@ -32,12 +32,12 @@ function tableOf(caption, columns, rows, numeric) {
 }
 
 /* Charts: each takes the width there is, and the colours of the page. */
-function look(dark, width) {
+function look(dark, width, columns) {
   const config = JSON.parse(JSON.stringify(dark ? content.looks.dark : content.looks.light));
   config.background = "transparent";
   config.padding = {left: 2, top: 2, bottom: 2, right: 14};
   config.legend.orient = "top";
-  config.legend.columns = width < 400 ? 3 : 6;
+  config.legend.columns = columns;
   config.legend.labelLimit = Math.max(90, width * 0.4);
   config.legend.titleLimit = width * 0.9;
   config.axis.labelLimit = Math.max(80, Math.min(240, width * 0.4));
@@ -49,19 +49,27 @@ function specOf(node, width) {
   const spec = content.charts[Number(node.dataset.chart)];
   return {...spec, width, autosize: {type: "fit-x", contains: "padding"}};
 }
+/* As many names of a legend beside each other as there is room for. */
+function columnsOf(spec, width) {
+  const names = [...(spec.layer || []), spec].flatMap(one => ((((one.encoding || {}).color || {}).scale || {}).domain) || []);
+  const longest = Math.max(3, ...names.map(name => String(name).length));
+  return Math.max(1, Math.min(8, Math.floor((width - 70) / (longest * 6.8 + 28))));
+}
 const drawn = new Map();
 async function draw(node) {
   const width = Math.max(200, Math.floor(node.clientWidth)), dark = prefersDark.matches;
   drawn.set(node, width);
-  const options = {config: look(dark, width), actions: false, renderer: "svg", mode: "vega-lite",
+  const spec = specOf(node, width);
+  const options = {config: look(dark, width, columnsOf(spec, width)), actions: false, renderer: "svg", mode: "vega-lite",
     tooltip: {theme: dark ? "dark" : "light"}};
-  await vegaEmbed(node, specOf(node, width), options);
+  await vegaEmbed(node, spec, options);
 }
 function drawForPrint() {
   if (!prefersDark.matches) return;
   for (const node of drawn.keys()) {
     const width = drawn.get(node);
-    const compiled = vegaLite.compile(specOf(node, width), {config: look(false, width)}).spec;
+    const spec = specOf(node, width);
+    const compiled = vegaLite.compile(spec, {config: look(false, width, columnsOf(spec, width))}).spec;
     node.replaceChildren();
     new vega.View(vega.parse(compiled), {renderer: "svg", container: node}).run();
   }
@@ -99,7 +107,7 @@ function shape(tag, attributes, text) {
 const ROW = 25, REACH = 4, LANES = 8, TOP = 46;
 
 function cut(text, width) {
-  const most = Math.max(3, Math.floor(width / 7));
+  const most = Math.max(3, Math.floor(width / 7.6));
   return text.length > most ? text.slice(0, most - 1) + "\u2026" : text;
 }
 function drawArrows(node, arrows, step) {
