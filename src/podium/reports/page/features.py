@@ -34,11 +34,11 @@ def explained(ranker: Any, data: RankingData) -> Explanation:
     own = getattr(ranker, "explain", None)
     find = own if own is not None and model_of(ranker) is not ranker else lambda *given: explain(ranker, *given)
     try:
-        return find(data)  # type: ignore[no-any-return]
+        return find(data)
     except PodiumError as error:
         try:
             few = np.unique(np.linspace(0, len(data) - 1, min(BACKGROUND, len(data))).astype(np.int64))
-            return find(data, data.take(few))  # type: ignore[no-any-return]
+            return find(data, data.take(few))
         except PodiumError:
             raise error from None
 

@@ -110,7 +110,7 @@ def _from_history(subject: Subject) -> dict[str, Any]:
     ):
         found = next((match for column in history if (match := re.match(pattern, column))), None)
         if found:
-            charts[name] = chart(watch(int(found[1])).result(history))  # type: ignore[operator]
+            charts[name] = chart(watch(int(found[1])).result(history))
     return charts
 
 
@@ -138,7 +138,11 @@ def _replay(subject: Subject, data: RankingData, advance: Callable[..., None]) -
                 del watches[name]
                 parts.append(Missing(warnings_of(error)))
         advance(1, "looking back on the rounds")
-    charts = {"shares": lambda_shares_chart, "top": top_labels_chart, "changes": rank_changes_chart}
+    charts: dict[str, Callable[[Any], Any]] = {
+        "shares": lambda_shares_chart,
+        "top": top_labels_chart,
+        "changes": rank_changes_chart,
+    }
     captions = {"changes": "Ranks with another document than at the look before"}
     drawn = [
         figure

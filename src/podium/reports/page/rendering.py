@@ -80,5 +80,5 @@ def _library() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script."""
     import vl_convert
 
-    bundle = str(vl_convert.javascript_bundle())
-    return f"(function () {{{bundle}}})();".replace("</script", "<\\/script")
+    bundle: Any = vl_convert.javascript_bundle
+    return f"(function () {{{bundle()}}})();".replace("</script", "<\\/script")

@@ -20,7 +20,7 @@ from podium.evaluation import Comparison, Evaluation
 from podium.measures import Measure, Ranking
 from podium.models import Model
 from podium.models.base import model_of, shown_name
-from podium.objectives import Objective, describe, parse
+from podium.objectives import Lambda, Objective, describe, parse
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -108,7 +108,7 @@ class Subject:
     def rounds(self, most: int, *, by_ratio: bool = False) -> list[int]:
         """Some rounds from the first to the last, counted from 0, evenly or by a ratio."""
         ends = np.geomspace(1, self.n_rounds, most) if by_ratio else np.linspace(1, self.n_rounds, most)
-        return (np.unique(np.rint(ends).astype(int)) - 1).tolist()
+        return [int(n) - 1 for n in np.unique(np.rint(ends))]
 
     def scores_at(self, data: RankingData, round_: int | None) -> Floats:
         """The scores of some data after a round, or by the whole model."""
@@ -127,7 +127,8 @@ class Subject:
             try:
                 objective = way()
                 bind_to_look(objective, self.data.select([0]), self.data)
-                return describe(objective), objective.fixed(self.data)
+                name = f"lambda({objective.measure})" if isinstance(objective, Lambda) else describe(objective)
+                return name, objective.fixed(self.data)
             except (PodiumError, AttributeError):  # a parameter that this kind of model does not have
                 continue
         raise DataError("λ need labels 'relevance'")
