@@ -12,6 +12,8 @@ from podium import DataError, MissingExtraError, PodiumWarning
 from podium.diagnostics import WatchLambdaShares, WatchRankChanges, WatchTopLabels, lambda_arrows
 from podium.reports.contributions_summary import summary_chart
 from podium.reports.page import comparison_report
+from podium.reports.page.building import subject_of
+from podium.reports.page.learning import learning_section
 from podium.reports.wins_and_losses import wins_and_losses_chart
 from tests.reports.pages import Page
 
@@ -244,16 +246,14 @@ class TestWhatCannotBeTold:
         pytest.importorskip("torch")
         train, valid, test = parts
         net = podium.RankNet(epochs=2, n_threads=1).fit(train, valid=valid)
-        page = Page(podium.report(net, test, tmp_path / "a.html", queries=1).read_text())
-        assert "integrated gradients" in page.words("contributions")
-        assert "observers=[" in page.words("ranking")
         net.save(tmp_path / "net.podium")
         loaded = podium.load(tmp_path / "net.podium")
-        assert "report(…, history=" in Page(podium.report(loaded, test, tmp_path / "b.html").read_text()).words(
-            "learning"
-        )
-        page = Page(podium.report(loaded, test, tmp_path / "b.html", history=net.history_).read_text())
+        page = Page(podium.report(loaded, test, tmp_path / "a.html", queries=1, history=net.history_).read_text())
+        assert "integrated gradients" in page.words("contributions")
+        assert "observers=[" in page.words("ranking")
         assert "valid/ndcg@10" in page.words("learning")
+        subject = subject_of({"net": loaded}, test, "test", {}, AP, n_listed=1)
+        assert "report(…, history=" in learning_section(subject).parts[0].text
 
     def test_warnings_are_told(self, tmp_path):
         data = podium.RankingData([[1.0], [1.0], [1.0], [2.0]] * 3, [0, 1, 2, 0] * 3, qid=np.repeat([1, 2, 3], 4))

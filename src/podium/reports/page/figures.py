@@ -24,7 +24,7 @@ def figures_of(chart: Chart, caption: str = "") -> tuple[Figure, ...]:
         ['valid/ap 0.6000 after round 2 of 2']
 
     """
-    spec = chart.to_dict()
+    spec = chart.to_dict(validate=False)  # charts of Podium's own, which the tests validate
     caption = caption or _title(spec)
     views = _views(spec)
     if len(views) == 1:

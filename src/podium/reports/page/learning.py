@@ -42,7 +42,7 @@ def learning_section(subject: Subject) -> Section:
         return Section("learning", "Learning curves", (Missing(text),))
     chart = history_chart(measured, best, before)
     n_rounds = max(len(values) for values in measured.values())
-    caption = "After each round" if "vconcat" in chart.to_dict() else ""
+    caption = "After each round" if len({name.partition("/")[2] for name in measured}) > 1 else ""
     chosen = (
         f"Round {best + 1} of {n_rounds} was chosen by {next(iter(measured))}: it is marked, and the model ends there."
         if isinstance(best, int) and best >= 0
