@@ -4,31 +4,23 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 import podium
 from podium.boosting import Checkpoint
+from tests.commands import PODIUM, run
 
 pytestmark = pytest.mark.slow  # every call starts a process
 
-PODIUM = [str(Path(sys.executable).parent / "podium")]
 TREES = ["--n-trees", 1500, "--n-leaves", 4]
 
 
 def start(*arguments):
     # A shell's background job ignores SIGINT, and so would its children.
-    command = ["env", "--default-signal=INT", *PODIUM, *map(str, arguments)]
+    command = ["env", "--default-signal=INT", PODIUM, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
-
-
-def run(*arguments):
-    process = start(*arguments)
-    out, err = process.communicate(timeout=300)
-    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
 
 def broken_off(number, after, *arguments):

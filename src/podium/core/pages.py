@@ -26,8 +26,8 @@ def html_table(
 
     Example:
         >>> from podium.core.pages import html_table
-        >>> html_table(["a<b"], [["1"]], [True])[:81]
-        '<table><thead><tr><th scope="col" style="text-align:right">a&lt;b</th></tr></thead'
+        >>> html_table(["a<b"], [["1"]], [True])[:70]
+        '<table><thead><tr><th scope="col" style="text-align:right">a&lt;b</th>'
 
     """
     sides = [f' style="text-align:{"right" if right else "left"}"' for right in numeric]
