@@ -155,7 +155,8 @@ function saidOf(arrows, step, last) {
     const up = values[best] > 0 ? `${what(best)} up` : "nothing up", down = values[worst] < 0 ? `${what(worst)} down` : "nothing down";
     return `${name} moves ${up} most, and ${down}`;
   });
-  return `${round}: ${pushes.join("; ")}.`;
+  const listed = step.n > step.rows.length ? ` (of the ${step.rows.length} documents listed)` : "";
+  return `${round}: ${pushes.join("; ")}${listed}.`;
 }
 
 function runQueries(block) {
