@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
+    from podium.binned import BinnedFiles as BinnedFiles
+    from podium.binned import bin_files as bin_files
+    from podium.binned import open_binned as open_binned
     from podium.data import RankingData as RankingData
     from podium.data import read as read
     from podium.data import read_blocks as read_blocks
@@ -98,6 +101,9 @@ _HOMES = {
     "RankingData": "podium.data",  # documents with features and labels, grouped into queries
     "read": "podium.data",  # LETOR text, CSV, TSV, Parquet …
     "read_blocks": "podium.data",  # … in blocks, for files that are larger than memory
+    "bin_files": "podium.binned",  # files that are larger than memory as bins in a folder, to train on …
+    "open_binned": "podium.binned",  # … opened again
+    "BinnedFiles": "podium.binned",  # … what both return
     "write": "podium.data",  # LETOR text, Parquet
     "folds": "podium.data.datasets.folds",  # folders of benchmark data, as folds
     "Fold": "podium.data.datasets.folds",  # one of them

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import io
 import os
 import signal
@@ -28,6 +29,7 @@ COMMANDS = {
     "generate": "Make artificial ranking data: the same seed gives the same data everywhere.",
     "describe": "Say what is in ranking data, and what looks like a mistake.",
     "convert": "Convert ranking data from one format to another; several files become one.",
+    "bin": "Bin files that are larger than memory into a folder, which podium train takes in place of them.",
     "train": "Train a model: podium train MODEL DATA…, or podium train DATA… for lambdamart.",
     "score": "Score documents: one number per line in the order of the rows, or a TREC run.",
     "inspect": "Say what is in a model file: its parameters, its most important features, its trees.",
@@ -69,7 +71,8 @@ def load_command(name: str) -> Any:
     """A command with its options."""
     from podium.cli.options import Command
 
-    python_name = f"{name}_" if iskeyword(name) else name  # podium import is import_ in import_.py
+    taken = iskeyword(name) or hasattr(builtins, name)
+    python_name = f"{name}_" if taken else name  # podium import is import_ in import_.py
     command = getattr(import_module(f"podium.cli.{python_name}"), python_name)
     if isinstance(command, typer.Typer):
         loaded: Any = typer.main.get_group(command)

@@ -163,7 +163,7 @@ class RankingData:
         raise AttributeError("RankingData is frozen")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return rebuild, (self._arguments(), self._origin())
+        return rebuild, (self._arguments() | {"features": self.features}, self._origin())
 
     def __len__(self) -> int:
         return self.n_documents
@@ -274,7 +274,11 @@ class RankingData:
             if "encoding" not in changes and (frames.is_frame(changes["features"]) or not self.encoding):
                 arguments["encoding"] = None
             return RankingData(**arguments)
-        return rebuild(arguments, self._origin())
+        return self._rebuilt(arguments)
+
+    def _rebuilt(self, arguments: dict[str, Any]) -> RankingData:
+        """A copy with these arguments, and the features as they are."""
+        return rebuild(arguments | {"features": self.features}, self._origin())
 
     def _with_features(
         self, features: Any, names: tuple[str, ...] | None, encoding: Encoding, reading: Mapping[str, Any]
@@ -360,8 +364,8 @@ class RankingData:
         write(self, path, **options)
 
     def _arguments(self) -> dict[str, Any]:
-        """The arguments that make this object again."""
-        names = ("features", "qid", "document_weights", "query_weights", "positions", "preferences")
+        """The arguments that make this object again, its features excepted."""
+        names = ("qid", "document_weights", "query_weights", "positions", "preferences")
         arguments = {name: getattr(self, name) for name in (*names, "document_ids", "feature_names")}
         return arguments | {"labels": dict(self.labels), "encoding": self.encoding}
 
