@@ -63,7 +63,7 @@ def test_data_that_is_gone_and_runs_without_tests(files, tmp_path):
     assert {row["data"] for row in page.table("Means over")} == {"valid", "train"}
     config = tmp_path / "run" / "config.toml"
     config.write_text(config.read_text().replace("train.txt", "gone.txt"))
-    with pytest.warns(PodiumWarning, match=r"gone\.txt is not there any more.*without the train data"):
+    with pytest.warns(PodiumWarning, match=r"gone\.txt, which .*is not there any more: .* without the train data"):
         run("report", tmp_path / "run", "--queries", 1)
     (tmp_path / "run" / "run.json").write_text("[1]")
     with pytest.raises(FileFormatError, match="must hold texts by name"), pytest.warns(PodiumWarning):

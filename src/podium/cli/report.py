@@ -68,8 +68,9 @@ def _are_there(name: str, files: list[str], folder: RunFolder) -> bool:
 
     gone = [file for file in files if name != "test" and not Path(file).is_file()]
     if gone:
+        what = "is a folder, not a file of documents" if Path(gone[0]).is_dir() else "is not there any more"
         warnings.warn(
-            f"{gone[0]} is not there any more, as {folder.config} names it: the report does without the {name} data",
+            f"{gone[0]}, which {folder.config} names, {what}: the report does without the {name} data",
             PodiumWarning,
             stacklevel=2,
         )
