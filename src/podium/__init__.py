@@ -93,6 +93,9 @@ if TYPE_CHECKING:
     from podium.models import refit_weights as refit_weights
     from podium.reports import save_chart as save_chart
     from podium.reports.page import report as report
+    from podium.tuning import Between as Between
+    from podium.tuning import Tuning as Tuning
+    from podium.tuning import tune as tune
 
 
 # The map: every public name and the module that it comes from.
@@ -179,6 +182,9 @@ _HOMES = {
     "fit_many": "podium.estimators",  # settings, seeds, folds: one fit on each thread
     "cross_validate": "podium.estimators",  # each query measured by models that have not seen it
     "CrossValidation": "podium.estimators",  # … what it found
+    "tune": "podium.tuning",  # search parameters for a measure
+    "Tuning": "podium.tuning",  # … what it found
+    "Between": "podium.tuning",  # … a range that is searched
     # scikit-learn
     "QueryKFold": "podium.estimators",  # cross-validation by query
     "QueryNormalizer": "podium.estimators",  # per-query normalisation
