@@ -214,7 +214,7 @@ def test_train_score_and_inspect(sample, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "6 of 6 trees, valid/ap" in done.stderr
     assert {p.name for p in (tmp_path / "run").iterdir()} == {
-        "model.podium", "history.json", "config.toml",
+        "model.podium", "history.json", "config.toml", "run.json",
     }  # fmt: skip
     data = podium.read(sample)
     expected = podium.LambdaMART(n_trees=6, n_leaves=4, measure="ap", min_documents_in_leaf=2).fit(data, valid=data)

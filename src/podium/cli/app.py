@@ -36,6 +36,7 @@ COMMANDS = {
     "inspect": "Say what is in a model file: its parameters, its most important features, its trees.",
     "explain": "Say why: what each feature adds to scores, why A is above B, what moves between two models.",
     "plot": "Draw what was measured after each round of a training run, with the best round.",
+    "report": "Write all that is known of a run as one HTML page, which works without a network.",
     "evaluate": "Measure a ranking: means with 95% intervals, or a value for each query.",
     "compare": "Compare rankings query by query: t-test, randomisation test, Holm's correction, equivalence.",
     "combine": "Find the α for which (1 − α) a + α b is best, of all α there are.",
