@@ -96,6 +96,10 @@ if TYPE_CHECKING:
     from podium.models import load as load
     from podium.models import refit_weights as refit_weights
     from podium.reports import save_chart as save_chart
+    from podium.reports.page import report as report
+    from podium.tuning import Between as Between
+    from podium.tuning import Tuning as Tuning
+    from podium.tuning import tune as tune
 
 
 # The map: every public name and the module that it comes from.
@@ -143,6 +147,7 @@ _HOMES = {
     "local_optimality": "podium.diagnostics",  # does a net sit at an optimum of its measure?
     "Optimality": "podium.diagnostics",  # … what was seen
     "save_chart": "podium.reports",  # what plot() of a result gave, as a picture or a page
+    "report": "podium.reports.page",  # all that is known of a model, as one page
     "read_run": "podium.evaluation",  # TREC runs …
     "write_run": "podium.evaluation",
     "read_qrels": "podium.evaluation",  # … and judgements
@@ -185,6 +190,9 @@ _HOMES = {
     "fit_many": "podium.estimators",  # settings, seeds, folds: one fit on each thread
     "cross_validate": "podium.estimators",  # each query measured by models that have not seen it
     "CrossValidation": "podium.estimators",  # … what it found
+    "tune": "podium.tuning",  # search parameters for a measure
+    "Tuning": "podium.tuning",  # … what it found
+    "Between": "podium.tuning",  # … a range that is searched
     # scikit-learn
     "QueryKFold": "podium.estimators",  # cross-validation by query
     "QueryNormalizer": "podium.estimators",  # per-query normalisation
