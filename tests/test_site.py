@@ -82,7 +82,7 @@ def test_benchmarks_come_from_json(extensions, tmp_path):
     report = '{"title": "T", "machine": {"cpu": "C", "cores": 2, "python": "3", "packages": {"p": "1"}},'
     (tmp_path / "some.json").write_text(report + '"rows": [{"a": 1}, {"b": "x|y"}], "notes": ["A note."]}')
     text = extensions("benchmark_tables").tables(tmp_path)
-    assert "## T\n\n| a | b |\n| --- | --- |\n| 1 |  |\n|  | x\\|y |\n\nA note." in text
+    assert "(bench-some)=\n\n## T\n\n| a | b |\n| --- | --- |\n| 1 |  |\n|  | x\\|y |\n\nA note." in text
     assert "2 cores, C, Python 3, p 1." in text
 
 

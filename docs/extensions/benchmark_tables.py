@@ -1,12 +1,17 @@
-"""The page of benchmarks: what `python -m bench` measured (bench/results/*.json), put in place of its marker."""
+"""The page of benchmarks: what `python -m bench` measured (bench/results/*.json), put in place of its marker.
+
+Links of other pages to files in bench/results, which work in the repository, lead to the sections of this page.
+"""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
 
 RESULTS = Path(__file__).parent.parent.parent / "bench" / "results"
+LINK = re.compile(r"\]\((?:\.\./)+bench/results(?:/(\w+)\.md)?/?\)")
 MARKER = "<!-- all tables of bench/results -->"
 
 
@@ -15,7 +20,7 @@ def section(path: Path) -> str:
     report = json.loads(path.read_text(encoding="utf-8"))
     machine, rows = report["machine"], report["rows"]
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    lines = [f"## {report['title']}", "", row_of(columns), "|" + " --- |" * len(columns)]
+    lines = [f"(bench-{path.stem})=", "", f"## {report['title']}", "", row_of(columns), "|" + " --- |" * len(columns)]
     lines += [row_of([row.get(column, "") for column in columns]) for row in rows]
     if path.with_suffix(".svg").exists():
         lines += ["", f"![{report['title']}](../bench/results/{path.stem}.svg)"]
@@ -36,7 +41,8 @@ def tables(results: Path = RESULTS) -> str:
 
 
 def read(app: Sphinx, name: str, source: list[str]) -> None:
-    """Put the tables in place of the marker."""
+    """Put the tables in place of the marker, and have links to them lead there."""
+    source[0] = LINK.sub(lambda link: f"](#bench-{link[1] or 'tables'})", source[0])
     if MARKER in source[0]:
         source[0] = source[0].replace(MARKER, tables())
         for path in RESULTS.glob("*.json"):

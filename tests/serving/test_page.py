@@ -13,10 +13,8 @@ import podium
 from podium.serving.app import create_app
 from podium.serving.page import PAGE
 from podium.serving.settings import Settings
-from tests.serving.browser import CHROMIUM, Browser
+from tests.browser import needs_browser
 from tests.serving.conftest import NAMES
-
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium")
 
 
 def test_the_page_names_nothing_outside(client):
@@ -68,13 +66,6 @@ def address(models):
     yield f"http://127.0.0.1:{port}/"
     server.should_exit = True
     thread.join()
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    made = Browser(tmp_path_factory.mktemp("browser"))
-    yield made
-    made.close()
 
 
 def cells(browser, section, selector):

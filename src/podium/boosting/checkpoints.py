@@ -11,12 +11,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from podium.core.files import remove_leftovers
 from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
-from podium.data.canonical import content_hashes, query_keys
+from podium.data.canonical import digest_of
 from podium.errors import DataError
 from podium.models import Ensemble, load, save
 
@@ -154,10 +152,3 @@ def fingerprint(
     for name, data in {"training data": train, **valid}.items():
         digest.update(name.encode() + digest_of(data))
     return digest.hexdigest()
-
-
-def digest_of(data: RankingData) -> bytes:
-    """A hash of all documents, each with its query and labels, in no order; what queries are called does not matter."""
-    keys = content_hashes(data)
-    keys[data.order] ^= np.repeat(query_keys(data), data.query_sizes)
-    return hashlib.sha256(np.sort(keys).tobytes()).digest()

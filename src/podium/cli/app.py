@@ -36,6 +36,7 @@ COMMANDS = {
     "inspect": "Say what is in a model file: its parameters, its most important features, its trees.",
     "explain": "Say why: what each feature adds to scores, why A is above B, what moves between two models.",
     "plot": "Draw what was measured after each round of a training run, with the best round.",
+    "report": "Write all that is known of a run as one HTML page, which works without a network.",
     "evaluate": "Measure a ranking: means with 95% intervals, or a value for each query.",
     "compare": "Compare rankings query by query: t-test, randomisation test, Holm's correction, equivalence.",
     "combine": "Find the α for which (1 − α) a + α b is best, of all α there are.",
@@ -46,6 +47,7 @@ COMMANDS = {
     "formats": "List the formats of models, and what each can carry.",
     "serve": "Serve models over HTTP: POST /rank, GET /models, /health, /ready, /metrics and /openapi.json.",
     "reproduce": "Repeat the papers' experiments: what is claimed, what was measured, and whether it holds.",
+    "info": "Say what is installed here, for bug reports: versions, processor, extras, where kernels are kept.",
     "warmup": "Compile all kernels into the cache: for container images, or once after installation.",
 }
 
@@ -89,7 +91,6 @@ app = typer.Typer(
     cls=Commands,
     help="Learning to rank. Give --help after a command to see what it takes.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 

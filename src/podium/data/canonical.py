@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -174,6 +175,13 @@ def content_hashes(data: RankingData) -> NDArray[np.uint64]:
             bits = column if column.dtype == np.uint64 else column.view(np.uint32).astype(np.uint64)
             keys = mix(keys ^ seed_of(name)) + bits
     return keys
+
+
+def digest_of(data: RankingData) -> bytes:
+    """A hash of all documents, each with its query and labels, in no order; what queries are called does not matter."""
+    keys = content_hashes(data)
+    keys[data.order] ^= np.repeat(query_keys(data), data.query_sizes)
+    return hashlib.sha256(np.sort(keys).tobytes()).digest()
 
 
 def query_keys(data: RankingData) -> NDArray[np.uint64]:

@@ -178,6 +178,11 @@ class RankingData:
             f"{self.n_features} features{sparse}, labels: {sources}{extras})"
         )
 
+    def _repr_html_(self) -> str:
+        from podium.data.summary import first_rows_as_html
+
+        return first_rows_as_html(self)
+
     @property
     def n_documents(self) -> int:
         """The number of rows."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.pages import html_table
 from podium.data.encoding import listed
 from podium.data.sparse import dense_block, is_sparse
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from podium.data.ranking_data import RankingData
 
 MOST_DISTINCT = 12  # label values beyond this many are given as a range
+SHOWN_ROWS, SHOWN_FEATURES = 5, 8  # of data in a notebook
 
 
 @dataclass(frozen=True)
@@ -253,3 +255,26 @@ def _queries_without_order(data: RankingData) -> list[str]:
     if equal:
         problems.append(f"{equal:,} of {data.n_queries:,} queries have equal labels only: nothing to learn there")
     return problems
+
+
+def first_rows_as_html(data: RankingData) -> str:
+    """The first documents with their query, labels and first features, for notebooks."""
+    first = data.take(np.arange(min(SHOWN_ROWS, data.n_documents)))
+    features = range(min(SHOWN_FEATURES, data.n_features))
+    names = data.feature_names or tuple(map(str, range(data.n_features)))
+    more = ["…"] if data.n_features > SHOWN_FEATURES else []
+    columns = ["qid", *data.labels, *(names[k] for k in features), *more]
+    values = [_shown_column(first, k) for k in features]
+    texts = [
+        [str(first.qid[row]), *(f"{labels[row]:g}" for labels in first.labels.values()),
+         *(column[row] for column in values), *more]
+        for row in range(first.n_documents)
+    ]  # fmt: skip
+    return html_table(columns, texts, [False, *[True] * (len(columns) - 1)], repr(data))
+
+
+def _shown_column(data: RankingData, feature: int) -> list[str]:
+    """The values of a feature as people know them: names of categories, numbers, nothing where one is missing."""
+    names = data.encoding.categories.get(feature)
+    values = data.feature(feature).tolist()
+    return ["" if value != value else f"{value:g}" if names is None else names[int(value)] for value in values]

@@ -62,7 +62,7 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
         check_parameters(self)
         train = self._data(X, y, qid, sample_weight, query_weight)
         sets = self._validation(valid, eval_set)
-        result = self._settings(train).fit(train, sets, observers, checkpoint, bins=bins)
+        result = self._train(self._settings(train), train, sets, observers, checkpoint, bins)
         of_trees, kept = result.ensemble.info, ("measures", "best_iteration", "submodel_means")
         info = self._information(train) | {name: of_trees[name] for name in kept if name in of_trees}
         self.model_ = self._model(result).with_info(**info)
@@ -75,6 +75,13 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
             on_top=result.base_scores is not None,
         )  # fmt: skip
         return self
+
+    def _train(
+        self, settings: Boosting, train: RankingData, sets: dict[str, RankingData], observers: Sequence[Observer],
+        checkpoint: Checkpoint | None, bins: SharedBins | None,
+    ) -> TrainingResult:  # fmt: skip
+        """Run the training."""
+        return settings.fit(train, sets, observers, checkpoint, bins=bins)
 
     def _objective(self) -> Objective:
         """What is trained on."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.binned import BinnedFiles
+from podium.core.pages import html_table
 from podium.data import RankingData
 from podium.data.encoding import Encoding
 from podium.data.features import Features
@@ -175,6 +176,17 @@ class Model(ABC):
 
         """
         return import_module("podium.explain").explain(self, data, background, n_threads=n_threads, **options)
+
+    def _repr_html_(self) -> str:
+        """The parameters and the most important features, for notebooks."""
+        parameters, weights = self.info.get("parameters"), self.importance()
+        facts = [[name, str(value)] for name, value in parameters.items()] if isinstance(parameters, dict) else []
+        facts = [*facts, ["digest", self.digest()]]
+        order = [int(k) for k in np.argsort(-weights, kind="stable")[:10] if weights[k] > 0]
+        shares = [[self.label_of_feature(k), f"{weights[k] / weights.sum():.1%}"] for k in order]
+        return html_table(["parameter", "value"], facts, [False, False], repr(self)) + html_table(
+            ["feature", "importance"], shares, [False, True], "the most important features"
+        )
 
     @abstractmethod
     def importance(self, kind: Any = "gain") -> NDArray[np.float64]:

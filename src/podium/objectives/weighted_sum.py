@@ -1,4 +1,4 @@
-"""Weighted sums of objectives: tiers, and objectives that change from round to round."""
+"""Weighted sums of objectives: tiers, plain sums, and objectives that change from round to round."""
 
 from __future__ import annotations
 
@@ -8,9 +8,21 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.validation import numbers_of
+from podium.errors import DataError
 from podium.objectives.base import BoundObjective
 
 Floats = NDArray[np.float64]
+
+
+def weights_of(who: str, weights: Sequence[float] | None, n_parts: int) -> tuple[float, ...]:
+    """Checked weights, not negative and with the sum 1; equal ones by default."""
+    chosen = numbers_of("weights", weights) if weights is not None else (1 / n_parts,) * n_parts
+    if len(chosen) != n_parts:
+        raise DataError(f"weights must have an entry for each of the {n_parts} {who}, but has {len(chosen)}")
+    if min(chosen) < 0 or not math.isclose(sum(chosen), 1.0, abs_tol=1e-9):
+        raise DataError(f"the weights of {who} must not be negative and sum to 1; these are {chosen}")
+    return chosen
 
 
 class BoundSum(BoundObjective):

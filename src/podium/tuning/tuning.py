@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from podium.boosting.checkpoints import digest_of
 from podium.core.jobs import each_warning_once, run_jobs
 from podium.core.parameters import parameters
 from podium.core.progress import progress
 from podium.core.threads import thread_count
 from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
+from podium.data.canonical import digest_of
 from podium.data.schema import as_data
 from podium.data.splitting import fold_of_queries
 from podium.errors import DataError
