@@ -56,6 +56,11 @@ class Tried(NamedTuple):
         together: the same of all that were kept before, and of these.
         kept: whether they are in the committee.
 
+    Example:
+        >>> from podium.boosting import Tried
+        >>> Tried("lambda(ndcg)", 1.5, alone=0.48, together=0.5, kept=True).kept
+        True
+
     """
 
     objective: str
