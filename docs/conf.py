@@ -61,5 +61,6 @@ html_theme_options = {
     "footer_center": [],
     "footer_end": ["sphinx-version"],
 }
+html_context = {"default_mode": "auto"}  # light or dark as the reader's system has it
 html_sidebars = {"index": [], "tutorial": []}
 pygments_style = "default"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import podium
+from tests.browser import Browser, needs_browser
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -95,10 +96,10 @@ def check_offline(site):
         assert not found, f"{path} loads {found}"
 
 
-@pytest.mark.slow
-def test_a_small_site_is_built_without_a_network(tmp_path):
-    source, site = tmp_path / "docs", tmp_path / "site"
-    source.mkdir()
+@pytest.fixture(scope="module")
+def small_site(tmp_path_factory):
+    """A page with all that pages may have, built as the site is."""
+    source, site = (tmp_path_factory.mktemp(name) for name in ("docs", "site"))
     (source / "index.md").write_text(
         "# Small\n\nInline $x_i$ and\n\n$$\\frac{a}{b}$$\n\n```python\nimport podium\n```\n\n"
         ":::{card} A card\ntext\n:::\n\n```{public-names} podium.errors\n```\n"
@@ -107,11 +108,30 @@ def test_a_small_site_is_built_without_a_network(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
-    page = (site / "index.html").read_text()
+    return site
+
+
+@pytest.mark.slow
+def test_a_small_site_needs_no_network(small_site):
+    page = (small_site / "index.html").read_text()
     assert page.count("<math ") == 2
     assert 'id="podium.DataError"' in page
-    assert "dataerror" in (site / "searchindex.js").read_text().lower()
-    check_offline(site)
+    assert "dataerror" in (small_site / "searchindex.js").read_text().lower()
+    check_offline(small_site)
+
+
+@pytest.mark.slow
+@needs_browser
+def test_search_works_without_a_server(small_site, tmp_path):
+    browser = Browser(tmp_path)
+    try:
+        browser.open(f"file://{small_site}/search.html?q=dataerror")
+        found = browser.until("document.querySelector('#search-results li')?.innerText")
+        assert "podium.DataError" in found
+        assert all(address.startswith(("file:", "data:")) for address in browser.requests)
+        assert not browser.problems
+    finally:
+        browser.close()
 
 
 @pytest.mark.skipif(not (ROOT / "site" / "index.html").exists(), reason="no site is built; `make docs` builds it")
