@@ -28,8 +28,8 @@ def prank() -> Any:
     """PRank by pass over the data: the last weights, and their means."""
     train, valid = (podium.artificial(100, features=10, part=part, label_noise=1.0) for part in ("train", "valid"))
     models = {
-        "last weights": podium.PRank(averaged=False, epochs=30).fit(train, valid=valid),
-        "means of the weights": podium.PRank(epochs=30).fit(train, valid=valid),
+        "last": podium.PRank(averaged=False, epochs=30).fit(train, valid=valid),
+        "mean": podium.PRank(epochs=30).fit(train, valid=valid),
     }
     curves = {name: np.asarray(model.history_["valid/ndcg@10"]) for name, model in models.items()}
     return _curves(np.arange(1, 31), curves, "passes over the data", "NDCG@10 of validation queries")
