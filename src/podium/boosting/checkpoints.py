@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.core.files import remove_leftovers
 from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
-from podium.data.canonical import content_hashes, query_keys
+from podium.data.canonical import content_hashes
 from podium.errors import DataError
 from podium.models import Ensemble, load, save
 
@@ -148,16 +149,29 @@ def fingerprint(
         train, valid: the data.
 
     """
+    digests = {name: _digest(data) for name, data in {"training data": train, **valid}.items()}
+    return fingerprint_of_digests(settings, ignored, base_scores, digests)
+
+
+def fingerprint_of_digests(
+    settings: Any, ignored: tuple[str, ...], base_scores: str, digests: Mapping[str, bytes]
+) -> str:
+    """The same from a hash of each set of data, by name."""
     values = {f.name: str(getattr(settings, f.name)) for f in fields(settings) if f.name not in ignored}
     values["start"] = base_scores
     digest = hashlib.sha256(repr(sorted(values.items())).encode())
-    for name, data in {"training data": train, **valid}.items():
-        digest.update(name.encode() + _digest(data))
+    for name, of_data in digests.items():
+        digest.update(name.encode() + of_data)
     return digest.hexdigest()
 
 
-def _digest(data: RankingData) -> bytes:
-    """A hash of all documents, each with its query and labels, in no order; what queries are called does not matter."""
+def document_hashes(data: RankingData) -> NDArray[np.uint64]:
+    """A hash of each document with its query and labels; what queries are called does not matter."""
     keys = content_hashes(data)
-    keys[data.order] ^= np.repeat(query_keys(data), data.query_sizes)
-    return hashlib.sha256(np.sort(keys).tobytes()).digest()
+    keys[data.order] ^= np.repeat(data.query_keys, data.query_sizes)
+    return keys
+
+
+def _digest(data: RankingData) -> bytes:
+    """A hash of all documents, in no order."""
+    return hashlib.sha256(np.sort(document_hashes(data)).tobytes()).digest()

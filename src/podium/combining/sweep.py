@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.combining.crossings import Crossings, Lines, Range, count_candidates, scratch_for, sweep_queries
-from podium.core.sums import mean
+from podium.core.sums import ExactSum, mean
 from podium.core.threads import map_threads
 from podium.data import RankingData
 from podium.data.content_random import ContentRandom
@@ -22,6 +23,7 @@ from podium.measures import Measure, Ranking, as_measure
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Point = TypeVar("Point")
+Exponents = tuple[tuple[int, int] | None, tuple[int, int] | None]  # of the largest and smallest scores and slopes
 CLOSE = 1e-9  # two means nearer than this are the same
 NARROW = 1e-12  # an interval narrower than this share of its ends is none: crossings in one point, but for rounding
 SHARES = (0.5, 0.382, 0.618, 0.25, 0.75, 0.1, 0.9)  # where an interval is evaluated, until one does
@@ -78,6 +80,7 @@ class Sweep:
             the order of the rows; `"jitter"`, in a random order that depends on content alone; or the name or number of
             a feature, the higher one first.
         n_threads: all cores by default.
+        is_part: whether this is a part of the data, in which the measure may be defined for no query.
 
     Example:
         >>> import podium
@@ -90,7 +93,12 @@ class Sweep:
     """
 
     def __init__(
-        self, data: RankingData, measure: Measure | str, ties: str | int = "expected", n_threads: int | None = None
+        self,
+        data: RankingData,
+        measure: Measure | str,
+        ties: str | int = "expected",
+        n_threads: int | None = None,
+        is_part: bool = False,
     ) -> None:
         self.data, self.n_threads = data, n_threads
         fixed = as_measure(measure).fixed(data)
@@ -103,7 +111,7 @@ class Sweep:
         values = self._measured(np.zeros(len(data)))
         self.counts = ~np.isnan(values)
         self.n_counted = int(self.counts.sum())
-        if not self.counts.any():
+        if not self.counts.any() and not is_part:
             raise DataError(f"{self.measure} is not defined for any query")
         self.tables = self.measure.lookup_tables(data.labels[self.measure.labels][self.order], data.offsets)
         # A query where nothing gains has one value, which `empty` says, in every order.
@@ -117,6 +125,17 @@ class Sweep:
     def _measured(self, scores: Floats) -> Floats:
         return self.measure.values(Ranking(self.data, scores, base=self.order))
 
+    def line(self, scores: Floats, slopes: Floats) -> Line:
+        """Scores + α slopes."""
+        for name, column in (("scores", scores), ("slopes", slopes)):
+            if column.shape != (len(self.data),) or not np.isfinite(column).all():
+                raise DataError(f"{name} must be a finite number for each of the {len(self.data)} documents")
+        return _LineInMemory(self, scores, slopes)
+
+    def sum(self, scores: Floats) -> ExactSum:
+        """The sum of the measure for these scores, of a part of the data."""
+        return ExactSum.of(self._measured(scores)[self.counts])
+
     def value(self, scores: Floats) -> float:
         """The mean of the measure for these scores."""
         values = self._measured(scores)
@@ -129,48 +148,21 @@ class Sweep:
         nearest to `near` is taken, and its midpoint, or `near` itself where it lies within.
         """
         require_interval(low, high)
-        for name, column in (("scores", scores), ("slopes", slopes)):
-            if column.shape != (len(self.data),) or not np.isfinite(column).all():
-                raise DataError(f"{name} must be a finite number for each of the {len(self.data)} documents")
-        scores, slopes = _in_range(scores, slopes, max(1.0, abs(low), abs(high)))
-        unit = self.unit(scores)
-        edges, steps = self.stairs(scores, slopes, low, high, unit)
-        worth = unit / self.n_counted
-        path = Path(edges, steps.astype(np.float64) * worth)
-
-        def points(k: int) -> Iterator[float]:
-            left, right = edges[k : k + 2].tolist()
-            return points_within(left, right, near, scores, slopes)
-
-        def value_at(alpha: float) -> float:
-            return self.value(scores + alpha * slopes)
-
-        best = best_point(edges, steps, wide_enough(edges[:-1], edges[1:]), near, worth, points, value_at)
-        alpha, value, interval = low, -math.inf, (low, low)
-        if best is not None:
-            k, alpha, value = best
-            interval = (float(edges[k]), float(edges[k + 1]))
-        for end in (low, high):
-            reached = value_at(end)
-            if reached > value + CLOSE:
-                alpha, value, interval = end, reached, (end, end)
-        return SweepResult(alpha, value, interval, path)
+        return best_on_line(self.line(scores, slopes), low, high, near)
 
     def unit(self, scores: Floats) -> float:
         """What 1 is worth in sums of integers: 2^-42 of the largest value, so that sums of 2^20 queries fit."""
-        bound = max(1.0, float(np.abs(self._measured(scores)[self.counts]).max(initial=1.0)))
-        return math.ldexp(1.0, math.frexp(bound)[1] - 42)
+        return unit_of(self.largest(scores))
+
+    def largest(self, scores: Floats) -> float:
+        """The largest |value| of a query, 1 at the least."""
+        return float(np.abs(self._measured(scores)[self.counts]).max(initial=1.0))
 
     def stairs(self, scores: Floats, slopes: Floats, low: float, high: float, unit: float) -> tuple[Floats, Ints]:
         """The ends and the crossings between them, ascending; between each two the sum over the queries, in units."""
-        alphas, changes, start = self._crossings(scores, slopes, low, high, unit)
-        order = np.argsort(alphas)  # of equal ones the order does not matter: sums of integers
-        alphas, changes = alphas[order], changes[order]
-        last = np.append(alphas[1:] != alphas[:-1], True) if len(alphas) else np.zeros(0, bool)
-        sums = start + np.concatenate([[0], np.cumsum(changes)])
-        return np.concatenate([[low], alphas[last], [high]]), sums[np.concatenate([[True], last])]
+        return stairs_of(*self.crossings(scores, slopes, low, high, unit), low, high)
 
-    def _crossings(
+    def crossings(
         self, scores: Floats, slopes: Floats, low: float, high: float, unit: float
     ) -> tuple[Floats, Ints, int]:
         """α and change, as an integer, of each crossing that counts; and the value just above `low`."""
@@ -226,6 +218,104 @@ class Sweep:
         return np.concatenate([np.empty(0), *alphas]), np.concatenate([np.empty(0, np.int64), *changes]), start
 
 
+class Line(ABC):
+    """Scores s + α t of documents, wherever they are, and the measure along them."""
+
+    n_counted: int  # queries whose mean counts
+
+    @abstractmethod
+    def exponents(self) -> Exponents:
+        """Of the largest and the smallest of the scores, and of the slopes, leaving out 0; None where all are."""
+
+    @abstractmethod
+    def scale(self, exponent: int) -> None:
+        """Divide all scores and slopes by a power of two."""
+
+    @abstractmethod
+    def largest(self) -> float:
+        """See `Sweep.largest`."""
+
+    @abstractmethod
+    def stairs(self, low: float, high: float, unit: float) -> tuple[Floats, Ints]:
+        """See `Sweep.stairs`."""
+
+    @abstractmethod
+    def value_at(self, alpha: float) -> float:
+        """The mean of the measure at a point."""
+
+
+class _LineInMemory(Line):
+    def __init__(self, sweep: Sweep, scores: Floats, slopes: Floats) -> None:
+        self.sweep, self.scores, self.slopes, self.n_counted = sweep, scores, slopes, sweep.n_counted
+
+    def exponents(self) -> Exponents:
+        return exponents_of(self.scores, self.slopes)
+
+    def scale(self, exponent: int) -> None:
+        self.scores, self.slopes = np.ldexp(self.scores, -exponent), np.ldexp(self.slopes, -exponent)
+
+    def largest(self) -> float:
+        return self.sweep.largest(self.scores)
+
+    def stairs(self, low: float, high: float, unit: float) -> tuple[Floats, Ints]:
+        return self.sweep.stairs(self.scores, self.slopes, low, high, unit)
+
+    def value_at(self, alpha: float) -> float:
+        return self.sweep.value(self.scores + alpha * self.slopes)
+
+
+def best_on_line(line: Line, low: float, high: float, near: float) -> SweepResult:
+    """The best α of [low, high], see `Sweep.best`."""
+    exponents = line.exponents()
+    reach = math.frexp(max(1.0, abs(low), abs(high)))[1]
+    largest = max(0 if exponents[0] is None else exponents[0][0], reach + (0 if exponents[1] is None else exponents[1][0]))
+    if exponents != (None, None) and not -1000 <= largest <= 1000:  # else sums would leave the range of numbers
+        line.scale(largest)
+        exponents = line.exponents()
+    unit = unit_of(line.largest())
+    edges, steps = line.stairs(low, high, unit)
+    worth = unit / line.n_counted
+    path = Path(edges, steps.astype(np.float64) * worth)
+
+    def points(k: int) -> Iterator[float]:
+        left, right = edges[k : k + 2].tolist()
+        return points_within(left, right, near, exponents)
+
+    best = best_point(edges, steps, wide_enough(edges[:-1], edges[1:]), near, worth, points, line.value_at)
+    alpha, value, interval = low, -math.inf, (low, low)
+    if best is not None:
+        k, alpha, value = best
+        interval = (float(edges[k]), float(edges[k + 1]))
+    for end in (low, high):
+        reached = line.value_at(end)
+        if reached > value + CLOSE:
+            alpha, value, interval = end, reached, (end, end)
+    return SweepResult(alpha, value, interval, path)
+
+
+def unit_of(largest: float) -> float:
+    """2^-42 of the largest value, see `Sweep.unit`."""
+    return math.ldexp(1.0, math.frexp(max(1.0, largest))[1] - 42)
+
+
+def stairs_of(alphas: Floats, changes: Ints, start: int, low: float, high: float) -> tuple[Floats, Ints]:
+    """The stairs, from the α and the change of each crossing and the value just above `low`."""
+    order = np.argsort(alphas)  # of equal ones the order does not matter: sums of integers
+    alphas, changes = alphas[order], changes[order]
+    last = np.append(alphas[1:] != alphas[:-1], True) if len(alphas) else np.zeros(0, bool)
+    sums = start + np.concatenate([[0], np.cumsum(changes)])
+    return np.concatenate([[low], alphas[last], [high]]), sums[np.concatenate([[True], last])]
+
+
+def exponents_of(scores: Floats, slopes: Floats) -> Exponents:
+    """See `Line.exponents`."""
+    first, second = (np.frexp(column[column != 0])[1] for column in (scores, slopes))
+    return (
+        (int(first.max()), int(first.min())) if len(first) else None,
+        (int(second.max()), int(second.min())) if len(second) else None,
+    )
+
+
 def require_interval(low: float, high: float) -> None:
     """Refuse bounds of α between which there is nothing."""
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
@@ -244,18 +334,18 @@ def shares_within(left: float, right: float, near: float) -> Iterator[float]:
             yield point
 
 
-def points_within(left: float, right: float, near: float, scores: Floats, slopes: Floats) -> Iterator[float]:
-    """The same, and then powers of two at which scores and α times slopes may be alike in size.
+def points_within(
+    left: float, right: float, near: float, exponents: Exponents
+) -> Iterator[float]:
+    """The same, and then powers of two at which scores and α times slopes may be alike in size (`Line.exponents`).
 
     Where scores differ by many orders of magnitude, float64 tells documents apart only at some of them.
     """
     yield from shares_within(left, right, near)
-    exponents = [np.frexp(column[column != 0])[1] for column in (scores, slopes)]
-    if min(map(len, exponents)) == 0:
+    of_scores, of_slopes = exponents
+    if of_scores is None or of_slopes is None:
         return
-    most, least = (
-        int(pick(exponents[0]) - other(exponents[1])) for pick, other in ((np.max, np.min), (np.min, np.max))
-    )
+    most, least = of_scores[0] - of_slopes[1], of_scores[1] - of_slopes[0]
     for exponent in range(min(most, 1020), max(least, -1020) - 1, -max(16, (most - least) // 16)):
         for point in (math.ldexp(1.0, exponent), -math.ldexp(1.0, exponent)):
             if left < point < right:
@@ -302,15 +392,6 @@ def best_point(
                 return k, point, value
         wide[k] = False
     return best
-
-
-def _in_range(scores: Floats, slopes: Floats, reach: float) -> tuple[Floats, Floats]:
-    """Both times a power of two, where sums of them would leave the range of numbers; it does not change the order."""
-    largest = (math.frexp(float(np.abs(column).max(initial=0.0)))[1] for column in (scores, slopes))
-    exponent = max(next(largest), next(largest) + math.frexp(reach)[1])
-    if -1000 <= exponent <= 1000 or not (scores.any() or slopes.any()):
-        return scores, slopes
-    return np.ldexp(scores, -exponent), np.ldexp(slopes, -exponent)
 
 
 def _pieces(candidates: Ints) -> list[tuple[int, int]]:
