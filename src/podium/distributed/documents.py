@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -31,6 +32,7 @@ class ClusterDocuments:
 
     Attributes:
         engine: the workers.
+        n_threads: of each worker, at most; None for as many as it has.
         sets: partitions of each set; the training documents are called `TRAIN`.
         holders: for each worker the numbers of the partitions that it holds, by set.
         outlines: for each set data of a few rows with the same features, labels and columns: what settings look at.
@@ -38,8 +40,10 @@ class ClusterDocuments:
 
     """
 
-    def __init__(self, engine: Engine, sources: Mapping[str, list[Source]]) -> None:
-        self.engine = engine
+    def __init__(
+        self, engine: Engine, sources: Mapping[str, list[Source]], n_threads: int | None = None
+    ) -> None:
+        self.engine, self.n_threads = engine, n_threads
         self.sets = _partitions(engine, sources)
         self.holders: dict[str, dict[str, list[int]]] = {}
         self._numbers: dict[str, int] = {}
@@ -98,7 +102,7 @@ class ClusterDocuments:
                 name: [(k, self.sets[name].sources[k]) for k in numbers]
                 for name, numbers in self.holders[worker].items()
             }
-            placement[worker] = Placement(self._numbers[worker], held, threads.get(worker, 1))
+            placement[worker] = Placement(self._numbers[worker], held, min(threads.get(worker, 1), self.n_threads or math.inf))
         self.engine.place(placement)
 
     def place_again(self) -> set[str]:

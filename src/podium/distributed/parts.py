@@ -18,6 +18,7 @@ from podium.data import RankingData
 from podium.distributed.plan import Plan, SweepPlan
 from podium.measures import BoundMeasures
 from podium.objectives import BoundObjective
+from podium.objectives.ordinal import BoundOrdinal
 from podium.trees import GrownTree, Tree
 from podium.trees.binning import BinnedFeatures
 from podium.trees.gradient_sampling import GradientSampler
@@ -125,6 +126,12 @@ class TrainPart(ScoredPart):
         root = self.leaves.plant(packed.words, *self._documents(packed))
         units = Same((packed.gradient_unit, packed.weight_unit, packed.counts_documents, bounded.sum_bounds))
         return units, Max(packed.largest_weight), root
+
+    def find_thresholds(self) -> Steps:
+        """The thresholds of maximum likelihood for the scores, where the objective has such."""
+        assert isinstance(self.objective, BoundOrdinal)
+        yield from self.objective.find_thresholds(self.scores)
+        return Same(self.objective.state())
 
     def bound_original(self) -> Steps:
         """The bounds of gradients as the objective gave them."""

@@ -33,7 +33,6 @@ class Plan:
         keeps_original: whether the line search needs gradients as the objective gave them.
         measures: of the validation data, by name, as they are on all data.
         sweep: what a line search sweeps, if there is one.
-        n_threads: of each worker; None for those that it has.
 
     """
 
@@ -45,4 +44,3 @@ class Plan:
     keeps_original: bool
     measures: dict[str, Measure]
     sweep: SweepPlan | None
-    n_threads: int | None

@@ -358,5 +358,4 @@ def _plan(settings: Boosting, documents: ClusterDocuments, valid: dict[str, Any]
         keeps_original=search is not None and search.in_newton_steps,
         measures={str(measure): measure.fixed(train, *others) for measure in measures},
         sweep=sweep,
-        n_threads=settings.n_threads,
     )
