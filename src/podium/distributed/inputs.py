@@ -50,7 +50,7 @@ def sources_of(
         extra = [name for name, value in columns.items() if value is not None and not isinstance(value, str)]
         if extra:
             raise DataError(f"files bring their own labels and weights; {extra[0]} has no place beside them")
-        return [Step(_read, (path, reader)) for path in _paths(X)]
+        return [Step(_read, (path, reader)) for path in paths_of(X)]
     if isinstance(X, RankingData):
         return pieces_of(X, n)
     raise DataError(
@@ -65,7 +65,7 @@ def _are_files(X: Any) -> bool:
     return isinstance(X, list | tuple) and bool(X) and all(isinstance(one, str | os.PathLike) for one in X)
 
 
-def _paths(X: Any) -> list[str]:
+def paths_of(X: Any) -> list[str]:
     """Names of files; patterns are looked up, and of a folder all files are taken."""
     paths: list[str] = []
     for one in [X] if isinstance(X, str | os.PathLike) else X:
