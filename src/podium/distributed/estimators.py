@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from podium.boosting import Checkpoint, TrainingResult
+from podium.boosting.training import run_training
 from podium.core.observing import Observer
 from podium.core.parameters import check_parameters
 from podium.core.validation import require_number
@@ -21,7 +22,6 @@ from podium.distributed.holding import TRAIN
 from podium.distributed.inputs import is_dask_array, is_dask_frame, n_pieces, sources_of
 from podium.distributed.sources import Source, Step
 from podium.distributed.training import ClusterTrainer
-from podium.boosting.training import run_training
 from podium.errors import DataError, PodiumError, PodiumWarning
 from podium.estimators import MART, LambdaMART, MARTClassifier, McRank, OrdinalMART, RankNetTrees
 from podium.estimators.tree_ranker import TreeRanker
@@ -31,7 +31,13 @@ ATTEMPTS = 10  # to begin, where workers are lost before training has begun
 Reader = Callable[[list[str]], RankingData]
 
 
-class OnCluster(TreeRanker):
+if TYPE_CHECKING:
+    _Base = TreeRanker
+else:
+    _Base = object  # so that the parameters are those of the estimator that it is mixed into
+
+
+class OnCluster(_Base):
     """Trains on the workers of a Dask cluster, and scores Dask collections."""
 
     def fit(  # type: ignore[override]

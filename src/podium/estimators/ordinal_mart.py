@@ -52,7 +52,7 @@ class OrdinalMART(OrdinalMARTParameters, EnsembleRanker):
     def _fit_thresholds(self, bound: BoundOrdinal, train: RankingData) -> None:
         """Set the thresholds of maximum likelihood for the scores of the model."""
         with Team(self.n_threads) as bound.team:  # that of training is closed
-            bound.set_thresholds(self._predict(train))
+            bound.set_thresholds(self._predict(train.with_weight()))  # what was trained on
         bound.team = None
 
     @property
