@@ -148,7 +148,10 @@ def test_files_with_categories_and_a_killed_client(client, frames, tmp_path):
         DaskLambdaMART(4, n_leaves=6).fit(paths, reader=reader, observers=[stop], checkpoint=checkpoint)
     rounds = []
     model = DaskLambdaMART(4, n_leaves=6).fit(
-        str(tmp_path / "*.parquet"), reader=reader, observers=[lambda r: rounds.append(r.iteration)], checkpoint=checkpoint
+        str(tmp_path / "*.parquet"),
+        reader=reader,
+        observers=[lambda r: rounds.append(r.iteration)],
+        checkpoint=checkpoint,
     )
     assert rounds == [1, 2, 3]
     assert model.digest() == podium.LambdaMART(4, n_leaves=6).fit(reader(paths)).digest()

@@ -152,7 +152,9 @@ def test_one_long_query_and_workers_without_validation_data_are_no_trouble(train
 
 def test_round_trips_grow_with_the_depth_not_with_the_leaves(train):
     def per_tree(n_leaves):
-        run = Boosting(n_trees=4, growth=GrowthParameters(n_leaves=n_leaves, min_documents_in_leaf=1), learning_rate=0.3)
+        run = Boosting(
+            n_trees=4, growth=GrowthParameters(n_leaves=n_leaves, min_documents_in_leaf=1), learning_rate=0.3
+        )
         more = Boosting(n_trees=8, growth=run.growth, learning_rate=0.3)
         few, many = (on_parts(r, train, {}, 2, lambda data: pieces_of(data, 2))[1] for r in (run, more))
         return (many.n_round_trips - few.n_round_trips) / 4

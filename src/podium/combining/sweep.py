@@ -268,7 +268,9 @@ def best_on_line(line: Line, low: float, high: float, near: float) -> SweepResul
     """The best α of [low, high], see `Sweep.best`."""
     exponents = line.exponents()
     reach = math.frexp(max(1.0, abs(low), abs(high)))[1]
-    largest = max(0 if exponents[0] is None else exponents[0][0], reach + (0 if exponents[1] is None else exponents[1][0]))
+    largest = max(
+        0 if exponents[0] is None else exponents[0][0], reach + (0 if exponents[1] is None else exponents[1][0])
+    )
     if exponents != (None, None) and not -1000 <= largest <= 1000:  # else sums would leave the range of numbers
         line.scale(largest)
         exponents = line.exponents()
@@ -334,9 +336,7 @@ def shares_within(left: float, right: float, near: float) -> Iterator[float]:
             yield point
 
 
-def points_within(
-    left: float, right: float, near: float, exponents: Exponents
-) -> Iterator[float]:
+def points_within(left: float, right: float, near: float, exponents: Exponents) -> Iterator[float]:
     """The same, and then powers of two at which scores and α times slopes may be alike in size (`Line.exponents`).
 
     Where scores differ by many orders of magnitude, float64 tells documents apart only at some of them.

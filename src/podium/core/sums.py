@@ -49,7 +49,9 @@ class ExactSum:
     def of(cls, values: Floats) -> ExactSum:
         """The sum of finite numbers."""
         if not np.isfinite(values).all():
-            raise DataError("a sum over all documents has a term that is not finite: look at labels, weights and scores")
+            raise DataError(
+                "a sum over all documents has a term that is not finite: look at labels, weights and scores"
+            )
         mantissas, exponents = np.frexp(np.asarray(values, np.float64))
         whole, total = np.ldexp(mantissas, 53).astype(np.int64), 0
         for exponent in np.unique(exponents).tolist():

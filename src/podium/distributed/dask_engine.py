@@ -23,6 +23,7 @@ from podium.errors import MissingExtraError, PodiumError
 
 TIMEOUT = 600.0  # seconds that a worker may take for an answer
 SECONDS_BETWEEN_LOOKS = 5.0  # while an answer is waited for, whether all workers are there
+SECONDS_TO_REACH = 5.0  # in which a worker must answer a direct call
 SECONDS_TO_NOTICE = 30.0  # in which the scheduler must have noticed that a worker left
 LONGER = 1.1  # than its children a worker waits, so that the one who is lost is named
 
@@ -45,6 +46,10 @@ class TreeHolder(Holder):
     def set_children(self, children: Sequence[Any], timeout: float) -> None:
         """Other actors, whose answers are asked for here."""
         self.children, self.timeout = children, timeout
+
+    def ping(self) -> bool:
+        """Whether this can be reached."""
+        return True
 
     def reduce(self, calls: Calls) -> list[Any]:
         """Answer calls, together with all below."""
@@ -70,6 +75,8 @@ class DaskEngine(Engine):
         self.client, self.timeout = client, timeout
         self.actors: dict[str, Any] = {}
         self._expected: set[str] = set()  # workers that should hold documents
+        self._calls_directly: bool | None = None
+        self._direct_before: Any = None
         self._futures: dict[int, tuple[Source, Any]] = {}
 
     def workers(self) -> dict[str, int]:  # noqa: D102
@@ -83,12 +90,12 @@ class DaskEngine(Engine):
 
     def _delayed(self, source: Source) -> Any:
         """A source as Dask has it; those that were computed before as futures."""
-        import dask
+        from dask.delayed import delayed
 
         if id(source) in self._futures:
             return self._futures[id(source)][1]
         if isinstance(source, Step):
-            value = dask.delayed(source.function, pure=False)(*map(self._delayed, source.arguments))
+            value = delayed(source.function, pure=False)(*map(self._delayed, source.arguments))
             self._futures[id(source)] = source, value  # a step that several others need is done once
             return value
         if isinstance(source, list):
@@ -100,12 +107,12 @@ class DaskEngine(Engine):
         return source
 
     def _futures_of(self, sources: Sequence[Source]) -> list[Any]:
-        import dask
+        from dask.base import is_dask_collection
 
         values = [self._delayed(source) for source in sources]
-        lazy = [value for value in values if dask.is_dask_collection(value)]
+        lazy = [value for value in values if is_dask_collection(value)]
         computed = iter(self.client.compute(lazy, sync=False) if lazy else [])
-        futures = [next(computed) if dask.is_dask_collection(value) else value for value in values]
+        futures = [next(computed) if is_dask_collection(value) else value for value in values]
         for source, future in zip(sources, futures, strict=True):
             self._futures[id(source)] = source, future
         return futures
@@ -151,6 +158,21 @@ class DaskEngine(Engine):
             done.append(actor.set_children(children, self.timeout * LONGER**below))
         for answer in done:
             self._wait(answer, self.timeout)
+        self._try_direct_calls(actors[0])
+
+    def _try_direct_calls(self, actor: Any) -> None:
+        """Call workers directly where they can be reached from here, as they can in most clusters.
+
+        Else what they say goes through the scheduler, as Dask has it by default.
+        """
+        if self._calls_directly is not None:
+            return
+        self._direct_before, self.client.direct_to_workers = self.client.direct_to_workers, True
+        self._calls_directly = True
+        try:
+            actor.ping().result(timeout=SECONDS_TO_REACH)
+        except Exception:  # whatever it is that stands between
+            self.client.direct_to_workers, self._calls_directly = self._direct_before, False
 
     def keep_only(self, workers: Iterable[str]) -> None:  # noqa: D102
         self._expected = kept = set(workers)
@@ -221,12 +243,15 @@ class DaskEngine(Engine):
 
     def _timed_out(self, who: str) -> PodiumError:
         return PodiumError(
-            f"{who} gave no answer in {self.timeout:g} seconds: look at the cluster's dashboard and logs, or allow more "
-            "with timeout=…"
+            f"{who} gave no answer in {self.timeout:g} seconds: look at the cluster's dashboard and logs, or allow "
+            "more with timeout=…"
         )
 
     def close(self) -> None:  # noqa: D102
         self.actors, self._futures, self._expected = {}, {}, set()
+        if self._calls_directly:
+            self.client.direct_to_workers = self._direct_before
+        self._calls_directly = None
 
 
 def n_bytes_of(result: Any) -> int:

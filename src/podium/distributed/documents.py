@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -25,6 +24,7 @@ from podium.trees.binning import BinnedFeatures, Bins
 from podium.trees.feature_layout import FeatureLayout, lay_out
 
 log = logging.getLogger("podium")
+MOST_THREADS = 1 << 20  # no limit
 
 
 class ClusterDocuments:
@@ -40,9 +40,7 @@ class ClusterDocuments:
 
     """
 
-    def __init__(
-        self, engine: Engine, sources: Mapping[str, list[Source]], n_threads: int | None = None
-    ) -> None:
+    def __init__(self, engine: Engine, sources: Mapping[str, list[Source]], n_threads: int | None = None) -> None:
         self.engine, self.n_threads = engine, n_threads
         self.sets = _partitions(engine, sources)
         self.holders: dict[str, dict[str, list[int]]] = {}
@@ -102,7 +100,9 @@ class ClusterDocuments:
                 name: [(k, self.sets[name].sources[k]) for k in numbers]
                 for name, numbers in self.holders[worker].items()
             }
-            placement[worker] = Placement(self._numbers[worker], held, min(threads.get(worker, 1), self.n_threads or math.inf))
+            placement[worker] = Placement(
+                self._numbers[worker], held, min(threads.get(worker, 1), self.n_threads or MOST_THREADS)
+            )
         self.engine.place(placement)
 
     def place_again(self) -> set[str]:
@@ -117,7 +117,7 @@ class ClusterDocuments:
         return changed
 
     def _on(self, workers: Iterable[str], name: str, *arguments: Any) -> None:
-        self.engine.run_on_each(dict.fromkeys(workers, [(name, arguments)]))
+        self.engine.run_on_each({worker: [(name, arguments)] for worker in workers})
 
     # --- before training
 
@@ -149,9 +149,7 @@ class ClusterDocuments:
         twice = [name for name, of_set in sums.items() if _has_equal(of_set)]
         occurrences: dict[tuple[int, str], Any] = {}
         if twice:
-            contents, partitions = (
-                _by_set(self.engine.call(call)) for call in ("content_sums", "query_partitions")
-            )
+            contents, partitions = (_by_set(self.engine.call(call)) for call in ("content_sums", "query_partitions"))
             for name in twice:
                 occurrences |= _occurrences(name, sums[name], contents[name], partitions[name])
         self.engine.call("set_query_keys", occurrences)
@@ -230,6 +228,8 @@ def require_known_facts(measure: Measure) -> None:
     """Refuse a measure of the user's own that takes from data what a cluster does not tell it."""
     kind = type(measure)
     if kind.fixed is not Measure.fixed and not kind.fixed.__module__.startswith("podium."):
-        raise DataError(f"{measure} takes something from all data (`fixed`), which a cluster cannot give it: fix it first")
+        raise DataError(
+            f"{measure} takes something from all data (`fixed`), which a cluster cannot give it: fix it first"
+        )
     if kind.mean is not Measure.mean and kind.sums is Measure.sums:
         raise DataError(f"{measure} has a mean of its own: on a cluster it needs `sums` and `mean_of_sums` as well")

@@ -1,4 +1,4 @@
-"""The estimators of boosted trees on a Dask cluster. The fitted model is an ordinary one, the same as trained locally."""
+"""The estimators of boosted trees on a Dask cluster; the fitted model is an ordinary one, that of local training."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ class DaskLambdaMART(OnCluster, LambdaMART):
     """
 
 
-class DaskMART(OnCluster, MART):
+class DaskMART(OnCluster, MART):  # type: ignore[misc]
     """`podium.MART` on a Dask cluster; documents need queries there, as they keep together what one worker holds.
 
     Example:
@@ -239,7 +239,7 @@ class DaskOrdinalMART(OnCluster, OrdinalMART):
         bound.restore(trainer.engine.run("find_thresholds"))
 
 
-class DaskMARTClassifier(OnCluster, MARTClassifier):
+class DaskMARTClassifier(OnCluster, MARTClassifier):  # type: ignore[misc]
     """`podium.MARTClassifier` on a Dask cluster; labels are two numbers.
 
     Example:
@@ -253,7 +253,9 @@ class DaskMARTClassifier(OnCluster, MARTClassifier):
         labels = engine.compute(_labels_of, sources[TRAIN])
         classes = np.unique(np.concatenate(labels))
         if len(classes) != 2:
-            raise DataError(f"DaskMARTClassifier tells two classes apart, but there are {len(classes)} different labels")
+            raise DataError(
+                f"DaskMARTClassifier tells two classes apart, but there are {len(classes)} different labels"
+            )
         self.classes_ = classes
         return {name: [Step(_coded, (source, classes)) for source in of_set] for name, of_set in sources.items()}
 

@@ -153,7 +153,7 @@ class Holder:
         """Begin work that asks for what all parts give."""
         if name == "find_bins":
             data = self.data.get(TRAIN)
-            self._steps = None if data is None else _finding_bins(data, *arguments, self.n_threads)
+            self._steps = None if data is None else _finding_bins(data, arguments[0], arguments[1], self.n_threads)
         else:
             self._steps = None if self.train is None else getattr(self.train, name)(*arguments)
         return self.call_go_on(None)
@@ -188,10 +188,12 @@ class Holder:
 
     def call_measure(self) -> dict[str, Any]:
         """Sums from which the means of the measures follow, by `set/measure`."""
+        ranker = self.ranker
+        assert ranker is not None
         return {
             f"{name}/{measure}": sums
             for name, part in self.valid.items()
-            for measure, sums in part.measure(self.ranker).items()
+            for measure, sums in part.measure(ranker).items()
         }
 
     def call_restore(self, trees: Sequence[Tree], n_outputs: int, state: dict[str, list[float]], bins: Bins) -> None:
@@ -268,5 +270,3 @@ def goes_left_of(tree: Tree, bins: Bins) -> NDArray[np.bool_]:
 def merged_results(results: Sequence[list[Any]]) -> list[Any]:
     """What several holders gave for the same calls, together."""
     return [merge_all(column) for column in zip(*results, strict=True)]
-
-

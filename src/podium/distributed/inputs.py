@@ -54,8 +54,8 @@ def sources_of(
     if isinstance(X, RankingData):
         return pieces_of(X, n)
     raise DataError(
-        "on a cluster, documents come as a Dask DataFrame, a Dask Array with y and qid, a list of files, or RankingData; "
-        f"not {type(X).__name__}"
+        "on a cluster, documents come as a Dask DataFrame, a Dask Array with y and qid, a list of files, or "
+        f"RankingData; not {type(X).__name__}"
     )
 
 
@@ -73,7 +73,7 @@ def paths_of(X: Any) -> list[str]:
         if Path(text).is_dir():
             found = sorted(str(path) for path in Path(text).iterdir() if path.is_file() and path.name[0] not in "._")
         else:
-            found = sorted(glob.glob(text)) if glob.has_magic(text) else [text]
+            found = sorted(glob.glob(text)) if glob.has_magic(text) else [text]  # noqa: PTH207
         if not found:
             raise DataError(f"there are no files {text!r}")
         paths += found

@@ -96,8 +96,8 @@ def _run(client: Any, tasks: list[tuple[Callable[..., Any], tuple[Any, ...]]], t
             done, running = distributed.wait(running, timeout=timeout, return_when="FIRST_COMPLETED")
         except TimeoutError:
             raise PodiumError(
-                f"no file was done in {timeout:g} seconds: look at the cluster's dashboard and logs, or allow more with "
-                "timeout=…"
+                f"no file was done in {timeout:g} seconds: look at the cluster's dashboard and logs, or allow more "
+                "with timeout=…"
             ) from None
         for future in done:
             future.result()
@@ -134,7 +134,7 @@ def _require_same_model(manifest: Path, model: Model, paths: list[str]) -> None:
 
 def _score_file(model: Model, path: str, target: str, blocks: Blocks | None) -> None:
     """Score one file; its scores appear when all are written."""
-    how = {
+    how: dict[str, Any] = {
         "rows": ROWS, "whole_queries": model.sees_lists, "like": model.schema if model.has_one_schema else None,
     }  # fmt: skip
     documents = (blocks or read_blocks)(path, **how)

@@ -99,7 +99,9 @@ class Partitions:
         return sum(self.sizes)
 
 
-def gather_partitions(name: str, sources: Sequence[Source], described: Sequence[Description], schema: Schema | None) -> Partitions:
+def gather_partitions(
+    name: str, sources: Sequence[Source], described: Sequence[Description], schema: Schema | None
+) -> Partitions:
     """Bring partitions to one schema, and queries into one partition each.
 
     Args:
@@ -147,13 +149,14 @@ def _common_schema(name: str, described: list[Description]) -> Schema:
         same = d.schema.n_features == widest.n_features and d.schema.names == widest.names
         if not same and d.absent_value is None:
             raise DataError(
-                f"{name}: partitions differ in their features: {d.schema.n_features} and {widest.n_features}, or in names"
+                f"{name}: partitions differ in their features: {d.schema.n_features} and {widest.n_features}, or in "
+                "their names"
             )
     names: dict[int, set[str]] = {}
     for d in described:
-        for feature, categories in d.schema.encoding.categories.items():
-            names.setdefault(feature, set()).update(categories)
-    categories = {feature: names_of_categories(found) for feature, found in sorted(names.items())}
+        for feature, found in d.schema.encoding.categories.items():
+            names.setdefault(feature, set()).update(found)
+    categories = {feature: names_of_categories(all_names) for feature, all_names in sorted(names.items())}
     return Schema(widest.n_features, widest.names, Encoding(categories))
 
 

@@ -211,30 +211,32 @@ class ClusterRound(Round):
         return np.concatenate([part[name] for part in parts], axis=-1)
 
     @property
-    def scores(self) -> Floats:  # type: ignore[override]
+    def scores(self) -> Floats:
         """Of the training documents."""
         return self._fetched("scores")
 
     @property
-    def gradients(self) -> Floats:  # type: ignore[override]
-        """λ."""
+    def gradients(self) -> Floats:
+        """The gradients, λ."""
         return self._fetched("gradients")
 
     @property
-    def hessians(self) -> Floats:  # type: ignore[override]
-        """w."""
+    def hessians(self) -> Floats:
+        """The hessians, w."""
         return self._fetched("hessians")
 
     @property
-    def document_scores(self) -> Floats:  # type: ignore[override]
+    def document_scores(self) -> Floats:
         """What puts documents in order."""
         objective: BoundObjective = self.__dict__["_trainer"].state.objective
         return objective.ranked_by(self.scores)
 
     @property
-    def data(self) -> Any:  # type: ignore[override]
+    def data(self) -> Any:
         """Not here."""
-        raise DataError("in training on a cluster the documents stay on the workers: this observer needs local training")
+        raise DataError(
+            "in training on a cluster the documents stay on the workers: this observer needs local training"
+        )
 
 
 class ClusterEvaluator(Evaluator):

@@ -168,7 +168,9 @@ class BoundBiases(BoundObjective):
         largest = yield Max(tuple(float(np.abs(values).max(initial=0.0)) for values in columns))
         exponents = [group_exponent(value, self.n) for value in largest]
         whole = yield Sum(tuple(self.sums.whole(*column) for column in zip(columns, exponents, strict=True)))
-        gradient_sums, hessian_sums = (np.ldexp(w.astype(np.float64), -e) for w, e in zip(whole, exponents, strict=True))
+        gradient_sums, hessian_sums = (
+            np.ldexp(w.astype(np.float64), -e) for w, e in zip(whole, exponents, strict=True)
+        )
         penalties = self.settings.l2 * self.counts
         divisor = hessian_sums + penalties
         steps = (gradient_sums - penalties * self.biases) / np.where(divisor > 0, divisor, 1.0)

@@ -115,7 +115,7 @@ def find_bins_in_parts(
     is_many = [len(keys) > FEW for keys, _ in few]
     many = [sorted_columns[k] for k in np.flatnonzero(is_many)]
     ends = iter((yield from _ends_of_bins(many, sizes[is_many], max_bins)))
-    below = [next(ends) if is_many[k] else ends_of_few(*few[k], max_bins) for k in range(len(few))]
+    below = [next(ends) if is_many[k] else ends_of_few(few[k][0], few[k][1], max_bins) for k in range(len(few))]
     nearest = yield [Max(-column.up_from(keys)) for column, keys in zip(sorted_columns, below, strict=True)]
     above = [-of_feature for of_feature in nearest]
     cuts = (

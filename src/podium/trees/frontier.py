@@ -101,7 +101,7 @@ class FrontierGrower(Grower):
         return lambda: None
 
     def _grown_tree(self, *arguments: Any) -> GrownTree:
-        return DistantTree(*arguments, None, self.leaf_numbers, self.whole_sums)
+        return DistantTree(*arguments, leaf_numbers=self.leaf_numbers, whole_sums=self.whole_sums)
 
 
 @dataclass(frozen=True)
@@ -277,9 +277,7 @@ class _Growth:
 
 
 @kernel
-def split_record(
-    left: Int, right: Int, n_left: Int, l2: float, direction: Int, pool: Records, nodes: Records
-) -> None:
+def split_record(left: Int, right: Int, n_left: Int, l2: float, direction: Int, pool: Records, nodes: Records) -> None:
     """Make a copy of a leaf its left child, and another record its right child; the node has the number right − 1."""
     middle = pool[left].start + n_left
     add_node(left, right, Partition(middle, middle, pool[left].end, False, True), l2, direction, pool, nodes)
@@ -313,7 +311,7 @@ def choose_with_counts(
     for k in range(len(counted)):
         scratch.counts[:] = counts[k]
         scan_feature(
-            N(COUNTED), counted[k], cells, leaf, features, features.is_categorical, limits.min_documents, limits.l2, scratch,
-            splits,
+            N(COUNTED), counted[k], cells, leaf, features, features.is_categorical, limits.min_documents, limits.l2,
+            scratch, splits,
         )  # fmt: skip
     choose_split(bins, gradients, features, limits, leaf, splits, False, tree, scratch)

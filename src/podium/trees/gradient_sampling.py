@@ -97,8 +97,8 @@ class GradientSampler:
         return replace(quantized, source=gradients)
 
     def _quantize(
-        self, gradients: BoundedGradients, seed: np.uint64, words: NDArray[np.int64] | None, counting: bool, n_total: int,
-        is_alone: bool,
+        self, gradients: BoundedGradients, seed: np.uint64, words: NDArray[np.int64] | None, counting: bool,
+        n_total: int, is_alone: bool,
     ) -> Generator[Any, Any, QuantizedGradients]:  # fmt: skip
         n, team = len(self.keys), self.team
         require_countable(n_total)

@@ -188,7 +188,11 @@ class PartLeaves:
 
         def work(a: int, b: int) -> tuple[int, int, int]:
             first, last = start + a, start + b
-            return first, last, int(order_rows(bins.columns, bins.n_rows, feature, goes_left, rows, buffer, first, last))
+            return (
+                first,
+                last,
+                int(order_rows(bins.columns, bins.n_rows, feature, goes_left, rows, buffer, first, last)),
+            )
 
         pieces = self.team.shares(end - start, work)
         n_left, before = sum(left for _, _, left in pieces), 0
