@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from podium.boosting.steps import Gradient, Newton, Step, max_delta_step_for
 from podium.combining import Sweep
-from podium.combining.sweep import Line, best_on_line
+from podium.combining.lines import Line, best_on_line
 from podium.core import hyperparameters as h
 from podium.core.team import Team
 from podium.core.validation import did_you_mean, numbers_of

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.combining.ascent import weighted
-from podium.combining.sweep import (
+from podium.combining.lines import (
     CLOSE,
     Path,
-    Sweep,
     best_point,
     exponents_of,
     points_within,
@@ -28,6 +27,7 @@ from podium.combining.sweep import (
     shares_within,
     wide_enough,
 )
+from podium.combining.sweep import Sweep
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from podium.boosting.sampling import BoundSampling
 from podium.boosting.state import of_output
 from podium.combining import Sweep
-from podium.combining.sweep import exponents_of
+from podium.combining.lines import exponents_of
 from podium.core.merging import Gathered, Max, Same, Sum
 from podium.core.team import Team
 from podium.data import RankingData

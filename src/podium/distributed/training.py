@@ -25,7 +25,7 @@ from podium.boosting.settings import Boosting
 from podium.boosting.state import TrainingState
 from podium.boosting.training import NOT_IN_FINGERPRINT, Trainer, run_training
 from podium.boosting.tree_builder import Sample
-from podium.combining.sweep import Exponents, Line, stairs_of
+from podium.combining.lines import Exponents, Line, stairs_of
 from podium.core.observing import Observer
 from podium.core.team import Team
 from podium.distributed.documents import ClusterDocuments

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from podium.trees.layout import (
     LEAF,
     BinMatrix,
     FeatureTable,
+    Flags,
     GrowingTree,
     Int,
     Ints,
@@ -33,6 +34,7 @@ from podium.trees.layout import (
     NewLeaves,
     PackedGradients,
     Records,
+    Rows,
 )
 from podium.trees.leaves import GrownTree
 from podium.trees.parameters import GrowthParameters
@@ -40,6 +42,7 @@ from podium.trees.part_leaves import Expansion, Question
 from podium.trees.partitioning import Partition
 from podium.trees.quantization import BoundedGradients, QuantizedGradients
 from podium.trees.splitting import choose_split, may_split, scan_feature, score_features, score_leaf
+from podium.trees.tree import Tree
 
 ROOM = 4  # times as many leaves as a tree may have can be split on trial
 LEAST_SHARE = 0.15  # of the gain of the next split that one which is split along with it must have
@@ -100,8 +103,8 @@ class FrontierGrower(Grower):
         """Growth of documents that are here is not needed."""
         return lambda: None
 
-    def _grown_tree(self, *arguments: Any) -> GrownTree:
-        return DistantTree(*arguments, leaf_numbers=self.leaf_numbers, whole_sums=self.whole_sums)
+    def _grown_tree(self, tree: Tree, rows: Rows, starts: Ints, ends: Ints, goes_left: Flags) -> GrownTree:
+        return DistantTree(tree, rows, starts, ends, goes_left, None, self.leaf_numbers, self.whole_sums)
 
 
 @dataclass(frozen=True)

@@ -200,9 +200,9 @@ class Grower:
             return newton_bounds(grown, gradients.source, self.monotone, self.parameters.l2, self.team)
         return grown
 
-    def _grown_tree(self, *arguments: Any) -> GrownTree:
+    def _grown_tree(self, tree: Tree, rows: Rows, starts: Ints, ends: Ints, goes_left: Flags) -> GrownTree:
         """A tree whose leaves have no bounds."""
-        return GrownTree(*arguments)
+        return GrownTree(tree, rows, starts, ends, goes_left)
 
     def _categories(
         self, nodes: Records, goes_left: NDArray[np.bool_], threshold: Singles, category: NDArray[np.int32]
