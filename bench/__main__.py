@@ -8,7 +8,7 @@ from bench.harness import write
 NAMES = (
     "reader", "generation", "startup", "measures", "train", "small", "accuracy", "defaults", "scaling", "objectives",
     "combining", "neural", "scoring", "early_exit", "score_files", "many", "lambdas", "explain", "serving",
-    "diagnostics",
+    "diagnostics", "distributed",
 )  # fmt: skip
 
 

@@ -45,7 +45,7 @@ from podium.trees.splitting import choose_split, may_split, scan_feature, score_
 from podium.trees.tree import Tree
 
 ROOM = 4  # times as many leaves as a tree may have can be split on trial
-LEAST_SHARE = 0.15  # of the gain of the next split that one which is split along with it must have
+LEAST_SHARE = 0.6  # of the gain of the next split that one which is split along with it must have
 Ask = Callable[[Question], tuple[Ints, Ints, Ints]]
 WholeSums = Callable[[list[int], BoundedGradients, tuple[float, float]], Ints]
 
