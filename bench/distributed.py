@@ -49,9 +49,9 @@ def arrays(folder: Path) -> tuple[Any, Any, Any]:
     for k in range(PARTS):
         path = folder / f"{k}.npz"
         with np.load(path) as part:
-            for name in columns:
+            for name, blocks in columns.items():
                 shape, dtype = part[name].shape, part[name].dtype
-                columns[name].append(da.from_delayed(delayed(block)(path, name), shape, dtype))
+                blocks.append(da.from_delayed(delayed(block)(path, name), shape, dtype))
     X, y, qid = (da.concatenate(blocks) for blocks in columns.values())
     return X, y, qid
 
@@ -107,7 +107,9 @@ def on_cluster(folder: Path, who: str, latency: float) -> dict[str, float]:
         import dask.dataframe as dd
         from xgboost import dask as xgb
 
-        frame, labels, queries = (dd.from_dask_array(array).persist() for array in (X, y, qid))
+        names = [f"f{k}" for k in range(X.shape[1])]
+        frame = dd.from_dask_array(X, columns=names).persist()
+        labels, queries = (dd.from_dask_array(array).persist() for array in (y, qid))
         settings: dict[str, Any] = {
             "max_leaves": LEAVES, "grow_policy": "lossguide", "max_depth": 0, "tree_method": "hist", "n_jobs": 1,
             "objective": "rank:ndcg",
@@ -142,7 +144,7 @@ def _podium(client: Any, X: Any, y: Any, qid: Any, latency: float) -> dict[str, 
             n_bytes = sum(part["scores"].nbytes for part in engine.call("gather", ("scores",)))
             costs["byte"] = (time.perf_counter() - started - costs["call"] - latency) / n_bytes
 
-    import podium.distributed.estimators as estimators
+    from podium.distributed import estimators
 
     estimators.DaskEngine = Slow  # type: ignore[misc]
     counts: dict[int, tuple[int, int]] = {}
