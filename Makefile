@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses=$(shell getconf _NPROCESSORS_ON
 .PHONY: help demo test quick lint style types kernels bench docs clean
 
 help:
-	@echo 'make demo   train on artificial data, compare, write demo/report.md'
+	@echo 'make demo   train on artificial data, compare, write demo/report.html'
 	@echo 'make test   everything CI checks: lint, types, tests'
 	@echo 'make quick  the tests that take under a minute'
 	@echo 'make lint   ruff and mypy --strict'
@@ -21,7 +21,7 @@ help:
 	@echo 'make docs   build the documentation into site/'
 	@echo 'make clean  remove what the other targets made'
 
-demo: $(VENV)/.core
+demo: $(VENV)/.report
 	$(BIN)/python -m podium.demo demo
 
 # Kernels are compiled before the tests, beside mypy: else every process of the tests would compile them for itself.
@@ -58,13 +58,13 @@ $(BIN)/python:
 	    { echo 'Podium needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3 ...'; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: pyproject.toml | $(BIN)/python
-	$(PIP) -e .
+$(VENV)/.report: pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[report]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(PIP) -e '.[dev]'
-	@touch $@ $(VENV)/.core
+	@touch $@ $(VENV)/.report
 
 $(VENV)/.bench: $(VENV)/.dev
 	$(PIP) -e '.[bench]'

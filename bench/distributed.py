@@ -184,7 +184,7 @@ def run() -> Report:
     return Report(
         "distributed", "Training on a Dask cluster", rows,
         [f"{LEAVES} leaves, 136 features, two workers of one thread each, as processes of one machine; of a tree the "
-         f"difference of {FEW} and {MANY} trees. MB: what workers send for a tree, all together. The cost model: a tree "
+         f"difference of {FEW} and {MANY} trees. MB: what workers send for a tree, together. The cost model: a tree "
          "of one process on half of the documents, round trips times an empty call, and bytes times what a byte took "
          "(docs/scale.md)."],
     )  # fmt: skip

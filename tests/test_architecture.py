@@ -17,9 +17,9 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # Each layer may import from itself and from those before it (docs/architecture.md).
 LAYERS = [
-    {"errors"}, {"core"}, {"data"}, {"measures", "trees"}, {"objectives"}, {"combining"}, {"models"},
+    {"errors"}, {"core"}, {"data"}, {"measures", "trees"}, {"binned"}, {"objectives"}, {"combining"}, {"models"},
     {"boosting", "linear"}, {"neural"}, {"evaluation"}, {"diagnostics", "explain", "formats", "features"},
-    {"estimators"}, {"distributed"}, {"reports", "serving"}, {"reproduce"}, {"cli", "demo"}, {"testing"},
+    {"estimators"}, {"distributed", "tuning"}, {"reports", "serving"}, {"reproduce"}, {"cli", "demo"}, {"testing"},
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 STRANGERS = [{"measures", "trees"}]  # know nothing of each other
@@ -85,6 +85,7 @@ UPWARD = {
     "explain/dependence.py": {"podium.reports.partial_dependence"},
     "estimators/ranker.py": {"podium.reports.history", "podium.reports.importance"},
     "estimators/cross_validation.py": {"podium.reports.folds"},
+    "tuning/tuning.py": {"podium.reports.tuning"},
 }
 
 

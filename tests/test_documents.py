@@ -4,11 +4,11 @@ import doctest
 import importlib
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.commands import run
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -26,9 +26,7 @@ def test_examples_run(page, tmp_path, monkeypatch):
             continue
         for line in body.splitlines():
             if line.startswith("$ podium"):
-                command = shlex.split(line[2:], comments=True)
-                command[0] = str(Path(sys.executable).parent / "podium")
-                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                done = run(*shlex.split(line[2:], comments=True)[1:])
                 assert done.returncode == 0, f"{line}\n{done.stderr}"
 
 

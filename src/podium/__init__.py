@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
+    from podium.binned import BinnedFiles as BinnedFiles
+    from podium.binned import bin_files as bin_files
+    from podium.binned import open_binned as open_binned
     from podium.data import RankingData as RankingData
     from podium.data import read as read
     from podium.data import read_blocks as read_blocks
@@ -89,6 +92,10 @@ if TYPE_CHECKING:
     from podium.models import load as load
     from podium.models import refit_weights as refit_weights
     from podium.reports import save_chart as save_chart
+    from podium.reports.page import report as report
+    from podium.tuning import Between as Between
+    from podium.tuning import Tuning as Tuning
+    from podium.tuning import tune as tune
 
 
 # The map: every public name and the module that it comes from.
@@ -97,6 +104,9 @@ _HOMES = {
     "RankingData": "podium.data",  # documents with features and labels, grouped into queries
     "read": "podium.data",  # LETOR text, CSV, TSV, Parquet …
     "read_blocks": "podium.data",  # … in blocks, for files that are larger than memory
+    "bin_files": "podium.binned",  # files that are larger than memory as bins in a folder, to train on …
+    "open_binned": "podium.binned",  # … opened again
+    "BinnedFiles": "podium.binned",  # … what both return
     "write": "podium.data",  # LETOR text, Parquet
     "folds": "podium.data.datasets.folds",  # folders of benchmark data, as folds
     "Fold": "podium.data.datasets.folds",  # one of them
@@ -130,6 +140,7 @@ _HOMES = {
     "local_optimality": "podium.diagnostics",  # does a net sit at an optimum of its measure?
     "Optimality": "podium.diagnostics",  # … what was seen
     "save_chart": "podium.reports",  # what plot() of a result gave, as a picture or a page
+    "report": "podium.reports.page",  # all that is known of a model, as one page
     "read_run": "podium.evaluation",  # TREC runs …
     "write_run": "podium.evaluation",
     "read_qrels": "podium.evaluation",  # … and judgements
@@ -171,6 +182,9 @@ _HOMES = {
     "fit_many": "podium.estimators",  # settings, seeds, folds: one fit on each thread
     "cross_validate": "podium.estimators",  # each query measured by models that have not seen it
     "CrossValidation": "podium.estimators",  # … what it found
+    "tune": "podium.tuning",  # search parameters for a measure
+    "Tuning": "podium.tuning",  # … what it found
+    "Between": "podium.tuning",  # … a range that is searched
     # scikit-learn
     "QueryKFold": "podium.estimators",  # cross-validation by query
     "QueryNormalizer": "podium.estimators",  # per-query normalisation

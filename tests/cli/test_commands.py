@@ -6,21 +6,15 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import podium
 from podium.estimators.parameters import MODELS
+from tests.commands import PODIUM, run
 
 pytestmark = pytest.mark.slow  # every call starts a process
-
-PODIUM = [str(Path(sys.executable).parent / "podium")]
-
-
-def run(*arguments, **options):
-    return subprocess.run([*PODIUM, *map(str, arguments)], capture_output=True, text=True, check=False, **options)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +47,7 @@ def test_describe_in_words_and_for_programs(sample):
 
 def test_standard_input(sample):
     text = gzip.decompress(sample.read_bytes()).decode()
-    assert "queries    20" in run("describe", "-", "--format", "letor", input=text).stdout
+    assert "queries    20" in run("describe", "-", "--format", "letor", text=text).stdout
 
 
 def test_convert_there_and_back(sample, tmp_path):
@@ -109,7 +103,7 @@ def test_warnings_go_to_standard_error(tmp_path):
 
 
 def test_a_closed_pipe_is_quiet(sample):
-    shell = f"{PODIUM[0]} describe {sample} | true"
+    shell = f"{PODIUM} describe {sample} | true"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)
     assert done.stderr == ""
 
@@ -220,7 +214,7 @@ def test_train_score_and_inspect(sample, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "6 of 6 trees, valid/ap" in done.stderr
     assert {p.name for p in (tmp_path / "run").iterdir()} == {
-        "model.podium", "history.json", "config.toml",
+        "model.podium", "history.json", "config.toml", "run.json",
     }  # fmt: skip
     data = podium.read(sample)
     expected = podium.LambdaMART(n_trees=6, n_leaves=4, measure="ap", min_documents_in_leaf=2).fit(data, valid=data)
@@ -430,3 +424,17 @@ def test_nets(sample, tmp_path):
     assert "has no trees" in run("inspect", models[0], "--trees").stderr
     adapted = run("adapt", models[0], sample, "--n-trees", 2, "-o", tmp_path / "adapted.podium")
     assert adapted.returncode == 0, adapted.stderr
+
+
+def test_info_says_what_a_bug_report_needs():
+    found = json.loads(run("info", "--json").stdout)
+    assert found["podium"] == podium.__version__
+    assert {"numpy", "numba", "scipy"} <= set(found["packages"])
+    assert found["extras"]["parquet"] == []
+    assert "AVX-512" in found["processor"]
+    words = run("info").stdout
+    assert f"podium        {podium.__version__}" in words
+    assert "parquet (installed)" in words
+    module = subprocess.run([sys.executable, "-m", "podium", "--version"], capture_output=True, text=True, check=False)
+    assert module.stdout == f"podium {podium.__version__}\n"
+    assert "_podium_completion" in run("--show-completion", "bash").stdout

@@ -1,9 +1,6 @@
 """A model on the command line reads data as its training data was read."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,14 +8,13 @@ import pytest
 
 import podium
 from podium import RankingData
+from tests import commands
 
 pytestmark = pytest.mark.slow  # every call starts a process
 
-PODIUM = [str(Path(sys.executable).parent / "podium")]
-
 
 def run(*arguments, **options):
-    done = subprocess.run([*PODIUM, *map(str, arguments)], capture_output=True, text=True, check=False, **options)
+    done = commands.run(*arguments, **options)
     assert "Traceback" not in done.stderr, done.stderr
     return done
 
@@ -89,8 +85,8 @@ def test_models_are_compared_each_with_its_own_reading(text, tmp_path):
         data = podium.read(text, first_index=0, normalize=normalize)
         mean = podium.evaluate(data, podium.load(path), "ndcg(ties=expected)@5").means["ndcg(ties=expected)@5"]
         assert f"{mean:.4f}" in shown
-    for commands in (("combine", first, second, text), ("adapt", first, text, "--other", second)):
-        done = run(*commands)
+    for words in (("combine", first, second, text), ("adapt", first, text, "--other", second)):
+        done = run(*words)
         assert done.returncode == 1
         assert "need data that is read differently (normalize None and zscore)" in done.stderr
 

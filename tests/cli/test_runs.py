@@ -4,31 +4,23 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 import podium
 from podium.boosting import Checkpoint
+from tests.commands import PODIUM, run
 
 pytestmark = pytest.mark.slow  # every call starts a process
 
-PODIUM = [str(Path(sys.executable).parent / "podium")]
 TREES = ["--n-trees", 1500, "--n-leaves", 4]
 
 
 def start(*arguments):
     # A shell's background job ignores SIGINT, and so would its children.
-    command = ["env", "--default-signal=INT", *PODIUM, *map(str, arguments)]
+    command = ["env", "--default-signal=INT", PODIUM, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
-
-
-def run(*arguments):
-    process = start(*arguments)
-    out, err = process.communicate(timeout=300)
-    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
 
 def broken_off(number, after, *arguments):
@@ -77,7 +69,7 @@ def test_a_run_is_stopped_killed_and_resumed_to_the_same_model(sample, tmp_path)
     assert not (folder / ".checkpoint.podium.abcd1234").exists()
     done = run(*command)
     assert done.returncode == 0, done.stderr
-    assert names(folder) == {"model.podium", "history.json", "config.toml"}
+    assert names(folder) == {"model.podium", "history.json", "config.toml", "run.json"}
     expected = podium.LambdaMART(1500, 4).fit(data, valid=data)
     assert podium.load(folder / "model.podium").digest() == expected.digest()
 
@@ -96,7 +88,7 @@ def test_a_finished_run_is_not_replaced_by_accident(sample, tmp_path):
     (folder / "checkpoint.podium").write_bytes(b"of another run")
     done = run(*command, "--n-leaves", 3, "--overwrite")
     assert done.returncode == 0, done.stderr
-    assert names(folder) == {"model.podium", "history.json", "config.toml"}
+    assert names(folder) == {"model.podium", "history.json", "config.toml", "run.json"}
     assert (folder / "model.podium").read_bytes() != before
     own = run("train", sample, "--submodel", folder / "model.podium", "-o", folder, "--overwrite")
     assert "cannot be the submodel and be replaced" in own.stderr
@@ -125,7 +117,7 @@ def test_a_net_is_stopped_and_resumed_to_the_same_model(sample, tmp_path):
         done = run("train", "lambdarank", sample, *settings, "--patience", 50, "-o", tmp_path / folder)
         assert done.returncode == 0, done.stderr
     assert len({podium.load(tmp_path / name / "model.podium").digest() for name in ("run", "whole")}) == 1
-    assert names(tmp_path / "run") == {"model.podium", "history.json", "config.toml"}
+    assert names(tmp_path / "run") == {"model.podium", "history.json", "config.toml", "run.json"}
 
 
 def test_what_has_no_checkpoint_says_so(sample, tmp_path):

@@ -13,10 +13,8 @@ import podium
 from podium.serving.app import create_app
 from podium.serving.page import PAGE
 from podium.serving.settings import Settings
-from tests.serving.browser import CHROMIUM, Browser
+from tests.browser import needs_browser
 from tests.serving.conftest import NAMES
-
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium")
 
 
 def test_the_page_names_nothing_outside(client):
@@ -70,18 +68,13 @@ def address(models):
     thread.join()
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    made = Browser(tmp_path_factory.mktemp("browser"))
-    yield made
-    made.close()
+def cells(browser, section, selector):
+    found = f"document.querySelectorAll('#models section')[{section}].querySelectorAll('tbody {selector}')"
+    return browser.js(f"[...{found}].map(cell => cell.innerText.trim())")
 
 
 def column(browser, section, number):
-    cells = (
-        f"document.querySelectorAll('#models section')[{section}].querySelectorAll('tbody tr td:nth-child({number})')"
-    )
-    return browser.js(f"[...{cells}].map(cell => cell.innerText.trim())")
+    return cells(browser, section, f"tr:not(.adding) td:nth-child({number})")
 
 
 @needs_browser
@@ -110,7 +103,9 @@ def test_a_query_is_ranked_and_explained_with_the_keyboard_alone(browser, addres
         assert column(browser, section, 3 + section) == [str(labels[k]) for k in order]
         shown = [float(text) for text in column(browser, section, 4 + section)]
         assert shown == pytest.approx(scores[order].tolist(), abs=6e-5)
-        assert all(any(feature in cell for feature in NAMES) for cell in column(browser, section, 5 + section))
+        reasons = cells(browser, section, "tr.adding td")
+        assert len(reasons) == len(few)
+        assert all(any(feature in cell for feature in NAMES) for cell in reasons)
     for _ in range(2):  # the first two documents are picked
         browser.key(*tab)
         browser.key(" ", 32, " ")
@@ -136,7 +131,7 @@ def test_it_is_readable_on_a_phone(browser, address, documents, scheme, tmp_path
     browser.js("document.getElementById('text').focus()")
     browser.type("\n".join([head, *lines]))
     browser.js("document.getElementById('form').requestSubmit()")
-    browser.until("document.querySelectorAll('#models tbody tr').length === 3")
+    browser.until("document.querySelectorAll('#models tbody tr.ranked').length === 3")
     assert browser.js("document.documentElement.scrollWidth") <= 360
     colour = browser.js("getComputedStyle(document.body).backgroundColor")
     back = COLOURS[scheme]["back"]

@@ -11,21 +11,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from podium.binned import BinnedFiles
 from podium.core.compiling import compile_beside
 from podium.core.threads import at_most_threads, thread_count
 from podium.data import RankingData
 from podium.data.features import Features
 from podium.measures import as_selection, warn_of_powers
+from podium.models import Ensemble
 from podium.models.base import checked_sets
 from podium.trees import bin_features, find_bins
-from podium.trees.binning import BinnedFeatures, Bins
+from podium.trees.bins import BinnedFeatures, Bins
 from podium.trees.growing import grow, grow_small_tree
 
 if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
 
 log = logging.getLogger("podium")
+ROWS_AT_ONCE = 1 << 14  # of documents whose bins become values again
 
 
 class SharedBins:
@@ -74,6 +78,23 @@ class SharedBins:
                 with at_most_threads(self.n_threads) if self.n_threads else nullcontext():
                     self._known[key] = features, compute()  # with the features, so that no others take their place
             return self._known[key][1]
+
+
+def _binned_by(data: RankingData, bins: Bins, shared: SharedBins, n_threads: int | None) -> BinnedFeatures:
+    """The bins of validation documents, by those of the training data; files that have these need no values."""
+    if isinstance(data, BinnedFiles) and data.binned.bins.equal(bins):
+        return data.binned
+    return shared.binned_by(data.features, bins, n_threads)
+
+
+def add_by_bins(
+    ensemble: Ensemble, binned: BinnedFeatures, scores: NDArray[np.float64], n_threads: int | None = None
+) -> None:
+    """Add the scores of trees that were grown on these bins: a value of each bin stands for all of its values."""
+    for first in range(0, binned.n_rows, ROWS_AT_ONCE):
+        last = min(first + ROWS_AT_ONCE, binned.n_rows)
+        rows = binned.representatives(first, last)
+        ensemble.add_scores(rows, scores[first:last], 0, ensemble.n_trees, n_threads)
 
 
 def _place(features: Features) -> tuple[Any, ...]:
@@ -125,7 +146,11 @@ class BinnedData:
         measures = (*as_selection(settings.selection).measures, *settings.watched) if matched else ()
         warn_of_powers([*settings.objective.all_measures(), *measures], train, *matched.values())
         started, threads, shared = time.perf_counter(), settings.n_threads, shared or SharedBins()
-        binned = shared.binned(train.features, settings.max_bins, settings.categorical, threads)
-        others = {name: shared.binned_by(data.features, binned.bins, threads) for name, data in matched.items()}
-        log.info("binned %d × %d values: %.3f s", *train.features.shape, time.perf_counter() - started)
+        if isinstance(train, BinnedFiles):
+            binned = train.bins_for(settings.max_bins, settings.categorical)
+        else:
+            binned = shared.binned(train.features, settings.max_bins, settings.categorical, threads)
+        others = {name: _binned_by(data, binned.bins, shared, threads) for name, data in matched.items()}
+        seconds = time.perf_counter() - started
+        log.info("binned %d × %d values: %.3f s", train.n_documents, train.n_features, seconds)
         return cls(train, matched, binned.bins, binned, others)

@@ -11,13 +11,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from podium.core.files import remove_leftovers
 from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
-from podium.data.canonical import content_hashes
+from podium.data.canonical import digest_of
 from podium.errors import DataError
 from podium.models import Ensemble, load, save
 
@@ -149,7 +146,7 @@ def fingerprint(
         train, valid: the data.
 
     """
-    digests = {name: _digest(data) for name, data in {"training data": train, **valid}.items()}
+    digests = {name: digest_of(data) for name, data in {"training data": train, **valid}.items()}
     return fingerprint_of_digests(settings, ignored, base_scores, digests)
 
 
@@ -163,15 +160,3 @@ def fingerprint_of_digests(
     for name, of_data in digests.items():
         digest.update(name.encode() + of_data)
     return digest.hexdigest()
-
-
-def document_hashes(data: RankingData) -> NDArray[np.uint64]:
-    """A hash of each document with its query and labels; what queries are called does not matter."""
-    keys = content_hashes(data)
-    keys[data.order] ^= np.repeat(data.query_keys, data.query_sizes)
-    return keys
-
-
-def _digest(data: RankingData) -> bytes:
-    """A hash of all documents, in no order."""
-    return hashlib.sha256(np.sort(document_hashes(data)).tobytes()).digest()

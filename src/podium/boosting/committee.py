@@ -22,6 +22,7 @@ from podium.core.parameters import settings
 from podium.core.progress import progress
 from podium.core.validation import require_whole
 from podium.data import RankingData
+from podium.data.selecting import without_features
 from podium.errors import DataError
 from podium.measures import Graded, Measure, as_selection
 from podium.models import Ensemble
@@ -149,10 +150,12 @@ class CommitteeTraining:
         return [(kind, 1000 * kind + k) for kind, k in rounds]
 
     def _combine(self, trained: list[tuple[int, Ensemble]], train: RankingData, valid: RankingData) -> CommitteeResult:
-        threads = self.boosting.n_threads
-        valid = valid.take(valid.canonical_order)  # in which ties stand, whatever the order of the rows
+        threads, order = self.boosting.n_threads, valid.canonical_order
         sizes = [deviation(train, e.predict(train, n_threads=threads)) for _, e in trained]
-        scores = [e.predict(valid, n_threads=threads) / size for (_, e), size in zip(trained, sizes, strict=True)]
+        scores = [
+            e.predict(valid, n_threads=threads)[order] / size for (_, e), size in zip(trained, sizes, strict=True)
+        ]  # in the order in which ties stand, whatever that of the rows
+        valid = without_features(valid).take(order)
         fixed = [measure.fixed(train, valid) for measure in as_selection(self.measure).measures]
         sweep = Sweep(valid, fixed[0], "stable", threads)
         kinds = sorted({kind for kind, _ in trained})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.boosting.binned_data import BinnedData
+from podium.boosting.binned_data import BinnedData, add_by_bins
 from podium.boosting.state import of_output
 from podium.core.team import Team
 from podium.data import RankingData
@@ -65,10 +65,9 @@ class Evaluator:
 
     def add_ensembles(self, ensembles: Sequence[Ensemble], n_threads: int | None) -> None:
         """Add the trees of an earlier run, an ensemble for each output, to the scores."""
-        for name, valid in self.data.valid.items():
+        for name, binned in self.data.binned_valid.items():
             for output, ensemble in enumerate(ensembles):
-                scores = of_output(self.scores[name], output)
-                ensemble.add_scores(valid.features, scores, 0, ensemble.n_trees, n_threads)
+                add_by_bins(ensemble, binned, of_output(self.scores[name], output), n_threads)
 
     def measure(self) -> dict[str, float]:
         """The mean of each measure on each validation set, by `set/measure`; ties stand in the canonical order."""

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.boosting.base_scores import BaseScores, fitted_scale
-from podium.boosting.binned_data import BinnedData
+from podium.boosting.binned_data import BinnedData, add_by_bins
 from podium.boosting.checkpoints import Checkpoint, Checkpointer, fingerprint
 from podium.boosting.evaluation import Evaluator
 from podium.boosting.results import Round, TrainingResult
@@ -256,8 +256,7 @@ class Trainer:
         """Add the trees of an earlier run, an ensemble for each output, to all scores."""
         n_threads = self.settings.n_threads
         for output, ensemble in enumerate(outputs):
-            scores = of_output(self.state.scores, output)
-            ensemble.add_scores(self.data.train.features, scores, 0, ensemble.n_trees, n_threads)
+            add_by_bins(ensemble, self.data.binned, of_output(self.state.scores, output), n_threads)
         self.evaluator.add_ensembles(outputs, n_threads)
 
     def drop_unfinished(self) -> None:

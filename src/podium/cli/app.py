@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import io
 import os
 import signal
@@ -28,11 +29,14 @@ COMMANDS = {
     "generate": "Make artificial ranking data: the same seed gives the same data everywhere.",
     "describe": "Say what is in ranking data, and what looks like a mistake.",
     "convert": "Convert ranking data from one format to another; several files become one.",
+    "bin": "Bin files that are larger than memory into a folder, which podium train takes in place of them.",
     "train": "Train a model: podium train MODEL DATA…, or podium train DATA… for lambdamart.",
+    "tune": "Search the parameters of a model for a measure.",
     "score": "Score documents: one number per line in the order of the rows, or a TREC run.",
     "inspect": "Say what is in a model file: its parameters, its most important features, its trees.",
     "explain": "Say why: what each feature adds to scores, why A is above B, what moves between two models.",
     "plot": "Draw what was measured after each round of a training run, with the best round.",
+    "report": "Write all that is known of a run as one HTML page, which works without a network.",
     "evaluate": "Measure a ranking: means with 95% intervals, or a value for each query.",
     "compare": "Compare rankings query by query: t-test, randomisation test, Holm's correction, equivalence.",
     "combine": "Find the α for which (1 − α) a + α b is best, of all α there are.",
@@ -43,6 +47,7 @@ COMMANDS = {
     "formats": "List the formats of models, and what each can carry.",
     "serve": "Serve models over HTTP: POST /rank, GET /models, /health, /ready, /metrics and /openapi.json.",
     "reproduce": "Repeat the papers' experiments: what is claimed, what was measured, and whether it holds.",
+    "info": "Say what is installed here, for bug reports: versions, processor, extras, where kernels are kept.",
     "warmup": "Compile all kernels into the cache: for container images, or once after installation.",
 }
 
@@ -68,7 +73,8 @@ def load_command(name: str) -> Any:
     """A command with its options."""
     from podium.cli.options import Command
 
-    python_name = f"{name}_" if iskeyword(name) else name  # podium import is import_ in import_.py
+    taken = iskeyword(name) or hasattr(builtins, name)
+    python_name = f"{name}_" if taken else name  # podium import is import_ in import_.py
     command = getattr(import_module(f"podium.cli.{python_name}"), python_name)
     if isinstance(command, typer.Typer):
         loaded: Any = typer.main.get_group(command)
@@ -85,7 +91,6 @@ app = typer.Typer(
     cls=Commands,
     help="Learning to rank. Give --help after a command to see what it takes.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 

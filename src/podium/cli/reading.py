@@ -13,6 +13,9 @@ import typer
 from podium.cli.options import options_in, with_options
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from podium.binned import BinnedFiles
     from podium.data import RankingData
     from podium.models import Model
 
@@ -68,10 +71,40 @@ def _read(
     """Read files with the options of the command line; the data knows which columns they named."""
     chosen = {name: value for name, value in locals().items() if name != "sources"}
 
+    from podium.binned import is_binned
     from podium.data import read
 
+    if any(map(is_binned, sources)):
+        return _open_binned(sources, chosen)
     data = read(_files(sources), **_arguments(chosen))
     return data.with_reading(columns={name: chosen[name] for name in _COLUMNS if chosen[name] is not None})
+
+
+def bin_sources(reader: Reader, sources: list[str], folder: Path, **how: Any) -> BinnedFiles:
+    """Bin the files that a reader would read; `how` are arguments of `podium.bin_files`."""
+    from podium.binned import bin_files
+
+    named = {name: reader.keywords[name] for name in _COLUMNS if reader.keywords[name] is not None}
+    return bin_files(_files(sources), folder, **_arguments(reader.keywords), columns=named, **how)
+
+
+def _open_binned(sources: list[str], chosen: dict[str, Any]) -> RankingData:
+    """The folder of binned data; options of reading must be those with which it was binned."""
+    from podium.binned import open_binned
+    from podium.errors import DataError
+
+    if len(sources) > 1:
+        raise DataError("a folder of binned data stands alone: bin all files into one folder")
+    data = open_binned(sources[0])
+    before = {**data.reading, **data.reading.get("columns", {})}
+    for name in ("absent", "first_index", "normalize", *_COLUMNS):
+        value = chosen[name].value if isinstance(chosen[name], StrEnum) else chosen[name]
+        if value is not None and value != before.get(name):
+            raise DataError(
+                f"--{name.replace('_', '-')} {value} is not how {sources[0]} was binned: leave the option out, or bin "
+                "the files again"
+            )
+    return data
 
 
 def read_in_blocks(reader: Reader, sources: list[str], **how: Any) -> Iterator[RankingData]:

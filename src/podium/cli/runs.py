@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -13,15 +16,16 @@ import typer
 class RunFolder:
     """A folder with `model.podium` once the run is finished, and `checkpoint.podium` until then.
 
-    `history.json` and `config.toml` stand beside them, and `history.svg` where it was drawn. All files appear
-    whole or not at all.
+    `history.json`, `config.toml` and `run.json` (when, how long, which versions) stand beside them, and `history.svg`
+    and `report.html` where they were made. All files appear whole or not at all.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.model, self.checkpoint = folder / "model.podium", folder / "checkpoint.podium"
         self.history, self.config = folder / "history.json", folder / "config.toml"
-        self.picture = folder / "history.svg"
+        self.facts = folder / "run.json"
+        self.picture, self.report = folder / "history.svg", folder / "report.html"
 
     def require_unfinished(self, overwrite: bool) -> None:
         """Refuse a folder whose run is finished."""
@@ -38,7 +42,9 @@ class RunFolder:
         from podium.core.files import remove_leftovers
         from podium.errors import FileFormatError
 
-        files = (self.model, self.history, self.config, self.checkpoint, self.picture)
+        files = (
+            self.model, self.history, self.config, self.facts, self.checkpoint, self.picture, self.report,
+        )  # fmt: skip
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock()
@@ -85,6 +91,41 @@ class RunFolder:
                 write_text(self.config, before)
             raise
 
+    def read_history(self) -> dict[str, list[float]]:
+        """The history of a run; an error says why there is none."""
+        from podium.errors import DataError, FileFormatError
+
+        if not self.folder.is_dir():
+            what = "it is a file" if self.folder.exists() else "there is no such folder"
+            raise DataError(f"{self.folder}: {what}; name the folder of a run, as podium train --output has made it")
+        if not self.history.exists():
+            going_on = "the run is not finished, and the same podium train command goes on with it"
+            why = going_on if self.checkpoint.exists() else "it is written when a run of podium train ends"
+            raise DataError(f"{self.history} is not there: {why}")
+        history = _read_json(self.history)
+        if not _is_history(history):
+            raise FileFormatError(self.history, "must hold lists of numbers by name, as podium train writes it")
+        return dict(history)
+
+    def write_facts(self, started: datetime, seconds: float) -> None:
+        """Keep when a run was, how long it took, and with which versions."""
+        from podium.core.files import write_text
+        from podium.core.versions import versions
+
+        facts = {"started": started.isoformat(timespec="seconds"), "seconds": f"{seconds:.1f}", **versions()}
+        write_text(self.facts, json.dumps(facts, indent=1) + "\n")
+
+    def read_facts(self) -> dict[str, str]:
+        """What `write_facts` kept; nothing of runs before version 0.3."""
+        from podium.errors import FileFormatError
+
+        if not self.facts.exists():
+            return {}
+        facts = _read_json(self.facts)
+        if not isinstance(facts, dict) or not all(isinstance(text, str) for text in facts.values()):
+            raise FileFormatError(self.facts, "must hold texts by name, as podium train writes it")
+        return {f"{name} (run)": text for name, text in facts.items()}
+
     def finish(self) -> None:
         """The model is there; the checkpoint has done its work."""
         self.checkpoint.unlink(missing_ok=True)
@@ -95,3 +136,19 @@ class RunFolder:
             typer.echo(f"podium: stopped; the same command goes on from {self.checkpoint}", err=True)
         else:
             typer.echo("podium: stopped; there was nothing to keep, the same command begins anew", err=True)
+
+
+def _read_json(path: Path) -> Any:
+    from podium.errors import FileFormatError
+
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError) as error:
+        raise FileFormatError(path, f"cannot be read: {error}") from error
+
+
+def _is_history(content: Any) -> bool:
+    return isinstance(content, dict) and all(
+        isinstance(values, list) and all(isinstance(value, int | float) for value in values)
+        for values in content.values()
+    )

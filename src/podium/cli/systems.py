@@ -72,6 +72,17 @@ def models_of(systems: Iterable[str]) -> dict[str, Any]:
     return {where: load(where) for where in systems if not where.startswith("feature:") and is_archive(where)}
 
 
+def named_systems(entries: list[str]) -> dict[str, str]:
+    """Where the scores of systems are, by name, of arguments NAME=SCORES."""
+    named: dict[str, str] = {}
+    for entry in entries:
+        name, equals, where = entry.partition("=")
+        if not (name and equals and where) or name in named:
+            raise typer.BadParameter(f"systems are given as NAME=SCORES with different names, not {entry!r}")
+        named[name] = where
+    return named
+
+
 def reader_for(reader: Reader, models: dict[str, Any], n_systems: int) -> Reader:
     """How to read the labelled data: as for the models, or else with what these know of its columns."""
     readers = [for_model(reader, model, where) for where, model in models.items()]

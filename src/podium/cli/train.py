@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import sys
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -215,10 +217,12 @@ class Training:
             options |= {"valid": valid_files or None, "reader": reader}
         folder.begin(overwrite)
         reading = chosen_options(reader)
+        started, clock = datetime.now(UTC), time.monotonic()
         config = to_toml({"data": files, "valid": valid_files, "model": self.name, **self.parameters})
         with folder.at_work(config + ("\n[reading]\n" + to_toml(reading) if reading else "")):
             self._fit(documents, options)
         write_text(folder.history, json.dumps(self.ranker.history_, indent=1) + "\n")
+        folder.write_facts(started, time.monotonic() - clock)
         self.ranker.save(folder.model)
         folder.finish()
         typer.echo(f"{folder.model}: {self._result()}")

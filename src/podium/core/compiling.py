@@ -98,7 +98,7 @@ def start_numba() -> None:
     from numba.core import event
 
     class Notice(event.Listener):
-        """Says once, on terminals, why the first run takes seconds longer than all others."""
+        """Says once, also where output is piped, why the first run takes seconds longer than all others."""
 
         said = False
 
@@ -106,8 +106,7 @@ def start_numba() -> None:
             if not self.said and str(event.data["dispatcher"].py_func.__module__).startswith("podium."):
                 self.said = True
                 logging.getLogger("podium").info("compiling, first run only")
-                if sys.stderr.isatty():
-                    print("podium: compiling, first run only …", file=sys.stderr, flush=True)
+                print("podium: compiling, first run only …", file=sys.stderr, flush=True)
 
         def on_end(self, event: Any) -> None:
             pass

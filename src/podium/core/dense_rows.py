@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from podium.core.bitwise import TILE, WORD, transpose_tile
 from podium.core.compiling import helper
+from podium.core.mapping import as_kernels_take
 
 Int = Any  # an integer, compiled as int64
 U = np.uint64  # indices that cannot be negative spare the compiler a test
@@ -32,24 +33,14 @@ def as_rows(features: NDArray[np.float32]) -> DenseRows:
     features = features.astype(np.float32, copy=False)
     flags = features.flags
     if flags.f_contiguous and not flags.c_contiguous:
-        return DenseRows(_flat(features.T), 1, n_rows, n_rows, n_columns)
+        return DenseRows(as_kernels_take(features.T), 1, n_rows, n_rows, n_columns)
     return DenseRows(
-        _flat(features if flags.c_contiguous else np.ascontiguousarray(features)), n_columns, 1, n_rows, n_columns
+        as_kernels_take(features if flags.c_contiguous else np.ascontiguousarray(features)),
+        n_columns,
+        1,
+        n_rows,
+        n_columns,
     )
-
-
-class _Memory:
-    """What NumPy reads an array from."""
-
-    def __init__(self, array: NDArray[Any]) -> None:
-        interface = array.__array_interface__
-        self.__array_interface__ = {**interface, "data": (interface["data"][0], False), "shape": (array.size,)}
-        self.array = array
-
-
-def _flat(array: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The same memory as a column that may be written to: kernels do not, and are compiled for one kind only."""
-    return array.reshape(-1) if array.flags.writeable else np.asarray(_Memory(array))
 
 
 def room_for_columns() -> NDArray[np.float32]:

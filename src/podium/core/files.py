@@ -7,6 +7,7 @@ import glob
 import gzip
 import lzma
 import os
+import shutil
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -45,6 +46,48 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise FileFormatError(path, f"cannot be written: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_folder(path: str | os.PathLike[str], overwrite: bool) -> Iterator[Path]:
+    """A temporary folder beside `path`, which takes its place when all went well and vanishes otherwise.
+
+    An old folder is refused unless `overwrite` is set; it then goes when the new one is whole.
+    """
+    path = to_path(path)
+    if (path.exists() or path.is_symlink()) and not (overwrite and path.is_dir()):
+        raise FileFormatError(path, "is there already: name another folder, or have it replaced with overwrite")
+    try:
+        path = path.resolve()
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    except OSError as error:
+        raise FileFormatError(path, f"cannot be written: {error.strerror or error}") from error
+    try:
+        yield temporary
+        temporary.chmod(0o777 & ~_umask())
+        for file in (*temporary.iterdir(), temporary):
+            _flush(file)
+        _take_place(temporary, path)
+    except OSError as error:
+        raise FileFormatError(path, f"cannot be written: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _take_place(temporary: Path, path: Path) -> None:
+    """Give a folder its name; an old one of this name is moved aside first, and back if that fails."""
+    if not path.exists():
+        temporary.rename(path)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent)) / path.name
+    path.rename(old)
+    try:
+        temporary.rename(path)
+    except OSError:
+        old.rename(path)
+        raise
+    finally:
+        shutil.rmtree(old.parent, ignore_errors=True)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

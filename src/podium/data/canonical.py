@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -173,6 +174,18 @@ def content_hashes(data: RankingData) -> NDArray[np.uint64]:
         if column is not None:
             bits = column if column.dtype == np.uint64 else column.view(np.uint32).astype(np.uint64)
             keys = mix(keys ^ seed_of(name)) + bits
+    return keys
+
+
+def digest_of(data: RankingData) -> bytes:
+    """A hash of all documents, each with its query and labels, in no order; what queries are called does not matter."""
+    return hashlib.sha256(np.sort(document_hashes(data)).tobytes()).digest()
+
+
+def document_hashes(data: RankingData) -> NDArray[np.uint64]:
+    """A hash of each document with its query and labels."""
+    keys = content_hashes(data)
+    keys[data.order] ^= np.repeat(data.query_keys, data.query_sizes)
     return keys
 
 

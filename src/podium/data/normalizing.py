@@ -32,17 +32,7 @@ def normalize_queries(data: RankingData, method: str) -> Features:
     A feature that is constant in a query, or all zero for `"sum"`, becomes 0 there. Sums run in the
     canonical order, so the result does not depend on the order of the rows.
     """
-    if method not in METHODS:
-        raise DataError(f"normalize must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
-    if is_sparse(data.features):
-        raise DataError("sparse features are not normalized: read or convert them as a dense array")
-    if method == "sum" and data.encoding.shifts:
-        raise DataError(
-            f"feature {min(data.encoding.shifts)} is too far from 0 to be divided by its sum: take 'zscore' or 'minmax'"
-        )
-    if np.isinf(data.features).any():
-        row, column = (int(k[0]) for k in np.nonzero(np.isinf(data.features)))
-        raise DataError(f"infinite values have no scale: feature {column} of row {row} is infinite; clip it first")
+    require_scale(data, method)
     result = np.empty(data.features.shape, np.float32)
     code = METHODS.index(method)
 
@@ -55,6 +45,21 @@ def normalize_queries(data: RankingData, method: str) -> Features:
     categorical = list(data.encoding.categories)
     result[:, categorical] = data.features[:, categorical]  # the numbers of categories have no scale
     return result
+
+
+def require_scale(data: RankingData, method: str) -> None:
+    """Refuse data that cannot be normalized in this way."""
+    if method not in METHODS:
+        raise DataError(f"normalize must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
+    if is_sparse(data.features):
+        raise DataError("sparse features are not normalized: read or convert them as a dense array")
+    if method == "sum" and data.encoding.shifts:
+        raise DataError(
+            f"feature {min(data.encoding.shifts)} is too far from 0 to be divided by its sum: take 'zscore' or 'minmax'"
+        )
+    if np.isinf(data.features).any():
+        row, column = (int(k[0]) for k in np.nonzero(np.isinf(data.features)))
+        raise DataError(f"infinite values have no scale: feature {column} of row {row} is infinite; clip it first")
 
 
 class _Scales(NamedTuple):

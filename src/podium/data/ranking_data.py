@@ -163,7 +163,7 @@ class RankingData:
         raise AttributeError("RankingData is frozen")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return rebuild, (self._arguments(), self._origin())
+        return rebuild, (self._arguments() | {"features": self.features}, self._origin())
 
     def __len__(self) -> int:
         return self.n_documents
@@ -177,6 +177,11 @@ class RankingData:
             f"RankingData({self.n_documents} documents in {self.n_queries} queries, "
             f"{self.n_features} features{sparse}, labels: {sources}{extras})"
         )
+
+    def _repr_html_(self) -> str:
+        from podium.data.summary import first_rows_as_html
+
+        return first_rows_as_html(self)
 
     @property
     def n_documents(self) -> int:
@@ -276,7 +281,11 @@ class RankingData:
             if "encoding" not in changes and (frames.is_frame(changes["features"]) or not self.encoding):
                 arguments["encoding"] = None
             return RankingData(**arguments)
-        return rebuild(arguments, self._origin())
+        return self._rebuilt(arguments)
+
+    def _rebuilt(self, arguments: dict[str, Any]) -> RankingData:
+        """A copy with these arguments, and the features as they are."""
+        return rebuild(arguments | {"features": self.features}, self._origin())
 
     def _with_features(
         self, features: Any, names: tuple[str, ...] | None, encoding: Encoding, reading: Mapping[str, Any]
@@ -371,8 +380,8 @@ class RankingData:
         write(self, path, **options)
 
     def _arguments(self) -> dict[str, Any]:
-        """The arguments that make this object again."""
-        names = ("features", "qid", "document_weights", "query_weights", "positions", "preferences")
+        """The arguments that make this object again, its features excepted."""
+        names = ("qid", "document_weights", "query_weights", "positions", "preferences")
         arguments = {name: getattr(self, name) for name in (*names, "document_ids", "feature_names")}
         return arguments | {"labels": dict(self.labels), "encoding": self.encoding}
 

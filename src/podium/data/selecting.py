@@ -36,10 +36,22 @@ def rows_with_weight(data: RankingData) -> NDArray[np.int64] | None:
 
 
 def take_rows(data: RankingData, rows: NDArray[np.int64]) -> RankingData:
-    """The data of some rows; a pair of preferences goes with both of its rows, or with neither."""
-    arguments: dict[str, Any] = {"feature_names": data.feature_names, "encoding": data.encoding}
+    """The data of some rows."""
+    arguments = {"feature_names": data.feature_names, "encoding": data.encoding, "features": data.features[rows]}
+    origin = data._origin() | {"wide": {k: values[rows] for k, values in data.wide.items()}}
+    if data.row_index is not None:
+        origin["row_index"] = data.row_index[rows]
+    return rebuild(arguments | columns_of_rows(data, rows), origin)
+
+
+def columns_of_rows(data: RankingData, rows: NDArray[np.int64]) -> dict[str, Any]:
+    """Arguments of `RankingData` for some rows: all but those of features.
+
+    A pair of preferences goes with both of its rows, or with neither.
+    """
+    arguments: dict[str, Any] = {}
     arguments["labels"] = {source: values[rows] for source, values in data.labels.items()}
-    for name in ("features", "qid", "document_weights", "positions", "document_ids"):
+    for name in ("qid", "document_weights", "positions", "document_ids"):
         value = getattr(data, name)
         arguments[name] = None if value is None else value[rows]
     if data.query_weights is not None:
@@ -50,7 +62,10 @@ def take_rows(data: RankingData, rows: NDArray[np.int64]) -> RankingData:
         i, j = new_row[data.preferences.i], new_row[data.preferences.j]
         stays = i >= 0
         arguments["preferences"] = (i[stays], j[stays], data.preferences.probability[stays])
-    origin = data._origin() | {"wide": {k: values[rows] for k, values in data.wide.items()}}
-    if data.row_index is not None:
-        origin["row_index"] = data.row_index[rows]
-    return rebuild(arguments, origin)
+    return arguments
+
+
+def without_features(data: RankingData) -> RankingData:
+    """The data without its features and names of documents, which no measure needs."""
+    nothing = np.zeros((len(data), 1), np.float32)
+    return data.replace(features=nothing, feature_names=None, encoding=None, document_ids=None)

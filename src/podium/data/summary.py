@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.pages import html_table
 from podium.data.encoding import listed
 from podium.data.sparse import dense_block, is_sparse
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from podium.data.ranking_data import RankingData
 
 MOST_DISTINCT = 12  # label values beyond this many are given as a range
+SHOWN_ROWS, SHOWN_FEATURES = 5, 8  # of data in a notebook
 
 
 @dataclass(frozen=True)
@@ -75,10 +79,73 @@ class Summary:
         return "\n".join(lines)
 
 
-def summarize(data: RankingData) -> Summary:
-    """Look at all of the data once."""
+class ValueCounts(NamedTuple):
+    """What a look at all values of the features tells.
+
+    Attributes:
+        constant: the features with one value.
+        nonzero, missing: how many values are not zero, and how many are missing.
+        copies: by label source, the features that equal a label wherever there is one.
+
+    """
+
+    constant: list[int]
+    nonzero: int
+    missing: int
+    copies: Mapping[str, list[int]]
+
+
+class ValueCounter:
+    """Counts values of dense features, block after block."""
+
+    def __init__(self) -> None:
+        self.nonzero = self.missing = 0
+        self._first: NDArray[np.float32] | None = None
+        self._is_constant = np.ones(0, bool)
+        self._is_copy: dict[str, NDArray[np.bool_]] = {}
+
+    def hear(self, rows: NDArray[np.float32], labels: Mapping[str, NDArray[np.float32]] = MappingProxyType({})) -> None:
+        """Look at some rows, and at their labels, if copies of these are looked for."""
+        if self._first is None and len(rows):
+            self._first, self._is_constant = rows[0].copy(), np.ones(rows.shape[1], bool)
+        missing = int(np.isnan(rows).sum())
+        self.missing += missing
+        self.nonzero += int(np.count_nonzero(rows)) - missing
+        if self._first is not None:
+            left = np.flatnonzero(self._is_constant)  # few, after the first rows
+            some, first = rows[:, left], self._first[left]
+            self._is_constant[left] = ((some == first) | (np.isnan(some) & np.isnan(first))).all(axis=0)
+        for source, values in labels.items():
+            is_copy = self._is_copy.setdefault(source, np.ones(rows.shape[1], bool))
+            left, labelled = np.flatnonzero(is_copy), ~np.isnan(values)
+            is_copy[left] = (rows[:, left][labelled] == values[labelled, None]).all(axis=0)
+
+    @property
+    def constant(self) -> list[int]:
+        """The features with one value."""
+        return np.flatnonzero(self._is_constant).tolist()
+
+    def counts(self, labels: Mapping[str, NDArray[np.float32]]) -> ValueCounts:
+        """What all rows together tell; `labels` are those of all rows."""
+        copies = {
+            source: np.flatnonzero(is_copy).tolist() if _vary(labels[source]) else []
+            for source, is_copy in self._is_copy.items()
+        }
+        return ValueCounts(self.constant, self.nonzero, self.missing, copies)
+
+
+def _vary(labels: NDArray[np.float32]) -> bool:
+    """Whether there are two labels."""
+    labelled = labels[~np.isnan(labels)]
+    return len(labelled) > 0 and not (labelled == labelled[0]).all()
+
+
+def summarize(data: RankingData, values: ValueCounts | None = None) -> Summary:
+    """Look at all of the data once; at features only where their values have not been counted."""
     sizes = data.query_sizes
-    constant, nonzero, missing = _count_values(data)
+    if values is None:
+        copies = {source: _copies_of(labels, data) for source, labels in data.labels.items()}
+        values = ValueCounts(*_count_values(data), copies)
     cells = max(1, data.n_documents * data.n_features)
     return Summary(
         documents=data.n_documents,
@@ -87,10 +154,10 @@ def summarize(data: RankingData) -> Summary:
         fewest_documents=int(sizes.min(initial=data.n_documents)),
         mean_documents=data.n_documents / max(1, data.n_queries),
         most_documents=int(sizes.max(initial=0)),
-        density=nonzero / cells,
-        missing=missing / cells,
+        density=values.nonzero / cells,
+        missing=values.missing / cells,
         labels={source: _summarize_labels(values) for source, values in data.labels.items()},
-        warnings=[*_warnings(data, constant), *data.losses],
+        warnings=[*_warnings(data, values), *data.losses],
     )
 
 
@@ -130,28 +197,23 @@ def _count_values(data: RankingData) -> tuple[list[int], int, int]:
         missing = int(np.isnan(X.data).sum())
         spread = X.max(axis=0).toarray().ravel() != X.min(axis=0).toarray().ravel()
         return np.flatnonzero(~spread).tolist(), int(np.count_nonzero(X.data)) - missing, missing
-    constant = np.ones(X.shape[1], bool)
-    nonzero = missing = 0
+    counter = ValueCounter()
     for start in range(0, len(X), 1 << 14):
-        rows = X[start : start + (1 << 14)]
-        gaps = int(np.isnan(rows).sum())
-        missing += gaps
-        nonzero += int(np.count_nonzero(rows)) - gaps
-        constant &= ((rows == X[0]) | (np.isnan(rows) & np.isnan(X[0]))).all(axis=0)
-    return np.flatnonzero(constant).tolist() if len(X) else [], nonzero, missing
+        counter.hear(X[start : start + (1 << 14)])
+    return counter.constant, counter.nonzero, counter.missing
 
 
-def _warnings(data: RankingData, constant: list[int]) -> list[str]:
+def _warnings(data: RankingData, found: ValueCounts) -> list[str]:
     def named(features: list[int]) -> str:
         if data.feature_names is None:
             return listed("feature", features) + " (counted from 0)"
         return listed("feature", [repr(data.feature_names[k]) for k in features])
 
     problems = []
-    if data.n_documents > 1 and constant:
-        problems.append(f"{named(constant)} {'has' if len(constant) == 1 else 'have'} one value only")
-    for source, values in data.labels.items():
-        copies = _copies_of(values, data)
+    if data.n_documents > 1 and found.constant:
+        problems.append(f"{named(found.constant)} {'has' if len(found.constant) == 1 else 'have'} one value only")
+    for source in data.labels:
+        copies = found.copies.get(source)
         if copies:
             problems.append(f"{named(copies)} equal{'s' * (len(copies) == 1)} the labels {source!r}: a leak?")
     duplicates = _count_duplicates(data)
@@ -164,9 +226,9 @@ def _warnings(data: RankingData, constant: list[int]) -> list[str]:
 
 def _copies_of(labels: NDArray[np.float32], data: RankingData) -> list[int]:
     """The features that equal a label wherever there is one (and the label is not constant)."""
-    labelled = np.flatnonzero(~np.isnan(labels))
-    if len(labelled) == 0 or (labels[labelled] == labels[labelled[0]]).all():
+    if not _vary(labels):
         return []
+    labelled = np.flatnonzero(~np.isnan(labels))
     probe = labelled[np.linspace(0, len(labelled) - 1, min(64, len(labelled))).astype(np.int64)]
     rows = dense_block(data.features, probe)
     candidates = np.flatnonzero((rows == labels[probe, None]).all(axis=0))
@@ -193,3 +255,26 @@ def _queries_without_order(data: RankingData) -> list[str]:
     if equal:
         problems.append(f"{equal:,} of {data.n_queries:,} queries have equal labels only: nothing to learn there")
     return problems
+
+
+def first_rows_as_html(data: RankingData) -> str:
+    """The first documents with their query, labels and first features, for notebooks."""
+    first = data.take(np.arange(min(SHOWN_ROWS, data.n_documents)))
+    features = range(min(SHOWN_FEATURES, data.n_features))
+    names = data.feature_names or tuple(map(str, range(data.n_features)))
+    more = ["…"] if data.n_features > SHOWN_FEATURES else []
+    columns = ["qid", *data.labels, *(names[k] for k in features), *more]
+    values = [_shown_column(first, k) for k in features]
+    texts = [
+        [str(first.qid[row]), *(f"{labels[row]:g}" for labels in first.labels.values()),
+         *(column[row] for column in values), *more]
+        for row in range(first.n_documents)
+    ]  # fmt: skip
+    return html_table(columns, texts, [False, *[True] * (len(columns) - 1)], repr(data))
+
+
+def _shown_column(data: RankingData, feature: int) -> list[str]:
+    """The values of a feature as people know them: names of categories, numbers, nothing where one is missing."""
+    names = data.encoding.categories.get(feature)
+    values = data.feature(feature).tolist()
+    return ["" if value != value else f"{value:g}" if names is None else names[int(value)] for value in values]

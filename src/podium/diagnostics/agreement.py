@@ -77,7 +77,8 @@ class WatchAgreement(TrainingObserver):
 
     """
 
-    usual = 20
+    usual = 50
+    usual_elsewhere = 40
 
     def __init__(
         self,

@@ -182,6 +182,20 @@ def lambda_arrows(
 
     """
     data = as_data(data)
+    return arrows_of_scores(
+        scores_at(model, data, iteration),
+        data,
+        query,
+        objectives,
+        labels,
+        0 if iteration is None else max(iteration, 0),
+    )
+
+
+def arrows_of_scores(
+    scores: Floats, data: RankingData, query: Any, objectives: Sequence[Objective | str], labels: str, iteration: int
+) -> LambdaArrows:
+    """See `lambda_arrows`: at scores of all rows, which training had after an iteration."""
     number = _query_number(data, query)
     if labels not in data.labels:
         raise DataError(f"labels: the data has no labels {labels!r}; it has {', '.join(map(repr, data.labels))}")
@@ -191,15 +205,13 @@ def lambda_arrows(
         raise DataError("objectives must name at least one, such as 'lambda(ndcg)'")
     named = [as_objective(objective, "objectives") for objective in objectives]
     of_query = data.rows(number)
-    part = data.take(of_query)
-    scores = scores_at(model, data, iteration)[of_query]
-    at = 0 if iteration is None else max(iteration, 0)
+    part, scores = data.take(of_query), scores[of_query]
     bound = tuple((objective, bind_to_look(objective, part, data)) for _, objective in named)
     order = Ranking(part, scores, base=part.canonical_order).order
+    lambdas = np.array([one.gradients(scores, iteration)[0][order] for _, one in bound])
     return LambdaArrows(
         data.query_ids[number], of_query[order], part.labels[labels][order].astype(np.float64), scores[order],
-        tuple(name for name, _ in named), np.array([one.gradients(scores, at)[0][order] for _, one in bound]),
-        bound, order, at,
+        tuple(name for name, _ in named), lambdas, bound, order, iteration,
     )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ class RankChanges(ByIteration):
     Example:
         >>> import podium
         >>> from podium.diagnostics import WatchRankChanges
-        >>> watch = WatchRankChanges(k=3)
+        >>> watch = WatchRankChanges(k=3, every=1)
         >>> model = podium.LambdaMART(5, 4).fit(podium.artificial(40, features=5), observers=[watch])
         >>> changes = watch.result()
         >>> changes.iterations.tolist(), bool((changes.everywhere[1:] > 0).all())
@@ -68,6 +68,8 @@ class WatchRankChanges(TrainingObserver):
         ['rank_changes: all', 'rank_changes: top 5']
 
     """
+
+    usual = 5
 
     def __init__(self, k: int = 3, *, every: int | None = None) -> None:
         super().__init__(every)

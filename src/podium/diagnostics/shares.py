@@ -164,7 +164,8 @@ class WatchLambdaShares(TrainingObserver):
 
     """
 
-    usual = 10
+    usual = 50
+    usual_elsewhere = 20
 
     def __init__(
         self, objective: Objective | str | None = None, *, of_labels: Sequence[float] = (3, 4),

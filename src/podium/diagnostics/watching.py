@@ -19,7 +19,6 @@ from podium.objectives import Objective
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 SHOWN_ROWS = 20  # of a table in the terminal; `table()` has all
-UNUSUAL = 10  # rounds from look to look at trainers whose rounds take hardly longer than a look
 MOST_LABELS = 20  # distinct ones, by which shares are told
 
 
@@ -101,12 +100,14 @@ class TrainingObserver(ABC):
             training documents, nets and linear rankers compute them for observers.
 
     Attributes:
-        usual: how often it looks at trees by default.
+        usual: every how manieth round of boosted trees it looks at by default.
+        usual_elsewhere: the same at nets and linear rankers.
 
     """
 
     needs_arrays = False  # what it looks at, it looks at once
     usual = 1
+    usual_elsewhere = 10
 
     def __init__(self, every: int | None) -> None:
         require_whole("every", every, 1, optional=True)
@@ -122,7 +123,7 @@ class TrainingObserver(ABC):
             self._data, self._history, self._iterations = round_.data, {}, []
             self._begin(round_)
         self._last = round_.iteration
-        usual = self.usual if hasattr(round_, "trees") else max(2 * self.usual, UNUSUAL)
+        usual = self.usual if hasattr(round_, "trees") else self.usual_elsewhere
         if round_.iteration % (usual if self.every is None else self.every):
             return None
         numbers = self._look(round_)

@@ -20,7 +20,7 @@ from podium.distributed.sources import Partitions, Source, describe, gather_part
 from podium.errors import DataError
 from podium.measures import Measure, as_selection, warn_of_powers
 from podium.models.base import checked_sets
-from podium.trees.binning import BinnedFeatures, Bins
+from podium.trees.bins import BinnedFeatures, Bins
 from podium.trees.feature_layout import FeatureLayout, lay_out
 
 log = logging.getLogger("podium")

@@ -8,18 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.boosting.checkpoints import document_hashes
 from podium.core.merging import Gathered, Max, Same, Sum, Union, lowest, merge_all
 from podium.core.random import mix
 from podium.core.team import Team
 from podium.core.threads import at_most_threads
 from podium.data import RankingData
-from podium.data.canonical import content_hashes, keys_of_occurrences, query_sums
+from podium.data.canonical import content_hashes, document_hashes, keys_of_occurrences, query_sums
 from podium.distributed.parts import ScoredPart, SearchedPart, Steps, TrainPart, ValidPart, by_bins
 from podium.distributed.plan import Plan
 from podium.objectives import BoundObjective
 from podium.trees import Tree, bin_features
-from podium.trees.binning import BinnedFeatures, Bins
+from podium.trees.bins import BinnedFeatures, Bins
 from podium.trees.cuts_in_parts import find_bins_in_parts
 from podium.trees.feature_layout import FeatureLayout, bin_counts
 from podium.trees.layout import CELLS, MISSING

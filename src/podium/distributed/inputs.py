@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from podium.binned import BinnedFiles
 from podium.data import RankingData, frames, read
 from podium.data.schema import columns_of_text
 from podium.distributed.sources import Source, Step, pieces_of
@@ -51,6 +52,8 @@ def sources_of(
         if extra:
             raise DataError(f"files bring their own labels and weights; {extra[0]} has no place beside them")
         return [Step(_read, (path, reader)) for path in paths_of(X)]
+    if isinstance(X, BinnedFiles):
+        raise DataError("a folder of bins is for training on one machine: give the cluster the files themselves")
     if isinstance(X, RankingData):
         return pieces_of(X, n)
     raise DataError(

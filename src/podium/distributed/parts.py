@@ -20,7 +20,7 @@ from podium.measures import BoundMeasures
 from podium.objectives import BoundObjective
 from podium.objectives.ordinal import BoundOrdinal
 from podium.trees import GrownTree, Tree
-from podium.trees.binning import BinnedFeatures
+from podium.trees.bins import BinnedFeatures
 from podium.trees.gradient_sampling import GradientSampler
 from podium.trees.part_leaves import PartLeaves, Question
 from podium.trees.quantization import BoundedGradients, QuantizedGradients, quantize_in_parts

@@ -19,6 +19,7 @@ from podium.data import RankingData
 from podium.data.concatenating import concatenate
 from podium.data.datasets.folds import Fold
 from podium.data.schema import as_data
+from podium.data.selecting import without_features
 from podium.data.splitting import fold_of_queries, split_by_content
 from podium.errors import DataError
 from podium.estimators.many import Fit, SharedData, fit_each, require_ranker
@@ -257,7 +258,7 @@ class _QueryFolds:
         return np.flatnonzero(self.fold_of_query[self.data.query_of_row] == fold)  # as `select` has them
 
     def documents(self) -> tuple[RankingData, NDArray[np.int64]]:
-        return _light(self.data).take(self.data.canonical_order), self.data.canonical_order
+        return without_features(self.data).take(self.data.canonical_order), self.data.canonical_order
 
 
 class _GivenFolds:
@@ -291,7 +292,7 @@ class _GivenFolds:
         order = np.concatenate(
             [start + test.canonical_order for start, test in zip(self.starts, self.tests, strict=True)]
         )
-        return concatenate([_light(test) for test in self.tests]).take(order), order
+        return concatenate([without_features(test) for test in self.tests]).take(order), order
 
 
 def _checked_test(fold: Fold, valid: float | None) -> RankingData:
@@ -322,9 +323,3 @@ def _split(train: RankingData, valid: float | None, seed: int) -> tuple[RankingD
         return train, {}
     train, judging = split_by_content(train, 1 - valid, valid, seed=seed)
     return train, {"valid": judging}
-
-
-def _light(data: RankingData) -> RankingData:
-    """The data without its features and names of documents, which no measure needs."""
-    nothing = np.zeros((len(data), 1), np.float32)
-    return data.replace(features=nothing, feature_names=None, encoding=None, document_ids=None)

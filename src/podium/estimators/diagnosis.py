@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from podium.binned import BinnedFiles
 from podium.data import RankingData
 from podium.data.sparse import dense_block
 from podium.errors import PodiumWarning
@@ -99,6 +100,8 @@ def _has_no_gradient(data: RankingData, objective: Objective, source: str) -> bo
 
 def _all_constant(data: RankingData) -> bool:
     """Whether no feature has two values; ends as soon as one has."""
+    if isinstance(data, BinnedFiles):
+        return data.are_all_constant
     X = data.features
     for start in range(0, X.shape[0], ROWS):
         rows, first = dense_block(X, slice(start, start + ROWS)), dense_block(X, slice(0, 1))[0]

@@ -11,6 +11,7 @@ from typing import Any
 
 from podium.boosting import SharedBins
 from podium.core.jobs import each_warning_once, run_jobs
+from podium.core.observing import Observer
 from podium.core.progress import progress
 from podium.core.threads import at_most_threads, thread_count
 from podium.data import RankingData
@@ -141,18 +142,20 @@ def _prepared(data: RankingData) -> RankingData:
 
 @dataclass(frozen=True)
 class Fit:
-    """A fit that is to be done: what errors call it, an estimator with its parameters, and its data."""
+    """A fit that is to be done: what errors call it, an estimator with its parameters, its data, and who looks on."""
 
     name: str
     estimator: Any
     data: SharedData
+    observers: tuple[Observer, ...] = ()
 
     def run(self, n_threads: int) -> Any:
         """A fitted copy of the estimator."""
         made = type(self.estimator)(**self.estimator.get_params(deep=False))
         try:
             train, valid, bins = self.data.open(n_threads)
-            options = {"bins": bins} if isinstance(made, TreeRanker) else {}
+            options: dict[str, Any] = {"bins": bins} if isinstance(made, TreeRanker) else {}
+            options |= {"observers": self.observers} if self.observers else {}
             with at_most_threads(None) if made._takes_turns else nullcontext():
                 return made.fit(train, valid=valid or None, **options)
         except DataError as error:

@@ -120,6 +120,9 @@ class Comparison:
     def __str__(self) -> str:
         return f"{self.means_table()}\n\n{self.table()}"
 
+    def _repr_html_(self) -> str:
+        return self.means_table().render("html") + self.table().render("html")
+
     def __rich__(self) -> Any:
         from rich.console import Group
 

@@ -107,6 +107,9 @@ class Evaluation:
     def __str__(self) -> str:
         return str(self.table())
 
+    def _repr_html_(self) -> str:
+        return self.table().render("html")
+
     def __rich__(self) -> Any:
         return self.table().__rich__()
 

@@ -9,9 +9,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from podium.core.pages import html_table
 from podium.errors import DataError
 
-FORMATS = ("text", "markdown", "latex", "csv", "json")
+FORMATS = ("text", "markdown", "latex", "csv", "json", "html")
 _LATEX = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "–": "--", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -26,7 +27,9 @@ class Table:
     rows: list[list[Any]]
 
     def render(self, kind: str = "text") -> str:
-        """As `text`, `markdown`, `latex`, `csv` or `json`."""
+        """As `text`, `markdown`, `latex`, `csv`, `json` or `html`."""
+        if kind == "html":
+            return html_table(self.columns, self.texts(), self.numeric())
         if kind == "json":
             return json.dumps(self.records(), indent=2)
         if kind == "csv":
@@ -34,15 +37,15 @@ class Table:
             writer = csv.writer(buffer, lineterminator="\n")
             writer.writerows([self.columns, *([_full(cell) for cell in row] for row in self.rows)])
             return buffer.getvalue().rstrip("\n")
-        cells = [self.columns, *self._texts()]
+        cells = [self.columns, *self.texts()]
         if kind == "markdown":
             cells = [[cell.replace("|", "\\|") for cell in row] for row in cells]
         if kind == "latex":
-            return _latex(cells, self._numeric())
+            return _latex(cells, self.numeric())
         if kind not in ("text", "markdown"):
             raise DataError(f"a table is rendered as {', '.join(FORMATS)}, not as {kind!r}")
         widths = [max(len(row[k]) for row in cells) for k in range(len(self.columns))]
-        numeric = self._numeric()
+        numeric = self.numeric()
         lines = [
             [cell.rjust(w) if n else cell.ljust(w) for cell, w, n in zip(row, widths, numeric, strict=True)]
             for row in cells
@@ -56,23 +59,28 @@ class Table:
         """Rows as dictionaries of plain values, None for what is not defined."""
         return [dict(zip(self.columns, map(_plain, row), strict=True)) for row in self.rows]
 
-    def _texts(self) -> list[list[str]]:
+    def texts(self) -> list[list[str]]:
+        """The cells as people read them."""
         return [[_shown(cell, name) for cell, name in zip(row, self.columns, strict=True)] for row in self.rows]
 
-    def _numeric(self) -> list[bool]:
+    def numeric(self) -> list[bool]:
+        """For each column whether it holds numbers."""
         return [any(isinstance(row[k], int | float) for row in self.rows) for k in range(len(self.columns))]
 
     def __str__(self) -> str:
         return self.render()
+
+    def _repr_html_(self) -> str:
+        return self.render("html")
 
     def __rich__(self) -> Any:
         from rich.markup import escape
         from rich.table import Table as RichTable
 
         table = RichTable()
-        for name, numeric in zip(self.columns, self._numeric(), strict=True):
+        for name, numeric in zip(self.columns, self.numeric(), strict=True):
             table.add_column(escape(name), justify="right" if numeric else "left")
-        for row in self._texts():
+        for row in self.texts():
             table.add_row(*map(escape, row))
         return table
 

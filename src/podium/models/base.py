@@ -12,14 +12,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.binned import BinnedFiles
+from podium.core.pages import html_table
 from podium.data import RankingData
 from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.data.schema import Schema
 from podium.errors import DataError
+from podium.trees import BinnedFeatures, Bins
 
 if TYPE_CHECKING:
     from podium.models.scorer import Scorer
+
+ROWS_OF_BINS = 1 << 14  # whose bins become values at a time
 
 
 class Model(ABC):
@@ -81,6 +86,8 @@ class Model(ABC):
         """
         if isinstance(X, RankingData):
             self._require_same_reading(X)
+        if isinstance(X, BinnedFiles) and not X.has_values and self.splits_at(X.binned.bins) and self.fits(X):
+            return self._predict_bins(X.binned, n_threads=n_threads, **options)
         rows = self.schema.rows(X, extra)
         if not self.sees_lists:
             return self._predict_rows(rows, n_threads=n_threads, **options)
@@ -88,6 +95,22 @@ class Model(ABC):
             return self._predict_rows(rows, None, n_threads=n_threads, **options)
         order, scores = X.canonical_order, np.empty(len(X))
         scores[order] = self._predict_rows(rows[order], X.offsets, n_threads=n_threads, **options)
+        return scores
+
+    def splits_at(self, bins: Bins) -> bool:
+        """Whether documents of the same bins have the same score: all trees split between bins."""
+        return False
+
+    def fits(self, data: RankingData) -> bool:
+        """Whether data has the features of the model, in the same order and encoding."""
+        return self.schema == Schema.of(data)
+
+    def _predict_bins(self, binned: BinnedFeatures, **options: Any) -> NDArray[np.float64]:
+        """The score of each row from its bins, a value of each standing for all of its values."""
+        scores = np.empty(binned.n_rows)
+        for first in range(0, binned.n_rows, ROWS_OF_BINS):
+            last = min(first + ROWS_OF_BINS, binned.n_rows)
+            scores[first:last] = self._predict_rows(binned.representatives(first, last), **options)
         return scores
 
     def scorer(self, n_threads: int | None = None) -> Scorer:
@@ -153,6 +176,17 @@ class Model(ABC):
 
         """
         return import_module("podium.explain").explain(self, data, background, n_threads=n_threads, **options)
+
+    def _repr_html_(self) -> str:
+        """The parameters and the most important features, for notebooks."""
+        parameters, weights = self.info.get("parameters"), self.importance()
+        facts = [[name, str(value)] for name, value in parameters.items()] if isinstance(parameters, dict) else []
+        facts = [*facts, ["digest", self.digest()]]
+        order = [int(k) for k in np.argsort(-weights, kind="stable")[:10] if weights[k] > 0]
+        shares = [[self.label_of_feature(k), f"{weights[k] / weights.sum():.1%}"] for k in order]
+        return html_table(["parameter", "value"], facts, [False, False], repr(self)) + html_table(
+            ["feature", "importance"], shares, [False, True], "the most important features"
+        )
 
     @abstractmethod
     def importance(self, kind: Any = "gain") -> NDArray[np.float64]:
@@ -226,6 +260,10 @@ class OverTrees(Model):
         """Parameters, history and the like."""
         info: dict[str, Any] = self.trees.info
         return info
+
+    def splits_at(self, bins: Bins) -> bool:
+        """Whether all trees split between bins."""
+        return bool(self.trees.splits_at(bins))
 
     def prepare(self) -> None:
         """Make the trees ready to score."""

@@ -21,7 +21,7 @@ from podium.models.base import Model
 from podium.models.scoring import TreeArrays, TreeScorer
 from podium.models.structure import ARRAYS, OF_LEAVES, OF_NODES, check_trees, select_trees
 from podium.models.top import Piece, TopDocuments, pieces_of, top_documents
-from podium.trees import Tree
+from podium.trees import Bins, Tree
 
 
 @dataclass(frozen=True)
@@ -124,6 +124,25 @@ class Ensemble(Model):
         scores = np.zeros(self._checked_rows(features))
         self.add_scores(features, scores, 0, last, n_threads)
         return scores
+
+    def splits_at(self, bins: Bins) -> bool:
+        """Whether all trees split between bins."""
+        feature, threshold, category = (self.arrays[name] for name in ("feature", "threshold", "category"))
+        if bins.n_features != self.n_features:
+            return False
+        for number in np.unique(feature).tolist():
+            nodes = feature == number
+            is_number = category[nodes] < 0
+            if (number in bins.categories) == bool(is_number.any()):
+                return False
+            if not np.isin(threshold[nodes][is_number], bins.cuts[number]).all():
+                return False
+            rare, offsets = bins.rare.get(number, np.empty(0, np.float32)), self.arrays["category_offsets"]
+            for one in category[nodes][~is_number].tolist():
+                left = self.arrays["category_values"][offsets[one] : offsets[one + 1]]
+                if np.isin(rare, left).sum() not in (0, len(rare)):
+                    return False
+        return True
 
     def staged_predict(self, X: Any, n_threads: int | None = None) -> Iterator[NDArray[np.float64]]:
         """The scores after the first tree, the second, …"""

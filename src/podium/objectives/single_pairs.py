@@ -32,6 +32,7 @@ from podium.objectives.weighted_sum import BoundSum
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Ints = NDArray[np.int64]
+Places = NDArray[np.int32]
 Int = Any  # an integer, compiled as int64
 NO_EXTRAS: Singles = np.zeros((2, 0), np.float32)
 NO_DELTAS: Floats = np.empty((0, 0))
@@ -161,58 +162,60 @@ def _sum_pairs(part: Part, scores: Floats, first: int, last: int, slots: Ints, c
 # --- compiled
 
 
-class _Query(NamedTuple):
-    """A query's documents by rank: what every pair needs of them."""
-
-    n: Any
-    start: Any
-    ranked: Any
-    scores: Any
-    norm: Any
-    normalize: Any
+SCORE, LABEL, ROOT, VALUE, GROUP, TRUST, DISCOUNT, DISTANCE = range(8)  # numbers of each rank, of one query
 
 
-@helper
-def _discount(discounts: Floats, rank: Int) -> Any:
-    return discounts[rank] if rank < len(discounts) else 0.0
+class _Document(NamedTuple):
+    """What a pair needs of one of its documents, beside |ΔZ|."""
+
+    score: Any
+    label: Any
+    root: Any
+    group: Any
+    trust: Any
 
 
 @helper
-def _swap_delta(i: Int, j: Int, query: _Query, tables: LookupTables, row: Singles, deltas: Floats) -> Any:
-    """|ΔZ| of the ranks i < j; `row` has those of rank i where the family gives rows."""
-    family = tables.family
-    if family == ONES:
-        return 1.0
-    if family == BY_SWAPS:
-        return abs(deltas[i, j])
-    if family == DISCOUNTED or family == LAMBDALOSS:
-        gains = tables.values[query.start + query.ranked[i]] - tables.values[query.start + query.ranked[j]]
-        change = abs(_discount(tables.discounts, i) - _discount(tables.discounts, j))
-        if family == LAMBDALOSS and j - i < len(tables.discounts):
-            change += tables.mu * (tables.discounts[j - i - 1] - tables.discounts[j - i])
-        return abs(gains) * change / query.norm
-    return np.float64(row[j])
+def _fill_ranks(
+    start: Int, ranked: Places, documents: Documents, tables: LookupTables, extras: Singles, ranks: Floats
+) -> None:
+    """The numbers of each rank; `DISTANCE` has what LambdaLoss adds to |ΔZ| of two ranks so far apart."""
+    has_extras, n_discounts = extras.shape[1] > 0, len(tables.discounts)
+    for r in range(len(ranked)):
+        document = start + ranked[r]
+        ranks[LABEL, r], ranks[ROOT, r] = documents.labels[document], documents.roots[document]
+        ranks[VALUE, r] = tables.values[document]
+        ranks[GROUP, r] = extras[GROUPS, document] if has_extras else 0.0
+        ranks[TRUST, r] = extras[TRUSTS, document] if has_extras else 0.0
+        ranks[DISCOUNT, r] = tables.discounts[r] if r < n_discounts else 0.0
+        ranks[DISTANCE, r] = 0.0
+        if tables.family == LAMBDALOSS and 0 < r < n_discounts:
+            ranks[DISTANCE, r] = tables.mu * (tables.discounts[r - 1] - tables.discounts[r])
 
 
 @helper
-def _pair_lambda(
-    i: Int, j: Int, delta: float, query: _Query, documents: Documents, settings: PairSettings, extras: Singles
-) -> Any:
-    """λ_ij, which lifts the document at rank i where it is above 0; 0 where the two are no pair."""
-    a, b = query.start + query.ranked[i], query.start + query.ranked[j]
-    labels = documents.labels
-    if not (labels[a] > labels[b] or labels[a] < labels[b]):
+def _fill_deltas(i: Int, n: Int, family: Int, norm: float, ranks: Floats, row: Floats) -> None:
+    """|ΔZ| of rank i with all below it, where that follows from gains and discounts alone."""
+    for j in range(i + 1, n):
+        change = abs(ranks[DISCOUNT, i] - ranks[DISCOUNT, j]) + ranks[DISTANCE, j - i]
+        row[j] = 1.0 if family == ONES else abs(ranks[VALUE, i] - ranks[VALUE, j]) * change / norm
+
+
+@helper
+def _pair_lambda(upper: _Document, lower: _Document, delta: float, settings: PairSettings, normalize: bool) -> Any:
+    """λ of a pair, which lifts the upper document where it is above 0; 0 where the two are no pair."""
+    if not (upper.label > lower.label or upper.label < lower.label):
         return 0.0
-    better = labels[a] > labels[b]
-    weight = delta * documents.roots[a] * documents.roots[b]
-    if settings.has_groups and not extras[GROUPS, a] == extras[GROUPS, b]:
+    if settings.has_groups and not upper.group == lower.group:
         return 0.0
+    is_right = upper.label > lower.label
+    weight = delta * upper.root * lower.root
     if settings.has_trusts:
-        weight *= extras[TRUSTS, a if better else b]
-    gap = query.scores[i] - query.scores[j]
-    if query.normalize:
+        weight *= upper.trust if is_right else lower.trust
+    gap = upper.score - lower.score
+    if normalize:
         weight /= GAP_OFFSET + abs(gap)
-    sign = 1.0 if better else -1.0
+    sign = 1.0 if is_right else -1.0
     gradient, _ = link_number(settings.link, settings.parameter, sign * settings.sigma * gap)
     return sign * settings.sigma * weight * gradient
 
@@ -245,19 +248,19 @@ def add_pairs(
     largest = 1
     for q in range(first, last):
         largest = max(largest, documents.offsets[q + 1] - documents.offsets[q])
-    by_rank, spare_scores = np.empty(largest), np.empty(largest)
-    spare_places, chosen = np.empty(largest, np.int32), np.empty(largest, np.int64)
-    columns, row = np.zeros((N_COLUMNS, largest + 4 * LANES)), np.zeros(largest + LANES, np.float32)
-    gives_rows = tables.family != ONES and tables.family != DISCOUNTED
-    gives_rows = gives_rows and tables.family != LAMBDALOSS and tables.family != BY_SWAPS
+    spare_scores, spare_places = np.empty(largest), np.empty(largest, np.int32)
+    chosen, ranks, row = np.empty(largest, np.int64), np.empty((DISTANCE + 1, largest)), np.empty(largest)
+    columns, singles = np.zeros((N_COLUMNS, largest + 4 * LANES)), np.zeros(largest + LANES, np.float32)
+    family = tables.family
+    has_discounts = family == ONES or family == DISCOUNTED or family == LAMBDALOSS
     for q in range(first, last):
-        start, n = documents.offsets[q], documents.offsets[q + 1] - documents.offsets[q]
+        start, n, norm = documents.offsets[q], documents.offsets[q + 1] - documents.offsets[q], tables.norms[q]
         ranked = documents.ranked[start : start + n]
-        if not tables.norms[q] > 0.0 or n < 2:
+        if not norm > 0.0 or n < 2:
             continue
         for r in range(n):
-            by_rank[r] = scores[documents.order[start + ranked[r]]]
-        sort_ranked(by_rank[:n], ranked, spare_scores, spare_places)
+            ranks[SCORE, r] = scores[documents.order[start + ranked[r]]]
+        sort_ranked(ranks[SCORE, :n], ranked, spare_scores, spare_places)
         n_chosen = 0
         for r in range(n):
             if slots[start + ranked[r]] >= 0:
@@ -265,11 +268,11 @@ def add_pairs(
                 n_chosen += 1
         if n_chosen == 0:
             continue
-        normalize = settings.normalize and by_rank[0] > by_rank[n - 1]
-        query = _Query(n, start, ranked, by_rank, tables.norms[q], normalize)
-        if gives_rows:
+        _fill_ranks(start, ranked, documents, tables, extras, ranks)
+        if not has_discounts and family != BY_SWAPS:
             values, divisors = tables.values[start : start + n], tables.divisors[start : start + n]
-            fill_columns(tables.family, n, ranked, values, divisors, tables.depth, columns)
+            fill_columns(family, n, ranked, values, divisors, tables.depth, columns)
+        normalize = settings.normalize and ranks[SCORE, 0] > ranks[SCORE, n - 1]
         weight, at = documents.query_weights[q], 0
         for i in range(min(n, tables.depth)):
             slot, kind = slots[start + ranked[i]], classes[start + ranked[i]]
@@ -277,13 +280,20 @@ def add_pairs(
                 at += 1
             if slot < 0 and at == n_chosen:
                 break
-            if gives_rows:
+            if has_discounts:
+                _fill_deltas(i, n, family, norm, ranks, row)
+            elif family == BY_SWAPS:
+                row[:n] = deltas[i]
+            else:
                 span = Span(0, i + 1, n, 0)
-                write_deltas(tables.family, i, span, n, tables.depth, query.norm, tables.bonuses_differ, columns, row)
+                write_deltas(family, i, span, n, tables.depth, norm, tables.bonuses_differ, columns, singles)
+                row[:n] = singles[:n]
+            upper = _Document(ranks[SCORE, i], ranks[LABEL, i], ranks[ROOT, i], ranks[GROUP, i], ranks[TRUST, i])
             for k in range(n - 1 - i if slot >= 0 else n_chosen - at):  # with all below, or with the chosen ones
                 j = i + 1 + k if slot >= 0 else chosen[at + k]
-                delta = _swap_delta(i, j, query, tables, row, deltas)
-                push = weight * _pair_lambda(i, j, delta, query, documents, settings, extras)
+                lower = _Document(ranks[SCORE, j], ranks[LABEL, j], ranks[ROOT, j], ranks[GROUP, j], ranks[TRUST, j])
+                push = weight * _pair_lambda(upper, lower, row[j], settings, normalize)
                 if push != 0.0:
-                    _add(slot, classes[start + ranked[j]], push, sums)
-                    _add(slots[start + ranked[j]], kind, -push, sums)
+                    other = start + ranked[j]
+                    _add(slot, classes[other], push, sums)
+                    _add(slots[other], kind, -push, sums)

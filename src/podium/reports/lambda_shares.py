@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 WIDTH = 330
 
 
-def lambda_shares_chart(shares: LambdaShares) -> Chart:
+def lambda_shares_chart(shares: LambdaShares, of: str | None = None) -> Chart:
     """Left the shares of Σ|λ|, right those of the net λ ([S] fig. 3(a)); bars where there is one iteration only.
+
+    Args:
+        shares: what was seen.
+        of: what to call the documents whose λ these are; their labels by default.
 
     Example:
         >>> import numpy as np
@@ -31,8 +35,9 @@ def lambda_shares_chart(shares: LambdaShares) -> Chart:
     """
     alt = import_altair()
     panels = [_panel(shares, values, name) for name, values in (("Σ|λ|", shares.absolute), ("net λ", shares.net))]
-    title = f"Documents with label {' or '.join(f'{label:g}' for label in shares.of_labels)}: what their λ come from"
-    return themed(alt.hconcat(*panels).properties(title=alt.TitleParams(title)))
+    documents = of or f"Documents with label {' or '.join(f'{label:g}' for label in shares.of_labels)}"
+    title = alt.TitleParams(f"{documents}: what their λ come from")
+    return themed(alt.hconcat(*panels).properties(title=title))
 
 
 def _panel(shares: LambdaShares, values: NDArray[np.float64], name: str) -> Chart:

@@ -66,7 +66,7 @@ def of_learning(work: Work, trees: int) -> Watched:
 def _watched(source: Source, seed: int, sizes: Sizes, trees: int) -> Any:
     """The history of the training, with what the observers saw."""
     train, valid, _ = source.parts(seed, sizes)[0]
-    watches = [WatchLambdaShares(every=10), WatchTopLabels(3), WatchRankChanges(3)]
+    watches = [WatchLambdaShares(every=10), WatchTopLabels(3), WatchRankChanges(3, every=1)]
     model = LambdaMART(trees, 30, 0.2, objective=Lambda("ndcg"), measure="ndcg@3", **PAPERS)
     model.fit(train, valid={"validation": valid, "training": train}, observers=watches)
     return {name: np.asarray(values, np.float64) for name, values in model.history_.items()}

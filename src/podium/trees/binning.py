@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,99 +18,13 @@ from podium.core.validation import require_whole
 from podium.data.features import Features
 from podium.data.sparse import is_sparse
 from podium.errors import DataError
+from podium.trees.bins import MAX_BINS, BinnedFeatures, Bins
 from podium.trees.cuts import cut
-from podium.trees.feature_layout import FeatureLayout, bin_counts, bin_matrix, lay_out
 from podium.trees.keys import KeyColumns, map_columns
-from podium.trees.layout import MISSING, BinMatrix, Bytes, Flags, Int, Ints, N, U
+from podium.trees.layout import MISSING, Bytes, Flags, Int, Ints, N, U
 
-MAX_BINS = 255  # bins of values; bin 0 is for missing ones, and a bin is a byte
 VALUES_WORTH_SHARING = 1 << 18  # that are binned: fewer take less time than to start threads
 ONES, UPPER_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)  # of the eight bytes of a word
-
-
-@dataclass(frozen=True)
-class Bins:
-    """How each feature is cut: bin b of a feature holds the values x with cuts[b−2] < x ≤ cuts[b−1], b from 1.
-
-    Attributes:
-        cuts: for each feature the ascending borders between its bins (empty for a constant feature).
-        categories: for each categorical feature, by number, its values that have a bin to themselves, ascending; bin b
-            is the value b − 1.
-        rare: for each categorical feature with more values than bins, the rarest, ascending: they share the last bin.
-
-    Example:
-        >>> import numpy as np
-        >>> from podium.trees import find_bins
-        >>> bins = find_bins(np.array([[1.0, 3.0], [2.0, 7.0], [2.0, 3.0]], np.float32), categorical=[1])
-        >>> bins.cuts[0].tolist(), bins.categories[1].tolist(), bins.counts.tolist()
-        ([1.5], [3.0, 7.0], [2, 2])
-
-    """
-
-    cuts: tuple[NDArray[np.float32], ...]
-    categories: dict[int, NDArray[np.float32]]
-    rare: dict[int, NDArray[np.float32]] = field(default_factory=dict)
-
-    @property
-    def n_features(self) -> int:
-        """The number of features."""
-        return len(self.cuts)
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """The number of bins of each feature, apart from that of missing values."""
-        return np.array(
-            [
-                len(self.categories[k]) + (k in self.rare) if k in self.categories else len(cuts) + 1
-                for k, cuts in enumerate(self.cuts)
-            ],
-            np.int64,
-        )
-
-
-@dataclass(frozen=True)
-class BinnedFeatures:
-    """The bins of all documents, column by column.
-
-    Attributes:
-        bins: how the features are cut.
-        n_rows: the number of documents.
-        columns: `columns[feature * n_rows + row]` is a bin.
-
-    Example:
-        >>> import numpy as np
-        >>> from podium.trees import bin_features, find_bins
-        >>> x = np.array([[1.0, 3.0], [2.0, 7.0]], np.float32)
-        >>> binned = bin_features(x, find_bins(x))
-        >>> binned.n_rows, binned.column(1).tolist()
-        (2, [1, 2])
-
-    """
-
-    bins: Bins
-    n_rows: int
-    columns: NDArray[np.uint8]
-
-    def column(self, feature: int) -> NDArray[np.uint8]:
-        """The bins of one feature (a view)."""
-        return self.columns[feature * self.n_rows : (feature + 1) * self.n_rows]
-
-    @cached_property
-    def features_with_missing(self) -> list[int]:
-        """The numbers of the features that have a missing value, ascending."""
-        lowest = self.columns.reshape(self.bins.n_features, self.n_rows).min(axis=1, initial=MAX_BINS)
-        return np.flatnonzero(lowest == MISSING).tolist()
-
-    @cached_property
-    def layout(self) -> FeatureLayout:
-        """Where growth has the bins and cells of each feature."""
-        counts = bin_counts(self.columns, self.n_rows, self.bins.n_features)
-        return lay_out(counts, self.n_rows, self.bins.counts)
-
-    @cached_property
-    def matrix(self) -> BinMatrix:
-        """The bins as growth reads them; runs on the same documents share it."""
-        return bin_matrix(self.columns, self.n_rows, self.layout)
 
 
 def find_bins(
@@ -172,13 +84,16 @@ def rarest(counts: NDArray[np.int64], max_bins: int) -> NDArray[np.bool_]:
     return is_rare
 
 
-def bin_features(features: Features, bins: Bins, n_threads: int | None = None) -> BinnedFeatures:
+def bin_features(
+    features: Features, bins: Bins, n_threads: int | None = None, columns: Bytes | None = None
+) -> BinnedFeatures:
     """Bin documents.
 
     Args:
         features: of the documents, dense or compressed sparse rows.
         bins: how to cut them.
         n_threads: all cores by default.
+        columns: memory for the bins, such as that of a file; by default it is taken.
 
     Example:
         >>> import numpy as np
@@ -191,7 +106,8 @@ def bin_features(features: Features, bins: Bins, n_threads: int | None = None) -
     if features.shape[1] != bins.n_features:
         raise DataError(f"the bins are for {bins.n_features} features, but there are {features.shape[1]}")
     n = features.shape[0]
-    columns = np.empty(n * bins.n_features, np.uint8)  # of large pages, which NumPy asks for where it fills nothing
+    if columns is None:
+        columns = np.empty(n * bins.n_features, np.uint8)  # of large pages, which NumPy asks for where it fills nothing
     if is_sparse(features):
         parts, table = (features.indptr, features.indices, features.data), _cut_table(bins)
         absent = _bins_of_zero(table).astype(np.uint8)

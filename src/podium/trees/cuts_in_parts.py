@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from podium.core.merging import Counts, Max, Sum
 from podium.data.features import Features
-from podium.trees.binning import Bins, rarest, require_bins
+from podium.trees.binning import rarest, require_bins
+from podium.trees.bins import Bins
 from podium.trees.cuts import cuts_between
 from podium.trees.keys import ZERO_KEY, KeyColumns, Keys, map_columns, values_of
 

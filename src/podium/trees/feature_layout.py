@@ -11,7 +11,9 @@ power of two, so that the counting loop knows the distance from one to the next.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +22,7 @@ from podium.core.bitwise import TILE, transpose_bytes
 from podium.core.compiling import kernel
 from podium.core.intrinsics import copy_16_bytes, prefetch
 from podium.core.simd import LANES, WORDS
-from podium.core.threads import map_threads, n_threads_for, ranges
+from podium.core.threads import map_threads, n_threads_for
 from podium.trees.layout import BLOCK, CELLS, MISSING, STRIDES, BinMatrix, Bytes, Int, Ints, N, U
 
 SPARSE_FROM = 0.5  # share of the documents in one bin from which a feature is sparse
@@ -28,6 +30,7 @@ ROWS_LOOKED_AT = 1 << 12  # to guess the most frequent bin: another one would be
 ENTRIES_OF_GROUP = 8  # cells of a document in a group of sparse features, at least, on average
 MAX_GROUPS = 4
 VALUES_WORTH_SHARING = 1 << 20  # bins that are laid out: fewer take less time than to start threads
+ROWS_OF_PIECE = 1 << 20  # that a thread lays out at a time, at most
 ROWS_AT_ONCE = 64  # as many as a cache line of a column holds
 AHEAD = 4 * ROWS_AT_ONCE  # rows between those that are read and those that are asked for
 
@@ -35,6 +38,13 @@ AHEAD = 4 * ROWS_AT_ONCE  # rows between those that are read and those that are 
 COST_OF_BYTE, COST_OF_ENTRY, COST_OF_CELL = 0.45, 0.75, 0.7
 OVERHEAD_OF_GROUP = 4  # entries that a group costs besides its own
 TYPICAL_SHARE = 0.05  # of the documents in a leaf that is counted
+
+
+Allocate = Callable[[str, int, Any], NDArray[Any]]
+
+
+def _in_memory(name: str, size: int, dtype: Any) -> NDArray[Any]:
+    return np.empty(size, dtype)
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,11 @@ class FeatureLayout:
     def total_cells(self) -> int:
         """The cells of a histogram of all features."""
         return int(self.ends[-1, 2])
+
+    @property
+    def width(self) -> int:
+        """The bytes of a row of dense features."""
+        return -(-len(self.dense) // BLOCK) * BLOCK
 
     def shares(self, n_threads: int) -> Ints:
         """Where the share of each thread begins, and the end: dense places, groups and cells; about equal costs."""
@@ -129,14 +144,22 @@ def lay_out(counts_by_feature: Ints, n_rows: int, n_bins: Ints) -> FeatureLayout
     )  # fmt: skip
 
 
-def bin_matrix(columns: Bytes, n_rows: int, layout: FeatureLayout, n_threads: int | None = None) -> BinMatrix:
-    """The bins as growth reads them: columns as they are, rows of the dense features, lists of cells of the others."""
-    width = -(-len(layout.dense) // BLOCK) * BLOCK
-    rows = np.empty(n_rows * width + 2 * BLOCK, np.uint8)  # a few bytes more are read, but do not matter
+def bin_matrix(
+    columns: Bytes, n_rows: int, layout: FeatureLayout, n_threads: int | None = None, allocate: Allocate = _in_memory,
+    advance: Callable[[float], None] = lambda _: None,
+) -> BinMatrix:  # fmt: skip
+    """The bins as growth reads them: columns as they are, rows of the dense features, lists of cells of the others.
+
+    `allocate` gives memory for the rows and the lists, by name, size and type. `advance` hears of progress, 2 in all.
+    """
+    width = layout.width
+    rows = allocate("rows", n_rows * width + 2 * BLOCK, np.uint8)  # a few bytes more are read, but do not matter
     n_groups = max(len(layout.groups) - 1, 0)
-    starts = np.zeros(n_groups * (n_rows + 1), np.int64)
+    starts = allocate("starts", n_groups * (n_rows + 1), np.int64)
+    starts[:] = 0
     threads = n_threads_for(columns.size, n_threads, VALUES_WORTH_SHARING)
-    pieces = ranges(n_rows, threads)
+    step = min(ROWS_OF_PIECE, max(1, -(-n_rows // threads)))
+    pieces = [(first, min(first + step, n_rows)) for first in range(0, n_rows, step)]
 
     def lay_rows(piece: tuple[int, int]) -> None:
         to_rows(columns, n_rows, layout.dense, width, *piece, rows)
@@ -146,14 +169,14 @@ def bin_matrix(columns: Bytes, n_rows: int, layout: FeatureLayout, n_threads: in
             count_entries(columns, n_rows, features, layout.common, *piece, counts)
 
     for _ in map_threads(lay_rows, pieces, threads):
-        pass
+        advance(1 / len(pieces))
     n_entries = 0
     for group in range(n_groups):
         of_group = starts[group * (n_rows + 1) : (group + 1) * (n_rows + 1)]
         of_group[0] = n_entries
         np.cumsum(of_group, out=of_group)
         n_entries = int(of_group[-1])
-    entries = np.empty(n_entries + WORDS, np.uint32)
+    entries = allocate("entries", n_entries + WORDS, np.uint32)
 
     def lay_entries(piece: tuple[int, int]) -> None:
         for group in range(n_groups):
@@ -162,7 +185,7 @@ def bin_matrix(columns: Bytes, n_rows: int, layout: FeatureLayout, n_threads: in
             fill_entries(columns, n_rows, features, layout.common, layout.first_cell, *piece, of_group, entries)
 
     for _ in map_threads(lay_entries, pieces, threads):
-        pass
+        advance(1 / len(pieces))
     return BinMatrix(columns, n_rows, rows, width, entries, starts)
 
 

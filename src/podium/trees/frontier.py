@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from podium.core.compiling import kernel
 from podium.core.team import Team
-from podium.trees.binning import BinnedFeatures
+from podium.trees.bins import BinnedFeatures
 from podium.trees.growing import Grower, add_node, plant, share_of_features
 from podium.trees.layout import (
     COUNTED,

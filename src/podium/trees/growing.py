@@ -18,7 +18,7 @@ from podium.core.compiling import compile_beside, helper, kernel
 from podium.core.intrinsics import borrowed, not_inlined, wait_at_barrier
 from podium.core.team import Team, leave, set_event
 from podium.errors import DataError
-from podium.trees.binning import BinnedFeatures, Bins
+from podium.trees.bins import BinnedFeatures, Bins
 from podium.trees.histograms import build_histograms
 from podium.trees.layout import (
     CELLS,

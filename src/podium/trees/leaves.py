@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from podium.core.compiling import kernel
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
-from podium.trees.binning import BinnedFeatures
+from podium.trees.bins import BinnedFeatures
 from podium.trees.layout import CELLS, MISSING, Bytes, Flags, Floats, Int, Ints, Rows, U
 from podium.trees.quantization import TINY, BoundedGradients
 from podium.trees.tree import Tree

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from podium.core.compiling import kernel
 from podium.core.merging import Sum
 from podium.core.team import Team
-from podium.trees.binning import BinnedFeatures
+from podium.trees.bins import BinnedFeatures
 from podium.trees.histograms import fill_histograms
 from podium.trees.layout import (
     CELLS,

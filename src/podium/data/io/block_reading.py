@@ -71,10 +71,15 @@ def read_blocks(
 
     """
     require_whole("rows", rows, 1)
+    request = request_for(source, format, options)
+    return _Blocks(request, rows, whole_queries or request.normalize is not None, like).read()
+
+
+def request_for(source: Source | Sequence[Source], format: Format | None, options: dict[str, Any]) -> Request:  # noqa: A002
+    """The arguments of `read`, those by name among the options, as a request."""
     given = inspect.signature(read).bind(source, format, **options)
     given.apply_defaults()
-    request = request_of(given.arguments)
-    return _Blocks(request, rows, whole_queries or request.normalize is not None, like).read()
+    return request_of(given.arguments)
 
 
 class _Blocks:

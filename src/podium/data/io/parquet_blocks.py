@@ -226,12 +226,13 @@ class ParquetFiles:
         return table
 
     @cached_property
-    def _preferences(self) -> NDArray[np.float64] | None:
+    def preferences(self) -> NDArray[np.float64] | None:
+        """The pairs of all rows."""
         return stored_preferences(self.schemas, self.sizes)
 
     def _preferences_of(self, first_row: int, n_rows: int) -> NDArray[np.float64] | None:
         """The pairs of some rows, which hold whole queries."""
-        pairs = self._preferences
+        pairs = self.preferences
         if pairs is None:
             return None
         is_here = (pairs[:, 0] >= first_row) & (pairs[:, 0] < first_row + n_rows)

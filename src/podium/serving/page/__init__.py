@@ -7,7 +7,9 @@ import re
 from base64 import b64encode
 from importlib.resources import files
 
-PAGE = files("podium.serving.page").joinpath("page.html").read_bytes()
+from podium.core.pages import base_style
+
+PAGE = files("podium.serving.page").joinpath("page.html").read_bytes().replace(b"/* base */\n", base_style().encode())
 
 
 def _hash_of(element: bytes) -> str:

@@ -8,7 +8,10 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium")
 
 
 class Browser:
@@ -69,6 +72,8 @@ class Browser:
             self.requests.append(parameters["request"]["url"])
         elif event.get("method") == "Runtime.exceptionThrown":
             self.problems.append(str(parameters["exceptionDetails"]))
+        elif event.get("method") == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning"):
+            self.problems.append(str(parameters["args"]))
         elif event.get("method") == "Log.entryAdded" and parameters["entry"]["level"] == "error":
             self.problems.append(parameters["entry"]["text"])
 

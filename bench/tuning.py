@@ -1,0 +1,157 @@
+"""A search of parameters beside the same search over LightGBM: what it finds, and trials per minute.
+
+Both searches are Optuna's, with the same sampler, ranges, batches, rule of pruning and number of trials, on validation
+data; both have all cores, one fit on each: Podium's in threads, LightGBM's in processes of joblib, which are started
+before the clock. Podium also searches its default objectives.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+import podium
+from bench.accuracy import SETS, fold
+from bench.harness import Report
+from podium.core.sums import mean
+from podium.core.threads import thread_count
+from podium.tuning.space import TREES as SPACE
+from podium.tuning.space import Between
+from podium.tuning.trials import BATCH, RANDOM_TRIALS, WORSE_THAN
+
+TRIALS, SEEDS, FOLDS = 30, (0, 1, 2), (1, 2)
+ROUNDS, PATIENCE, FIRST_LOOK = 500, 50, 25
+NAMES = {
+    "n_leaves": "num_leaves", "learning_rate": "learning_rate", "min_documents_in_leaf": "min_data_in_leaf",
+    "l2": "lambda_l2", "document_fraction": "bagging_fraction", "feature_fraction": "feature_fraction",
+}  # fmt: skip
+MEASURE = "ndcg@10"
+
+
+def search_podium(train: Any, valid: Any, seed: int) -> Any:
+    """The model of the best settings, kept to its best round on the validation data."""
+    tuning = podium.tune(
+        podium.LambdaMART(ROUNDS, measure=MEASURE), train, valid=valid, n_trials=TRIALS, seed=seed, verbose=0
+    )
+    return tuning.estimator.fit(train)
+
+
+def search_lightgbm(train: Any, valid: Any, seed: int) -> Any:
+    """The same over LightGBM."""
+    import lightgbm
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    parts = [(d.features[d.order], d.relevance[d.order], d.query_sizes) for d in (train, valid)]
+    sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True, n_startup_trials=RANDOM_TRIALS)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    curves: list[dict[int, float]] = []  # of the trials that were not pruned
+    best = (-1.0, "")
+    for first in range(0, TRIALS, BATCH):
+        asked = [study.ask() for _ in range(min(BATCH, TRIALS - first))]
+        limits = _limits(curves)
+        ended = Parallel(n_jobs=thread_count())(
+            delayed(_fit_lightgbm)(*parts, _chosen(trial), limits, seed) for trial in asked
+        )
+        for trial, (value, curve, model) in zip(asked, ended, strict=True):
+            if value is None:
+                study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+                continue
+            curves.append(curve)
+            study.tell(trial, value)
+            best = max(best, (value, model))
+    return lightgbm.Booster(model_str=best[1])
+
+
+def _chosen(trial: Any) -> dict[str, Any]:
+    """The settings of a trial, as LightGBM calls them."""
+    chosen = {}
+    for name, over in SPACE.items():
+        assert isinstance(over, Between)
+        suggest = trial.suggest_int if over.is_whole else trial.suggest_float
+        chosen[NAMES[name]] = suggest(NAMES[name], over.low, over.high, log=over.log)
+    return chosen
+
+
+def _limits(curves: list[dict[int, float]]) -> dict[int, float]:
+    """For each step the value below which a trial is pruned."""
+    if len(curves) < BATCH:
+        return {}
+    steps = {step for curve in curves for step in curve}
+    return {
+        step: float(np.percentile([curve[step] for curve in curves if step in curve], 100 - WORSE_THAN))
+        for step in steps
+    }
+
+
+def _fit_lightgbm(
+    train: Any, valid: Any, chosen: dict[str, Any], limits: dict[int, float], seed: int
+) -> tuple[float | None, dict[int, float], str]:
+    import lightgbm
+
+    quiet = {"verbose": -1, "num_threads": 1, "feature_pre_filter": False}
+    data = lightgbm.Dataset(train[0], train[1], group=train[2], params=quiet)
+    judging = data.create_valid(valid[0], valid[1], group=valid[2])
+    curve: dict[int, float] = {}
+
+    def look(env: Any) -> None:
+        step, value = env.iteration + 1, env.evaluation_result_list[0][2]
+        n, left = divmod(step, FIRST_LOOK)
+        if left == 0 and n & (n - 1) == 0:
+            curve[step] = max([value, *curve.values()])
+            if curve[step] < limits.get(step, -1.0):
+                raise _Hopeless
+
+    params = quiet | chosen | {"objective": "lambdarank", "eval_at": [10], "bagging_freq": 1, "seed": seed}
+    stop = lightgbm.early_stopping(PATIENCE, verbose=False)
+    try:
+        booster = lightgbm.train(params, data, ROUNDS, valid_sets=[judging], callbacks=[look, stop])
+    except _Hopeless:
+        return None, curve, ""
+    return float(booster.best_score["valid_0"]["ndcg@10"]), curve, booster.model_to_string()
+
+
+class _Hopeless(Exception):  # noqa: N818
+    """Most other trials were better so far."""
+
+
+def run() -> Report:
+    """Both searches in turn, on some folds, for some seeds."""
+    warnings.simplefilter("ignore")
+    Parallel(n_jobs=thread_count())(delayed(time.sleep)(0.5) for _ in range(thread_count()))
+    rows = []
+    for name in ("mq2008", "ohsumed"):
+        found: dict[str, dict[str, list[float]]] = {}
+        for number in FOLDS[: SETS[name]]:
+            train, valid, test = fold(name, number)
+            for seed in SEEDS:
+                for tool, search in (("Podium", search_podium), ("LightGBM", search_lightgbm)):
+                    started = time.perf_counter()
+                    model = search(train, valid, seed)
+                    spent = time.perf_counter() - started
+                    of_tool = found.setdefault(tool, {"seconds": [], "valid": [], "test": []})
+                    of_tool["seconds"].append(spent)
+                    for part, data in (("valid", valid), ("test", test)):
+                        scores = model.predict(data.features)
+                        of_tool[part].append(podium.evaluate(data, scores, MEASURE).means[MEASURE])
+        per_minute = {tool: 60 * TRIALS / mean_of(of["seconds"]) for tool, of in found.items()}
+        for tool, of in found.items():
+            rows.append({
+                "data": name, "tool": tool, "trials a minute": round(per_minute[tool]),
+                "ratio": f"{per_minute[tool] / per_minute['LightGBM']:.2f}",
+                "NDCG@10, validation": f"{mean_of(of['valid']):.4f}", "test": f"{mean_of(of['test']):.4f}",
+            })  # fmt: skip
+    notes = [
+        f"{TRIALS} trials, {ROUNDS} trees at most, patience {PATIENCE}; folds {', '.join(map(str, FOLDS))}, seeds "
+        f"{', '.join(map(str, SEEDS))}; the final fit of Podium's counts in its time."
+    ]
+    return Report("tuning", "A search of parameters", rows, notes)
+
+
+def mean_of(values: list[float]) -> float:
+    """The mean of a list."""
+    return mean(np.array(values))

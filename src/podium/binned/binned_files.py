@@ -1,0 +1,211 @@
+"""Ranking data whose features are bins in files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data import RankingData
+from podium.data.columns import frozen
+from podium.data.encoding import Encoding
+from podium.data.selecting import columns_of_rows
+from podium.data.summary import Summary, ValueCounts, summarize
+from podium.errors import DataError
+from podium.trees import BinnedFeatures
+
+CHANGEABLE = (
+    "relevance", "labels", "document_weights", "query_weights", "positions", "preferences", "features", "feature_names",
+    "encoding", "document_ids",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Content:
+    """What is known of binned documents beside labels and the like.
+
+    Attributes:
+        folder: where they are.
+        binned: their bins.
+        hashes: of their features.
+        values: their features, where they are kept.
+        max_bins: with which the features were cut.
+        feature_names, encoding: of the features.
+        origin: how they were read, as `RankingData` has it.
+        counts: of values, for the summary.
+        rows: of the folder, where these are not all.
+
+    """
+
+    folder: Path
+    binned: BinnedFeatures
+    hashes: NDArray[np.uint64]
+    values: NDArray[np.float32] | None
+    max_bins: int
+    feature_names: tuple[str, ...] | None
+    encoding: Encoding
+    origin: Mapping[str, Any]
+    counts: ValueCounts | None
+    rows: NDArray[np.int64] | None = None
+
+
+class BinnedFiles(RankingData):
+    """Ranking data as bins in a folder, mapped into memory: what `bin_files` and `open_binned` return.
+
+    Boosted trees train on it as on any `RankingData`, and get the same bits. Documents of a query stand together,
+    queries in the order in which they first appeared. Document ids are not kept. What needs the values of features,
+    such as nets and linear rankers, works if these were kept (`keep_values`), and is refused otherwise; trees that
+    split between the bins predict without them.
+    `take`, `select`, `split` and `k_fold` copy the bins of a part into memory; the cuts are those of the whole folder.
+
+    Attributes:
+        folder: where it is.
+        binned: the bins, a `podium.trees.BinnedFeatures`.
+        max_bins: with which the features were cut.
+        has_values: whether the features themselves are kept, too.
+        seconds: what `bin_files` took for each step; empty for a folder that was opened.
+
+    Example:
+        >>> import pathlib, podium, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> podium.artificial(20, features=4).write(folder / "train.txt")
+        >>> data = podium.bin_files(folder / "train.txt", folder / "train.bins")
+        >>> data.has_values, data.binned.bins.counts.tolist(), list(data.seconds)
+        (False, [255, 255, 255, 255], ['reading', 'binning', 'laying out', 'checksums'])
+
+    """
+
+    content: Content
+    seconds: Mapping[str, float]
+
+    def __init__(self, content: Content, columns: dict[str, Any], preferences: Any = None) -> None:
+        """See `open_binned`."""
+        origin = dict(content.origin)
+        self._set(
+            content=content, seconds=MappingProxyType({}), feature_names=content.feature_names,
+            encoding=content.encoding, wide=MappingProxyType({}), row_index=None,
+            absent_value=origin["absent_value"], reading=MappingProxyType(dict(origin["reading"])),
+            losses=tuple(origin["losses"]), row_hashes=frozen(content.hashes),
+        )  # fmt: skip
+        self._set_rows({"relevance": None, "document_ids": None, **columns}, preferences)
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return self.content.folder
+
+    @property
+    def binned(self) -> BinnedFeatures:
+        """The bins."""
+        return self.content.binned
+
+    @property
+    def max_bins(self) -> int:
+        """With which the features were cut."""
+        return self.content.max_bins
+
+    @property
+    def has_values(self) -> bool:
+        """Whether the features themselves are kept."""
+        return self.content.values is not None
+
+    @property
+    def features(self) -> Any:
+        """The features themselves, mapped, where they are kept."""
+        if self.content.values is None:
+            raise DataError(
+                f"{self.folder} holds bins, not the values of features, which this needs: "
+                "bin_files(…, keep_values=True) keeps them; bin_files(…, like=…) gives validation data the bins of "
+                "training data"
+            )
+        return self.content.values
+
+    @property
+    def n_documents(self) -> int:
+        """The number of rows."""
+        return self.binned.n_rows
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns."""
+        return self.binned.bins.n_features
+
+    @cached_property
+    def are_all_constant(self) -> bool:
+        """Whether no feature has two values, or a value and missing ones."""
+        columns = self.binned.columns.reshape(self.n_features, self.n_documents)
+        return not any((column != column[0]).any() for column in columns)
+
+    def __repr__(self) -> str:
+        extras = ", with values" if self.has_values else ""
+        return (
+            f"BinnedFiles({self.n_documents} documents in {self.n_queries} queries, {self.n_features} features, "
+            f"labels: {', '.join(self.labels) or 'none'}{extras})"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from podium.binned.opening import reopen
+
+        arguments = {name: value for name, value in self._arguments().items() if name in CHANGEABLE}
+        labels = arguments["labels"]
+        if "relevance" not in labels:  # or the folder's would come back
+            arguments["relevance"] = None
+        return reopen, (self.folder, self.content.rows, arguments, dict(self.reading))
+
+    def bins_for(self, max_bins: int, categorical: Iterable[int]) -> BinnedFeatures:
+        """The bins, if they are what training asks for."""
+        remedy = f"bin the files again, or train with max_bins={self.max_bins}"
+        if max_bins != self.max_bins:
+            raise DataError(f"{self.folder} was binned with max_bins={self.max_bins}, not {max_bins}: {remedy}")
+        numbers = set(categorical) - set(self.binned.bins.categories)
+        if numbers:
+            raise DataError(
+                f"{self.folder} has feature {min(numbers)} binned as numbers, not as categories: "
+                "bin the files again with bin_files(…, categorical=…)"
+            )
+        return self.binned
+
+    def take(self, rows: NDArray[np.int64]) -> BinnedFiles:
+        """The data of some rows, in this order; their bins are copied into memory."""
+        rows = np.asarray(rows)
+        content, columns = self.content, columns_of_rows(self, rows)
+        part = replace(
+            content, binned=self.binned.take(rows), hashes=content.hashes[rows], counts=None,
+            values=None if content.values is None else content.values[rows],
+            rows=rows if content.rows is None else content.rows[rows],
+        )  # fmt: skip
+        return self._with(part, columns)
+
+    def replace(self, **changes: Any) -> RankingData:
+        """A copy with other labels, weights, positions or preferences; with other features, plain `RankingData`."""
+        wrong = next((name for name in changes if name not in CHANGEABLE), None)
+        if wrong is not None:
+            raise DataError(f"{wrong} of binned data cannot be changed: change it in the files, and bin them again")
+        return super().replace(**changes)
+
+    def summary(self) -> Summary:
+        """What is in the data, and what looks like a mistake; values of features as they were counted when binned."""
+        return summarize(self, self.content.counts if not self.has_values else None)
+
+    def _rebuilt(self, arguments: dict[str, Any]) -> RankingData:
+        if arguments["feature_names"] != self.feature_names or arguments["encoding"] != self.encoding:
+            raise DataError("names and encoding of binned features cannot be changed without the features")
+        counts = self.content.counts
+        if counts is not None:
+            same = {source for source, labels in self.labels.items() if arguments["labels"].get(source) is labels}
+            counts = counts._replace(copies={k: v for k, v in counts.copies.items() if k in same})
+        return self._with(replace(self.content, counts=counts), arguments)
+
+    def _with(self, content: Content, arguments: dict[str, Any]) -> BinnedFiles:
+        names = ("qid", "labels", "document_weights", "query_weights", "positions")
+        columns = {name: arguments[name] for name in names if name in arguments}
+        columns = {"document_weights": None, "query_weights": None, "positions": None, **columns}
+        data = BinnedFiles(content, columns, arguments.get("preferences"))
+        data._set(reading=self.reading)
+        return data

@@ -1,0 +1,355 @@
+"""From files of any size to a folder of bins, with some rows or one feature in memory at a time.
+
+The source is read twice: for what only all of it tells (features, categories, the kind of query ids), then for its
+values, which go to temporary files of some features each. Queries that do not stand together are brought together
+there. Each feature is then cut at the quantiles of all of its values, exactly as in memory, and binned.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium import __version__
+from podium.binned.binned_files import BinnedFiles
+from podium.binned.document_columns import DocumentColumns, Documents
+from podium.binned.folder import COLUMNS, LAYOUT, VALUES, is_binned, write_manifest
+from podium.binned.opening import open_binned, save_bins
+from podium.binned.row_files import RowFiles
+from podium.core.files import replacing_folder
+from podium.core.mapping import new_array
+from podium.core.progress import progress
+from podium.core.threads import at_most_threads, thread_count
+from podium.core.validation import require_whole, to_path
+from podium.data import RankingData, read_blocks
+from podium.data.canonical import hash_rows
+from podium.data.features import as_list_of_features, numbers_of_features
+from podium.data.io.block_reading import ROWS, request_for
+from podium.data.io.reading import Request
+from podium.data.io.suffixes import Format
+from podium.data.io.text.blocks import Source
+from podium.data.memory import Budget
+from podium.data.normalizing import require_scale
+from podium.data.ranking_data import rebuild
+from podium.data.schema import Schema
+from podium.data.sparse import dense_block
+from podium.data.summary import ValueCounter
+from podium.errors import DataError, FileFormatError
+from podium.trees import BinnedFeatures, Bins, bin_features, find_bins
+from podium.trees.bins import MAX_BINS
+from podium.trees.feature_layout import bin_matrix
+
+log = logging.getLogger("podium")
+
+
+def bin_files(
+    source: Source | Sequence[Source],
+    folder: str | os.PathLike[str],
+    format: Format | None = None,  # noqa: A002
+    *,
+    max_bins: int = MAX_BINS,
+    categorical: Sequence[int | str] = (),
+    like: BinnedFiles | str | os.PathLike[str] | None = None,
+    keep_values: bool = False,
+    overwrite: bool = False,
+    columns: Mapping[str, Any] | None = None,
+    n_threads: int | None = None,
+    **options: Any,
+) -> BinnedFiles:
+    r"""Bin files of any size into a folder, on which every estimator of boosted trees can be fitted.
+
+    The model is that of the same files in memory, to the bit. Memory is some 50 bytes for each document, and that of a
+    few features; the disk has 4 bytes for each value for a while, and 2 for ever. Queries need not stand together: they
+    are then brought together in a pass of their own.
+
+    Args:
+        source: files, as for `read`; they are read twice, so they cannot be streams.
+        folder: to be written. It appears when it is whole.
+        format: as for `read`.
+        max_bins: as `LambdaMART` takes it: training must ask for the same.
+        categorical: features that hold categories: columns by name, as for `read`; others, and those of LETOR text, by
+            name or number, as `LambdaMART` takes them.
+        like: training data, binned or its folder: these files get its features and its bins, for validation.
+        keep_values: keep the features as well, in 4 bytes each, for what needs them: scores, nets, linear rankers.
+        overwrite: replace a folder of binned data.
+        columns: names of columns by option of the command line, which models remember for `podium score`.
+        n_threads: all cores by default; the result is the same.
+        **options: of `read`, such as `qid`, `absent` or `normalize`.
+
+    Returns:
+        The data; `seconds` says what each step took.
+
+    Raises:
+        FileFormatError: with file, line and column where the source is not as it should be. No folder is left then.
+
+    Example:
+        >>> import pathlib, podium, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> train = podium.artificial(20, features=4)
+        >>> train.write(folder / "train.txt")
+        >>> binned = podium.bin_files(folder / "train.txt", folder / "train.bins")
+        >>> model = podium.LambdaMART(n_trees=3).fit(binned)
+        >>> model.digest() == podium.LambdaMART(n_trees=3).fit(podium.read(folder / "train.txt")).digest()
+        True
+
+    """
+    require_whole("max_bins", max_bins, 2, most=MAX_BINS)
+    folder = to_path(folder)
+    if folder.exists() and overwrite and not is_binned(folder):
+        raise FileFormatError(folder, "is no folder of binned data, so it is not replaced: name another")
+    model = open_binned(like) if isinstance(like, str | os.PathLike) else like
+    if model is not None and not isinstance(model, BinnedFiles):
+        raise DataError(f"like takes binned training data or its folder, not {type(model).__name__}")
+    if model is not None and max_bins not in (MAX_BINS, model.max_bins):
+        raise DataError(f"max_bins is {model.max_bins} in the data that these files shall be like: leave it out")
+    with replacing_folder(folder, overwrite) as temporary, at_most_threads(thread_count(n_threads)):
+        reading = _Reading(source, format, options | {"n_threads": n_threads}, categorical, model)
+        binning = _Binning(temporary, reading, max_bins if model is None else model.max_bins, keep_values)
+        with reading.request.naming_rows(0):
+            binning.run(columns)
+    data = open_binned(folder, verify=False)
+    data._set(seconds=MappingProxyType(binning.seconds))
+    return data
+
+
+class _Reading:
+    """The blocks of the source, and what they are to become."""
+
+    def __init__(
+        self, source: Any, format: Any, options: dict[str, Any], categorical: Any, like: BinnedFiles | None  # noqa: A002
+    ) -> None:  # fmt: skip
+        if options.get("sparse"):
+            raise DataError("sparse has no meaning for bins, which take a byte each: leave it out")
+        self.like, self.normalize = like, options.pop("normalize", None)
+        features = as_list_of_features(categorical)
+        self.request: Request = request_for(source, format, options)
+        named = [] if self.request.format == "letor" else [one for one in features if isinstance(one, str)]
+        self.categorical = [one for one in features if one not in named]
+        merging = {} if self.request.format == "parquet" else {"returning_qid": "merge"}
+        self.source, self.options = source, merging | options | ({"categorical": named} if named else {})
+        if self.request.total_size is None:
+            raise FileFormatError(self.request.name, "is no file, and cannot be read twice: write it to a file first")
+
+    def blocks(self) -> Iterator[RankingData]:
+        """Some rows at a time, in the order of the source."""
+        rows_before = 0
+        for block in read_blocks(self.source, self.request.format, rows=ROWS, **self.options):
+            with self.request.naming_rows(rows_before):
+                if self.normalize is not None:  # then they are matched when they are normalized
+                    require_scale(block, self.normalize)
+                matched = self.matched(block) if self.normalize is None else block
+            yield matched
+            rows_before += len(block)
+
+    def matched(self, block: RankingData) -> RankingData:
+        """A block with the features of the training data, if it is to be like such."""
+        return block if self.like is None else Schema.of(self.like).matched(block)
+
+    def numbers_of_categorical(self, data: RankingData) -> list[int]:
+        """The categorical features: those that the data says are such, and those that the caller named."""
+        numbers = numbers_of_features(self.categorical, data.feature_names, "categorical")
+        wrong = next((k for k in numbers if not isinstance(k, int | np.integer) or not 0 <= k < data.n_features), None)
+        if wrong is not None:
+            raise DataError(f"categorical: there is no feature {wrong!r}; they are numbered 0 to {data.n_features - 1}")
+        return sorted({*map(int, numbers), *data.encoding.categories})
+
+    def preferences(self) -> NDArray[np.float64] | None:
+        """Pairs of rows, which Podium's Parquet files may have."""
+        if self.request.format != "parquet":
+            return None
+        from podium.data.io.parquet_blocks import opened_files
+
+        with opened_files(self.request.sources, self.request.columns, Budget(self.request.max_bytes)) as files:
+            return files.preferences
+
+
+class _Binning:
+    """One run of `bin_files`.
+
+    Attributes:
+        seconds: what each step took.
+
+    """
+
+    def __init__(self, folder: Path, reading: _Reading, max_bins: int, keep_values: bool) -> None:
+        self.folder, self.reading, self.max_bins, self.keep_values = folder, reading, max_bins, keep_values
+        self.seconds: dict[str, float] = {}
+        self.counter = ValueCounter()
+
+    def run(self, columns: Mapping[str, Any] | None) -> None:
+        """Write the folder; `columns` are names of columns that models shall know."""
+        with self._timed("reading"):
+            spill, documents = self._read()
+        if documents.order is not None:
+            with self._timed("grouping"):
+                spill.reorder(documents.places)
+            log.info("%d queries in %d runs were brought together", len(documents.query_ids), documents.n_runs)
+        if self.reading.normalize is not None:
+            with self._timed("normalizing"):
+                spill = self._normalize(spill, documents)
+        documents.save(self.folder, self.reading.preferences())
+        with self._timed("binning"):
+            binned = self._bin(spill, len(documents.columns["query"]))
+        with self._timed("laying out"):
+            self._lay_out(binned)
+        with self._timed("checksums"):
+            write_manifest(self.folder, self._description(spill.like, documents, columns))
+
+    @contextmanager
+    def _timed(self, step: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.seconds[step] = time.perf_counter() - started
+        log.info("%s: %.3f s", step, self.seconds[step])
+
+    def _read(self) -> tuple[Spill, Documents]:
+        """The values go to files, all else stays in memory."""
+        columns, is_raw = DocumentColumns(), self.reading.normalize is not None
+        with ExitStack() as stack:
+            spill: Spill | None = None
+            for block in self.reading.blocks():
+                if spill is None:
+                    spill = stack.enter_context(self._raw_spill(block) if is_raw else self._spill(block))
+                columns.append(block, self._write(spill, block, counts=not is_raw))
+        if spill is None:
+            raise FileFormatError(self.reading.request.name, "has no documents to bin")
+        return spill, Documents(columns.join(), columns.query_ids)
+
+    def _raw_spill(self, block: RankingData) -> Spill:
+        """Files for values that are not normalized yet, all features of a document together."""
+        return Spill(block, [RowFiles(self.folder, "raw", block.n_features, block.n_features)])
+
+    def _spill(self, block: RankingData) -> Spill:
+        """Files of some features each, and one of all of them where they are kept."""
+        n = block.n_features
+        if n == 0:
+            raise FileFormatError(self.reading.request.name, "has no features to bin")
+        files = [RowFiles(self.folder, "features", n)]
+        return Spill(block, files + ([RowFiles(self.folder, VALUES, n, n)] if self.keep_values else []))
+
+    def _write(self, spill: Spill, block: RankingData, counts: bool) -> NDArray[np.uint64]:
+        """Write the values of a block; their hashes."""
+        rows = dense_block(block.features)
+        spill.append(rows)
+        if counts:
+            self.counter.hear(rows, block.labels)
+        return hash_rows(rows)
+
+    def _normalize(self, raw: Spill, documents: Documents) -> Spill:
+        """The values brought to scale within queries, which stand together now."""
+        (_, rows), hashes = next(raw.files[0].read()), []
+        labels = documents.labels()
+        with ExitStack() as stack, progress("normalizing", len(rows)) as advance:
+            spill: Spill | None = None
+            for first, last in documents.blocks(ROWS):
+                some = {source: values[first:last] for source, values in labels.items()}
+                block = raw.data(rows[first:last], documents.columns["query"][first:last], some)
+                block = self.reading.matched(block.normalized(str(self.reading.normalize)))
+                if spill is None:
+                    spill = stack.enter_context(self._spill(block))
+                hashes.append(self._write(spill, block, counts=True))
+                advance(last - first)
+        raw.files[0].remove(0)
+        assert spill is not None
+        documents.columns["hashes"] = np.concatenate(hashes)
+        return spill
+
+    def _bin(self, spill: Spill, n: int) -> BinnedFeatures:
+        """Cut each feature, unless its cuts are given, and bin it."""
+        files, n_features = spill.files[0], spill.like.n_features
+        categorical = set(self.reading.numbers_of_categorical(spill.like))
+        columns, parts = new_array(self.folder / COLUMNS, n * n_features, np.uint8), []
+        with progress("binning features", n_features) as advance:
+            for first, rows in files.read():
+                width = rows.shape[1]
+                if self.reading.like is None:
+                    mine = [k - first for k in categorical if first <= k < first + width]
+                    bins = find_bins(rows, self.max_bins, mine)
+                else:
+                    bins = self.reading.like.binned.bins.of_features(first, first + width)
+                bin_features(rows, bins, columns=columns[first * n : (first + width) * n])
+                parts.append(bins)
+                files.remove(first)
+                advance(width)
+        if self.keep_values:
+            spill.files[1].paths[0].rename(self.folder / VALUES)
+        bins = Bins.joined(parts)
+        save_bins(self.folder, bins)
+        return BinnedFeatures(bins, n, columns)
+
+    def _lay_out(self, binned: BinnedFeatures) -> None:
+        """Write the bins as trees are grown from them, unless they are for validation."""
+        if self.reading.like is not None:
+            return
+        layout = binned.layout
+        np.savez(self.folder / LAYOUT, **{field.name: getattr(layout, field.name) for field in fields(layout)})
+        with progress("laying out bins", 2) as advance:
+            bin_matrix(
+                binned.columns, binned.n_rows, layout, advance=advance,
+                allocate=lambda name, size, dtype: new_array(self.folder / f"{name}.npy", size, dtype),
+            )  # fmt: skip
+
+    def _description(
+        self, like: RankingData, documents: Documents, columns: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """The manifest, apart from the files."""
+        absent = like.absent_value
+        return {
+            "podium": __version__, "n_documents": len(documents.columns["query"]), "n_features": like.n_features,
+            "n_queries": len(documents.query_ids), "max_bins": self.max_bins,
+            "feature_names": None if like.feature_names is None else list(like.feature_names),
+            "encoding": like.encoding.to_json(), "losses": list(like.losses),
+            "reading": dict(like.reading) | ({} if columns is None else {"columns": dict(columns)}),
+            "absent_value": None if absent is None else "missing" if np.isnan(absent) else "zero",
+            "counts": self.counter.counts(documents.labels())._asdict(),
+        }  # fmt: skip
+
+
+class Spill:
+    """Temporary files of the features of all documents.
+
+    Attributes:
+        like: data without documents that has these features.
+        files: of some features each; then one of all of them, where they are kept.
+
+    """
+
+    def __init__(self, block: RankingData, files: list[RowFiles]) -> None:
+        self.like, self.files = block.take(np.arange(0)), files
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            for files in self.files:
+                stack.enter_context(files)
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def append(self, rows: NDArray[np.float32]) -> None:
+        """Write rows behind those that are there."""
+        for files in self.files:
+            files.append(rows)
+
+    def reorder(self, places: NDArray[np.int64]) -> None:
+        """Move each row to its place."""
+        for files in self.files:
+            files.reorder(places)
+
+    def data(
+        self, rows: NDArray[np.float32], query: NDArray[np.int32], labels: dict[str, NDArray[np.float32]]
+    ) -> RankingData:
+        """Some rows as data."""
+        arguments = {"features": rows, "qid": query, "labels": labels, "feature_names": self.like.feature_names}
+        return rebuild(arguments | {"encoding": self.like.encoding}, self.like._origin())

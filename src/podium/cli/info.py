@@ -1,0 +1,110 @@
+"""`podium info`: what a bug report needs to know."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import sys
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def info(
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Say what is installed here, for bug reports: versions, processor, extras, where kernels are kept."""
+    found = _found()
+    if as_json:
+        typer.echo(json.dumps(found, indent=1))
+        return
+    width = max(map(len, found))
+    for name, value in found.items():
+        typer.echo(f"{name:{width}}  {_shown(value)}")
+
+
+def _found() -> dict[str, Any]:
+    from podium import __version__
+    from podium.core.compiling import cache_folder
+    from podium.core.threads import thread_count
+
+    return {
+        "podium": __version__,
+        "python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "system": platform.platform(),
+        "processor": _processor(),
+        "threads": thread_count(),
+        "packages": {name: number for name in _required("") if (number := _version(name))},
+        "extras": {extra: _missing(extra) for extra in _extras()},
+        "kernels": str(cache_folder()),
+        "installed in": str(Path(sys.modules["podium"].__file__ or "").parent),
+        "variables": _variables(),
+    }  # fmt: skip
+
+
+def _variables() -> dict[str, str]:
+    """What the environment says to Podium and Numba, but for secrets."""
+    of_ours = {name: os.environ[name] for name in sorted(os.environ) if name.startswith(("PODIUM_", "NUMBA_"))}
+    return {name: value for name, value in of_ours.items() if "TOKEN" not in name}
+
+
+def _shown(value: Any) -> str:
+    if not isinstance(value, dict):
+        return str(value)
+    parts = [
+        f"{name} ({'installed' if not entry else 'lacks ' + ', '.join(entry)})" if isinstance(entry, list)
+        else f"{name} {entry}"
+        for name, entry in value.items()
+    ]  # fmt: skip
+    return ", ".join(parts) or "none"
+
+
+def _processor() -> str:
+    """The name of the processor, and whether it has AVX-512."""
+    file = Path("/proc/cpuinfo")
+    if not file.exists():
+        return platform.processor() or platform.machine()
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
+    flags = next((line for line in lines if line.startswith("flags")), "")
+    return f"{name}, {'with' if 'avx512f' in flags else 'without'} AVX-512"
+
+
+def _requirements() -> list[str]:
+    try:
+        return requires("podium") or []
+    except PackageNotFoundError:  # run from its source without installation
+        return []
+
+
+def _required(extra: str) -> list[str]:
+    """The packages that an extra needs; those of Podium itself for none."""
+    names = []
+    for line in _requirements():
+        name, _, condition = line.partition(";")
+        of_extra = condition.partition("extra ==")[2].strip(" '\"")
+        if of_extra == extra and not name.startswith("podium"):
+            names.append(re.split(r"[^\w.-]", name.strip(), maxsplit=1)[0])
+    return names
+
+
+def _extras() -> list[str]:
+    """The extras that users install."""
+    found = {line.partition("extra ==")[2].strip(" '\"") for line in _requirements() if "extra ==" in line}
+    return sorted(found - {"dev", "docs", "bench", "all"})
+
+
+def _missing(extra: str) -> list[str]:
+    """What an extra needs and is not there."""
+    return [name for name in _required(extra) if _version(name) is None]
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

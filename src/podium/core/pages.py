@@ -1,0 +1,43 @@
+"""What all pages share: their style, and tables as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+
+def base_style() -> str:
+    """The style that every page of Podium begins with: colours in light and dark, type, tables, buttons."""
+    return files("podium.core").joinpath("pages.css").read_text(encoding="utf-8")
+
+
+def html_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool], caption: str = ""
+) -> str:
+    """A table of texts as HTML, for notebooks: what stands in the cells is escaped.
+
+    Args:
+        columns: their names.
+        rows: the texts of each row.
+        numeric: for each column whether it is set to the right.
+        caption: what the table shows.
+
+    Example:
+        >>> from podium.core.pages import html_table
+        >>> html_table(["a<b"], [["1"]], [True])[:70]
+        '<table><thead><tr><th scope="col" style="text-align:right">a&lt;b</th>'
+
+    """
+    sides = [f' style="text-align:{"right" if right else "left"}"' for right in numeric]
+
+    def cells(tag: str, texts: Sequence[Any], more: str = "") -> str:
+        return "".join(
+            f"<{tag}{more}{side}>{escape(str(text))}</{tag}>" for text, side in zip(texts, sides, strict=True)
+        )
+
+    head = cells("th", columns, ' scope="col"')
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -1,0 +1,22 @@
+"""The versions of what results may depend on."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+
+from podium import __version__
+
+
+def versions() -> dict[str, str]:
+    """By name: Podium, Python, the libraries that compute, the machine.
+
+    Example:
+        >>> from podium.core.versions import versions
+        >>> list(versions())
+        ['Podium', 'Python', 'NumPy', 'Numba', 'SciPy', 'machine']
+
+    """
+    libraries = {name: version(name.lower()) for name in ("NumPy", "Numba", "SciPy")}
+    machine = f"{platform.system()} {platform.machine()}"
+    return {"Podium": __version__, "Python": platform.python_version(), **libraries, "machine": machine}

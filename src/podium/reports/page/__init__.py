@@ -1,0 +1,5 @@
+"""A report: `building` collects numbers (`contents`) section by section, `rendering` sets them with `templates`."""
+
+from podium.reports.page.building import comparison_report, report
+
+__all__ = ["comparison_report", "report"]

@@ -1,0 +1,244 @@
+"""A report from a ranker and data: numbers are collected section by section, then written as one file."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from podium.core.files import write_text
+from podium.core.progress import progress
+from podium.core.validation import require_whole, to_path
+from podium.data import RankingData
+from podium.data.schema import as_data
+from podium.errors import DataError, PodiumWarning
+from podium.evaluation import Comparison, Evaluation, compare
+from podium.evaluation.evaluating import Measures, as_measures, evaluated, measures_of, rankings_of
+from podium.measures import Measure, Ranking, as_measure, warn_of_powers
+from podium.models.base import model_of
+from podium.reports.page.contents import Report, Section
+from podium.reports.page.cost import POINTS, cost_section
+from podium.reports.page.facts import data_section, repeat_section
+from podium.reports.page.features import feature_sections
+from podium.reports.page.learning import LOOKS, learning_section, ranking_section
+from podium.reports.page.measuring import comparison_section, measures_section
+from podium.reports.page.queries import STEPS, queries_section
+from podium.reports.page.rendering import as_html, require_extra
+from podium.reports.page.subject import Subject, has_labels
+
+MEASURES = ("ndcg@10", "err@10", "ap")
+
+
+def report(
+    model: Any,
+    data: Any,
+    path: str | os.PathLike[str],
+    *,
+    train: Any = None,
+    valid: Any = None,
+    others: Mapping[str, Any] | None = None,
+    measures: Measures | None = None,
+    history: Mapping[str, Sequence[float]] | None = None,
+    name: str = "model",
+    data_name: str = "test",
+    queries: int = 5,
+    timing: bool = False,
+    facts: Mapping[str, str] | None = None,
+) -> Path:
+    """Write all that is known of a model as one HTML file, which works without a network (extra `report`).
+
+    Learning curves with the round that was chosen; measures with intervals; the comparison with other models; the
+    worst, best and most changed queries with their lists, deciding features and λ by round; λ shares, labels at the top
+    and rank changes; importance three ways; partial dependence; contributions of features; speed against accuracy; the
+    data with warnings; what is needed to repeat the run. What cannot be had says why, and what to do. The same model
+    and data give the same file.
+
+    Args:
+        model: a model, an estimator, a function, any object with `predict`; or scores, of which less can be told.
+        data: the test data, as for `evaluate`.
+        path: the file to write, in `.html`.
+        train, valid: what the model was trained on and chosen by, to be measured and summed up beside the test data.
+        others: models or scores to compare with, by name.
+        measures: what to measure, the first of them decides which queries are shown; by default those of training, and
+            NDCG@10, ERR@10 and AP.
+        history: `model.history_`, of a model that does not hold it itself: a net or linear model from a file.
+        name: of the model in the report.
+        data_name: of the data that it is tested on; `"valid"` or `"train"` where that is what it is.
+        queries: how many of each kind are shown.
+        timing: measure how long scoring takes; the file then differs from run to run.
+        facts: about the run, by name, to stand with what is needed to repeat it.
+
+    Returns:
+        The path.
+
+    Example:
+        >>> import podium
+        >>> train, test = podium.artificial(20, features=4), podium.artificial(10, features=4, part="test")
+        >>> model = podium.LambdaMART(n_trees=3, n_leaves=4).fit(train)
+        >>> podium.report(model, test, "report.html", train=train, others={"first feature": test.feature(0)}).name
+        'report.html'
+
+    """
+    path = _checked(path)
+    require_whole("queries", queries, 1)
+    if name in (others or {}):
+        raise DataError(f"others: {name!r} is the name of the model itself; name it otherwise, or give name=…")
+    with _noted() as noted, progress("report", STEPS + LOOKS + POINTS + 4) as advance:
+        subject = subject_of(
+            {name: model, **(others or {})}, data, data_name, {"train": train, "valid": valid}, measures,
+            history=history, facts=facts or {}, n_listed=queries, timing=timing,
+        )  # fmt: skip
+        sections = _sections(subject, advance)
+        html = as_html(_content(subject, sections, noted()))
+    write_text(path, html)
+    return path
+
+
+def comparison_report(
+    systems: Mapping[str, Any], data: Any, path: str | os.PathLike[str], comparison: Comparison | None = None
+) -> Path:
+    """Write a comparison of rankings as one HTML file: `report` without what only models have.
+
+    Args:
+        systems: scores, models or TREC runs by name.
+        data: as for `compare`.
+        path: the file to write, in `.html`.
+        comparison: what `compare` returned for them; by default by NDCG@10.
+
+    Example:
+        >>> import podium
+        >>> from podium.reports.page import comparison_report
+        >>> data = podium.artificial(20, features=4)
+        >>> comparison_report({"a": data.feature(0), "b": data.feature(1)}, data, "comparison.html").name
+        'comparison.html'
+
+    """
+    path = _checked(path)
+    found = compare(data, systems) if comparison is None else comparison
+    names = list(systems)
+    ordered = {name: systems[name] for name in (names[-1], *names[:-1])}  # the first ones are what it is compared with
+    with _noted() as noted, progress("report", 2) as advance:
+        subject = subject_of(ordered, data, "test", {}, None, comparison=found, n_listed=5)
+        sections = [
+            comparison_section(subject),
+            queries_section(subject, advance),
+            data_section(subject),
+        ]
+        html = as_html(_content(subject, sections, noted()))
+    write_text(path, html)
+    return path
+
+
+def _checked(path: str | os.PathLike[str]) -> Path:
+    """The file to write, where that is one and the libraries are there."""
+    require_extra()
+    path = to_path(path)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise DataError(f"{path}: a report is written to a file that ends in .html, not {path.suffix!r}")
+    return path
+
+
+def _sections(subject: Subject, advance: Callable[..., None]) -> list[Section]:
+    """The sections of a model, in the order of the page."""
+    return [
+        measures_section(subject),
+        comparison_section(subject),
+        queries_section(subject, advance),
+        learning_section(subject),
+        ranking_section(subject, advance),
+        *feature_sections(subject, advance),
+        cost_section(subject, advance),
+        data_section(subject),
+        repeat_section(subject),
+    ]
+
+
+def subject_of(
+    systems: dict[str, Any], data: Any, data_name: str, sets: Mapping[str, Any], measures: Measures | None, *,
+    comparison: Comparison | None = None, history: Mapping[str, Sequence[float]] | None = None,
+    facts: Mapping[str, str] = MappingProxyType({}), n_listed: int, timing: bool = False,
+) -> Subject:  # fmt: skip
+    """The data, rankings and evaluations that all sections are made from; the first system is the one reported on."""
+    name, ranker = next(iter(systems.items()))
+    data, ranked = rankings_of(data, list(systems.values()))
+    if not data.n_queries:
+        raise DataError("there are no documents to report on")
+    rankings = dict(zip(systems, ranked, strict=True))
+    info = getattr(model_of(ranker), "info", {})
+    if comparison is not None:
+        evaluations = {system: comparison.evaluations[system] for system in systems}
+        chosen = [as_measure(text) for text in evaluations[name].values]
+        own: Evaluation | None = evaluations[name]
+    else:
+        chosen = _measures(data, measures, info)
+        own, evaluations = _evaluated(data, rankings, systems, chosen) if chosen else (None, {})
+    known = history if history is not None else getattr(ranker, "history_", None) or info.get("history") or {}
+    all_sets = {data_name: data} | {
+        key: as_data(one) for key, one in sets.items() if one is not None and key != data_name
+    }
+    return Subject(
+        name, ranker, data, data_name, rankings, evaluations, own, comparison, systems, tuple(chosen), all_sets,
+        known if isinstance(known, Mapping) else {}, facts, n_listed, timing,
+    )  # fmt: skip
+
+
+def _evaluated(
+    data: RankingData, rankings: dict[str, Ranking], systems: dict[str, Any], chosen: list[Measure]
+) -> tuple[Evaluation, dict[str, Evaluation]]:
+    """The first system as `evaluate` measures it alone, and all of them as `compare` does."""
+    warn_of_powers(chosen, data)
+    all_trained, first = measures_of(systems.values()), next(iter(systems))
+    evaluations = {
+        system: evaluated(data, ranking, chosen, False, system, all_trained) for system, ranking in rankings.items()
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PodiumWarning)  # they have been seen just now
+        return evaluated(data, rankings[first], chosen, False, trained_by=measures_of([systems[first]])), evaluations
+
+
+def _measures(data: RankingData, measures: Measures | None, info: dict[str, Any]) -> list[Measure]:
+    """What is measured, of what the data has labels for."""
+    if measures is not None:
+        return as_measures(measures) if any(has_labels(data, source) for source in data.labels) else []
+    trained = info.get("measures", [])
+    texts = [text for text in trained if isinstance(text, str)] if isinstance(trained, list) else []
+    chosen: dict[str, Measure] = {}
+    for text in (*texts, *MEASURES):
+        try:
+            measure = as_measure(text)
+        except DataError:  # a measure of a user's own that is not registered here
+            continue
+        if has_labels(data, measure.labels):
+            chosen.setdefault(str(measure), measure)
+    return list(chosen.values())
+
+
+@contextmanager
+def _noted() -> Iterator[Callable[[], list[str]]]:
+    """A function that gives Podium's warnings so far, which the report tells; others go their way."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PodiumWarning)
+        yield lambda: list(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, PodiumWarning)))
+    for one in caught:
+        if not issubclass(one.category, PodiumWarning):
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+
+
+def _content(subject: Subject, sections: list[Section], warned: list[str]) -> Report:
+    data, own = subject.data, subject.own_evaluation
+    headline = []
+    if own is not None:
+        for measure, mean in own.means.items():
+            low, high = own.intervals[measure]
+            spread = f" ({low:.4f} to {high:.4f})" if np.isfinite([low, high]).all() else ""
+            headline.append((measure, ("–" if np.isnan(mean) else f"{mean:.4f}") + spread))
+    what = repr(subject.model) if subject.model is not None else "scores"
+    tested = "" if subject.data_name == "test" else f" of the {subject.data_name} data"
+    summary = f"{what}, tested on {data.n_documents:,} documents of {data.n_queries:,} queries{tested}"
+    return Report(f"Podium: {subject.name}", summary, tuple(headline), tuple(warned), tuple(sections))

@@ -1,0 +1,177 @@
+"""The sections on features: importance three ways, contributions, partial dependence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from podium.data import RankingData
+from podium.data.sparse import dense_block
+from podium.errors import PodiumError
+from podium.evaluation.tables import Table
+from podium.explain import Explanation, explain, partial_dependence, permutation_importance
+from podium.models.base import model_of, shown_name
+from podium.reports.contributions_summary import summary_chart
+from podium.reports.importance import importance_chart
+from podium.reports.page.contents import Figure, Figures, Missing, Numbers, Part, Section, Words
+from podium.reports.page.figures import figures_of
+from podium.reports.page.measuring import warnings_of
+from podium.reports.page.subject import Subject, has_labels, of_some, sample
+
+EXPLAINED = 600  # documents whose scores are explained
+BACKGROUND = 100  # documents to compare with, where a model does not know its own
+SHUFFLED_VALUES = 2_000_000  # of the documents whose features are shuffled
+DEPENDENCE_DOCUMENTS = 2_000
+SHOWN = 12  # features in a chart
+CURVES = 6  # features with a partial dependence
+SCORES_ALONE = "There are scores alone, and nothing to see inside: give a model in their place."
+
+
+def explained(ranker: Any, data: RankingData) -> Explanation:
+    """Contributions of the features; models that do not know their training documents are given some of these."""
+    own = getattr(ranker, "explain", None)
+    find = own if own is not None and model_of(ranker) is not ranker else lambda *given: explain(ranker, *given)
+    try:
+        return find(data)
+    except PodiumError as error:
+        try:
+            few = np.unique(np.linspace(0, len(data) - 1, min(BACKGROUND, len(data))).astype(np.int64))
+            return find(data, data.take(few))
+        except PodiumError:
+            raise error from None
+
+
+def feature_sections(subject: Subject, advance: Callable[..., None]) -> list[Section]:
+    """Importance, contributions, partial dependence."""
+    titles = {"importance": "Importance of the features", "contributions": "What features add to scores",
+              "dependence": "Partial dependence"}  # fmt: skip
+    if not subject.can_score:
+        return [Section(key, title, (Missing(SCORES_ALONE),)) for key, title in titles.items()]
+    found: Explanation | PodiumError
+    try:
+        found = explained(subject.ranker, sample(subject.data, EXPLAINED))
+    except PodiumError as error:
+        found = error
+    advance(1, "explaining scores")
+    order, parts = _importance(subject, found)
+    advance(1, "shuffling features")
+    contributions = _contributions(subject, found)
+    dependence = _dependence(subject, order)
+    advance(1, "partial dependence")
+    filled = dict(zip(titles, (parts, contributions, dependence), strict=True))
+    return [Section(key, titles[key], tuple(one)) for key, one in filled.items()]
+
+
+def _importance(subject: Subject, found: Explanation | PodiumError) -> tuple[list[str], list[Part]]:
+    """The features from the most important, and the three ways to tell."""
+    ways: dict[str, dict[str, float]] = {}
+    figures: list[Figure] = []
+    missing: list[Part] = []
+    intervals: dict[str, tuple[float, float]] = {}
+    if subject.model is not None:
+        gains = subject.model.importance()
+        names = [subject.model.label_of_feature(k) for k in range(len(gains))]
+        ways["share of the gain"] = dict(zip(names, (gains / (gains.sum() or 1.0)).tolist(), strict=True))
+    else:
+        missing.append(Missing("What the model itself knows of its features is known of Podium's models only."))
+    part = sample(subject.data, max(500, SHUFFLED_VALUES // max(1, subject.data.n_features)))
+    measure = next((m for m in subject.measures if has_labels(subject.data, m.labels)), None)
+    try:
+        if measure is None:
+            missing.append(Missing("Without labels there is no measure to lose when a feature is shuffled."))
+        else:
+            table = permutation_importance(subject.ranker, part, measure, repeats=2)
+            loss = f"{table.columns[1]} when shuffled"
+            ways[loss] = {shown_name(row[0]): row[1] for row in table.rows}
+            intervals = {shown_name(row[0]): (row[2], row[3]) for row in table.rows}
+    except PodiumError as error:
+        missing.append(Missing(warnings_of(error)))
+    if isinstance(found, Explanation):
+        ways["mean |contribution|"] = {row[0]: row[1] for row in found.importance().rows}
+    for way, values in ways.items():
+        known = [intervals[name] for name in values] if "shuffled" in way and not _undefined(intervals) else None
+        chart = importance_chart(list(values), list(values.values()), way, intervals=known, top=SHOWN)
+        figures += figures_of(chart, way[:1].upper() + way[1:])
+    if not ways:
+        return [], missing
+    order = _order(ways)
+    some = f"{part.n_documents:,} documents{of_some(part, subject.data)}"
+    words = f"Features are shuffled among {some}; intervals are of 95%, over the queries."
+    return order, [Words(words), Figures(tuple(figures)), _table(ways, intervals, order), *missing]
+
+
+def _undefined(intervals: dict[str, tuple[float, float]]) -> bool:
+    """Whether there are no intervals, as of a single query."""
+    return not intervals or not np.isfinite(list(intervals.values())).all()
+
+
+def _order(ways: dict[str, dict[str, float]]) -> list[str]:
+    """The features by the last of the ways that is known, the most important first."""
+    values = list(ways.values())[-1]
+    return sorted(values, key=lambda name: -values[name])
+
+
+def _table(ways: dict[str, dict[str, float]], intervals: dict[str, tuple[float, float]], order: list[str]) -> Part:
+    columns = ["feature"]
+    rows: list[list[Any]] = [[name] for name in order]
+    for way, values in ways.items():
+        columns += [way, *(["95% from", "to"] if "shuffled" in way else [])]
+        for row in rows:
+            row.append(values.get(row[0]))
+            row.extend(intervals.get(row[0], (None, None)) if "shuffled" in way else ())
+    most = 50
+    cut = f", the first {most} of {len(rows)}" if len(rows) > most else ""
+    return Numbers(f"All three ways as numbers{cut}", Table(columns, rows[:most]), folded=True)
+
+
+def _contributions(subject: Subject, found: Explanation | PodiumError) -> list[Part]:
+    if not isinstance(found, Explanation):
+        return [Missing(warnings_of(found))]
+    words = (
+        f"A point is a document: how much a feature added to its score, by {found.method}. Contributions and the base, "
+        f"{found.base:.4g}, add up to the score. The table says in words what the colours say."
+    )
+    directions = Numbers("Whether scores rise with a feature", _directions(found))
+    return [Words(words), Figures(figures_of(summary_chart(found, SHOWN))), directions]
+
+
+def _directions(found: Explanation) -> Table:
+    """Of the most important features: the mean |contribution|, and how contributions go with values."""
+    from scipy import stats
+
+    rows: list[list[Any]] = []
+    means = np.abs(found.values).mean(axis=0)
+    for k in np.argsort(-means, kind="stable")[:SHOWN].tolist():
+        amounts, values = found.values[:, k], dense_block(found.features, slice(None), np.float64)[:, k]
+        known = ~np.isnan(values)
+        agreement = float("nan")
+        is_number = k not in found.encoding.categories
+        if is_number and known.sum() > 2 and np.ptp(values[known]) > 0 and np.ptp(amounts[known]) > 0:
+            agreement = float(stats.spearmanr(values[known], amounts[known]).statistic)
+        direction = (
+            "–" if np.isnan(agreement) else "rises" if agreement > 0.3 else "falls" if agreement < -0.3 else "mixed"
+        )
+        rows.append([found.names[k], float(means[k]), direction, agreement])
+    return Table(["feature", "mean |contribution|", "with a higher value the score", "rank correlation"], rows)
+
+
+def _dependence(subject: Subject, order: list[str]) -> list[Part]:
+    """The mean score by the value of the most important features."""
+    part = sample(subject.data, DEPENDENCE_DOCUMENTS)
+    names = subject.names_of_features(part)
+    figures: list[Figure] = []
+    for name in [name for name in order if name in names][:CURVES]:
+        try:
+            found = partial_dependence(subject.ranker, part, names.index(name), grid=20, ice=15)
+        except PodiumError as error:
+            return [Missing(warnings_of(error))]
+        figures += figures_of(found.plot(), name)
+    if not figures:
+        return [Missing("No feature is known to be important.")]
+    words = (
+        f"The mean score when a feature has the same value in all of {part.n_documents:,} documents"
+        f"{of_some(part, subject.data)}, and thin lines for single documents."
+    )
+    return [Words(words), Figures(tuple(figures))]

@@ -1,0 +1,206 @@
+"""The section of single queries: the worst, the best and the most changed, with their ranked lists and λ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data import RankingData
+from podium.data.selecting import rows_of_queries
+from podium.diagnostics.arrows import LambdaArrows, arrows_of_scores
+from podium.errors import PodiumError
+from podium.explain import Explanation
+from podium.reports.page.contents import ListedDocument, ListedQuery, Missing, Part, Queries, Reason, Section, Words
+from podium.reports.page.features import explained
+from podium.reports.page.measuring import warnings_of
+from podium.reports.page.subject import Subject, has_labels
+
+LISTED = 20  # documents of a list
+REASONS = 3  # features of a document
+STEPS = 14  # rounds of the arrows
+Ints = NDArray[np.int64]
+
+
+def queries_section(subject: Subject, advance: Callable[..., None]) -> Section:
+    """Ranked lists of single queries, each with what sets its documents apart, and the λ on them."""
+    chosen = _chosen(subject)
+    numbers = sorted({number for found in chosen.values() for number in found})
+    words = (
+        "Among the queries with different labels, chosen by "
+        f"{subject.measures[0]}." if subject.evaluations else "The first queries of the data."
+    )  # fmt: skip
+    if not numbers:
+        return Section("queries", "Single queries", (Missing("No query has documents with different labels."),))
+    missing: list[Part] = []
+    reasons: dict[int, tuple[Reason, ...]] = {}
+    try:
+        if subject.can_score:
+            reasons = _reasons(subject, numbers)
+    except PodiumError as error:
+        missing.append(Missing(f"There are no deciding features. {warnings_of(error)}"))
+    advance(1, "explaining single queries")
+    arrows, arrows_missing = _arrows(subject, numbers, advance)
+    listed = [
+        _listed(subject, number, group, reasons, arrows.get(number))
+        for group, found in chosen.items()
+        for number in found
+    ]
+    measure = str(subject.measures[0]) if subject.evaluations else None
+    block = Queries(tuple(listed), measure, subject.other, arrows_missing)
+    return Section("queries", "Single queries", (Words(words), block, *missing))
+
+
+def _chosen(subject: Subject) -> dict[str, list[int]]:
+    """The numbers of the queries by the group they are shown in."""
+    n, names = subject.n_listed, subject.data.query_ids.astype(str)
+    if not subject.evaluations:
+        return {"The first queries": list(range(min(n, subject.data.n_queries)))}
+    measure = subject.measures[0]
+    values = subject.evaluations[subject.name].values[str(measure)]
+    candidates = np.flatnonzero(_has_order(subject.data, measure.labels) & ~np.isnan(values)).tolist()
+    by_value = sorted(candidates, key=lambda q: (values[q], names[q]))
+    groups = {"The worst": by_value[:n], "The best": by_value[::-1][: min(n, max(0, len(by_value) - n))]}
+    if subject.other is not None:
+        changes = np.nan_to_num(values - subject.evaluations[subject.other].values[str(measure)])
+        moved = sorted((q for q in candidates if changes[q]), key=lambda q: (-abs(changes[q]), names[q]))
+        groups[f"The most changed against {subject.other}"] = moved[:n]
+    return {name: found for name, found in groups.items() if found}
+
+
+def _has_order(data: RankingData, source: str) -> NDArray[np.bool_]:
+    """The queries with documents of different labels."""
+    labels = np.nan_to_num(data.labels[source][data.order])
+    starts = data.offsets[:-1]
+    return np.asarray(np.maximum.reduceat(labels, starts) > np.minimum.reduceat(labels, starts))
+
+
+def _rows(subject: Subject, number: int, name: str | None = None) -> Ints:
+    """The rows of a query from the top of a system's list."""
+    ranking = subject.rankings[name or subject.name]
+    return ranking.order[subject.data.offsets[number] : subject.data.offsets[number + 1]]
+
+
+def _reasons(subject: Subject, numbers: list[int]) -> dict[int, tuple[Reason, ...]]:
+    """For each document that is listed, by row, the features that set it apart from the others of its list."""
+    lists = [_rows(subject, number)[:LISTED] for number in numbers]
+    rows = np.concatenate(lists)
+    found = explained(subject.ranker, subject.data.take(rows))
+    reasons, start = {}, 0
+    for listed in lists:
+        part = found.values[start : start + len(listed)]
+        apart = part - part.mean(axis=0)
+        for k, row in enumerate(listed.tolist()):
+            reasons[row] = _of_document(found, start + k, apart[k])
+        start += len(listed)
+    return reasons
+
+
+def _of_document(found: Explanation, row: int, apart: NDArray[np.float64]) -> tuple[Reason, ...]:
+    values = found.shown_values(row)
+    largest = [int(k) for k in np.argsort(-np.abs(apart), kind="stable")[:REASONS] if apart[k]]
+    return tuple(Reason(found.names[k], _shown(values[k]), float(apart[k])) for k in largest)
+
+
+def _shown(value: Any) -> str:
+    return "missing" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _listed(
+    subject: Subject, number: int, group: str, reasons: dict[int, tuple[Reason, ...]], arrows: dict[str, Any] | None
+) -> ListedQuery:
+    data, rows = subject.data, _rows(subject, number)
+    scores = subject.ranking.scores
+    labels, highest = _labels(data)
+    places: dict[int, int] = {}
+    if subject.other is not None:
+        places = {int(row): k for k, row in enumerate(_rows(subject, number, subject.other))}
+    documents = [
+        ListedDocument(
+            rank=k + 1, name=name_of(data, row), label="" if np.isnan(labels[row]) else f"{labels[row]:g}",
+            share=float(np.clip(np.nan_to_num(labels[row]) / highest, 0, 1)),
+            score=float(scores[row]) if np.isfinite(scores[row]) else None,
+            change=places[row] - k if places else None, reasons=reasons.get(row, ()),
+        )
+        for k, row in enumerate(rows[:LISTED].tolist())
+    ]  # fmt: skip
+    values = tuple(
+        (system, ", ".join(f"{name} {_value(one.values[name][number])}" for name in one.values))
+        for system, one in subject.evaluations.items()
+    )
+    value = ""
+    if subject.evaluations:
+        value = _value(subject.evaluations[subject.name].values[str(subject.measures[0])][number])
+    name = str(data.query_ids[number])
+    return ListedQuery(number, name, group, value, values, tuple(documents), len(rows), arrows)
+
+
+def _value(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:.4f}"
+
+
+def _labels(data: RankingData) -> tuple[NDArray[np.float32], float]:
+    """The labels that are shown, NaN for none, and the highest of them."""
+    source = next((source for source in ("relevance", *data.labels) if has_labels(data, source)), None)
+    if source is None:
+        return np.full(len(data), np.nan, np.float32), 1.0
+    return data.labels[source], max(float(np.nanmax(data.labels[source])), 1e-9)
+
+
+def name_of(data: RankingData, row: int) -> str:
+    """What to call a document: its id, or the number of its row."""
+    return f"row {row}" if data.document_ids is None else str(data.document_ids[row])
+
+
+def _arrows(
+    subject: Subject, numbers: list[int], advance: Callable[..., None]
+) -> tuple[dict[int, dict[str, Any]], str | None]:
+    """For each query its documents by rank and their λ, round by round; or why there are none."""
+    if not has_labels(subject.data):
+        return {}, "λ need labels 'relevance': without them no document is to go up or down."
+    if not np.isfinite(subject.ranking.scores).all():
+        return {}, "λ need a score for each document, and this ranking leaves some out."
+    data = subject.data.select(numbers)
+    try:
+        name, objective = subject.objective
+        rounds: list[int | None] = [None]
+        if subject.n_rounds:
+            rounds = [-1, *subject.rounds(STEPS - 1, by_ratio=True)]
+        found: dict[int, dict[str, Any]] = {}
+        given = rows_of_queries(subject.data, numbers)
+        for round_ in rounds:
+            scores = subject.ranking.scores[given] if round_ is None else subject.scores_at(data, round_)
+            for number in numbers:
+                query = subject.data.query_ids[number]
+                at = max(round_ or 0, 0)
+                arrows = arrows_of_scores(scores, data, query, ["pairwise", objective], "relevance", at)
+                _add_step(found.setdefault(number, _empty(name, data)), arrows, subject.data, given, round_)
+            advance(1, "λ of single queries")
+    except PodiumError as error:
+        return {}, warnings_of(error)
+    return found, None
+
+
+def _empty(name: str, data: RankingData) -> dict[str, Any]:
+    """The arrows of a query before its first round."""
+    labels = data.relevance[np.isfinite(data.relevance)]
+    highest = float(labels.max(initial=0.0)) or 1.0
+    return {"objectives": ["pairwise", name], "highest": highest, "names": {}, "labels": {}, "steps": []}
+
+
+def _add_step(
+    content: dict[str, Any], arrows: LambdaArrows, data: RankingData, given: Ints, round_: int | None
+) -> None:
+    """Another round: the first documents from the top, by row of the data, and λ of each objective."""
+    rows = given[arrows.rows[:LISTED]].tolist()
+    for k, row in enumerate(rows):
+        content["names"][str(row)] = name_of(data, row)
+        content["labels"][str(row)] = None if np.isnan(arrows.labels[k]) else float(arrows.labels[k])
+    longest = np.abs(arrows.lambdas).max(axis=1)
+    content["steps"].append({
+        "round": None if round_ is None else round_ + 1, "rows": rows, "n": len(arrows.rows),
+        "lambdas": [[float(f"{value:.3g}") for value in one[:LISTED]] for one in arrows.lambdas],
+        "longest": [float(f"{value:.3g}") for value in longest],
+    })  # fmt: skip

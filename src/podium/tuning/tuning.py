@@ -1,0 +1,356 @@
+"""`podium.tune`: search the parameters of an estimator for a measure, many fits at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from podium.core.jobs import each_warning_once, run_jobs
+from podium.core.parameters import parameters
+from podium.core.progress import progress
+from podium.core.threads import thread_count
+from podium.core.validation import require_number, require_whole
+from podium.data import RankingData
+from podium.data.canonical import digest_of
+from podium.data.schema import as_data
+from podium.data.splitting import fold_of_queries
+from podium.errors import DataError
+from podium.estimators.many import Fit, SharedData, require_ranker
+from podium.evaluation.tables import Table
+from podium.measures import BoundMeasures, Graded, Measure, selection_for
+from podium.tuning.space import Checked, Space, Value, checked_space
+from podium.tuning.trials import Proposal, Study, Trial
+
+DEFAULT_FOLDS = 5
+DEFAULT_PATIENCE = 50  # of trials, where the estimator has none: else most rounds would be for nothing
+FIRST_LOOK = 25  # rounds after which a trial may be pruned; then after twice as many, and so on
+ROUNDS = ("n_trees", "epochs", "n_iterations")  # what estimators call the number of rounds
+SHOWN_TRIALS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Tuning:
+    """The result of `tune`.
+
+    Attributes:
+        trials: all settings that were tried.
+        best: the trial that the measure picks, among those that were not pruned.
+        estimator: an ordinary estimator, not fitted, with the best settings: its number of rounds is the best one
+            found, and it needs no validation data.
+        selection: the measure, or the graded measure, that picked.
+        importance: how much of the spread of the first measure each parameter explains (fANOVA, Hutter et al. 2014);
+            empty where too few trials are complete.
+
+    Example:
+        >>> import podium
+        >>> train, valid = podium.artificial(30, features=4), podium.artificial(20, features=4, part="valid")
+        >>> space = {"n_leaves": (2, 8)}
+        >>> tuning = podium.tune(podium.LambdaMART(10), train, valid=valid, space=space, n_trials=3)
+        >>> len(tuning.trials), tuning.estimator.n_leaves == tuning.best.parameters["n_leaves"]
+        (3, True)
+
+    """
+
+    trials: list[Trial]
+    best: Trial
+    estimator: Any
+    selection: Measure | Graded
+    importance: dict[str, float] = field(default_factory=dict)
+
+    def table(self) -> Table:
+        """A row for each trial, the best first; pruned ones last."""
+        measures = list(self.best.means)
+        first = measures[0]
+        ranked = sorted(self.trials, key=lambda t: (t is not self.best, t.state != "complete", -t.means[first]))
+        names = list(self.best.parameters)
+        rows = [
+            [t.number, t.state, *(t.means.get(m) for m in measures), t.rounds, t.seconds,
+             *(t.parameters[name] for name in names)]
+            for t in ranked
+        ]  # fmt: skip
+        return Table(["trial", "state", *measures, "rounds", "seconds", *names], rows)
+
+    def _short_table(self) -> Table:
+        table = self.table()
+        return Table(table.columns, table.rows[:SHOWN_TRIALS])
+
+    def plot(self) -> Any:
+        """The first measure of each trial with the best so far, and what mattered, as a chart (extra `report`)."""
+        return import_module("podium.reports.tuning").tuning_chart(self)
+
+    def __str__(self) -> str:
+        pruned = sum(trial.state == "pruned" for trial in self.trials)
+        mattered = ", ".join(f"{name} {share:.0%}" for name, share in self.importance.items())
+        lines = [f"{len(self.trials)} trials, {pruned} of them pruned; the best is trial {self.best.number}", ""]
+        lines += [str(self._short_table()), *(["", f"what mattered: {mattered}"] if mattered else [])]
+        return "\n".join(lines)
+
+    def __rich__(self) -> Any:
+        return self._short_table().__rich__()
+
+
+def tune(
+    estimator: Any,
+    data: Any,
+    *,
+    valid: Any = None,
+    folds: int | None = None,
+    measure: Measure | Graded | str | None = None,
+    space: Space | None = None,
+    n_trials: int = 50,
+    timeout: float | None = None,
+    path: str | Path | None = None,
+    seed: int = 0,
+    n_threads: int | None = None,
+    verbose: int | None = None,
+) -> Tuning:
+    """Search the parameters of an estimator for the best mean of a measure.
+
+    Optuna proposes settings from the trials before (a tree-structured Parzen estimator), eight at a time; they are
+    trained one on each thread and share bins. The first trial has the estimator's own settings, if the space holds
+    them: so the result is never worse than these on the validation data. Trials that are worse than most others so far
+    are broken off. The result is the same for any number of threads and any order of rows, unless `timeout` ends the
+    search.
+
+    Args:
+        estimator: an estimator of Podium's, whose other parameters stay.
+        data: the training data.
+        valid: validation data, on which trials are measured and stopped. Else the queries of `data` are cut into folds.
+        folds: how many, 5 by default, where there is no validation data.
+        measure: what is searched for: a name such as `"ndcg@10"`, or a graded measure, whose first guides the search,
+            and all of which pick the best trial. By default the estimator's own.
+        space: for each parameter `Between(low, high, log=…)`, a pair `(low, high)`, or a list of choices, such as
+            `{"n_leaves": (4, 64), "objective": ["lambda(ndcg)", "queryregression"]}`. By default the parameters that
+            matter most, and for LambdaMART some objectives.
+        n_trials: settings that are tried, those of an earlier run with the same `path` included.
+        timeout: seconds after which no further batch begins.
+        path: a file that keeps the trials (JSON lines): a search that was broken off goes on with it.
+        seed: of proposals and folds.
+        n_threads: for all trials together; all cores by default.
+        verbose: None for a bar on terminals, 0 for silence, n for a line after every n trials.
+
+    Returns:
+        All trials, the best, and an estimator with its settings.
+
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(40, features=4)
+        >>> space = {"n_leaves": (2, 8), "objective": [None, "queryregression"]}
+        >>> tuning = podium.tune(podium.LambdaMART(5), data, folds=2, space=space, n_trials=4)
+        >>> model = tuning.estimator.fit(data)
+        >>> tuning.best.state, model.n_trees_ == tuning.best.rounds
+        ('complete', True)
+
+    """
+    require_ranker(estimator, "tune")
+    require_whole("n_trials", n_trials, 1)
+    if timeout is not None:
+        require_number("timeout", timeout, above=0)
+    if valid is not None and folds is not None:
+        raise DataError("give validation data or folds, not both")
+    train, chosen = as_data(data), checked_space(space, estimator)
+    selection = selection_for(estimator.measure if measure is None else measure, train)
+    judges = _judges(train, valid, folds, seed)
+    tried = _prepared(estimator, selection)
+    study = Study(
+        chosen, _own_settings(tried, chosen), _fingerprint(tried, selection, chosen, train, valid, folds, seed),
+        None if path is None else Path(path), seed,
+    )  # fmt: skip
+    _search(study, _Trials(tried, judges, selection), n_trials, timeout, thread_count(n_threads), verbose)
+    complete = [trial for trial in study.trials if trial.state == "complete"]
+    names = [str(m) for m in selection.measures]
+    best = complete[selection.pick(np.array([[trial.means[name] for name in names] for trial in complete]))]
+    return Tuning(study.trials, best, _tuned(estimator, best, measure), selection, study.importance())
+
+
+def _search(
+    study: Study, trials: _Trials, n_trials: int, timeout: float | None, n_threads: int, verbose: int | None
+) -> None:
+    """Try batch after batch. All of a batch is told at once: what it is judged by does not depend on its order."""
+    started = time.monotonic()
+    with (
+        trials.data_kept(),
+        each_warning_once(),
+        progress("tuning", n_trials, verbose=verbose, unit="trials") as advance,
+    ):
+        advance(len(study.trials))
+        while len(study.trials) < n_trials and (timeout is None or time.monotonic() - started < timeout):
+            batch = study.batch(n_trials)
+            jobs = (trials.job(proposal, n_threads) for proposal in batch)
+            outcomes: dict[int, Trial] = {}
+            with closing(run_jobs(jobs, len(batch), n_threads)) as ended:
+                for number, outcome in ended:
+                    outcomes[number] = outcome
+                    advance(1)
+            for number, proposal in enumerate(batch):
+                study.tell(proposal, outcomes[number])
+
+
+class _Judge:
+    """Training data, what its models are judged by, and the queries that this counts for."""
+
+    def __init__(self, load: Callable[[], tuple[RankingData, dict[str, RankingData]]], n_queries: int) -> None:
+        self.shared, self.n_queries = SharedData(load), n_queries
+
+
+def _judges(train: RankingData, valid: Any, folds: int | None, seed: int) -> list[_Judge]:
+    """One with validation data, one for each fold without."""
+    if valid is not None:
+        judging = as_data(valid)
+        return [_Judge(lambda: (train, {"valid": judging}), judging.n_queries)]
+    n_folds = DEFAULT_FOLDS if folds is None else folds
+    require_whole("folds", n_folds, 2)
+    if train.n_queries < n_folds:
+        raise DataError(f"{train.n_queries} queries are too few for {n_folds} folds: each needs one to test")
+    fold = fold_of_queries(train.query_ids, n_folds, seed)
+
+    def of(k: int) -> _Judge:
+        return _Judge(lambda: (train.select(fold != k), {"valid": train.select(fold == k)}), int((fold == k).sum()))
+
+    return [of(k) for k in range(n_folds)]
+
+
+class _Trials:
+    """What tries settings.
+
+    Args:
+        estimator: with all parameters that are not searched.
+        judges: what it is trained on and judged by.
+        selection: the measures.
+
+    """
+
+    def __init__(self, estimator: Any, judges: list[_Judge], selection: Measure | Graded) -> None:
+        self.estimator, self.judges, self.measures = estimator, judges, selection.measures
+
+    @contextmanager
+    def data_kept(self) -> Iterator[None]:
+        """Keep data and bins from trial to trial."""
+        for judge in self.judges:
+            judge.shared.n_fits += 1
+        try:
+            yield
+        finally:
+            for judge in self.judges:
+                judge.shared.close()
+
+    def job(self, proposal: Proposal, n_threads: int) -> Callable[[], Trial]:
+        """What tries a proposal."""
+        for judge in self.judges:
+            judge.shared.n_fits += 1
+        return lambda: self._try(proposal, n_threads)
+
+    def _try(self, proposal: Proposal, n_threads: int) -> Trial:
+        started, number = time.perf_counter(), proposal.trial.number
+        made = type(self.estimator)(**self.estimator.get_params(deep=False) | proposal.values)
+        name, first = f"trial {number}", str(self.measures[0])
+        sums, n_queries, rounds = dict.fromkeys(map(str, self.measures), 0.0), 0, []
+        waiting = list(self.judges)
+        while waiting:
+            judge = waiting.pop(0)
+            look = _Look(proposal, f"valid/{first}") if len(self.judges) == 1 else None
+            try:
+                fitted = Fit(name, made, judge.shared, () if look is None else (look,)).run(n_threads)
+            except _PrunedError as pruned:
+                return Trial(number, proposal.values, "pruned", {first: pruned.value}, None, _since(started))
+            train, sets, _ = judge.shared.open(n_threads)
+            for shown, mean in self._means(fitted, train, sets["valid"]).items():
+                sums[shown] += judge.n_queries * mean
+            n_queries += judge.n_queries
+            rounds.append(getattr(fitted, "best_iteration_", None))
+            if waiting and proposal.is_hopeless(len(self.judges) - len(waiting), sums[first] / n_queries):
+                for left in waiting:
+                    left.shared.close()
+                return Trial(number, proposal.values, "pruned", {first: sums[first] / n_queries}, None, _since(started))
+        means = {shown: total / n_queries for shown, total in sums.items()}
+        return Trial(number, proposal.values, "complete", means, _mean_rounds(rounds), _since(started))
+
+    def _means(self, fitted: Any, train: RankingData, valid: RankingData) -> dict[str, float]:
+        measures = {str(m): m.fixed(train, valid) for m in self.measures}
+        return BoundMeasures(valid, measures).means(fitted._predict(valid))
+
+
+def _since(started: float) -> float:
+    return round(time.perf_counter() - started, 3)
+
+
+def _mean_rounds(best_iterations: list[int | None]) -> int | None:
+    """How many rounds are best, over the folds."""
+    known = [iteration + 1 for iteration in best_iterations if iteration is not None]
+    return max(1, round(sum(known) / len(known))) if known else None
+
+
+class _PrunedError(Exception):
+    """Most other trials were better so far."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__("pruned")
+        self.value = value
+
+
+class _Look:
+    """Looks at a training run after 25, 50, 100, … rounds, and breaks it off where it is hopeless."""
+
+    needs_arrays = False
+
+    def __init__(self, proposal: Proposal, name: str) -> None:
+        self.proposal, self.name, self.best = proposal, name, -np.inf
+
+    def __call__(self, round_: Any) -> None:
+        value = round_.means.get(self.name)
+        if value is None:
+            return
+        self.best = max(self.best, float(value))
+        n, looks = divmod(round_.iteration + 1, FIRST_LOOK)
+        if looks == 0 and n & (n - 1) == 0 and self.proposal.is_hopeless(round_.iteration + 1, self.best):
+            raise _PrunedError(self.best)
+
+
+def _prepared(estimator: Any, selection: Measure | Graded) -> Any:
+    """The estimator as trials train it: for the measure, quiet, and stopped where it does not become better."""
+    known, changed = parameters(type(estimator)), {"measure": selection, "verbose": 0}
+    if "patience" in known and estimator.patience is None:
+        changed["patience"] = DEFAULT_PATIENCE
+    values = {name: value for name, value in changed.items() if name in known}
+    return type(estimator)(**estimator.get_params(deep=False) | values)
+
+
+def _tuned(estimator: Any, best: Trial, measure: Measure | Graded | str | None) -> Any:
+    """The estimator with the best settings and its number of rounds."""
+    known, values = parameters(type(estimator)), dict(best.parameters)
+    if best.rounds is not None:
+        values |= {name: best.rounds for name in ROUNDS if name in known}
+    if measure is not None and "measure" in known:
+        values["measure"] = measure  # type: ignore[assignment]
+    return type(estimator)(**estimator.get_params(deep=False) | values)
+
+
+def _own_settings(estimator: Any, space: Checked) -> dict[str, Value] | None:
+    """What the estimator itself has of the parameters that are searched; None where the space has it not."""
+    own = {name: getattr(estimator, name) for name in space}
+    is_known = all(
+        own[name] in over if isinstance(over, list) else over.low <= own[name] <= over.high
+        for name, over in space.items()
+    )
+    return own if is_known else None
+
+
+def _fingerprint(
+    estimator: Any, selection: Measure | Graded, space: Checked, train: RankingData, valid: Any, folds: int | None,
+    seed: int,
+) -> dict[str, Any]:  # fmt: skip
+    """What a search depends on; the order of rows does not matter."""
+    ignored = {"n_threads", "verbose", *space}
+    own = {name: str(value) for name, value in estimator.get_params(deep=False).items() if name not in ignored}
+    return {
+        "estimator": type(estimator).__name__, "parameters": own, "measure": str(selection), "seed": seed,
+        "space": {name: str(over) for name, over in space.items()}, "folds": folds,
+        "data": digest_of(train).hex(), "validation data": "" if valid is None else digest_of(as_data(valid)).hex(),
+    }  # fmt: skip

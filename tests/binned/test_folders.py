@@ -1,0 +1,230 @@
+"""Folders of bins: written whole or not at all, damage found, wrong use refused."""
+
+import errno
+import io
+import json
+import mmap
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import podium
+from podium import DataError, FileFormatError
+from podium.binned import binning_files, is_binned
+from podium.binned.folder import MANIFEST, write_manifest
+from podium.binned.row_files import RowFiles, reorder_rows
+from podium.cli.app import app
+from podium.trees import Bins, bin_features, find_bins
+from tests.binned.conftest import SMALL
+
+
+@pytest.fixture(scope="module")
+def bins(files, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bins")
+    podium.bin_files(files / "train.txt", folder / "train", keep_values=True)
+    return folder / "train"
+
+
+@pytest.fixture
+def copy(bins, tmp_path):
+    (tmp_path / "copy").mkdir()
+    for path in bins.iterdir():
+        (tmp_path / "copy" / path.name).write_bytes(path.read_bytes())
+    return tmp_path / "copy"
+
+
+@given(n=st.integers(1, 200), n_columns=st.integers(1, 5), seed=st.integers(0, 99), room=st.integers(1, 2000))
+def test_rows_move_to_their_places(tmp_path_factory, n, n_columns, seed, room):
+    rng, path = np.random.default_rng(seed), tmp_path_factory.mktemp("rows") / "rows"
+    rows, places = rng.normal(size=(n, n_columns)).astype(np.float32), rng.permutation(n)
+    rows.tofile(path)
+    reorder_rows(path, n_columns, places, room)
+    expected = np.empty_like(rows)
+    expected[places] = rows
+    assert np.array_equal(np.fromfile(path, np.float32).reshape(n, n_columns), expected)
+    assert [one.name for one in path.parent.iterdir()] == ["rows"]
+
+
+def test_many_features_have_wider_files_not_more_of_them(tmp_path):
+    assert [RowFiles(tmp_path, "a", n).width for n in (1, 16, 136, 2048, 2049, 10_000)] == [16, 16, 16, 16, 32, 80]
+
+
+def test_bins_of_some_features_join_again():
+    x = np.random.default_rng(0).integers(0, 9, (50, 7)).astype(np.float32)
+    bins = find_bins(x, 5, [1, 4, 5])
+    parts = [bins.of_features(first, min(first + 3, 7)) for first in (0, 3, 6)]
+    assert Bins.joined(parts).equal(bins)
+    assert not parts[0].equal(parts[1])
+    assert not bins.equal(find_bins(x, 4, [1, 4, 5]))
+    for first, part in zip((0, 3, 6), parts, strict=True):
+        binned = bin_features(x[:, first : first + 3], part)
+        assert np.array_equal(binned.columns, bin_features(x, bins).columns[first * 50 :][: binned.columns.size])
+
+
+def test_a_value_of_each_bin_stands_for_it():
+    x = np.random.default_rng(0).integers(-4, 9, (80, 3)).astype(np.float32)
+    x[::7, 1] = np.nan
+    binned = bin_features(x, find_bins(x, 5, [2]))
+    again = bin_features(binned.representatives(0, 80), binned.bins)
+    assert np.array_equal(again.columns, binned.columns)
+
+
+def test_bins_are_mapped_not_copied(bins):
+    """Arrays that are as large as the data are parts of files; kernels see them as they see any other."""
+    data = podium.open_binned(bins)
+    for array in (data.binned.columns, *(getattr(data.binned.matrix, name) for name in ("rows", "entries", "starts"))):
+        assert array.flags.writeable
+        owner = array
+        while not isinstance(owner, mmap.mmap):
+            owner = owner.array if hasattr(owner, "array") else owner.base
+        assert owner
+
+
+def test_damage_is_found_in_every_file(copy):
+    for path in sorted(copy.iterdir()):
+        content = path.read_bytes()
+        for changed in (content[:-1], content[: len(content) // 2] + b"\x07" + content[len(content) // 2 + 1 :]):
+            assert changed != content
+            path.write_bytes(changed)
+            with pytest.raises(FileFormatError, match=f"{path.name}.*damaged"):
+                podium.open_binned(copy)
+        path.unlink()
+        with pytest.raises(FileFormatError, match=path.name):
+            podium.open_binned(copy, verify=False)
+        path.write_bytes(content)
+    assert podium.open_binned(copy).n_queries == 40
+
+
+def test_other_folders_and_versions_are_refused(copy, tmp_path):
+    with pytest.raises(FileFormatError, match="no folder of binned data"):
+        podium.open_binned(tmp_path)
+    manifest = json.loads((copy / MANIFEST).read_text())
+    (copy / MANIFEST).unlink()
+    assert not is_binned(copy)
+    write_manifest(copy, {k: v for k, v in manifest.items() if k not in ("files", "sha256")} | {"format": 99})
+    with pytest.raises(FileFormatError, match="version 99"):
+        podium.open_binned(copy)
+
+
+def test_mistakes_leave_nothing_behind(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(binning_files, "ROWS", 37)
+
+    def refused(match, source, name="new", kind=DataError, **options):
+        with pytest.raises(kind, match=match):
+            podium.bin_files(source, tmp_path / name, **options)
+        assert [path.name for path in tmp_path.iterdir() if path.suffix != ".txt"] == []
+
+    (tmp_path / "bad.txt").write_text("1 qid:1 1:2\n0 qid:1 1:x\n")
+    (tmp_path / "infinite.txt").write_text("1 qid:1 1:2\n0 qid:1 1:inf\n")
+    (tmp_path / "none.txt").write_text("")
+    (tmp_path / "empty.txt").write_text("1 qid:1\n0 qid:1\n")
+    refused(r"bad.txt, line 2, column 11", tmp_path / "bad.txt", kind=FileFormatError)
+    refused(r"infinite.txt.*feature 0 of row 1", tmp_path / "infinite.txt", normalize="sum")
+    refused("no documents", tmp_path / "none.txt")
+    refused("no features", tmp_path / "empty.txt")
+    refused("absent.txt", tmp_path / "absent.txt")
+    refused("cannot be read twice", io.BytesIO(b"1 qid:1 1:2\n"), format="letor")
+    refused("sparse has no meaning", files / "train.txt", sparse=True)
+    refused("max_bins", files / "train.txt", max_bins=256)
+    refused("there is no feature 20", files / "train.txt", categorical=[20])
+    refused("no feature named 'x'", files / "train.txt", categorical=["x"])
+    refused("like takes", files / "train.txt", like=podium.artificial(2))
+    refused("normalize must be", files / "train.txt", normalize="nonsense")
+    refused("odd.txt: query_weights .* differ in 'q0'", _with_odd_weight(files, tmp_path), kind=DataError, format="csv")
+
+    def fail(*_, **__):
+        raise KeyboardInterrupt
+
+    def be_full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as context:
+        context.setattr("os.posix_fallocate", be_full)
+        refused("new.*cannot be written: No space left", files / "train.txt", kind=FileFormatError)
+    monkeypatch.setattr(binning_files, "bin_features", fail)
+    refused(None, files / "train.txt", kind=KeyboardInterrupt)
+
+
+def _with_odd_weight(files, folder):
+    import pandas as pd
+
+    table = pd.read_csv(files / "train.csv")[["qid", "label", "x", "query_weight"]]
+    table = pd.concat([table, table[:1].assign(query_weight=7)])  # in another block
+    table.to_csv(folder / "odd.txt", index=False)
+    return folder / "odd.txt"
+
+
+def test_a_folder_is_replaced_only_where_asked_for(files, copy, tmp_path):
+    with pytest.raises(FileFormatError, match="is there already"):
+        podium.bin_files(files / "train.txt", copy)
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(FileFormatError, match="not replaced"):
+        podium.bin_files(files / "train.txt", tmp_path / "mine", overwrite=True)
+    assert podium.bin_files(files / "valid.txt", copy, overwrite=True).labels
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "mine"]
+
+
+def test_what_bins_cannot_do_is_refused(files, tmp_path):
+    binned = podium.bin_files(files / "train.txt", tmp_path / "bins", max_bins=16)
+    other = podium.bin_files(files / "valid.txt", tmp_path / "other")
+    data = podium.read(files / "train.txt")
+    model = podium.LambdaMART(**SMALL).fit(data)
+    for action in (
+        lambda: podium.LinearRanker().fit(binned), lambda: model.predict(binned), lambda: binned.features,
+        lambda: podium.LambdaMART(**SMALL, max_bins=16, submodel=model).fit(binned),
+        lambda: podium.LambdaMART(**SMALL, max_bins=16).fit(binned, valid=other),
+        lambda: podium.LambdaMART(**SMALL).fit(data, valid=binned),
+    ):  # fmt: skip
+        with pytest.raises(DataError, match="holds bins, not the values of features"):
+            action()
+    with pytest.raises(DataError, match="max_bins=16, not 255"):
+        podium.LambdaMART(**SMALL).fit(binned)
+    with pytest.raises(DataError, match="feature 2 binned as numbers"):
+        podium.LambdaMART(**SMALL, max_bins=16, categorical=[2]).fit(binned)
+    with pytest.raises(DataError, match="qid of binned data cannot be changed"):
+        binned.replace(qid=np.arange(len(binned)))
+    with pytest.raises(DataError, match="max_bins is 16"):
+        podium.bin_files(files / "valid.txt", tmp_path / "more", like=binned, max_bins=32)
+
+
+def test_constant_features_are_told_from_bins(tmp_path):
+    (tmp_path / "a.txt").write_text("".join(f"{k % 2} qid:{k // 4} 1:3 2:1\n" for k in range(40)))
+    binned = podium.bin_files(tmp_path / "a.txt", tmp_path / "bins")
+    with pytest.warns(podium.PodiumWarning) as warned:
+        podium.LambdaMART(2).fit(binned)
+    with pytest.warns(podium.PodiumWarning) as in_memory:
+        podium.LambdaMART(2).fit(podium.read(tmp_path / "a.txt"))
+    assert [str(one.message) for one in warned] == [str(one.message) for one in in_memory]
+
+
+@pytest.mark.filterwarnings("ignore::podium.PodiumWarning")  # of queries that come back
+def test_commands(files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def podium_(*words, fails=False):
+        done = CliRunner().invoke(app, list(map(str, words)))
+        assert (done.exit_code != 0) == fails, done.output + repr(done.exception)
+        return done.output if not fails else str(done.exception)
+
+    named = ("--categorical", "brand", "--qid", "qid")
+    shown = podium_("bin", files / "mixed-train.csv", files / "train.csv", "bins", *named)
+    assert "documents in 40 queries, 4 features" in shown
+    assert "grouping" in shown
+    podium_("bin", files / "valid.csv", "valid", "--like", "bins", *named)
+    described = podium_("describe", "bins")
+    in_memory = podium_("describe", files / "mixed-train.csv", files / "train.csv", "--categorical", "brand")
+    assert described == in_memory.replace("\n\n", "\n")
+    podium_("train", "bins", "--valid", "valid", "--n-trees", 3, "-o", "run")
+    podium_(
+        "train", files / "mixed-train.csv", files / "train.csv", "--valid", files / "valid.csv", "--n-trees", 3,
+        *named, "-o", "plain",
+    )  # fmt: skip
+    models = [podium.load(f"{folder}/model.podium") for folder in ("run", "plain")]
+    assert models[0].digest() == models[1].digest()
+    assert models[0].reading == models[1].reading
+    assert "--normalize sum is not how bins was binned" in podium_("describe", "bins", "--normalize", "sum", fails=True)
+    assert "stands alone" in podium_("describe", "bins", "valid", fails=True)
+    assert "is there already" in podium_("bin", files / "train.txt", "bins", fails=True)

@@ -1,0 +1,111 @@
+"""`podium report` and `podium compare --html`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import podium
+from podium.cli.app import load_command
+from podium.errors import DataError, FileFormatError, PodiumWarning
+from tests.reports.pages import Page
+
+AP = "ap(ties=expected)"
+
+
+def run(name, *arguments):
+    """A command in this process."""
+    load_command(name).main([str(argument) for argument in arguments], standalone_mode=False)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    for part in ("train", "valid", "test"):
+        podium.artificial(12, documents=8, features=4, part=part).write(folder / f"{part}.txt")
+    run("train", folder / "train.txt", "--valid", folder / "valid.txt", "--n-trees", 5, "-o", folder / "run")
+    run("train", "linear", folder / "train.txt", "--n-iterations", 2, "-o", folder / "linear")
+    return folder
+
+
+def test_a_run_becomes_a_page(files, capsys):
+    folder = files / "run"
+    run("report", folder, "--test", files / "test.txt", "--other", f"linear={files}/linear/model.podium",
+        "--other", "one=feature:1", "-m", AP, "--queries", 1)  # fmt: skip
+    assert capsys.readouterr().out.startswith(f"{folder}/report.html: ")
+    page = Page((folder / "report.html").read_text())
+    model = podium.load(folder / "model.podium")
+    for name in ("train", "valid", "test"):
+        data = podium.read(files / f"{name}.txt")
+        shown = next(row["mean"] for row in page.table("Means over") if row["data"] == name)
+        assert shown == f"{podium.evaluate(data, model, AP).means[AP]:.4f}"
+    assert "valid/ndcg@10" in page.words("learning")
+    facts = {row["fact"]: row["value"] for row in page.table("What the result depends on")}
+    assert facts["digest of the model"] == model.digest()
+    assert facts["Podium (run)"] == podium.__version__
+    assert facts["command"] == f"podium train --config {folder}/config.toml --output FOLDER"
+    assert {row["a"] for row in page.table("Pairs of systems")} == {"linear", "one"}
+
+
+def test_the_command_that_is_named_repeats_the_run(files, tmp_path):
+    run("train", "--config", files / "run" / "config.toml", "--output", tmp_path / "again")
+    models = {podium.load(folder / "model.podium").digest() for folder in (files / "run", tmp_path / "again")}
+    assert len(models) == 1
+
+
+def test_data_that_is_gone_and_runs_without_tests(files, tmp_path):
+    (tmp_path / "run").mkdir()
+    for file in (files / "run").iterdir():
+        if file.name != "report.html":
+            (tmp_path / "run" / file.name).write_bytes(file.read_bytes())
+    run("report", tmp_path / "run", "--queries", 1)
+    page = Page((tmp_path / "run" / "report.html").read_text())
+    assert {row["data"] for row in page.table("Means over")} == {"valid", "train"}
+    config = tmp_path / "run" / "config.toml"
+    config.write_text(config.read_text().replace("train.txt", "gone.txt"))
+    with pytest.warns(PodiumWarning, match=r"gone\.txt, which .*is not there any more: .* without the train data"):
+        run("report", tmp_path / "run", "--queries", 1)
+    (tmp_path / "run" / "run.json").write_text("[1]")
+    with pytest.raises(FileFormatError, match="must hold texts by name"), pytest.warns(PodiumWarning):
+        run("report", tmp_path / "run")
+    with pytest.raises(DataError, match="there is no such folder; name the folder of a run"):
+        run("report", tmp_path / "nowhere")
+
+
+def test_facts_of_a_run(files):
+    facts = json.loads((files / "run" / "run.json").read_text())
+    assert {"started", "seconds", "Podium", "Numba"} <= set(facts)
+
+
+@pytest.mark.parametrize("trec", [False, True])
+def test_a_comparison_of_scores_becomes_a_page(files, tmp_path, trec, capsys):
+    if trec:
+        data = tmp_path / "qrels.txt"
+        data.write_text("\n".join(f"{q} 0 d{d} {(q + d) % 3}" for q in range(4) for d in range(5)) + "\n")
+        for name, sign in (("a", 1), ("b", -1)):
+            lines = [f"{q} Q0 d{d} {d} {sign * d} {name}" for q in range(4) for d in range(4)]
+            (tmp_path / name).write_text("\n".join(lines) + "\n")
+        systems, options = [f"a={tmp_path}/a", f"b={tmp_path}/b"], ["--qrels"]
+    else:
+        data, systems, options = files / "test.txt", ["a=feature:1", "b=feature:2"], ["--baseline", "a"]
+    run("compare", data, *systems, *options, "--html", tmp_path / "page.html", "--as", "json")
+    page, printed = Page((tmp_path / "page.html").read_text()), json.loads(capsys.readouterr().out)
+    (pair,) = page.table("Pairs of systems")
+    assert pair["b - a"] == f"{printed['pairs'][0]['b - a']:.4f}"
+    assert [name for name in page.ids if name in ("comparison", "queries", "data", "learning")] == [
+        "comparison", "queries", "data",
+    ]  # fmt: skip
+    assert ("not ranked" in page.words("queries")) == trec
+
+
+@pytest.mark.filterwarnings("ignore::podium.errors.PodiumWarning")  # ties, in so little data
+def test_the_demo_ends_with_a_report(tmp_path, capsys):
+    from podium.demo import main
+
+    main(tmp_path / "demo", queries=20, trees=5)
+    said = capsys.readouterr().out
+    assert "LambdaMART: " in said
+    page = Page((tmp_path / "demo" / "report.html").read_text())
+    shown = next(row for row in page.table("Means of each system") if row["system"] == "LambdaMART")
+    assert shown["ndcg@10"] in said
+    assert Path(tmp_path / "demo" / "model.podium").exists()

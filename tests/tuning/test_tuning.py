@@ -1,0 +1,158 @@
+"""The search for parameters: never worse than the default, the same for any threads, resumable, and honest."""
+
+import json
+
+import numpy as np
+import pytest
+
+import podium
+from podium import Between, DataError, LambdaMART
+from tests.commands import run
+
+pytest.importorskip("optuna")
+SPACE = {"n_leaves": Between(2, 8, log=True), "learning_rate": (0.05, 0.5)}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return podium.artificial(40, features=5, documents=15)
+
+
+@pytest.fixture(scope="module")
+def valid():
+    return podium.artificial(30, features=5, documents=15, part="valid")
+
+
+def tuned(data, valid=None, **options):
+    options = {"space": SPACE, "n_trials": 10} | options
+    return podium.tune(LambdaMART(12, 4, min_documents_in_leaf=3), data, valid=valid, verbose=0, **options)
+
+
+@pytest.fixture(scope="module")
+def tuning(data, valid):
+    return tuned(data, valid)
+
+
+def shown(tuning):
+    return [(t.number, t.parameters, t.state, t.means, t.rounds) for t in tuning.trials]
+
+
+def test_the_best_trial_is_what_the_estimator_gives(tuning, data, valid):
+    assert len(tuning.trials) == 10
+    complete = [t for t in tuning.trials if t.state == "complete"]
+    assert tuning.best.means["ndcg@10"] == max(t.means["ndcg@10"] for t in complete)
+    assert tuning.trials[0].parameters == {"n_leaves": 4, "learning_rate": 0.1}
+    own = LambdaMART(12, 4, min_documents_in_leaf=3, patience=50).fit(data, valid=valid)
+    assert tuning.trials[0].means["ndcg@10"] == pytest.approx(max(own.history_["valid/ndcg@10"]), abs=1e-12)
+    again = tuning.estimator.fit(data)
+    assert again.n_trees_ == tuning.best.rounds
+    assert podium.evaluate(valid, again, "ndcg@10").means["ndcg@10"] == pytest.approx(tuning.best.means["ndcg@10"])
+
+
+def test_the_number_of_threads_and_the_order_of_rows_do_not_matter(tuning, data, valid):
+    rows = np.random.default_rng(0).permutation(len(data))
+    assert shown(tuned(data.take(rows), valid, n_threads=3)) == shown(tuning)
+    assert shown(tuned(data, valid, n_threads=1)) == shown(tuning)
+    assert shown(tuned(data, valid, seed=1)) != shown(tuning)
+
+
+def test_a_search_goes_on_where_it_was_broken_off(tuning, data, valid, tmp_path, monkeypatch):
+    path = tmp_path / "trials.jsonl"
+    seen = []
+
+    def broken_off(self, *arguments, fit=LambdaMART.fit, **options):
+        seen.append(1)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return fit(self, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LambdaMART, "fit", broken_off)
+        with pytest.raises(KeyboardInterrupt):
+            tuned(data, valid, path=path)
+    assert shown(tuned(data, valid, path=path)) == shown(tuning)
+    assert all(json.loads(line) for line in path.read_text().splitlines())
+    assert len(tuned(data, valid, path=path, n_trials=12).trials) == 12  # goes on
+    with pytest.raises(DataError, match=r"trials of another search; data differ"):
+        tuned(valid, valid, path=path)
+    path.write_text("no trials\n")
+    with pytest.raises(DataError, match="does not hold the trials"):
+        tuned(data, valid, path=path)
+
+
+def test_folds_measure_each_query_by_a_model_that_has_not_seen_it(data):
+    tuning = tuned(data, folds=2, n_trials=3)
+    fold = podium.data.splitting.fold_of_queries(data.query_ids, 2, 0)
+    total = 0.0
+    for k in range(2):
+        model = LambdaMART(12, 4, min_documents_in_leaf=3, patience=50)
+        model.fit(data.select(fold != k), valid=data.select(fold == k))
+        total += (fold == k).sum() * max(model.history_["valid/ndcg@10"])
+    assert tuning.trials[0].means["ndcg@10"] == pytest.approx(total / data.n_queries)
+
+
+def test_hopeless_trials_are_pruned(data, valid):
+    space = {"learning_rate": [0.1, 1e-9], "n_leaves": (2, 8)}
+    estimator = LambdaMART(60, 4, min_documents_in_leaf=3, patience=60)
+    trials = podium.tune(estimator, data, valid=valid, space=space, n_trials=24, verbose=0).trials
+    pruned = [t for t in trials if t.state == "pruned"]
+    assert pruned
+    assert all(t.rounds is None and t.means["ndcg@10"] <= trials[0].means["ndcg@10"] for t in pruned)
+
+
+def test_objectives_and_graded_measures(data, valid):
+    tuning = tuned(data, valid, space={"objective": [None, "queryregression"]}, measure="ndcg@3>ap~0.5", n_trials=4)
+    assert {t.parameters["objective"] for t in tuning.trials} == {None, "queryregression"}
+    assert tuning.best.means["ap"] == max(t.means["ap"] for t in tuning.trials)  # all are within the tolerance
+    assert str(tuning.estimator.measure) == "ndcg@3>ap~0.5"
+
+
+def test_nets_and_linear_rankers_are_tuned(data, valid):
+    ranker = podium.LinearRanker(n_iterations=5)
+    tuning = podium.tune(ranker, data, valid=valid, space={"l2": [0.0, 1.0]}, n_trials=2, verbose=0)
+    assert {t.parameters["l2"] for t in tuning.trials} <= {0.0, 1.0}
+
+
+def test_what_is_shown(tuning, data, valid):
+    text = str(tuning)
+    assert text.startswith(f"10 trials, {sum(t.state == 'pruned' for t in tuning.trials)} of them pruned; the best is")
+    assert tuning.table().rows[0][0] == tuning.best.number
+    if tuning.importance:
+        assert sum(tuning.importance.values()) == pytest.approx(1)
+    assert tuning.plot().to_dict()["title"]["text"] == "10 trials"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"space": {}}, "space is empty"), ({"space": {"leaves": (2, 3)}}, "has no parameter 'leaves'"),
+        ({"space": {"n_leaves": (0, 3)}}, "space: n_leaves must be"), ({"space": {"n_leaves": 3}}, "needs Between"),
+        ({"space": {"objective": [object()]}}, "choices of objective"), ({"n_trials": 0}, "n_trials must be"),
+        ({"folds": 2, "valid": 1}, "not both"), ({"folds": 1}, "folds must be"), ({"timeout": 0}, "timeout must be"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(data, options, message):
+    with pytest.raises(DataError, match=message):
+        tuned(data, **options)
+    with pytest.raises(DataError, match="low must be positive"):
+        Between(0, 1, log=True)
+    with pytest.raises(DataError, match="estimators of Podium's"):
+        podium.tune(object(), data)
+
+
+@pytest.mark.slow
+def test_the_command(data, valid, tmp_path):
+    for name, part in (("train.txt", data), ("valid.txt", valid)):
+        part.write(tmp_path / name)
+    words = ("tune", "train.txt", "--valid", "valid.txt", "--trials", 3, "--search", "n_leaves=2..8:log")
+    done = run(*words, "--search", "split=newton|least-squares", "--report", "t.svg", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "3 trials, 0 of them pruned" in done.stdout
+    assert {path.name for path in (tmp_path / "tuned").iterdir()} == {"trials.jsonl", "config.toml", "model.podium"}
+    model = podium.load(tmp_path / "tuned" / "model.podium")
+    again = run("train", "--config", "tuned/config.toml", "-o", "again", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert podium.load(tmp_path / "again" / "model.podium").digest() == model.digest()
+    wrong = run(*words, "--search", "n_leaves:3", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert "--search takes name=low..high" in wrong.stderr
