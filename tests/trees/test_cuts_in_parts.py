@@ -60,7 +60,7 @@ def test_parts_find_the_cuts_of_all(seed, n_parts, max_bins, few):
     features[random.random(features.shape) < 0.05] = np.nan
     home = random.integers(0, n_parts, n)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cuts_in_parts, "FEW", few)
+        patch.setattr(cuts_in_parts, "FEW", max(few, max_bins))
         results, rounds = in_parts(features, home, max_bins, [4])
     for bins in results:
         require_equal(bins, find_bins(features, max_bins, [4]))

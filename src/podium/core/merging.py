@@ -18,7 +18,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Sum:
-    """Added: numbers, arrays of whole numbers, `ExactSum`, and tuples of those."""
+    """Added: numbers, arrays of whole numbers, `ExactSum`, and tuples of those.
+
+    To merge writes over the arrays of the first, so they must be nobody else's.
+    """
 
     value: Any
 
@@ -133,6 +136,8 @@ def merged(result: Any) -> Any:
 def _added(one: Any, other: Any) -> Any:
     if isinstance(one, tuple):
         return tuple(_added(a, b) for a, b in zip(one, other, strict=True))
+    if isinstance(one, np.ndarray) and one.flags.writeable:
+        return np.add(one, other, out=one)
     return one + other
 
 

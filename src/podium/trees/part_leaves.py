@@ -114,7 +114,7 @@ class PartLeaves:
         self.ranges = {0: _Ranges(0, len(sampled), 0, len(others))}
         total = sum(self.team.shares(len(sampled), lambda a, b: int(sum_words(words, sampled[a:b]))))
         self.histograms = {0: self._count(self.ranges[0])}
-        return Sum((len(sampled) + len(others), total, self.histograms[0]))
+        return Sum((len(sampled) + len(others), total, self.histograms[0].copy()))
 
     def answer(self, question: Question) -> Sum:
         """Documents on the left and histograms of the left of each leaf that is split; documents by bin."""
