@@ -26,7 +26,10 @@ DATA = Path(os.environ.get("PODIUM_DATA", "../shared/data"))
 MEASURES = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ap", "err@10")
 PRIMARY = "ndcg@10"
 TOOLS = ("podium", "lightgbm", "xgboost", "catboost-yetirank", "catboost-queryrmse")
-SETS = {"mq2008": 5, "ohsumed": 5, "lightgbm_example": 1}  # folds
+RANKER, COMMITTEE = "podium-ranker-all", "podium-committee-all"  # what is compared with every peer
+DEFAULTS = ("podium-ranker", RANKER, "podium-committee", COMMITTEE)  # models that have defaults alone
+WEB = {"web-30": 30, "web-100": 100, "web-300": 300}  # queries of samples of web-shaped data
+SETS = {"mq2008": 5, "ohsumed": 5, "lightgbm_example": 1, "web-30": 8, "web-100": 4, "web-300": 2}  # folds or samples
 SEEDS = 3  # of each tool's defaults; rows are shuffled within queries, since most tools depend on their order
 TRIALS = 30
 DEFAULT_TREES, DEFAULT_PATIENCE, TRIAL_TREES, TRIAL_PATIENCE = 1000, 100, 500, 50
@@ -37,6 +40,10 @@ Data = podium.RankingData
 @cache
 def fold(name: str, number: int) -> tuple[Data, Data, Data]:
     """Train, validation and test data of a fold, as the sets' README defines them."""
+    if name in WEB:
+        queries, seed = WEB[name], 200 + number
+        vali = podium.artificial_web(queries // 3, seed=seed, part="valid")
+        return podium.artificial_web(queries, seed=seed), vali, podium.artificial_web(300, seed=seed, part="test")
     if name == "lightgbm_example":
         whole = podium.read(DATA / name / "train.txt.gz")
         train, vali = whole.split(0.8, 0.2, seed=0)
@@ -81,6 +88,19 @@ def podium_model(train: Data, vali: Data, seed: int, p: dict[str, Any] | None) -
             "l2": p["l2"], "truncation": p["truncation"], "normalize": p["normalize"],
         }  # fmt: skip
     model = podium.LambdaMART(random_state=seed, n_threads=1, **settings).fit(train, valid=vali)
+    return model.predict, model.n_trees_
+
+
+def default_model(kind: str, train: Data, vali: Data, seed: int, p: dict[str, Any] | None) -> tuple[Model, int]:
+    """`Ranker` or `Committee`: stopped and weighed by vali, or with all data in folds."""
+    assert p is None, "these have defaults alone"
+    _, name, *over_all = kind.split("-")
+    estimator = {"ranker": podium.Ranker, "committee": podium.Committee}[name]
+    model = estimator(random_state=10_000 * seed, n_threads=1)
+    if over_all:
+        model.fit(Data.concatenate([train, vali]))
+    else:
+        model.fit(train, valid=vali)
     return model.predict, model.n_trees_
 
 
@@ -170,6 +190,8 @@ def dense(data: Data) -> Any:
 
 def trained(tool: str, *arguments: Any) -> tuple[Model, int]:
     """The model of a tool."""
+    if tool in DEFAULTS:
+        return default_model(tool, *arguments)
     if tool.startswith("catboost"):
         return catboost_model({"yetirank": "YetiRank", "queryrmse": "QueryRMSE"}[tool.split("-")[1]], *arguments)
     return {"podium": podium_model, "lightgbm": lightgbm_model, "xgboost": xgboost_model}[tool](*arguments)
@@ -177,7 +199,7 @@ def trained(tool: str, *arguments: Any) -> tuple[Model, int]:
 
 def one_run(tool: str, name: str, number: int, seed: int, trial: int | None) -> dict[str, Any]:
     """Train on one fold, or take the result of an earlier run; vali's NDCG@10 and each test query's values."""
-    mark = f"-{podium_fingerprint()}" if tool == "podium" else ""
+    mark = f"-{podium_fingerprint()}" if tool.startswith("podium") else ""
     kept = CACHE / f"{tool}{mark}-{name}-{number}-seed{seed}-{'default' if trial is None else trial}.json"
     if kept.exists():
         found: dict[str, Any] = json.loads(kept.read_text())
@@ -209,45 +231,69 @@ def podium_fingerprint() -> str:
     return digest.hexdigest()[:8]
 
 
+def runs_of(tool: str, name: str, number: int, mode: str) -> list[dict[str, Any]]:
+    """The runs on one fold: each seed of the defaults, or the trial that was best on vali."""
+    if mode == "default":
+        return [one_run(tool, name, number, seed, None) for seed in range(SEEDS)]
+    return [max((one_run(tool, name, number, 0, trial) for trial in range(TRIALS)), key=lambda run: run["vali"])]
+
+
 def per_query(tool: str, name: str, mode: str) -> dict[str, Any]:
-    """Each test query's values over all folds: defaults averaged over seeds, or the trial that was best on vali."""
-    found: dict[str, list[Any]] = {m: [] for m in MEASURES}
+    """Each test query's values over all folds, averaged over the runs on it; with the seconds of a run."""
+    found: dict[str, list[Any]] = {m: [] for m in (*MEASURES, "seconds")}
     for number in range(1, SETS[name] + 1):
-        if mode == "default":
-            runs = [one_run(tool, name, number, seed, None) for seed in range(SEEDS)]
-        else:
-            trials = [one_run(tool, name, number, 0, trial) for trial in range(TRIALS)]
-            runs = [max(trials, key=lambda run: run["vali"])]
+        runs = runs_of(tool, name, number, mode)
         for m in MEASURES:
             found[m].append(np.mean([run["test"][m] for run in runs], axis=0))
+        found["seconds"].append([np.mean([run["seconds"] for run in runs])])
     return {m: np.concatenate(values) for m, values in found.items()}
 
 
 def run() -> Report:
     """Train everything that is not yet there, and compare."""
-    from podium.evaluation.significance import holm, randomisation, t_interval
+    from podium.evaluation.significance import t_interval
 
-    rows, tests = [], []
+    values: dict[tuple[str, str, str], dict[str, Any]] = {}
     for name in SETS:
-        for mode in ("default", "tuned"):
-            values = {tool: per_query(tool, name, mode) for tool in TOOLS}
-            mine = values["podium"][PRIMARY]
-            for tool in TOOLS:
-                row: dict[str, Any] = {"set": name, "settings": mode, "tool": tool}
-                for m in MEASURES:
-                    low, high = t_interval(values[tool][m])
-                    row[m] = f"{values[tool][m].mean():.4f} ± {(high - low) / 2:.3f}"
-                if tool != "podium":
-                    row["Podium ahead by"] = f"{mine.mean() - values[tool][PRIMARY].mean():+.4f}"
-                    tests.append((row, randomisation(mine - values[tool][PRIMARY], list(range(len(mine))))))
-                rows.append(row)
-    for (row, _), p in zip(tests, holm([p for _, p in tests]), strict=True):
-        row["p (Holm)"] = f"{p:.2g}"
+        for mode, tool in [*(("default", tool) for tool in (*TOOLS, *DEFAULTS)), *(("tuned", tool) for tool in TOOLS)]:
+            values[name, mode, tool] = per_query(tool, name, mode)
+    for mode, tool in dict.fromkeys((mode, tool) for _, mode, tool in values):
+        parts = [values[name, mode, tool] for name in SETS]
+        values["all", mode, tool] = {m: np.concatenate([part[m] for part in parts]) for m in parts[0]}
+    rows = []
+    for (name, mode, tool), found in values.items():
+        row: dict[str, Any] = {"set": name, "settings": mode, "tool": tool}
+        for m in MEASURES:
+            low, high = t_interval(found[m])
+            row[m] = f"{found[m].mean():.4f} ± {(high - low) / 2:.3f}"
+        row["seconds"] = f"{found['seconds'].mean():.2f}"
+        rows.append(row)
+    for title, own in (("Ranker", RANKER), ("Committee", COMMITTEE)):
+        add_comparisons(rows, title, values, own)
     return Report(
         "accuracy", "Accuracy on the test folds", rows,
         [f"Empty queries count 0; means over all test queries of all folds with 95% intervals. Defaults: at most "
          f"{DEFAULT_TREES} trees, learning rate 0.1 where a tool has no other default for ranking, stopped after "
          f"{DEFAULT_PATIENCE} without a gain of NDCG@10 on vali, mean of {SEEDS} seeds (rows shuffled within queries). "
          f"Tuned: {TRIALS} random settings a fold, the same for every tool, best on vali, {TRIAL_TREES} trees at most. "
-         "p of NDCG@10 against Podium by a randomisation test over queries, Holm's correction over the whole table."],
+         "podium is LambdaMART. podium-ranker and podium-committee are stopped and weighed by vali; those that end in "
+         "-all have train and vali as one, and folds of their own. web-N: samples of web-shaped data with N queries to "
+         "train on and a third as many to stop by. all: every test query of every set. Ahead by: the difference in "
+         f"NDCG@10 of {RANKER} and of {COMMITTEE}, p by a randomisation test over queries, Holm's correction over the "
+         "column. Seconds: of a fit, one thread."],
     )  # fmt: skip
+
+
+def add_comparisons(rows: list[dict[str, Any]], title: str, values: dict[tuple[str, str, str], Any], own: str) -> None:
+    """Say of each peer's row how far one of Podium's models is ahead, and whether that is significant."""
+    from podium.evaluation.significance import holm, randomisation
+
+    tests = []
+    for row in rows:
+        key = row["set"], row["settings"], row["tool"]
+        apart = values[row["set"], "default", own][PRIMARY] - values[key][PRIMARY]
+        if not row["tool"].startswith("podium-"):
+            row[f"{title} ahead by"] = f"{apart.mean():+.4f}"
+            tests.append((row, randomisation(apart, list(range(len(apart))))))
+    for (row, _), p in zip(tests, holm([p for _, p in tests]), strict=True):
+        row[f"{title}, p"] = f"{p:.2g}"

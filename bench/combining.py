@@ -121,9 +121,19 @@ MODELS: dict[str, Callable[[int], Any]] = {
     "LambdaMART, as a member": sampled,
     "query regression, as a member": lambda seed: sampled(seed, objective="query_regression"),
     "XE-NDCG, as a member": lambda seed: sampled(seed, objective="xe_ndcg"),
+    "Ranker": lambda seed: podium.Ranker(random_state=seed),
+    "Ranker, all data": lambda seed: podium.Ranker(random_state=seed),
+    "committee, weighed by vali": lambda seed: podium.Committee(random_state=seed * 10_000),
     "committee": lambda seed: podium.Committee(random_state=seed * 10_000),
     "committee, equal weights": lambda seed: podium.Committee(random_state=seed * 10_000, cycles=0),
+    "committee of 10 seconds": lambda seed: podium.Committee(random_state=seed * 10_000, time_budget=10.0),
 }
+IN_FOLDS = (
+    "Ranker, all data",
+    "committee",
+    "committee, equal weights",
+    "committee of 10 seconds",
+)  # vali, too
 
 
 def committees() -> list[dict[str, Any]]:
@@ -138,7 +148,8 @@ def committees() -> list[dict[str, Any]]:
                 found = []
                 for seed in range(SEEDS):
                     started = time.perf_counter()
-                    model = make(seed).fit(train, valid=vali)
+                    everything = podium.RankingData.concatenate([train, vali])
+                    model = make(seed).fit(everything) if name in IN_FOLDS else make(seed).fit(train, valid=vali)
                     trained = time.perf_counter()
                     found.append(podium.NDCG(10).values(podium.measures.Ranking(test, model.predict(test))))
                     seconds[name] = seconds.get(name, 0.0) + (trained - started) / SEEDS

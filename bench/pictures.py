@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from podium.diagnostics import lambda_arrows
 from podium.objectives import Lambda, Pairwise
 from podium.reports.charts import chart_of, import_altair, save_chart, themed
 
+RESULTS = Path(__file__).parent / "results"
 FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
 
 
@@ -105,7 +107,33 @@ def moved() -> Any:
     return podium.compare_explanations(linear, trees, test, query, names=("linear", "trees")).plot(top=12)
 
 
-PICTURES = (path, forces, optimality, history, comparison, arrows, pair, moved)
+def speed() -> Any:
+    """Four ratios to LightGBM of README, from the results of the benchmarks."""
+    alt = import_altair()
+    wanted = {
+        "train: 718,000 × 136, 31 leaves": ("train", {"documents": "718,000", "leaves": 31, "tool": "podium newton"},
+                                            "with binning"),
+        "train: MQ2008, with validation": ("small", {"data": "MQ2008, fold 1", "trees × leaves": "300 × 15",
+                                                     "validation data": "yes"}, "times as fast"),
+        "score: 500 trees of 31 leaves": ("scoring", {"trees × leaves": "500 × 31", "tool": "podium"},
+                                          "times LightGBM"),
+        "explain: 100 trees of 31 leaves": ("explain", {"trees": 100, "leaves": 31, "tool": "LightGBM pred_contrib"},
+                                            "podium is faster"),
+    }  # fmt: skip
+    rows = []
+    for name, (report, conditions, column) in wanted.items():
+        found = json.loads((RESULTS / f"{report}.json").read_text(encoding="utf-8"))["rows"]
+        row = next(row for row in found if all(row[key] == value for key, value in conditions.items()))
+        ratio = float(str(row[column]).rstrip(" ×"))
+        rows.append({"what": name, "ratio": ratio, "shown": f"{ratio:.1f} ×"})
+    y = alt.Y("what:N", sort=None, title=None, axis=alt.Axis(tickSize=0, domain=False, labelLimit=260))
+    x = alt.X("ratio:Q", title="times LightGBM's speed, in the same run", scale=alt.Scale(type="log", domain=[1, 100]))
+    bars = chart_of(rows).mark_bar(height={"band": 0.6}).encode(x=x, x2=alt.datum(1), y=y)
+    words = chart_of(rows).mark_text(style="words", align="left", dx=6).encode(x=x, y=y, text="shown:N")
+    return themed(alt.layer(bars, words).properties(width=420, height=140))
+
+
+PICTURES = (path, forces, optimality, history, comparison, arrows, pair, moved, speed)
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)

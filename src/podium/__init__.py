@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from podium.estimators import PRank as PRank
     from podium.estimators import QueryKFold as QueryKFold
     from podium.estimators import QueryNormalizer as QueryNormalizer
+    from podium.estimators import Ranker as Ranker
     from podium.estimators import RankNet as RankNet
     from podium.estimators import RankNetTrees as RankNetTrees
     from podium.estimators import adapt as adapt
@@ -66,14 +67,17 @@ if TYPE_CHECKING:
     from podium.measures import CNDCG as CNDCG
     from podium.measures import DCG as DCG
     from podium.measures import ERR as ERR
+    from podium.measures import ERRIA as ERRIA
     from podium.measures import NDCG as NDCG
     from podium.measures import RBP as RBP
     from podium.measures import RR as RR
+    from podium.measures import AlphaNDCG as AlphaNDCG
     from podium.measures import Graded as Graded
     from podium.measures import KendallTau as KendallTau
     from podium.measures import Measure as Measure
     from podium.measures import PairwiseAccuracy as PairwiseAccuracy
     from podium.measures import Precision as Precision
+    from podium.measures import PropensityNDCG as PropensityNDCG
     from podium.measures import Recall as Recall
     from podium.models import Blend as Blend
     from podium.models import ClassEnsemble as ClassEnsemble
@@ -125,6 +129,9 @@ _HOMES = {
     "Precision": "podium.measures",  # of the first k
     "Recall": "podium.measures",  # by the first k
     "RBP": "podium.measures",  # rank-biased precision
+    "AlphaNDCG": "podium.measures",  # diversity: repetitions of a subtopic count less
+    "ERRIA": "podium.measures",  # diversity: ERR over the intents of a query
+    "PropensityNDCG": "podium.measures",  # on clicks, without the bias of positions
     "PairwiseAccuracy": "podium.measures",  # pairs in the right order
     "KendallTau": "podium.measures",  # rank correlation
     "Graded": "podium.measures",  # several measures in order of trust
@@ -146,6 +153,7 @@ _HOMES = {
     "read_qrels": "podium.evaluation",  # … and judgements
     "write_qrels": "podium.evaluation",
     # models
+    "Ranker": "podium.estimators",  # the model to begin with: boosted trees, from query regression to λ
     "LambdaMART": "podium.estimators",  # boosted trees on LambdaRank's gradients
     "RankNetTrees": "podium.estimators",  # boosted trees on RankNet's pairs
     "MART": "podium.estimators",  # boosted regression on labels

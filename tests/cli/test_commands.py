@@ -381,6 +381,16 @@ def test_a_model_that_is_named_overrides_the_one_of_the_config(sample, tmp_path)
         assert kind in done.stdout
 
 
+def test_groups_of_queries(tmp_path):
+    (tmp_path / "a.csv").write_text("qid,label,x,device\n1,1,2,0\n1,0,1,0\n2,0,2,1\n2,1,1,1\n")
+    done = run("evaluate", tmp_path / "a.csv", "feature:x", "-m", "rr", "--by", "device", "--as", "json")
+    assert done.returncode == 0, done.stderr
+    assert [(row["group"], row["mean"]) for row in json.loads(done.stdout)] == [("0", 1.0), ("1", 0.5), ("all", 0.75)]
+    done = run("evaluate", tmp_path / "a.csv", "feature:x", "--by", "x")
+    assert done.returncode == 1
+    assert "by='x' differ within one query" in done.stderr
+
+
 def test_combine_adapt_and_committee(sample, tmp_path):
     for name, options in (("a", [sample, "--n-trees", 3]), ("b", ["linear", sample, "--n-iterations", 3])):
         assert run("train", *options, "-o", tmp_path / name).returncode == 0
@@ -397,7 +407,8 @@ def test_combine_adapt_and_committee(sample, tmp_path):
     assert str(b) in done.stdout
     done = run("committee", sample, "--time-budget", 0.001, "-o", tmp_path / "committee.podium")
     assert done.returncode == 0, done.stderr
-    assert "trees of 6 members" in done.stdout
+    assert "trees of 5 members" in done.stdout
+    assert "Anneal(before=QueryRegression()" in done.stdout  # the table of what was tried
     done = run("train", sample, "--submodel", a, "--step", "line-search", "--n-trees", 2, "-o", tmp_path / "more")
     assert done.returncode == 0, done.stderr
     again = run("train", "--config", tmp_path / "more" / "config.toml", "-o", tmp_path / "again")

@@ -196,6 +196,7 @@ def test_the_engine_has_the_same_declarations():
     ("page", "estimator"),
     [
         ("lambdamart", podium.LambdaMART),
+        ("ranker", podium.Ranker),
         ("models", podium.LinearRanker),
         ("models", podium.AdditiveGroves),
         ("models", podium.PRank),

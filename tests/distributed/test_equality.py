@@ -37,6 +37,7 @@ from podium.objectives import (
     Pairwise,
     Regression,
     SoftRank,
+    Sum,
     Tiers,
 )
 from podium.trees import GrowthParameters
@@ -56,6 +57,7 @@ CASES = {
     "err": Boosting(n_trees=2, growth=SMALL, objective=Lambda("err"), selection="err"),
     "tiers": Boosting(n_trees=2, growth=SMALL, objective=Tiers(Lambda("ndcg"), Lambda("ndcg(labels=clicks)"))),
     "anneal": Boosting(n_trees=3, growth=SMALL, objective=Anneal(Regression(), Lambda("ndcg"))),
+    "sum": Boosting(n_trees=2, growth=SMALL, objective=Sum(Lambda("ndcg"), Regression())),
     "debiased": Boosting(n_trees=3, growth=SMALL, objective=Debiased(Lambda("ndcg"), l2=0.5)),
     "propensities": Boosting(n_trees=2, growth=SMALL, objective=Debiased(Lambda("ndcg"), propensities=(1, 0.5))),
     "regression": Boosting(n_trees=2, growth=SMALL, objective=Regression(), watched=(RMSE(),)),

@@ -5,11 +5,15 @@ import pytest
 from sklearn.base import clone
 
 import podium
-from podium import Committee, DataError, LambdaMART
+from podium import Committee, DataError, LambdaMART, Ranker
 from podium.combining import deviation
+from podium.core.random import seed_of
+from podium.data.splitting import folds_by_content
+from podium.measures import Ranking
 from podium.objectives import Lambda, ListNet, Local
 
-SMALL = {"members": [("lambda(ndcg, normalize=true)", 2), (ListNet(), 1)], "n_trees": 8, "min_documents_in_leaf": 5}
+SMALL_TREES = {"n_trees": 8, "min_documents_in_leaf": 5}
+SMALL = {"members": [("lambda(ndcg, normalize=true)", 2), (ListNet(), 1)], **SMALL_TREES}
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +37,9 @@ def test_one_ensemble_of_weighted_members(parts, tmp_path):
         "patience": 100,
     }
     expected = np.zeros(len(test))
+    other = int(seed_of("member", "ListNet()", 1) % np.uint64(1 << 30))
     for (objective, seed), weight in zip(
-        ((Lambda("ndcg", normalize=True), 0), (ListNet(), 1000), (Lambda("ndcg", normalize=True), 1)), model.weights_,
+        ((Lambda("ndcg", normalize=True), 0), (ListNet(), other), (Lambda("ndcg", normalize=True), 1)), model.weights_,
         strict=True,
     ):  # fmt: skip
         member = LambdaMART(objective=objective, random_state=seed, **settings).fit(train, valid=valid)
@@ -58,6 +63,45 @@ def test_the_search_raises_the_measure_and_shrinkage_goes_back(parts):
     assert usual.weights_ == pytest.approx([1 + 60 / 1060 * (w - 1) for w in best.weights_])
 
 
+def test_without_validation_data_every_fold_judges_members_that_have_not_seen_it(parts):
+    train, _, test = parts
+    model = Committee(**SMALL | {"members": [(ListNet(), 1)]}, n_folds=3).fit(train)
+    assert len(model.members_) == len(model.weights_) == 3
+    fold = folds_by_content(train, 3, 0)
+    expected, unseen = np.zeros(len(test)), np.zeros(len(train))
+    settings = {"document_fraction": 0.7, "feature_fraction": 0.5, "split_fraction": 1.0, "n_trees": 8, "patience": 100}
+    for k in range(3):
+        seen, judging = train.select(fold != k), train.select(fold == k)
+        member = LambdaMART(
+            objective=ListNet(), learning_rate=0.05, min_documents_in_leaf=5, **settings
+        ).fit(seen, valid=judging)  # fmt: skip
+        size = deviation(seen, member.predict(seen))
+        expected += member.predict(test) / size / 3
+        unseen[fold[train.query_of_row] == k] = member.predict(judging) / size
+    assert np.allclose(model.predict(test), expected)
+    ranking = Ranking(train, unseen, base=train.canonical_order)
+    assert model.values_["committee"] == pytest.approx(podium.NDCG(10).mean(ranking))
+    assert model.model_.info["features_with_missing"] == []
+
+
+def test_much_data_is_judged_by_one_fold(parts, monkeypatch):
+    monkeypatch.setattr("podium.boosting.committee.MANY_QUERIES", 59)
+    train = parts[0]
+    fold = folds_by_content(train, 5, 0)
+    one = Committee(**SMALL).fit(train)
+    assert one.digest() == Committee(**SMALL).fit(train.select(fold != 0), valid=train.select(fold == 0)).digest()
+
+
+def test_the_first_member_is_the_ranker(parts):
+    train, valid, test = parts
+    small = {"n_trees": 8, "min_documents_in_leaf": 5}
+    model = Committee(**small, time_budget=1e-9).fit(train, valid=valid)
+    ranker = Ranker(**small).fit(train, valid=valid)
+    assert len(model.members_) == 1
+    assert model.values_["committee"] == pytest.approx(ranker.score(valid))
+    assert np.allclose(model.predict(test), ranker.predict(test) / deviation(train, ranker.predict(train)))
+
+
 def test_neither_threads_nor_row_order_change_a_bit(parts):
     train = parts[0]
     shuffle = np.random.default_rng(0).permutation(len(train))
@@ -67,9 +111,43 @@ def test_neither_threads_nor_row_order_change_a_bit(parts):
     assert Committee(**SMALL, random_state=5).fit(train).digest() != one.digest()
 
 
-def test_a_time_budget_keeps_one_member_of_each(parts):
-    model = Committee(**SMALL, time_budget=1e-9).fit(parts[0])
-    assert len(model.members_) == 2
+def test_a_time_budget_is_spent_where_it_pays(parts, monkeypatch):
+    train, valid, _ = parts
+    clock = iter(range(100_000))
+    monkeypatch.setattr("podium.boosting.committee.time.perf_counter", lambda: float(next(clock)))
+    members = ["lambda(ndcg, normalize=true)", "listnet", "xendcg", "pairwise"]
+    model = Committee(members=[(one, 1) for one in members], **SMALL_TREES, time_budget=60).fit(train, valid=valid)
+    tried = model.tried_
+    assert len({one.objective for one in tried[:4]}) == 4
+    assert tried[0].kept
+    best = tried[0].alone
+    dropped = set()
+    for one in tried[1:]:
+        assert one.objective not in dropped
+        assert one.kept == (one.together > best)
+        best = max(best, one.together)
+        if not one.kept:
+            dropped.add(one.objective)
+    assert len(tried) > 4
+    assert len(model.members_) == sum(one.kept for one in tried)
+    assert model.values_["equal weights"] == best
+    again = Committee(**model.settings_).fit(train, valid=valid)
+    assert again.digest() == model.digest()
+    assert [row[0] for row in model.tried_table().rows] == [one.objective for one in tried]
+
+
+def test_a_small_budget_trains_the_first_objective_alone(parts):
+    model = Committee(**SMALL, time_budget=1e-9, n_folds=2).fit(parts[0])
+    assert [name for name, _ in model.members_] == ['Lambda(measure="ndcg", normalize=true)'] * 2
+    assert Committee(**model.settings_).fit(parts[0]).digest() == model.digest()
+    assert len(model.tried_) == 1
+
+
+def test_equal_objectives_have_seeds_of_their_own(parts):
+    members = [("listnet", 1), ("xendcg", 1), ("xendcg", 1)]
+    model = Committee(**SMALL | {"members": members}).fit(parts[0], valid=parts[1])
+    first, second = (model.values_[f"XENDCG() {k}"] for k in (1, 2))
+    assert first != second
 
 
 def test_what_makes_no_sense(parts):
@@ -77,8 +155,10 @@ def test_what_makes_no_sense(parts):
     for wrong, words in (
         ({"members": []}, "needs members"), ({"members": 3}, "pairs of an objective"),
         ({"members": [("lambda", 0)]}, "whole number from 1"), ({"shrinkage": 2}, "at most 1"),
-        ({"validation": 1.0}, "between 0 and 1"), ({"members": [(3, 1)]}, "an objective and a number"),
+        ({"n_folds": 1}, "n_folds"), ({"members": [(3, 1)]}, "an objective and a number"),
     ):  # fmt: skip
         with pytest.raises(DataError, match=words):
             Committee(**wrong).fit(train)
-    assert Committee(members=[(Local(), 1)], n_trees=3).fit(train)
+    with pytest.raises(DataError, match="two queries at least"):
+        Committee(**SMALL).fit(train.select([0]))
+    assert Committee(members=[(Local(), 1)], n_trees=3, n_folds=2).fit(train)

@@ -18,6 +18,7 @@ from podium.estimators.translating import names_table
 RANKERS = [
     podium.LambdaMART, podium.RankNetTrees, podium.MART, podium.MARTClassifier, podium.McRank, podium.LinearRanker,
     podium.OrdinalMART, podium.PRank, podium.AdditiveGroves, podium.Committee, podium.RankNet, podium.LambdaRank,
+    podium.Ranker,
 ]  # fmt: skip
 
 

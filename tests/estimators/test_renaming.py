@@ -127,7 +127,7 @@ def test_a_checkpoint_does_not_know_names(tmp_path):
 def test_members_of_a_committee_are_weighed_alike_in_any_order_of_rows():
     """Few trees and few values leave many documents of the validation queries tied."""
     data = made(8)
-    chosen = {"members": [("xendcg", 2), ("lambda(ndcg)", 2)], "n_trees": 2, "patience": None, "validation": 0.5}
+    chosen = {"members": [("xendcg", 2), ("lambda(ndcg)", 2)], "n_trees": 2, "patience": None, "n_folds": 2}
     whole = Committee(**chosen, min_documents_in_leaf=9).fit(data)
     for seed in range(4):
         other = Committee(**chosen, min_documents_in_leaf=9).fit(renamed(data, seed))

@@ -8,6 +8,7 @@ import warnings
 
 import ir_measures
 import numpy as np
+import pandas
 import pytest
 from scipy import stats
 
@@ -89,6 +90,50 @@ def test_measures_and_scores_that_make_no_sense(data):
         podium.evaluate(data, data.relevance[:-1])
     with pytest.raises(DataError, match="NaN"):
         podium.evaluate(data, np.full(len(data), np.nan))
+
+
+def test_groups_of_queries_are_measured_apart():
+    data = RankingData(
+        [[0.0, 1], [1, 1], [0, 2], [1, 2], [0, 1]], [1, 0, 0, 1, 1], qid=["a", "a", "b", "b", "c"],
+        feature_names=["x", "device"],
+    )  # fmt: skip
+    scores = [1.0, 2.0, 1.0, 2.0, 1.0]
+    plain = podium.evaluate(data, scores, ["rr", "precision@1"])
+    expected = {"1": [0.5, 1.0], "2": [1.0]}
+    for by in ("device", {"a": 1, "b": 2, "c": 1}, [1, 2, 1], np.array([1, 1, 2, 2, 1.0])):
+        found = podium.evaluate(data, scores, ["rr", "precision@1"], by=by)
+        assert {group: part.values["rr"].tolist() for group, part in found.by_group.items()} == expected
+        assert found.means == plain.means
+    assert found.by_group["1"].query_ids.tolist() == ["a", "c"]
+    rows = found.table().rows
+    assert [row[:3] for row in rows] == [
+        ["1", "rr", 0.75], ["1", "precision@1", 0.5], ["2", "rr", 1.0], ["2", "precision@1", 1.0],
+        ["all", "rr", pytest.approx(2.5 / 3)], ["all", "precision@1", pytest.approx(2 / 3)],
+    ]  # fmt: skip
+    assert list(found.per_query) == ["qid", "group", "rr", "precision@1"]
+    assert [row[-1] for row in rows] == [2, 2, 1, 1, 3, 3]
+
+
+def test_groups_have_names_in_order():
+    data = RankingData(np.empty((5, 0)), [1, 1, 1, 1, 1], qid=[1, 2, 3, 4, 5])
+    found = podium.evaluate(data, np.zeros(5), "rr", by=["de", None, 10, 2.5, "10"])
+    assert list(found.by_group) == ["2.5", "10", "de", "missing"]
+    frame = pandas.DataFrame({"qid": [1, 1, 2], "label": [0, 1, 1], "country": pandas.Categorical(["fr", "fr", "de"])})
+    of_frame = podium.evaluate(frame, [1.0, 2.0, 3.0], "rr", by="country")
+    assert list(of_frame.by_group) == ["de", "fr"]
+    by_id = podium.evaluate(data, np.zeros(5), "rr", by=pandas.Series(list("aabbb"), index=[1, 2, 3, 4, 5]))
+    assert [len(part.query_ids) for part in by_id.by_group.values()] == [2, 3]
+
+
+def test_groups_that_make_no_sense(data, systems):
+    with pytest.raises(DataError, match=r"by='feature 0' differ within one query"):
+        podium.evaluate(data.replace(feature_names=[f"feature {k}" for k in range(4)]), systems["good"], by="feature 0")
+    with pytest.raises(DataError, match="by has no entry for query id"):
+        podium.evaluate(data, systems["good"], by={})
+    with pytest.raises(DataError, match="by must have one entry for each"):
+        podium.evaluate(data, systems["good"], by=[1, 2])
+    with pytest.raises(DataError, match="there are no groups"):
+        podium.evaluate(data, systems["good"]).by_group  # noqa: B018
 
 
 def test_compare_says_what_differs(data, systems):

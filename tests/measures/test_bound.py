@@ -19,6 +19,8 @@ def all_measures():
     found = ["ndcg(short=zero)@3", "ndcg(gain=linear,discount=letor)@7", "ap(threshold=2)", "q(beta=0.5)@4"]
     for name, kind in registered().items():
         for setting in SETTINGS:
+            if name == "propensity_ndcg":
+                setting = f"({setting[1:-1]},propensities=1/0.5/0.2)"  # noqa: PLW2901
             if "expected" in setting and not kind.knows_expected_ties:
                 continue
             found += [f"{name}{setting}{cutoff}" for cutoff in (("", "@1", "@5") if kind.has_cutoff else ("",))]
@@ -37,7 +39,8 @@ def lists(sizes, seed=0):
     pairs = [(i, j) for i in rows for j in rows if i < j and qid[i] == qid[j]][: 3 * n]
     i, j = np.array(pairs).T
     return podium.RankingData(
-        rng.normal(size=(n, 2)).round(1), labels, qid=qid, labels={"clicks": clicks},
+        rng.normal(size=(n, 2)).round(1), labels, qid=qid, positions=1 + rows % 7,
+        labels={"clicks": clicks, "subtopic_1": labels, "subtopic_2": np.roll(labels, 3)},
         preferences=(i, j, rng.random(len(i)).astype(np.float32)),
     )  # fmt: skip
 

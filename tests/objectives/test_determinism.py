@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from podium import LambdaMART, RankingData
 from podium.boosting import Gradient, Newton
 from podium.core.team import Team
-from podium.objectives import Anneal, Debiased, Tiers
+from podium.objectives import Anneal, Debiased, Sum, Tiers
 from tests.objectives.test_grammar import objectives
 
 
@@ -35,6 +35,8 @@ def outputs(objective):
     parts = objective.tiers if isinstance(objective, Tiers) else ()
     if isinstance(objective, Anneal):
         parts = (objective.before, objective.after)
+    elif isinstance(objective, Sum):
+        parts = objective.parts
     elif isinstance(objective, Debiased):
         parts = (objective.objective,)
     return type(objective).__name__ == "Multiclass" or any(map(outputs, parts))

@@ -35,6 +35,7 @@ from podium.objectives import (
     Regression,
     SoftRank,
     SquaredHinge,
+    Sum,
     Tiers,
     describe,
     parse,
@@ -61,7 +62,8 @@ simple = st.one_of(
     ]),
 )  # fmt: skip
 objectives = st.one_of(
-    simple, st.builds(Anneal, simple, simple, schedules),
+    simple, st.builds(Anneal, simple, simple, schedules), st.builds(Sum, simple, simple),
+    st.builds(lambda a, b, w: Sum(a, b, weights=(w, 1 - w)), simple, simple, st.sampled_from([0.9, 0.25, 1.0])),
     st.builds(lambda a, b, c: Tiers(a, b, c, weights=(0.5, 0.25, 0.25), nonzero=(False, True, False)), *[terms] * 3),
 )  # fmt: skip
 
@@ -119,7 +121,15 @@ any_simple = st.one_of(
     st.builds(Debiased, any_term.filter(lambda term: term.has_hessian),
               st.one_of(st.none(), st.lists(st.floats(0.001, 1), min_size=1, max_size=3)), positive, positive),
 )  # fmt: skip
-any_objective = st.recursive(any_simple, lambda inner: st.builds(Anneal, inner, inner, any_schedule), max_leaves=4)
+any_objective = st.recursive(
+    any_simple,
+    lambda inner: st.one_of(
+        st.builds(Anneal, inner, inner, any_schedule),
+        st.builds(lambda a, b: Sum(a, b, weights=(0.3, 0.7)), inner, inner),
+        st.builds(Sum, inner),
+    ),
+    max_leaves=4,
+)  # fmt: skip
 
 
 @given(any_objective)
@@ -150,6 +160,8 @@ def test_what_python_prints_is_read(objective):
          Tiers(Lambda(), Lambda("cndcg"), weights=(0.8, 0.2))),
         ("Debiased(Lambda(NDCG(10)), propensities=(1.0,), rate=1e-1)", Debiased(Lambda("ndcg@10"), (1.0,))),
         ("Local(centre=-1.5e-3, normalize=True)", Local(centre=-1.5e-3, normalize=True)),
+        ("sum(lambda(ndcg), query_regression, weights=[.9, .1])", Sum(Lambda(), QueryRegression(), weights=(0.9, 0.1))),
+        ("Sum(lambda, listnet)", Sum(Lambda(), ListNet())),
         ("(lambda(ndcg))", Lambda()),
         ("lambda(ndcg(gain=linear)@10)", Lambda("ndcg(gain=linear)@10")),
         ("Lambda(NDCG(10, gain=Gain('table', table=(0, 1, 3))), None)", Lambda("ndcg(gain=table:0/1/3)@10")),
@@ -190,6 +202,10 @@ def test_what_people_write(text, expected):
         ("hinge()", "is no objective"),
         ("", "column 1: a value is expected"),
         ("anneal", "Anneal does not take these arguments"),
+        ("sum", "Sum takes objectives"),
+        ("sum(lambda, weights=[0.5])", "sum to 1"),
+        ("sum(lambda, 3)", "Sum takes objectives"),
+        ("sum(lambda, parts=[listnet])", "Sum does not take these arguments"),
         ("anneal(lambda, local, constant)", "Constant does not take these arguments"),
         ("debiased(3)", "takes an objective"),
         ("debiased(lambda, [a])", "propensities must be a list of numbers"),

@@ -1,5 +1,7 @@
 """Pair terms: every link, which pairs count, tiers and trusts, against the slow reference."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from podium import DataError, RankingData
 from podium.boosting import Boosting
 from podium.objectives import (
+    XENDCG,
     Anneal,
     Constant,
     CrossEntropy,
@@ -26,8 +29,10 @@ from podium.objectives import (
     Multiclass,
     Pairwise,
     Preferences,
+    QueryRegression,
     Regression,
     SquaredHinge,
+    Sum,
     Tiers,
     describe,
 )  # fmt: skip
@@ -178,6 +183,23 @@ def test_schedules():
         Anneal(before, after, lambda m: None)
 
 
+def test_a_sum_is_the_weighted_sum_of_its_parts():
+    data, scores = clicked(0, weights=True)
+    parts = Lambda("ndcg", normalize=True), QueryRegression(), ListNet()
+    of_parts = [part.bind(data).gradients(scores, 3) for part in parts]
+    gradients, hessians = Sum(*parts, weights=(0.5, 0.2, 0.3)).bind(data).gradients(scores, 3)
+    assert np.allclose(gradients, sum(w * g for w, (g, _) in zip((0.5, 0.2, 0.3), of_parts, strict=True)))
+    assert np.allclose(hessians, sum(w * h for w, (_, h) in zip((0.5, 0.2, 0.3), of_parts, strict=True)))
+    assert Sum(*parts).weights == pytest.approx((1 / 3,) * 3)
+    for alone in (Sum(parts[0]), Sum(*parts, weights=(1, 0, 0))):
+        assert np.array_equal(alone.bind(data).gradients(scores, 3)[0], of_parts[0][0])
+    assert not Sum(Lambda(), QueryRegression()).bind(data).changes
+    assert Sum(Lambda(), XENDCG()).bind(data).changes
+    assert Sum(Lambda(sigma=2.0), QueryRegression()).score_unit == math.inf
+    (measure,) = Sum(Lambda("err"), QueryRegression()).measuring(data).all_measures()
+    assert measure.max_label == np.nanmax(data.relevance)
+
+
 class TestPreferences:
     def data(self, seed=0, weights=False):
         rng = np.random.default_rng(seed)
@@ -275,12 +297,15 @@ class TestDebiased:
 
 def test_steps_and_objectives_that_do_not_fit():
     for objective in (Local(), Pairwise(Hinge()), Pairwise(Fidelity()), Tiers(Lambda(), Local("cndcg")),
+                      Sum(Lambda(), Local()),
                       Anneal(Lambda(), Local(), Constant(0.5)), Preferences(Hinge())):  # fmt: skip
         with pytest.raises(DataError, match=r"Newton's step divides by the hessian, but .*: use step='gradient'"):
             Boosting(objective=objective)
     Boosting(objective=Pairwise(SquaredHinge()))
     with pytest.raises(DataError, match="sum to 1"):
         Tiers(Lambda(), Lambda("cndcg"), weights=(0.5, 0.6))
+    with pytest.raises(DataError, match="weights of parts must not be negative"):
+        Sum(Lambda(), QueryRegression(), weights=(1.5, -0.5))
     with pytest.raises(DataError, match="an entry for each of the 2 tiers"):
         Tiers(Lambda(), Lambda("cndcg"), weights=(1.0,))
     with pytest.raises(DataError, match="needs the labels 'clicks'"):
@@ -309,7 +334,7 @@ def test_gaps_of_the_nearness_itself():
 
 def test_several_outputs_do_not_mix():
     data, _ = clicked(0)
-    for objective in (Anneal(Lambda(), Multiclass()), Debiased(Multiclass())):
+    for objective in (Anneal(Lambda(), Multiclass()), Debiased(Multiclass()), Sum(Lambda(), Multiclass())):
         with pytest.raises(DataError, match="one score for each document"):
             objective.bind(data)
 

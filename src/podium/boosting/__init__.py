@@ -3,7 +3,8 @@
 from podium.boosting.base_scores import BaseScores
 from podium.boosting.binned_data import BinnedData, SharedBins
 from podium.boosting.checkpoints import Checkpoint
-from podium.boosting.committee import CommitteeResult, CommitteeTraining
+from podium.boosting.committee import CommitteeResult, CommitteeTraining, Tried
+from podium.boosting.folds import RoundsByFolds, rounds_by_folds
 from podium.boosting.groves import GrovesResult, GrovesTraining
 from podium.boosting.line_search import LeafLineSearch, LineSearch, as_step
 from podium.boosting.results import Round, TrainingResult
@@ -25,9 +26,12 @@ __all__ = [
     "LineSearch",
     "Newton",
     "Round",
+    "RoundsByFolds",
     "Sampling",
     "SharedBins",
     "Step",
     "TrainingResult",
+    "Tried",
     "as_step",
+    "rounds_by_folds",
 ]  # fmt: skip

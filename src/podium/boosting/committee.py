@@ -1,4 +1,4 @@
-"""A committee: several objectives, each bagged, weighed by the exact sweep, in one ensemble of trees."""
+"""A committee: several objectives, each bagged over folds, weighed by the exact sweep, in one ensemble of trees."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.boosting.binned_data import BinnedData
+from podium.boosting.results import TrainingResult
 from podium.boosting.sampling import Sampling
 from podium.boosting.settings import Boosting
 from podium.boosting.steps import Gradient, Newton
@@ -20,22 +22,47 @@ from podium.core import hyperparameters as h
 from podium.core.jobs import each_warning_once, run_jobs
 from podium.core.parameters import settings
 from podium.core.progress import progress
+from podium.core.random import seed_of
 from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.data.selecting import without_features
+from podium.data.splitting import folds_by_content
 from podium.errors import DataError
-from podium.measures import Graded, Measure, as_selection
+from podium.measures import NDCG, Graded, Measure, as_selection
 from podium.models import Ensemble
-from podium.objectives import XENDCG, Lambda, Objective, Pairwise, QueryRegression, describe
-from podium.trees import GrowthParameters
+from podium.objectives import XENDCG, Lambda, Objective, Pairwise, QueryRegression, default_objective, describe
+from podium.trees import GrowthParameters, Tree
 
 Floats = NDArray[np.float64]
-# [B] §1: an ensemble of LambdaMART rankers won the Yahoo! challenge; other objectives err elsewhere.
-MEMBERS: tuple[tuple[Objective, int], ...] = (
-    (Lambda("ndcg", normalize=True), 2), (QueryRegression(), 2), (XENDCG(), 2), (Pairwise(), 2),
-    (Lambda("ap", normalize=True), 2), (Lambda("ndcg", 10, normalize=True), 2),
-)  # fmt: skip
+Members = tuple[tuple[Objective, int], ...]
 TRUSTED_QUERIES = 1000  # validation queries whose best weights count as much as equal ones
+MANY_QUERIES = 5000  # of more, one fold is enough to judge
+
+
+def default_members(measure: Measure, learning_rate: float = 0.05) -> Members:
+    """[B] §1: an ensemble of LambdaMART rankers won the Yahoo! challenge; other objectives err elsewhere."""
+    labels = measure.labels
+    others = XENDCG(labels), QueryRegression(labels), Lambda(measure, normalize=True), Pairwise(labels=labels)
+    return tuple((objective, 1) for objective in (default_objective(measure, learning_rate), *others))
+
+
+class Tried(NamedTuple):
+    """What a committee tried: a member for each part of the data, on one objective.
+
+    Attributes:
+        objective: as text.
+        seconds: that it took.
+        alone: the measure of these members on queries that they have not seen.
+        together: the same of all that were kept before, and of these.
+        kept: whether they are in the committee.
+
+    """
+
+    objective: str
+    seconds: float
+    alone: float
+    together: float
+    kept: bool
 
 
 @dataclass(frozen=True)
@@ -46,7 +73,9 @@ class CommitteeResult:
         ensemble: all members' trees, their leaves multiplied by the members' weights.
         members: the objective and the number of trees of each.
         weights: of each member, in units of its standardised scores.
-        values: the measure on the validation queries of each member alone, of equal weights, and of the committee.
+        values: the measure on queries that members have not seen: of each, of equal weights, and of the committee.
+        tried: everything that was trained, in its order.
+        counts: how many members for each part were kept of each objective: `members` that train the same again.
 
     Example:
         >>> import podium
@@ -64,6 +93,40 @@ class CommitteeResult:
     members: tuple[tuple[str, int], ...]
     weights: tuple[float, ...]
     values: dict[str, float]
+    tried: tuple[Tried, ...]
+    counts: Members
+
+
+class _Part(NamedTuple):
+    """Documents that members train on, and others that stop and judge them, by their rows in what judges all."""
+
+    data: BinnedData
+    rows: NDArray[np.int64]
+
+
+class _Block(NamedTuple):
+    """A member for each part, on one objective: the number of the objective, and of the block among its own."""
+
+    kind: int
+    number: int
+
+
+@dataclass
+class _Trained:
+    """The members of a block.
+
+    Attributes:
+        ensembles: one for each part.
+        sizes: the deviation of their scores, by which they are divided.
+        scores: of all judging documents, each by a member that has not seen it.
+        seconds: that they took.
+
+    """
+
+    ensembles: list[Ensemble]
+    sizes: list[float]
+    scores: Floats
+    seconds: float
 
 
 @settings
@@ -71,9 +134,9 @@ class CommitteeTraining:
     """The settings of a committee.
 
     Args:
-        members: objectives, and how many members each has; they take turns.
+        members: objectives, and how many members each has for each part of the data; they take turns.
         boosting: how each member is trained; the seed of its sampling changes from member to member.
-        measure: by which the weights are found.
+        measure: by which members are stopped, kept and weighed.
 
     Example:
         >>> from podium.boosting import CommitteeTraining
@@ -84,7 +147,7 @@ class CommitteeTraining:
 
     """
 
-    members: tuple[tuple[Objective, int], ...] = MEMBERS
+    members: Members = field(default_factory=lambda: default_members(NDCG(10)))
     boosting: Boosting = field(
         default_factory=lambda: Boosting(
             growth=GrowthParameters(15, min_documents_in_leaf=20, l2=1.0), sampling=Sampling(0.7, 1.0, 0.5),
@@ -92,6 +155,7 @@ class CommitteeTraining:
         )
     )  # fmt: skip
     measure: Measure | Graded | str = "ndcg@10"
+    n_folds: int = h.N_FOLDS(5)
     cycles: int = h.CYCLES(2)
     shrinkage: float | None = h.SHRINKAGE(None)
     time_budget: float | None = h.TIME_BUDGET(None)
@@ -104,88 +168,196 @@ class CommitteeTraining:
                 raise DataError(f"a member is an objective and a number, not {objective!r}")
             require_whole("the number of members", count, 1)
 
-    def fit(self, train: RankingData, valid: RankingData) -> CommitteeResult:
-        """Train the members on the same bins, one on each thread, then weigh them on the validation queries."""
-        turns = self._turns()
-        data = BinnedData.of(train, {"valid": valid}, replace(self.boosting, selection=self.measure))
-        trained: dict[int, Ensemble] = {}
-        jobs = (partial(self._member(*turn).fit, train, {"valid": valid}, data=data) for turn in self._in_time(turns))
-        with (
-            each_warning_once(),
-            progress("training members", len(turns), verbose=self.boosting.verbose, unit="members") as advance,
-            closing(run_jobs(jobs, len(turns), self.boosting.n_threads)) as outcomes,
-        ):
+    def fit(self, train: RankingData, valid: RankingData | None = None) -> CommitteeResult:
+        """Train the members and weigh them: by validation queries, or by folds where there are none.
+
+        With folds, each member trains on all folds but one, which stops it, and each query is judged by members that
+        have not seen it: no query is held back from all members.
+        """
+        with each_warning_once():
+            parts, judging = self._parts(train, valid)
+            committee = _Committee(self, parts, judging, train)
             try:
-                for number, member in outcomes:
-                    trained[number] = member.ensemble
-                    advance(1, describe_or_name(self.members[turns[number][0]][0]))
+                if self.time_budget is None:
+                    committee.train([*self._blocks()])
+                else:
+                    self._spend(committee, self.time_budget)
             except KeyboardInterrupt:  # the committee of those so far
-                if not trained:
+                if not committee.trained:
                     raise
-        members = [(turns[number][0], ensemble) for number, ensemble in sorted(trained.items())]
-        return self._combine(members, train, data.valid["valid"])
+            return committee.result()
 
-    def _in_time(self, turns: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """The turns that begin within the time budget, and the first of each objective."""
-        started = time.perf_counter()
-        for number, turn in enumerate(turns):
-            late = self.time_budget is not None and time.perf_counter() - started > self.time_budget
-            if late and number >= len(self.members):
-                return
-            yield turn
+    def _parts(self, train: RankingData, valid: RankingData | None) -> tuple[list[_Part], RankingData]:
+        """What members are trained on and stopped by, and the data whose queries judge them all."""
+        shared = replace(self.boosting, selection=self.measure)
+        if valid is not None:
+            data = BinnedData.of(train, {"valid": valid}, shared)
+            return [_Part(data, np.arange(valid.n_documents))], data.valid["valid"]
+        if train.n_queries < 2:
+            raise DataError("a committee needs two queries at least, or validation data: valid=…")
+        n_folds = min(self.n_folds, train.n_queries)
+        fold = folds_by_content(train, n_folds, self.boosting.sampling.seed)
+        n_used = 1 if train.n_queries > MANY_QUERIES else n_folds
+        judging = train if n_used > 1 else train.select(fold == 0)
+        parts = []
+        for k in range(n_used):
+            data = BinnedData.of(train.select(fold != k), {"valid": train.select(fold == k)}, shared)
+            rows = np.flatnonzero(fold[train.query_of_row] == k) if n_used > 1 else np.arange(judging.n_documents)
+            parts.append(_Part(data, rows))
+        return parts, judging
 
-    def _member(self, kind: int, seed: int) -> Boosting:
-        """The settings of one member."""
-        objective, boosting = self.members[kind][0], self.boosting
+    def _blocks(self) -> Iterator[_Block]:
+        """Objectives in turn, each as often as it has members."""
+        most = max(count for _, count in self.members)
+        return (_Block(kind, k) for k in range(most) for kind, (_, count) in enumerate(self.members) if k < count)
+
+    def _spend(self, committee: _Committee, budget: float) -> None:
+        """Train while there is time: the first objective always, then each other once, then again those that paid."""
+        started, last = time.perf_counter(), 0.0
+        paying = list(range(len(self.members)))
+        number = 0
+        while paying:
+            for kind in tuple(paying):
+                spent = time.perf_counter() - started
+                if committee.trained and spent + last > budget:  # the next takes as long as the last, most likely
+                    return
+                committee.train([_Block(kind, number)])
+                last = time.perf_counter() - started - spent
+                if not committee.keep_if_better(_Block(kind, number)):
+                    paying.remove(kind)
+            number += 1
+
+    def member(self, block: _Block) -> Boosting:
+        """The settings of the members of a block. Seeds depend on the objective, not on the others beside it."""
+        objective, boosting = self.members[block.kind][0], self.boosting
+        names = [describe_or_name(one) for one, _ in self.members[: block.kind + 1]]
+        key = seed_of("member", names[-1], names.count(names[-1]))
+        offset = 0 if block.kind == 0 else int(key % np.uint64(1 << 30))
         return replace(
             boosting, objective=objective, selection=self.measure,
             step=Newton(boosting.growth.l2) if objective.has_hessian else Gradient(),
-            sampling=replace(boosting.sampling, seed=boosting.sampling.seed + seed),
+            sampling=replace(boosting.sampling, seed=boosting.sampling.seed + offset + block.number),
         )  # fmt: skip
 
-    def _turns(self) -> list[tuple[int, int]]:
-        """Objectives in turn, each as often as it has members, and the number of each member."""
-        most = max(count for _, count in self.members)
-        rounds = [(kind, k) for k in range(most) for kind, (_, count) in enumerate(self.members) if k < count]
-        return [(kind, 1000 * kind + k) for kind, k in rounds]
 
-    def _combine(self, trained: list[tuple[int, Ensemble]], train: RankingData, valid: RankingData) -> CommitteeResult:
-        threads, order = self.boosting.n_threads, valid.canonical_order
-        sizes = [deviation(train, e.predict(train, n_threads=threads)) for _, e in trained]
-        scores = [
-            e.predict(valid, n_threads=threads)[order] / size for (_, e), size in zip(trained, sizes, strict=True)
-        ]  # in the order in which ties stand, whatever that of the rows
-        valid = without_features(valid).take(order)
-        fixed = [measure.fixed(train, valid) for measure in as_selection(self.measure).measures]
-        sweep = Sweep(valid, fixed[0], "stable", threads)
-        kinds = sorted({kind for kind, _ in trained})
-        shared = [sum(s for (k, _), s in zip(trained, scores, strict=True) if k == kind) for kind in kinds]
-        share = valid.n_queries / (valid.n_queries + TRUSTED_QUERIES) if self.shrinkage is None else self.shrinkage
-        weights = self._weights(sweep, [np.asarray(part) for part in shared], share)
-        member_weights = tuple(weights[kinds.index(kind)] for kind, _ in trained)
-        names = [describe_or_name(self.members[kind][0]) for kind, _ in trained]
-        values = {f"{name} {k}": sweep.value(s) for k, (name, s) in enumerate(zip(names, scores, strict=True))}
-        values["equal weights"] = sweep.value(weighted(scores, [1.0] * len(scores)))
-        values["committee"] = sweep.value(weighted(scores, member_weights))
-        trees = []
-        for (_, member), weight, size in zip(trained, member_weights, sizes, strict=True):
-            for tree in map(member.tree, range(member.n_trees)):
-                trees.append(replace(tree, leaf_value=tree.leaf_value * (weight / (size * len(trained)))))
-        info = {"members": names, "weights": list(member_weights), "values": values}
-        info["features_with_missing"] = trained[0][1].info["features_with_missing"]  # all have the same documents
-        ensemble = Ensemble.of_trees(
-            trees, train.n_features, feature_names=train.feature_names, encoding=train.encoding,
-            info=info | {"measures": [str(m) for m in fixed]},
+class _Committee:
+    """Members as they are trained, and what the judging queries say of them."""
+
+    def __init__(
+        self, settings: CommitteeTraining, parts: list[_Part], judging: RankingData, train: RankingData
+    ) -> None:
+        self.settings, self.parts, self.train_data = settings, parts, train
+        self.order = judging.canonical_order  # in which ties stand, whatever the order of the rows
+        threads = settings.boosting.n_threads
+        self.measures = [measure.fixed(train, judging) for measure in as_selection(settings.measure).measures]
+        self.sweep = Sweep(without_features(judging).take(self.order), self.measures[0], "stable", threads)
+        self.trained: dict[_Block, _Trained] = {}
+        self.tried: list[Tried] = []
+        self.last = 0.0
+
+    def train(self, blocks: list[_Block]) -> None:
+        """Train the members of some blocks, one on each thread; a block counts when all its members are there."""
+        settings, jobs = self.settings, [(block, k) for block in blocks for k in range(len(self.parts))]
+        ended: dict[_Block, dict[int, tuple[Ensemble, float]]] = {block: {} for block in blocks}
+        fits = (partial(self._fit, block, k) for block, k in jobs)
+        boosting = settings.boosting
+        with (
+            progress("training members", len(jobs), verbose=boosting.verbose, unit="members") as advance,
+            closing(run_jobs(fits, len(jobs), boosting.n_threads)) as outcomes,
+        ):
+            for number, (member, seconds) in outcomes:
+                block, k = jobs[number]
+                ended[block][k] = member.ensemble, seconds
+                advance(1, self.name(block))
+                if len(ended[block]) == len(self.parts):
+                    self.trained[block] = self._judged([ended[block][k] for k in range(len(self.parts))])
+
+    def _fit(self, block: _Block, k: int) -> tuple[TrainingResult, float]:
+        started, data, member = time.perf_counter(), self.parts[k].data, self.settings.member(block)
+        if len(self.parts) > 1:  # a fold may lack what all data has
+            member = replace(member, objective=member.objective.fixed(self.train_data))
+        return member.fit(data.train, data.valid, data=data), time.perf_counter() - started
+
+    def _judged(self, members: list[tuple[Ensemble, float]]) -> _Trained:
+        """Standardise the scores of a block's members, and put those of unseen queries together."""
+        threads, scores, sizes = self.settings.boosting.n_threads, np.zeros(len(self.order)), []
+        for (ensemble, _), part in zip(members, self.parts, strict=True):
+            train, valid = part.data.train, part.data.valid["valid"]
+            sizes.append(deviation(train, ensemble.predict(train, n_threads=threads)))
+            scores[part.rows] = ensemble.predict(valid, n_threads=threads) / sizes[-1]
+        return _Trained([e for e, _ in members], sizes, scores[self.order], sum(seconds for _, seconds in members))
+
+    def keep_if_better(self, block: _Block) -> bool:
+        """Whether the measure rises with the last block; else it is dropped. Without others it stays."""
+        new, others = self.trained[block], [t.scores for b, t in self.trained.items() if b != block]
+        together = self.sweep.value(weighted([*others, new.scores], [1.0] * (len(others) + 1)))
+        kept = not others or together > self.last
+        self.tried.append(Tried(self.name(block), new.seconds, self.sweep.value(new.scores), together, kept))
+        if kept:
+            self.last = together
+        else:
+            del self.trained[block]
+        return kept
+
+    def name(self, block: _Block) -> str:
+        """The objective as text."""
+        return describe_or_name(self.settings.members[block.kind][0])
+
+    def result(self) -> CommitteeResult:
+        """Weigh the objectives, and put all trees into one ensemble."""
+        blocks = sorted(self.trained, key=lambda block: (block.number, block.kind))
+        kinds = sorted({block.kind for block in blocks})
+        scores = [self.trained[block].scores for block in blocks]
+        n_queries, shrinkage = self.sweep.data.n_queries, self.settings.shrinkage
+        share = n_queries / (n_queries + TRUSTED_QUERIES) if shrinkage is None else shrinkage
+        shared = [np.sum([s for b, s in zip(blocks, scores, strict=True) if b.kind == kind], axis=0) for kind in kinds]
+        of_kinds = self._weights(shared, share)
+        weights = [of_kinds[kinds.index(block.kind)] for block in blocks]
+        values = {f"{self.name(block)} {k}": self.sweep.value(scores[k]) for k, block in enumerate(blocks)}
+        values["equal weights"] = self.sweep.value(weighted(scores, [1.0] * len(scores)))
+        values["committee"] = self.sweep.value(weighted(scores, weights))
+        if not self.tried:  # there was time for all
+            for k, block in enumerate(blocks):
+                together = self.sweep.value(weighted(scores[: k + 1], [1.0] * (k + 1)))
+                alone, seconds = self.sweep.value(scores[k]), self.trained[block].seconds
+                self.tried.append(Tried(self.name(block), seconds, alone, together, kept=True))
+        counts = tuple((self.settings.members[kind][0], sum(b.kind == kind for b in blocks)) for kind in kinds)
+        members, member_weights, trees = [], [], []
+        n_members = len(blocks) * len(self.parts)
+        for block, weight in zip(blocks, weights, strict=True):
+            trained = self.trained[block]
+            for ensemble, size in zip(trained.ensembles, trained.sizes, strict=True):
+                members.append((self.name(block), ensemble.n_trees))
+                member_weights.append(weight)
+                for tree in map(ensemble.tree, range(ensemble.n_trees)):
+                    trees.append(replace(tree, leaf_value=tree.leaf_value * (weight / (size * n_members))))
+        return CommitteeResult(
+            self._ensemble(trees, members, member_weights, values), tuple(members), tuple(member_weights), values,
+            tuple(self.tried), counts,
         )  # fmt: skip
-        members = tuple((name, member.n_trees) for name, (_, member) in zip(names, trained, strict=True))
-        return CommitteeResult(ensemble, members, member_weights, values)
 
-    def _weights(self, sweep: Sweep, parts: list[Floats], share: float) -> list[float]:
+    def _weights(self, parts: list[Floats], share: float) -> list[float]:
         """A weight for each objective: the exact best in turn, from equal ones, and part of the way back."""
         weights = [1.0] * len(parts)
         if len(parts) > 1:
-            weights = ascend(sweep, parts, weights, self.cycles, (0.0, 3.0))[0]
+            weights = ascend(self.sweep, parts, weights, self.settings.cycles, (0.0, 3.0))[0]
         return [1.0 + share * (weight - 1.0) for weight in weights]
+
+    def _ensemble(
+        self, trees: list[Tree], members: list[tuple[str, int]], weights: list[float], values: dict[str, float]
+    ) -> Ensemble:
+        """All trees, with what is known of their members."""
+        train = self.train_data
+        missing: set[int] = set()
+        for trained in self.trained.values():
+            missing.update(*(ensemble.info["features_with_missing"] for ensemble in trained.ensembles))
+        info = {
+            "members": [name for name, _ in members], "weights": weights, "values": values,
+            "features_with_missing": sorted(missing), "measures": [str(measure) for measure in self.measures],
+        }  # fmt: skip
+        return Ensemble.of_trees(
+            trees, train.n_features, feature_names=train.feature_names, encoding=train.encoding, info=info
+        )
 
 
 def describe_or_name(objective: Objective) -> str:

@@ -18,7 +18,7 @@ def committee(
     reader: Reader,
     chosen: dict[str, Any],
     data: Annotated[list[str], typer.Argument(help="Training files, read as one.")],
-    valid: Annotated[list[str] | None, typer.Option(help="Validation files; a fifth of the queries else.")] = None,
+    valid: Annotated[list[str] | None, typer.Option(help="Validation files; folds of all queries else.")] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.")] = Path(
         "committee.podium"
     ),
@@ -29,7 +29,8 @@ def committee(
     documents = reader(data)
     model = Committee(**chosen)
     model.fit(documents, valid=reader(valid) if valid else None)
-    for name, value in model.values_.items():
-        typer.echo(f"{value:.4f}  {name}")
+    typer.echo(model.tried_table().render())
+    for name in ("equal weights", "committee"):
+        typer.echo(f"{model.values_[name]:.4f}  {name}")
     model.save(output)
     typer.echo(f"{output}: {model.n_trees_} trees of {len(model.members_)} members")

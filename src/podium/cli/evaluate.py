@@ -21,6 +21,9 @@ def evaluate(
     ],
     reader: Reader,
     rank: Callable[..., Ranked],
+    by: Annotated[
+        str | None, typer.Option(help="Also apart by the values of this feature, constant within a query.")
+    ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", help="A row for each query.")] = False,
     shape: ShapeOption = Shape.text,
 ) -> None:
@@ -29,6 +32,6 @@ def evaluate(
 
     ranked = rank(data, {"system": scores}, reader)
     result = podium.evaluation.evaluate(
-        ranked.documents, ranked.scores["system"], ranked.measures, drop_uniform=ranked.drop_uniform
+        ranked.documents, ranked.scores["system"], ranked.measures, drop_uniform=ranked.drop_uniform, by=by
     )
     show(result.query_table() if per_query else result.table(), shape)

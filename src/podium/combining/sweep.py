@@ -73,7 +73,7 @@ class Sweep:
         self.n_counted = int(self.counts.sum())
         if not self.counts.any() and not is_part:
             raise DataError(f"{self.measure} is not defined for any query")
-        self.tables = self.measure.lookup_tables(data.labels[self.measure.labels][self.order], data.offsets)
+        self.tables = self.measure.lookup_tables(self.measure.labels_in(data, self.order), data.offsets)
         # A query where nothing gains has one value, which `empty` says, in every order.
         self.constant = np.empty(0)
         if self.tables is not None:

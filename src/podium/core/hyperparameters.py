@@ -86,6 +86,12 @@ PATIENCE = optional(integer(
     ),
 ))  # fmt: skip
 
+N_FOLDS = integer(
+    "n_folds", 5, least=2,
+    help="without validation data, the number of trees comes from cross-validation over so many folds, and all data is "
+    "trained on. Of more than 5,000 queries one fold tells enough.",
+)  # fmt: skip
+
 # Trees
 
 N_LEAVES = integer(
@@ -313,8 +319,8 @@ NET_RANDOM_STATE = integer(
 
 MEMBERS = anything(
     "members", None, option=None,
-    help="objectives, by value or text, and how many members each has. By default two of each of these: NDCG's λ, "
-    "NDCG's λ truncated at 10, AP's λ, RankNet's pairs, query regression, XE-NDCG.",
+    help="objectives, by value or text, and how many members each has; as many for each fold, without validation data. "
+    "By default one of each of these: what `Ranker` trains on, XE-NDCG, query regression, λ, RankNet's pairs.",
 )  # fmt: skip
 CYCLES = integer("cycles", 2, least=0, help="how often the weights are searched. 0 leaves them equal.")
 SHRINKAGE = optional(number(
@@ -322,12 +328,10 @@ SHRINKAGE = optional(number(
     help="how far the weights go from equal ones to the best ones, 0 to 1. By default n / (n + 1000) for n validation "
     "queries, since few say little about weights.",
 ))  # fmt: skip
-VALIDATION = number(
-    "validation", 0.2, above=0, below=1,
-    help="the share of queries that stops and weighs the members where no validation data is given",
-)  # fmt: skip
 TIME_BUDGET = optional(number(
-    "time_budget", above=0, help="seconds after which no member is begun, but for the first of each objective",
+    "time_budget", above=0,
+    help="seconds. The first objective is trained in any case, then each other one, then again those that raise the "
+    "measure on queries which they have not seen, while there is time; what does not raise it is dropped.",
 ))  # fmt: skip
 
 # Running

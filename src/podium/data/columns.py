@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,26 @@ def to_query_weights(
     values: Any, query_ids: NDArray[Any], order: NDArray[np.int64], offsets: NDArray[np.int64]
 ) -> NDArray[np.float32]:
     """A weight for each query, from a mapping by id, an array by query, or an array by row."""
+
+    def convert(entries: Any) -> NDArray[np.float32]:
+        return to_weights(entries, "query_weights", len(entries))
+
+    return frozen(by_query(values, "query_weights", query_ids, order, offsets, convert))
+
+
+def by_query(
+    values: Any, name: str, query_ids: NDArray[Any], order: NDArray[np.int64], offsets: NDArray[np.int64],
+    convert: Callable[[Any], NDArray[Any]],
+) -> NDArray[Any]:  # fmt: skip
+    """An entry for each query, from a mapping by id, an array by query, or one by row that is constant in each query.
+
+    Args:
+        values: the entries.
+        name: what errors call them.
+        query_ids, order, offsets: those of the data.
+        convert: makes an array of a list or array of entries.
+
+    """
     n_queries, n = len(query_ids), len(order)
     by_id = _mapping_by_id(values, query_ids)
     if by_id is not None:
@@ -96,23 +116,23 @@ def to_query_weights(
     if isinstance(values, Mapping):
         missing = [query for query in query_ids.tolist() if query not in values]
         if missing:
-            raise DataError(f"query_weights has no entry for {listed('query id', missing)}")
-        return to_weights([values[query] for query in query_ids.tolist()], "query_weights", n_queries)
+            raise DataError(f"{name} has no entry for {listed('query id', missing)}")
+        return convert([values[query] for query in query_ids.tolist()])
     array = as_array(values)
     if array.ndim == 1 and len(array) == n != n_queries:
-        weights = to_weights(array, "query_weights", n)[order]
-        first = weights[offsets[:-1]]
-        unequal = np.flatnonzero(weights != np.repeat(first, np.diff(offsets)))
+        of_rows = convert(array)[order]
+        first = of_rows[offsets[:-1]]
+        unequal = np.flatnonzero(of_rows != np.repeat(first, np.diff(offsets)))
         if len(unequal):
             row = order[unequal[0]]
-            raise DataError(f"query_weights differ within one query (row {row}); they must be constant there")
-        return frozen(np.ascontiguousarray(first))
+            raise DataError(f"{name} differ within one query (row {row}); they must be constant there")
+        return np.ascontiguousarray(first)
     if array.ndim != 1 or len(array) != n_queries:
         raise DataError(
-            f"query_weights must have one entry for each of the {n_queries} queries (in the order of "
+            f"{name} must have one entry for each of the {n_queries} queries (in the order of "
             f"query_ids) or of the {n} rows, or be a mapping from query id; it has shape {array.shape}"
         )
-    return to_weights(array, "query_weights", n_queries)
+    return convert(array)
 
 
 def _mapping_by_id(values: Any, query_ids: NDArray[Any]) -> dict[Any, Any] | None:

@@ -33,6 +33,20 @@ def split_by_content(data: RankingData, *fractions: float, seed: int = 0) -> lis
     return [data.select(part) for part in _parts(order, fractions)]
 
 
+def folds_by_content(data: RankingData, n_splits: int, seed: int = 0) -> NDArray[np.int64]:
+    """For each query its fold, by its documents instead of its id: for folds that a model depends on."""
+    _require_splits(n_splits, data.n_queries)
+    fold = np.empty(data.n_queries, np.int64)
+    order = np.argsort(ContentRandom(data).of_queries(f"{seed}/folds"), kind="stable")
+    fold[order] = np.arange(data.n_queries) % n_splits
+    return fold
+
+
+def _require_splits(n_splits: int, n_queries: int) -> None:
+    if not 2 <= n_splits <= n_queries:
+        raise DataError(f"n_splits must be between 2 and the number of queries, {n_queries}, but is {n_splits}")
+
+
 def _parts(order: NDArray[np.int64], fractions: tuple[float, ...]) -> list[NDArray[np.int64]]:
     """The shuffled queries, cut by the fractions."""
     if len(fractions) < 2 or min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-9:
@@ -46,8 +60,7 @@ def _parts(order: NDArray[np.int64], fractions: tuple[float, ...]) -> list[NDArr
 
 def fold_of_queries(query_ids: NDArray[Any], n_splits: int, seed: int) -> NDArray[np.int64]:
     """For each query the fold whose test part it is in; folds differ by one query at most."""
-    if not 2 <= n_splits <= len(query_ids):
-        raise DataError(f"n_splits must be between 2 and the number of queries, {len(query_ids)}, but is {n_splits}")
+    _require_splits(n_splits, len(query_ids))
     fold = np.empty(len(query_ids), np.int64)
     fold[shuffled_queries(query_ids, seed)] = np.arange(len(query_ids)) % n_splits
     return fold

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from podium.estimators.committee import Committee as Committee
     from podium.estimators.cross_validation import CrossValidation as CrossValidation
     from podium.estimators.cross_validation import cross_validate as cross_validate
+    from podium.estimators.default_ranker import Ranker as Ranker
     from podium.estimators.exiting import learn_exit as learn_exit
     from podium.estimators.lambdamart import LambdaMART as LambdaMART
     from podium.estimators.lambdarank import LambdaRank as LambdaRank
@@ -34,7 +35,8 @@ _MODULES = {
     "LambdaMART": "lambdamart", "LambdaRank": "lambdarank", "LinearRanker": "linear_ranker", "MART": "mart",
     "MARTClassifier": "mart_classifier", "McRank": "mcrank", "OrdinalMART": "ordinal_mart", "PRank": "prank",
     "QueryKFold": "query_kfold",
-    "QueryNormalizer": "query_normalizer", "RankNet": "ranknet", "RankNetTrees": "ranknet_trees", "adapt": "adapting",
+    "QueryNormalizer": "query_normalizer", "RankNet": "ranknet", "RankNetTrees": "ranknet_trees",
+    "Ranker": "default_ranker", "adapt": "adapting",
     "cross_validate": "cross_validation", "fit_many": "many", "learn_exit": "exiting",
 }  # fmt: skip
 

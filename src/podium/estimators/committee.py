@@ -9,41 +9,51 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from podium.boosting import Boosting, CommitteeTraining, Sampling
-from podium.boosting.committee import MEMBERS
+from podium.boosting.committee import default_members
 from podium.core.parameters import check_parameters
 from podium.data import RankingData
-from podium.data.splitting import split_by_content
 from podium.errors import DataError
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import CommitteeParameters
 from podium.estimators.ranker import RankerMixin
 from podium.estimators.sklearn_bases import BaseEstimator
+from podium.evaluation.tables import Table
 from podium.measures import as_selection
 from podium.objectives import Objective, parse
 from podium.trees import GrowthParameters
 
 
 class Committee(CommitteeParameters, RankerMixin, BaseEstimator):
-    """Several objectives, each bagged, weighed by the exact sweep on validation queries, in one ensemble of trees.
+    """Several objectives, each bagged, weighed by the exact sweep on unseen queries, in one ensemble of trees.
 
     An ensemble of LambdaMART rankers won the Yahoo! challenge ([B] §1). Members see part of the documents and features
     for each tree; their scores are standardised, those of an objective weigh alike, and the objectives' weights are the
     exact best in turn, shrunk towards equal ones. The result is saved, scored and inspected like any other ensemble.
-    The parameters of trees are those of each member. With a time budget the model depends on the speed of the machine.
+    The parameters of trees are those of each member.
+
+    Without validation data no query is held back: each member trains on all folds but one, which stops it, and the
+    members together on all. Give all labelled data there is.
+
+    With a time budget the model depends on the speed of the machine: how far training comes. `settings_` says what was
+    trained, and `Committee(**model.settings_)` trains the same model again, on any machine.
 
     Attributes:
         model_: the `Ensemble`.
         members_: objective and number of trees of each member.
         weights_: of each member.
-        values_: the measure on the validation queries of each member, of equal weights, and of the committee.
-        history_, best_iteration_: the last two of them, as other rankers have them.
+        values_: the measure on queries that members have not seen: of the members of each objective, of equal weights,
+            and of the committee.
+        tried_: everything that was trained, with seconds, what it measures alone and together with all before, and
+            whether it was kept; a `Tried` each. `tried_table()` shows it.
+        settings_: parameters that train the same model without a clock.
+        history_, best_iteration_: the last two of `values_`, as other rankers have them.
 
     Example:
         >>> import podium
         >>> members = [("lambda(ndcg)", 1), ("xendcg", 1)]
         >>> model = podium.Committee(members=members, n_trees=3, n_leaves=4).fit(podium.artificial(20, features=4))
-        >>> len(model.weights_)
-        2
+        >>> len(model.weights_)  # of two objectives and five folds
+        10
 
     """
 
@@ -62,9 +72,6 @@ class Committee(CommitteeParameters, RankerMixin, BaseEstimator):
         check_parameters(self)
         train = self._data(X, y, qid, sample_weight, query_weight)
         sets = self._validation(valid, eval_set) if valid is not None or eval_set is not None else {}
-        judging = next(iter(sets.values()), None)
-        if judging is None:
-            train, judging = split_by_content(train, 1 - self.validation, self.validation, seed=self.random_state)
         result = CommitteeTraining(
             members=self._members(),
             boosting=Boosting(
@@ -76,12 +83,14 @@ class Committee(CommitteeParameters, RankerMixin, BaseEstimator):
                 n_threads=self.n_threads, verbose=self.verbose,
             ),
             measure=as_selection(self.measure), cycles=self.cycles, shrinkage=self.shrinkage,
-            time_budget=self.time_budget,
-        ).fit(train, judging)  # fmt: skip
+            time_budget=self.time_budget, n_folds=self.n_folds,
+        ).fit(train, next(iter(sets.values()), None))  # fmt: skip
         self.model_ = result.ensemble.with_info(**self._information(train))
         self.members_ = result.members
         self.weights_ = result.weights
         self.values_ = result.values
+        self.tried_ = result.tried
+        self.settings_ = self.get_params(deep=False) | {"members": list(result.counts), "time_budget": None}
         self.history_ = {f"valid/{name}": [result.values[name]] for name in ("equal weights", "committee")}
         self.best_iteration_ = 0
         self._note_features(train)
@@ -90,12 +99,20 @@ class Committee(CommitteeParameters, RankerMixin, BaseEstimator):
 
     def _members(self) -> tuple[tuple[Objective, int], ...]:
         if self.members is None:
-            return MEMBERS
+            return default_members(as_selection(self.measure).measures[0], self.learning_rate)
         try:
             pairs = [(objective, count) for objective, count in self.members]
         except (TypeError, ValueError):
             raise DataError("members are pairs of an objective and a number, such as [('lambda(ndcg)', 5)]") from None
         return tuple((parse(one) if isinstance(one, str) else one, count) for one, count in pairs)
+
+    def tried_table(self) -> Table:
+        """What was trained, in its order."""
+        check_is_fitted(self)
+        return Table(
+            ["objective", "seconds", "alone", "with all before", "kept"],
+            [[one.objective, one.seconds, one.alone, one.together, "yes" if one.kept else "no"] for one in self.tried_],
+        )
 
     @property
     def n_trees_(self) -> int:

@@ -59,6 +59,18 @@ class LambdaMARTParameters(TreeParameters):
     submodel_scale: float | str = h.SUBMODEL_SCALE("fit")
 
 
+class RankerParameters(TreeParameters):
+    """Boosted trees that go from query regression to λ: the model to begin with."""
+
+    n_trees: int = h.N_TREES(1000)
+    learning_rate: float = h.LEARNING_RATE(0.05)
+    _: KW_ONLY
+    document_fraction: float = h.DOCUMENT_FRACTION(0.7)
+    feature_fraction: float = h.FEATURE_FRACTION(0.5)
+    patience: int | None = h.PATIENCE(100)
+    n_folds: int = h.N_FOLDS(5)
+
+
 class AdaptParameters(LambdaMARTParameters):
     """LambdaMART on a new domain: the papers' trees for adaptation ([W] 5.5)."""
 
@@ -192,7 +204,7 @@ class CommitteeParameters(Parameterized):
     patience: int | None = h.PATIENCE(100)
     cycles: int = h.CYCLES(2)
     shrinkage: float | None = h.SHRINKAGE(None)
-    validation: float = h.VALIDATION(0.2)
+    n_folds: int = h.N_FOLDS(5)
     time_budget: float | None = h.TIME_BUDGET(None)
     random_state: int = h.RANDOM_STATE(0)
     n_threads: int | None = h.N_THREADS(None)
@@ -258,6 +270,7 @@ class TrainableModel(NamedTuple):
 # What `podium train` trains, by the word on the command line.
 MODELS: dict[str, TrainableModel] = {
     "lambdamart": TrainableModel("LambdaMART", LambdaMARTParameters),
+    "ranker": TrainableModel("Ranker", RankerParameters),
     "ranknet-trees": TrainableModel("RankNetTrees", RankNetTreesParameters),
     "mart": TrainableModel("MART", MARTParameters),
     "mcrank": TrainableModel("McRank", McRankParameters),

@@ -85,6 +85,7 @@ class RankerMixin:
 
     measures_training_data = False  # whether there is a history without validation data
     _needs_queries = True
+    _stops_without_validation = False  # whether patience has a meaning without validation data
     _takes_turns = False  # whether fits of several at a time would disturb each other (`fit_many`)
 
     model_: Any
@@ -165,7 +166,7 @@ class RankerMixin:
                 if name in sets:
                     raise DataError(f"there are two evaluation sets named {name!r}")
                 sets[name] = self._data(*[*entry, None][: max(len(entry), 3)])
-        if self.patience is not None and not sets:
+        if self.patience is not None and not sets and not self._stops_without_validation:
             raise DataError("patience needs validation data: give valid=… or eval_set=…")
         return sets
 

@@ -62,7 +62,7 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
         check_parameters(self)
         train = self._data(X, y, qid, sample_weight, query_weight)
         sets = self._validation(valid, eval_set)
-        result = self._settings(train).fit(train, sets, observers, checkpoint, bins=bins)
+        result = self._train(self._settings(train), train, sets, observers, checkpoint, bins)
         self._set_model(result, train)
         warn_if_constant(
             train, self._objective_for(train), result.n_splits == 0, min_documents_in_leaf=self.min_documents_in_leaf,
@@ -79,6 +79,13 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
         self.best_iteration_ = result.best_iteration
         self._set_results(result, train)
         self._note_features(train)
+
+    def _train(
+        self, settings: Boosting, train: RankingData, sets: dict[str, RankingData], observers: Sequence[Observer],
+        checkpoint: Checkpoint | None, bins: SharedBins | None,
+    ) -> TrainingResult:  # fmt: skip
+        """Run the training."""
+        return settings.fit(train, sets, observers, checkpoint, bins=bins)
 
     def _objective(self) -> Objective:
         """What is trained on."""

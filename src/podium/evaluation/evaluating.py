@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
@@ -17,6 +17,7 @@ from podium.core.sums import mean
 from podium.data import RankingData
 from podium.data.schema import as_data
 from podium.errors import DataError, PodiumWarning
+from podium.evaluation.groups import groups_of, in_order
 from podium.evaluation.significance import bootstrap_interval, t_interval
 from podium.evaluation.tables import Table
 from podium.evaluation.trec import Qrels, Run, matched, pooled
@@ -48,6 +49,7 @@ class Evaluation:
         values: for each measure, by name, one value per query.
         means: their means over the queries that are not skipped.
         intervals: 95% intervals of the means by Student's t.
+        groups: the group of each query, as text, where there are some (`evaluate(by=…)`); else None.
 
     Example:
         >>> import podium
@@ -60,6 +62,7 @@ class Evaluation:
 
     query_ids: NDArray[Any]
     values: dict[str, NDArray[np.float64]]
+    groups: NDArray[np.str_] | None = None
     means: dict[str, float] = field(init=False)
     intervals: dict[str, tuple[float, float]] = field(init=False)
 
@@ -81,17 +84,36 @@ class Evaluation:
         )
 
     @property
+    def by_group(self) -> dict[str, Evaluation]:
+        """The evaluation of the queries of each group."""
+        if self.groups is None:
+            raise DataError("there are no groups: evaluate(…, by=…) says what queries are grouped by")
+        members = {group: self.groups == group for group in in_order(self.groups)}
+        return {
+            group: Evaluation(self.query_ids[own], {name: values[own] for name, values in self.values.items()})
+            for group, own in members.items()
+        }
+
+    @property
     def per_query(self) -> dict[str, NDArray[Any]]:
-        """Columns for a data frame: `qid`, then each measure."""
-        return {"qid": self.query_ids, **self.values}
+        """Columns for a data frame: `qid`, `group` where there are groups, then each measure."""
+        groups = {} if self.groups is None else {"group": self.groups}
+        return {"qid": self.query_ids, **groups, **self.values}
 
     def table(self) -> Table:
-        """Means and intervals, a row for each measure."""
+        """Means and intervals, a row for each measure; those of each group first, where there are groups."""
+        columns = ["measure", "mean", "95% from", "to", "queries"]
+        if self.groups is None:
+            return Table(columns, self._rows())
+        parts = [([group], part) for group, part in self.by_group.items()] + [(["all"], self)]
+        return Table(["group", *columns], [group + row for group, part in parts for row in part._rows()])
+
+    def _rows(self) -> list[list[Any]]:
         rows = []
         for name, value in self.means.items():
             low, high = self.intervals[name]
             rows.append([name, value, low, high, int((~np.isnan(self.values[name])).sum())])
-        return Table(["measure", "mean", "95% from", "to", "queries"], rows)
+        return rows
 
     def query_table(self) -> Table:
         """A row for each query."""
@@ -120,6 +142,7 @@ def evaluate(
     measures: Measures = "ndcg@10",
     *,
     drop_uniform: bool = False,
+    by: Any = None,
 ) -> Evaluation:
     """Measure a ranking.
 
@@ -131,6 +154,8 @@ def evaluate(
             document id.
         measures: names such as `"ndcg@10"` or values such as `NDCG(10)`.
         drop_uniform: leave out queries whose labels are all equal: every ranking is as good there. ([W] 5.3.)
+        by: groups of queries that are measured apart as well (`by_group`, `table()`): the name of a feature, a mapping
+            from query id, or an entry for each query or row. It must be constant within a query.
 
     Warns:
         PodiumWarning: where the order of documents with equal scores but different labels, which is that of the
@@ -149,7 +174,9 @@ def evaluate(
     chosen = as_measures(measures)
     data, (ranking,) = rankings_of(data, [scores])
     warn_of_powers(chosen, data)
-    return evaluated(data, ranking, chosen, drop_uniform, trained_by=measures_of([scores]))
+    groups = None if by is None else groups_of(data, by)
+    found = evaluated(data, ranking, chosen, drop_uniform, trained_by=measures_of([scores]))
+    return found if groups is None else replace(found, groups=groups)
 
 
 def evaluated(
@@ -161,7 +188,7 @@ def evaluated(
     for measure in measures:
         of_queries = measure.fixed_like(*trained_by).values(ranking)
         if drop_uniform:
-            of_queries = np.where(_is_uniform(data, measure.labels), np.nan, of_queries)
+            of_queries = np.where(_is_uniform(data, measure.sources(data)), np.nan, of_queries)
         if len(of_queries) and np.isnan(of_queries).all():
             warnings.warn(f"{measure} skips every query: its mean is not defined", PodiumWarning, stacklevel=3)
         values[str(measure)] = of_queries
@@ -210,13 +237,15 @@ def _ranking(data: RankingData, system: Any) -> Ranking:
     return Ranking(data, system)
 
 
-def _is_uniform(data: RankingData, source: str) -> NDArray[np.bool_]:
+def _is_uniform(data: RankingData, sources: list[str]) -> NDArray[np.bool_]:
     """Whether all labels of a query are equal (a document without a label is as one with 0)."""
-    labels = np.nan_to_num(data.labels[source][data.order])
     if not data.n_queries:
         return np.empty(0, bool)
-    starts = data.offsets[:-1]
-    return np.asarray(np.maximum.reduceat(labels, starts) == np.minimum.reduceat(labels, starts))
+    starts, is_uniform = data.offsets[:-1], np.ones(data.n_queries, bool)
+    for source in sources:
+        labels = np.nan_to_num(data.labels[source][data.order])
+        is_uniform &= np.maximum.reduceat(labels, starts) == np.minimum.reduceat(labels, starts)
+    return is_uniform
 
 
 def _warn_of_ties(ranking: Ranking, measure: Measure, name: str) -> None:

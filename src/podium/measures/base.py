@@ -18,6 +18,7 @@ from podium.core.sums import ExactSum, mean_of_known
 from podium.errors import DataError
 from podium.measures.families import LookupTables
 from podium.measures.gains import shown
+from podium.measures.ranking import labels_in_order
 
 if TYPE_CHECKING:
     from podium.data import RankingData
@@ -157,10 +158,18 @@ class Measure(ABC):
         """Whether a query has no relevant document."""
         return not (labels > 0).any()
 
+    def sources(self, data: RankingData) -> list[str]:
+        """The label sources of the data that the measure looks at."""
+        return [self.labels]
+
+    def labels_in(self, data: RankingData, order: NDArray[np.int64]) -> NDArray[Any]:
+        """The labels that are measured, in an order of the rows; NaN where there is none."""
+        return labels_in_order(data, self.labels, order)
+
     def values(self, ranking: Ranking) -> NDArray[np.float64]:
         """One value for each query, in the order of `data.query_ids`; NaN where a query is skipped."""
         self.refuse_unretrieved(ranking)
-        labels = self.prepared(ranking.labels(self.labels))
+        labels = self.prepared(self.labels_in(ranking.data, ranking.order))
         offsets = ranking.data.offsets
         result = np.full(ranking.data.n_queries, VALUE_OF_EMPTY[self.empty])
         for query in range(ranking.data.n_queries):

@@ -23,7 +23,7 @@ from podium.core.threads import n_threads_for
 from podium.data import RankingData
 from podium.measures.base import Measure, sums_of_known
 from podium.measures.of_lists import ListSums, OfLists
-from podium.measures.ranking import Ranking, checked_scores, labels_in_order
+from podium.measures.ranking import Ranking, checked_scores
 from podium.measures.ranks import sort_top
 
 Floats = NDArray[np.float64]
@@ -136,7 +136,7 @@ def _is_of_kernels(measure: Measure) -> bool:
 
 def _bind(measure: Measure, data: RankingData, order: Ints) -> _BoundSums:
     assert isinstance(measure, OfLists)
-    known = measure.list_sums(labels_in_order(data, measure.labels, order), data, data.query_sizes)
+    known = measure.list_sums(measure.labels_in(data, order), data, data.query_sizes)
     longest = int(data.query_sizes.max(initial=0))
     depth = longest if measure.ties == "expected" else min(known.depth, longest)
     return _BoundSums(measure, known, depth, np.zeros(data.n_queries))

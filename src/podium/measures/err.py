@@ -18,6 +18,7 @@ from podium.measures.registry import as_measure, register
 
 if TYPE_CHECKING:
     from podium.data import RankingData
+    from podium.measures.err_ia import ERRIA
 
 Floats = NDArray[np.float64]
 
@@ -66,18 +67,7 @@ class ERR(Cascade):
 
     def fixed_like(self, *models: Iterable[Measure | str]) -> Self:
         """With l_max of an ERR that looks at the same labels, if it is not given; the highest of several models'."""
-        highest = [label for measures in models for label in self._labels_of(measures)[:1]]
-        return self.replace(max_label=max(highest)) if highest and self.max_label is None else self
-
-    def _labels_of(self, measures: Iterable[Measure | str]) -> list[float]:
-        """l_max of those ERR that look at the same labels."""
-        highest = []
-        for measure in measures:
-            with suppress(DataError):  # a measure of a user's own need not be registered here
-                other = as_measure(measure)
-                if isinstance(other, ERR) and other.labels == self.labels and other.max_label is not None:
-                    highest.append(other.max_label)
-        return highest
+        return self if self.max_label is not None else self.replace(max_label=max_label_of(self, models))
 
     def power(self, *data: RankingData) -> float:
         """The highest label."""
@@ -93,3 +83,17 @@ class ERR(Cascade):
                 f"say the highest of all data, as in err(max_label={np.nanmax(labels):g})"
             )
         return np.asarray(gains / 2.0**highest)
+
+
+def max_label_of(measure: ERR | ERRIA, models: Iterable[Iterable[Measure | str]]) -> float | None:
+    """l_max of a measure of the same kind and labels that a model was trained by; the highest of several models'."""
+    highest = []
+    for measures in models:
+        of_model = []
+        for text in measures:
+            with suppress(DataError):  # a measure of a user's own need not be registered here
+                other: Any = as_measure(text)
+                if type(other) is type(measure) and other.labels == measure.labels and other.max_label is not None:
+                    of_model.append(other.max_label)
+        highest += of_model[:1]
+    return max(highest, default=None)

@@ -60,7 +60,7 @@ class OfLists(Measure):
 
     def values(self, ranking: Ranking) -> Floats:
         """One value for each query."""
-        known = self.list_sums(ranking.labels(self.labels), ranking.data, ranking.ranked_sizes)
+        known = self.list_sums(self.labels_in(ranking.data, ranking.order), ranking.data, ranking.ranked_sizes)
         values = known.values if ranking.retrieved is None else known.values * ranking.ranked_retrieved
         scores, sums = ranking.ranked_scores, np.empty(ranking.data.n_queries)
         for_queries(ranking.data.offsets, lambda offsets, q: known.fill(values, scores, offsets, sums[q]))

@@ -3,6 +3,7 @@
 from podium.objectives.anneal import Anneal
 from podium.objectives.base import BoundObjective, Objective
 from podium.objectives.debiasing import Debiased
+from podium.objectives.default import default_objective
 from podium.objectives.lambdaloss import LambdaLoss
 from podium.objectives.lambdarank import Lambda
 from podium.objectives.links import CrossEntropy, Exponential, Fidelity, Hinge, Link, LocalSigmoid, SquaredHinge
@@ -22,6 +23,7 @@ from podium.objectives.registry import register
 from podium.objectives.regression import Regression
 from podium.objectives.schedules import Constant, ExponentialGrowth, ExponentialShare, LinearGrowth, Schedule
 from podium.objectives.softrank import SoftRank
+from podium.objectives.sum import Sum
 from podium.objectives.tiers import Tiers
 from podium.objectives.xendcg import XENDCG
 
@@ -30,5 +32,5 @@ __all__ = [
     "ExponentialGrowth", "ExponentialShare", "Fidelity", "Hinge", "Lambda", "LambdaLoss", "LinearGrowth", "Link",
     "ListMLE", "ListNet", "Local", "LocalSigmoid", "Logistic", "Multiclass", "Objective", "Ordinal", "PairFilter",
     "PairTerm", "Pairwise", "Preferences", "QueryRegression", "RankCosine", "Regression", "Schedule", "SoftRank",
-    "SquaredHinge", "Tiers", "describe", "parse", "register",
+    "SquaredHinge", "Sum", "Tiers", "default_objective", "describe", "parse", "register",
 ]  # fmt: skip

@@ -24,7 +24,6 @@ from podium.errors import DataError
 from podium.measures import Gain, Measure, as_measure, registered
 from podium.objectives.base import Objective
 from podium.objectives.registry import registered_classes
-from podium.objectives.tiers import Tiers
 
 _WORDS = {
     "true": True, "false": False, "none": None, "inf": np.inf, "nan": np.nan, "np.true_": True, "np.false_": False,
@@ -168,9 +167,9 @@ class _Reader:
         """Call a class; arguments that are classes are called without arguments."""
         values = [self.called(value, [], {}, at) if isinstance(value, type) else value for value in values]
         named = {k: self.called(value, [], {}, at) if isinstance(value, type) else value for k, value in named.items()}
-        if cls is Tiers and not values:  # as Python prints it
-            tiers = named.pop("tiers", ())
-            values = tiers if isinstance(tiers, list) else [tiers]
+        if (several := _several(cls)) in named and not values:  # as Python prints it
+            parts = named.pop(str(several))
+            values = parts if isinstance(parts, list) else [parts]
         if cls is Gain and isinstance(named.get("table"), list):
             named["table"] = tuple(named["table"])
         parameters = inspect.signature(cls).parameters
@@ -212,6 +211,12 @@ def _plain(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "")
 
 
+def _several(cls: Callable[..., Any]) -> str | None:
+    """What a class calls arguments of which it takes any number, as `Tiers` its tiers."""
+    parameters = inspect.signature(cls).parameters.values()
+    return next((p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL), None)
+
+
 def describe(value: Any) -> str:
     """The text that `parse` reads back; a class that is not registered has none.
 
@@ -233,11 +238,12 @@ def describe(value: Any) -> str:
         return f"[{', '.join(map(describe, value))}]"
     if type(value) not in registered_classes().values() or not is_dataclass(value):
         raise DataError(f"{value!r} cannot be written as text")
-    parts = [describe(tier) for tier in value.tiers] if isinstance(value, Tiers) else []
+    several = _several(type(value))
+    parts = [] if several is None else [describe(part) for part in getattr(value, several)]
     for field in fields(value):
         setting = getattr(value, field.name)
         default = field.default if field.default_factory is MISSING else field.default_factory()
-        if field.name != "tiers" and setting != default:
+        if field.name != several and setting != default:
             parts.append(f"{field.name}={describe(setting)}")
     return f"{type(value).__name__}({', '.join(parts)})"
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.validation import numbers_of
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.objectives.base import BoundObjective, Objective, labels_of
 from podium.objectives.pair_terms import PairFilter, PairTerm
 from podium.objectives.registry import register
-from podium.objectives.weighted_sum import BoundSum
+from podium.objectives.weighted_sum import BoundSum, weights_of
 
 
 @register
@@ -50,13 +48,10 @@ class Tiers(Objective):
     ) -> None:
         if not tiers or not all(isinstance(tier, PairTerm) for tier in tiers):
             raise DataError("Tiers takes pair terms: Lambda, Local, Pairwise or LambdaLoss")
-        chosen = numbers_of("weights", weights) if weights is not None else (1 / len(tiers),) * len(tiers)
+        chosen = weights_of("tiers", weights, len(tiers))
         leaves_out = tuple(nonzero) if nonzero is not None else tuple(k > 0 for k in range(len(tiers)))
-        for name, values in (("weights", chosen), ("nonzero", leaves_out)):
-            if len(values) != len(tiers):
-                raise DataError(f"{name} must have an entry for each of the {len(tiers)} tiers, but has {len(values)}")
-        if min(chosen) < 0 or not math.isclose(sum(chosen), 1.0, abs_tol=1e-9):
-            raise DataError(f"the weights of tiers must not be negative and sum to 1; these are {chosen}")
+        if len(leaves_out) != len(tiers):
+            raise DataError(f"nonzero must have an entry for each of the {len(tiers)} tiers, but has {len(leaves_out)}")
         object.__setattr__(self, "tiers", tuple(tiers))
         object.__setattr__(self, "weights", chosen)
         object.__setattr__(self, "nonzero", leaves_out)

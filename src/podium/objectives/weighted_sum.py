@@ -1,4 +1,4 @@
-"""Weighted sums of objectives: tiers, and objectives that change from round to round."""
+"""Weighted sums of objectives: tiers, plain sums, and objectives that change from round to round."""
 
 from __future__ import annotations
 
@@ -10,9 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.merging import alone
+from podium.core.validation import numbers_of
+from podium.errors import DataError
 from podium.objectives.base import BoundObjective
 
 Floats = NDArray[np.float64]
+
+
+def weights_of(who: str, weights: Sequence[float] | None, n_parts: int) -> tuple[float, ...]:
+    """Checked weights, not negative and with the sum 1; equal ones by default."""
+    chosen = numbers_of("weights", weights) if weights is not None else (1 / n_parts,) * n_parts
+    if len(chosen) != n_parts:
+        raise DataError(f"weights must have an entry for each of the {n_parts} {who}, but has {len(chosen)}")
+    if min(chosen) < 0 or not math.isclose(sum(chosen), 1.0, abs_tol=1e-9):
+        raise DataError(f"the weights of {who} must not be negative and sum to 1; these are {chosen}")
+    return chosen
 
 
 class BoundSum(BoundObjective):
@@ -36,6 +48,7 @@ class BoundSum(BoundObjective):
         """Likewise."""
         for part, of_part in zip(self.parts, facts, strict=True):
             part.set_facts(of_part)
+        self.changes = self.changes or any(part.changes for part in self.parts)
         self._set_base_score()
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:

@@ -1,0 +1,115 @@
+"""Ranker: its objective, and the number of trees by cross-validation."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import podium
+from podium import DataError, LambdaMART, Ranker
+from podium.boosting import Boosting, RoundsByFolds, Sampling, rounds_by_folds
+from podium.data.splitting import folds_by_content
+from podium.objectives import Lambda
+
+SMALL = {"n_trees": 24, "n_leaves": 6, "min_documents_in_leaf": 5, "patience": 6, "n_folds": 3}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return podium.artificial(40, documents=12, features=6, seed=4)
+
+
+@pytest.fixture(scope="module")
+def valid():
+    return podium.artificial(30, documents=12, features=6, seed=4, part="valid")
+
+
+def test_with_validation_data_it_is_lambdamart_on_its_objective(data, valid):
+    model = Ranker(**SMALL).fit(data, valid=valid)
+    same = LambdaMART(
+        24, 6, 0.05, min_documents_in_leaf=5, patience=6, document_fraction=0.7, feature_fraction=0.5,
+        split_fraction=1.0, objective=model._objective(),
+    ).fit(data, valid=valid)  # fmt: skip
+    assert model.digest() == same.digest()
+    assert model.history_ == same.history_
+    assert list(model.history_) == ["valid/ndcg@10"]
+    assert clone(model).get_params() == model.get_params()
+
+
+def test_its_objective_follows_the_measure_and_the_learning_rate():
+    objective = Ranker(measure="err(labels=clicks)@5", learning_rate=0.1)._objective()
+    assert objective.after.trained_measure() == podium.ERR(labels="clicks")
+    assert objective.before.labels == "clicks"
+    assert [objective.schedule(tree) for tree in (0, 25, 50)] == pytest.approx([0.0, 0.5, 1.0])
+    assert Ranker()._objective().schedule(100) == pytest.approx(1.0)
+
+
+def test_folds_depend_on_content_alone(data):
+    shuffle = np.random.default_rng(0).permutation(len(data))
+    renamed = podium.RankingData(data.features[shuffle], data.relevance[shuffle], qid=data.qid[shuffle] + 1000)
+    ours, theirs = folds_by_content(data, 4, 1), folds_by_content(renamed, 4, 1)
+    assert dict(zip((data.query_ids + 1000).tolist(), ours.tolist(), strict=True)) == dict(
+        zip(renamed.query_ids.tolist(), theirs.tolist(), strict=True)
+    )
+    assert sorted(np.bincount(ours)) == [10, 10, 10, 10]
+    assert (ours != folds_by_content(data, 4, 2)).any()
+
+
+def test_the_curve_is_the_mean_over_queries_that_trees_have_not_seen(data):
+    settings = Boosting(Lambda(normalize=True), sampling=Sampling(0.7, seed=3), n_trees=24, patience=6, verbose=0)
+    found = rounds_by_folds(settings, data, 3)
+    fold = folds_by_content(data, 3, 3)
+    curve = found.history["folds/ndcg@10"]
+    own = np.zeros(len(curve))
+    for k in range(3):
+        alone = Boosting(Lambda(normalize=True), sampling=Sampling(0.7, seed=3), n_trees=len(curve), verbose=0).fit(
+            data.select(fold != k), {"v": data.select(fold == k)}
+        )
+        own += np.array(alone.history["v/ndcg@10"]) * (fold == k).sum() / len(fold)
+    assert curve == pytest.approx(own.tolist(), abs=1e-12)
+    assert found.best_iteration == int(np.argmax(curve))
+    assert len(curve) in (20, 24)
+    assert len(curve) == 24 or len(curve) - 1 - found.best_iteration >= 6
+
+
+def test_without_validation_data_all_data_is_trained_on(data):
+    model = Ranker(**SMALL).fit(data)
+    assert model.n_trees_ == model.best_iteration_ + 1
+    assert model.history_["folds/ndcg@10"][model.best_iteration_] == max(model.history_["folds/ndcg@10"])
+    whole = Ranker(**SMALL | {"n_trees": model.n_trees_, "patience": None}).fit(data)
+    assert model.digest() == whole.digest()
+    shuffle = np.random.default_rng(1).permutation(len(data))
+    again = Ranker(**SMALL, n_threads=2).fit(data.take(shuffle))
+    assert again.digest() == model.digest()
+    assert again.history_ == model.history_
+    assert Ranker(**SMALL, random_state=1).fit(data).digest() != model.digest()
+    (of_many,) = podium.fit_many([Ranker(**SMALL)], data)
+    assert of_many.digest() == model.digest()
+
+
+def test_much_data_is_stopped_by_one_fold(data, monkeypatch):
+    monkeypatch.setattr("podium.estimators.default_ranker.MANY_QUERIES", 39)
+    model = Ranker(**SMALL).fit(data)
+    fold = folds_by_content(data, 3, 0)
+    first = Ranker(**SMALL | {"patience": None}).fit(data.select(fold != 0), valid=data.select(fold == 0))
+    n = len(model.history_["folds/ndcg@10"])
+    assert model.history_["folds/ndcg@10"] == first.history_["valid/ndcg@10"][:n]
+
+
+def test_graded_measures_and_few_queries(data):
+    model = Ranker(**SMALL | {"n_folds": 2}, measure="ndcg@3>ap~0.01").fit(data)
+    assert list(model.history_) == ["folds/ndcg@3", "folds/ap"]
+    few = podium.artificial(3, documents=30, features=4)
+    assert Ranker(**SMALL | {"n_folds": 5}).fit(few).n_trees_ >= 1
+    with pytest.raises(DataError, match="cross-validation needs two queries at least"):
+        Ranker(**SMALL).fit(few.select([0]))
+    with pytest.raises(DataError, match="n_folds"):
+        Ranker(n_folds=1).fit(data)
+
+
+def test_trees_that_end_early_keep_their_value(data):
+    """Labels that do not differ leave nothing to learn: every run ends, and so does cross-validation."""
+    flat = data.replace(relevance=np.ones(len(data)))
+    settings = Boosting(Lambda(), n_trees=50, verbose=0)
+    assert rounds_by_folds(settings, flat, 2) == RoundsByFolds(0, {"folds/ndcg@10": [1.0] * 20})
+    with pytest.warns(podium.PodiumWarning, match="same score"):
+        assert Ranker(**SMALL).fit(flat).n_trees_ == 1
