@@ -8,7 +8,7 @@ from bench.harness import write
 NAMES = (
     "reader", "generation", "startup", "measures", "train", "small", "accuracy", "defaults", "candidates", "scaling",
     "objectives", "combining", "neural", "scoring", "early_exit", "score_files", "many", "lambdas", "explain",
-    "serving", "diagnostics", "out_of_core", "tuning",
+    "serving", "diagnostics", "out_of_core", "tuning", "distributed",
 )  # fmt: skip
 
 

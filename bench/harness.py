@@ -17,7 +17,7 @@ from typing import Any
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = (
     "numpy", "numba", "scipy", "scikit-learn", "lightgbm", "xgboost-cpu", "catboost", "ranx",
-    "pytrec-eval-terrier", "torch", "shap", "podium",
+    "pytrec-eval-terrier", "torch", "shap", "dask", "distributed", "podium",
 )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ from podium.data.summary import ValueCounter
 from podium.errors import DataError, FileFormatError
 from podium.trees import BinnedFeatures, Bins, bin_features, find_bins
 from podium.trees.bins import MAX_BINS
-from podium.trees.feature_layout import bin_matrix, lay_out
+from podium.trees.feature_layout import bin_matrix
 
 log = logging.getLogger("podium")
 
@@ -291,7 +291,7 @@ class _Binning:
         """Write the bins as trees are grown from them, unless they are for validation."""
         if self.reading.like is not None:
             return
-        layout = lay_out(binned.columns, binned.n_rows, binned.bins.counts)
+        layout = binned.layout
         np.savez(self.folder / LAYOUT, **{field.name: getattr(layout, field.name) for field in fields(layout)})
         with progress("laying out bins", 2) as advance:
             bin_matrix(

@@ -146,9 +146,17 @@ def fingerprint(
         train, valid: the data.
 
     """
+    digests = {name: digest_of(data) for name, data in {"training data": train, **valid}.items()}
+    return fingerprint_of_digests(settings, ignored, base_scores, digests)
+
+
+def fingerprint_of_digests(
+    settings: Any, ignored: tuple[str, ...], base_scores: str, digests: Mapping[str, bytes]
+) -> str:
+    """The same from a hash of each set of data, by name."""
     values = {f.name: str(getattr(settings, f.name)) for f in fields(settings) if f.name not in ignored}
     values["start"] = base_scores
     digest = hashlib.sha256(repr(sorted(values.items())).encode())
-    for name, data in {"training data": train, **valid}.items():
-        digest.update(name.encode() + digest_of(data))
+    for name, of_data in digests.items():
+        digest.update(name.encode() + of_data)
     return digest.hexdigest()

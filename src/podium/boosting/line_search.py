@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from podium.boosting.steps import Gradient, Newton, Step, max_delta_step_for
 from podium.combining import Sweep
+from podium.combining.lines import Line, best_on_line
 from podium.core import hyperparameters as h
 from podium.core.team import Team
 from podium.core.validation import did_you_mean, numbers_of
@@ -22,6 +23,7 @@ from podium.trees import GrownTree
 from podium.trees.quantization import BoundedGradients
 
 Floats = NDArray[np.float64]
+Lines = Callable[[Floats, Floats | None], Line]
 
 
 @dataclass(frozen=True)
@@ -96,11 +98,14 @@ class LineSearch(Step):
             raise DataError("LineSearch(on='valid') needs validation data")
         data = train if self.on == "train" else next(iter(valid.values()))
         measure = as_measure(self.measure).fixed(train, *valid.values())
+        return self.bound_to(objective, Sweep(data, measure, self.ties, n_threads))
+
+    def bound_to(self, objective: Objective, sweep: Sweep | None) -> BoundLineSearch:
+        """With what an objective needs; None for a sweep that is elsewhere."""
         settings = replace(
             self, values=self.bind(objective), max_delta_step=max_delta_step_for(objective, self.max_delta_step)
         )
-        in_newton_steps = objective.has_hessian and not self.uses_hessians
-        return BoundLineSearch(settings, in_newton_steps, Sweep(data, measure, self.ties, n_threads))
+        return BoundLineSearch(settings, objective.has_hessian and not self.uses_hessians, sweep)
 
     def leaf_values(self, grown: GrownTree, gradients: BoundedGradients, team: Team) -> Floats:
         """The tree's outputs."""
@@ -130,17 +135,25 @@ class BoundLineSearch:
         settings: what was asked for.
         in_newton_steps: whether outputs are counted in units of Newton's step, for which the search needs the gradients
             and hessians of the objective itself.
-        sweep: the measure along a line.
+        sweep: the measure along a line; None where the documents are elsewhere.
 
     """
 
-    def __init__(self, settings: LineSearch, in_newton_steps: bool, sweep: Sweep) -> None:
+    def __init__(self, settings: LineSearch, in_newton_steps: bool, sweep: Sweep | None) -> None:
         self.settings, self.in_newton_steps, self.sweep = settings, in_newton_steps, sweep
         self.by_leaf = isinstance(settings, LeafLineSearch)
 
+    def lines(self, scores: Floats, leaf_of_rows: NDArray[np.int64]) -> Lines:
+        """Lines for documents of these scores, without the tree, in these leaves."""
+        sweep = self.sweep
+        assert sweep is not None
+        return lambda slopes, added: sweep.line(
+            scores if added is None else scores + added[leaf_of_rows], slopes[leaf_of_rows]
+        )
+
     def search(
         self, grown: GrownTree, values: Floats, learning_rate: float, newton_sums: tuple[Floats, Floats] | None,
-        scores: Floats, leaf_of_rows: NDArray[np.int64],
+        lines: Lines,
     ) -> tuple[Floats, float]:  # fmt: skip
         """The final values of the leaves, and the weight of the tree.
 
@@ -149,8 +162,7 @@ class BoundLineSearch:
             values: of its leaves, before the learning rate.
             learning_rate: v.
             newton_sums: Σλ and Σw of each leaf as the objective gave them, if `in_newton_steps`.
-            scores: of the documents that are searched, without this tree.
-            leaf_of_rows: the leaf of each of them.
+            lines: the measure along the slope of each leaf, with what is added to the scores of each.
 
         """
         before, after = (learning_rate, 1.0) if self.settings.shrink == "tree" else (1.0, learning_rate)
@@ -159,23 +171,22 @@ class BoundLineSearch:
         if newton_sums is not None:
             unit, units = self._newton_steps(values, *newton_sums)
         if not self.by_leaf:
-            alpha = self._best_weight(scores, (unit * outputs)[leaf_of_rows])
+            alpha = self._best_weight(lines(unit * outputs, None))
             return after * (alpha * (unit * outputs)), alpha
-        weighted = self._leaf_by_leaf(scores, units * outputs, leaf_of_rows)
+        weighted = self._leaf_by_leaf(units * outputs, lines)
         # A weight for each leaf may break the order that monotone constraints ask for.
         return after * grown.within_bounds(weighted, before * unit), 1.0
 
-    def _best_weight(self, scores: Floats, slopes: Floats) -> float:
+    def _best_weight(self, line: Line) -> float:
         low, high = self.settings.bounds
-        return self.sweep.best(scores, slopes, low, high, min(max(1.0, low), high)).alpha
+        return best_on_line(line, low, high, min(max(1.0, low), high)).alpha
 
-    def _leaf_by_leaf(self, scores: Floats, outputs: Floats, leaf_of_rows: NDArray[np.int64]) -> Floats:
-        weighted = outputs.copy()
+    def _leaf_by_leaf(self, outputs: Floats, lines: Lines) -> Floats:
+        weighted, leaves = outputs.copy(), np.arange(len(outputs))
         for leaf in np.argsort(-np.abs(outputs), kind="stable"):
-            is_here = leaf_of_rows == leaf
-            slopes = np.where(is_here, outputs[leaf], 0.0)
-            others = scores + np.where(is_here, 0.0, weighted[leaf_of_rows])  # this leaf at 0, all others as they stand
-            weighted[leaf] = self._best_weight(others, slopes) * outputs[leaf]
+            slopes = np.where(leaves == leaf, outputs, 0.0)
+            others = np.where(leaves == leaf, 0.0, weighted)  # this leaf at 0, all others as they stand
+            weighted[leaf] = self._best_weight(lines(slopes, others)) * outputs[leaf]
         return weighted
 
     def _newton_steps(self, values: Floats, gradients: Floats, hessians: Floats) -> tuple[float, Floats]:

@@ -46,6 +46,28 @@ class Sampling:
         """Whether every tree sees every document."""
         return self.document_fraction == 1 and self.query_fraction == 1
 
+    def split_fraction_of(self, n_documents: int) -> float:
+        """The share on which splits are searched; by default 150,000 documents, but between 30% and half of them.
+
+        From `MANY` documents on, the number that is searched grows with the root of their number.
+        """
+        if self.split_fraction is not None:
+            return self.split_fraction
+        n = max(n_documents, 1)
+        return min(max(150_000 / n, 0.3 * min(1.0, math.sqrt(MANY / n))), 0.5)
+
+    def split_seed(self, tree: int) -> np.uint64:
+        """The seed of the gradient-based sampling of a tree."""
+        return seed_of(f"{self.seed}/{tree}/splits")
+
+    def features(self, iteration: int, n_features: int) -> NDArray[np.int64] | None:
+        """The features of the sample of a round, or None for all."""
+        if self.feature_fraction == 1:
+            return None
+        numbers = np.arange(n_features, dtype=np.uint64)
+        order = np.argsort(uniform(numbers, f"{self.seed}/{iteration}/features"), kind="stable")
+        return np.sort(order[: max(1, math.ceil(self.feature_fraction * len(numbers)))])
+
 
 class BoundSampling:
     """Sampling on some data."""
@@ -55,14 +77,8 @@ class BoundSampling:
 
     @property
     def split_fraction(self) -> float:
-        """The share on which splits are searched; by default 150,000 documents, but between 30% and half of them.
-
-        From `MANY` documents on, the number that is searched grows with the root of their number.
-        """
-        if self.sampling.split_fraction is not None:
-            return self.sampling.split_fraction
-        n = max(len(self.data), 1)
-        return min(max(150_000 / n, 0.3 * min(1.0, math.sqrt(MANY / n))), 0.5)
+        """The share on which splits are searched."""
+        return self.sampling.split_fraction_of(len(self.data))
 
     def rows(self, iteration: int) -> NDArray[np.int32] | None:
         """The rows of the sample, or None for all."""
@@ -72,16 +88,3 @@ class BoundSampling:
         has_document = random.of_documents(f"{s.seed}/{iteration}/documents") < s.document_fraction
         has_query = random.of_queries(f"{s.seed}/{iteration}/queries") < s.query_fraction
         return np.flatnonzero(has_document & has_query[random.data.query_of_row]).astype(np.int32)
-
-    def split_seed(self, tree: int) -> np.uint64:
-        """The seed of the gradient-based sampling of a tree."""
-        return seed_of(f"{self.sampling.seed}/{tree}/splits")
-
-    def features(self, iteration: int) -> NDArray[np.int64] | None:
-        """The features of the sample, or None for all."""
-        s = self.sampling
-        if s.feature_fraction == 1:
-            return None
-        numbers = np.arange(self.data.n_features, dtype=np.uint64)
-        order = np.argsort(uniform(numbers, f"{s.seed}/{iteration}/features"), kind="stable")
-        return np.sort(order[: max(1, math.ceil(s.feature_fraction * len(numbers)))])

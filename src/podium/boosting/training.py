@@ -34,7 +34,7 @@ from podium.models import Ensemble
 from podium.models.trees_on_base_scores import checksum
 from podium.objectives import BoundObjective
 from podium.objectives.base import require_one_output
-from podium.trees import GrownTree
+from podium.trees import GrownTree, Tree
 from podium.trees.quantization import BoundedGradients
 
 if TYPE_CHECKING:
@@ -51,22 +51,26 @@ def train_trees(
 ) -> TrainingResult:
     """Train as the settings say (`Boosting.fit`)."""
     with Team(settings.n_threads) as team:
-        trainer = Trainer(settings, data, team)
-        checkpointer = trainer.checkpointer(checkpoint)
-        trainer.resume(checkpointer.read())
-        interrupted = False
-        try:
-            _run_rounds(trainer, checkpointer, observers)
-        except (KeyboardInterrupt, Stopped) as stop:
-            trainer.drop_unfinished()
-            n_trees = len(trainer.state.trees)
-            if n_trees:
-                checkpointer.write(trainer.ensemble)
-            if not n_trees or isinstance(stop, Stopped):
-                raise
-            warnings.warn(f"interrupted: the {n_trees} trees so far are kept", PodiumWarning, stacklevel=2)
-            interrupted = True
-        return replace(trainer.result(), interrupted=interrupted)
+        return run_training(Trainer(settings, data, team), observers, checkpoint)
+
+
+def run_training(trainer: Trainer, observers: Sequence[Observer], checkpoint: Checkpoint | None) -> TrainingResult:
+    """Go through all rounds, from those of the checkpoint on."""
+    checkpointer = trainer.checkpointer(checkpoint)
+    trainer.resume(checkpointer.read())
+    interrupted = False
+    try:
+        _run_rounds(trainer, checkpointer, observers)
+    except (KeyboardInterrupt, Stopped) as stop:
+        trainer.drop_unfinished()
+        n_trees = len(trainer.state.trees)
+        if n_trees:
+            checkpointer.write(trainer.ensemble)
+        if not n_trees or isinstance(stop, Stopped):
+            raise
+        warnings.warn(f"interrupted: the {n_trees} trees so far are kept", PodiumWarning, stacklevel=2)
+        interrupted = True
+    return replace(trainer.result(), interrupted=interrupted)
 
 
 def _run_rounds(trainer: Trainer, checkpointer: Checkpointer, observers: Sequence[Observer]) -> None:
@@ -149,6 +153,12 @@ class Trainer:
         if log.isEnabledFor(logging.INFO):  # a round may take less than a millisecond
             n_leaves, seconds = "+".join(str(tree.n_leaves) for tree in trees), time.perf_counter() - started
             log.info("tree %d: %s leaves, %.3f s%s", iteration, n_leaves, seconds, _shown(means))
+        return self._round(iteration, trees, weights, means)
+
+    def _round(
+        self, iteration: int, trees: tuple[Tree, ...], weights: tuple[float, ...], means: dict[str, float]
+    ) -> Round:
+        state = self.state
         return Round(
             iteration, trees, state.scores, state.gradients, state.hessians, weights, means, state.best_iteration,
             self.data.train, self.settings.objective, state.scores,
@@ -203,7 +213,8 @@ class Trainer:
         if self.search.settings.on == "valid":
             first = next(iter(self.data.valid))
             scores, binned = self.evaluator.scores[first], self.data.binned_valid[first]
-        return self.search.search(grown, values, rate, sums, scores, grown.leaf_of_rows(binned, self.team))
+        lines = self.search.lines(scores, grown.leaf_of_rows(binned, self.team))
+        return self.search.search(grown, values, rate, sums, lines)
 
     def _is_exhausted(self) -> bool:
         """Whether trees of one leaf, grown on all documents and features, say that there is nothing left to learn."""
@@ -216,9 +227,12 @@ class Trainer:
         """What reads and writes the checkpoint of this run; nothing without one."""
         if checkpoint is None:
             return Checkpointer(None, "")
+        return Checkpointer(checkpoint, self._fingerprint())
+
+    def _fingerprint(self) -> str:
+        """A hash of what the run depends on."""
         base_scores = "" if self.base_scores is None else checksum(self.base_scores.scores)
-        train, valid = self.data.train, self.data.valid
-        return Checkpointer(checkpoint, fingerprint(self.settings, NOT_IN_FINGERPRINT, base_scores, train, valid))
+        return fingerprint(self.settings, NOT_IN_FINGERPRINT, base_scores, self.data.train, self.data.valid)
 
     def resume(self, earlier: Ensemble | None) -> None:
         """Take over the trees of an earlier run, and all that followed from them."""
@@ -233,13 +247,17 @@ class Trainer:
         state.objective_states = earlier.info.get("states", [])[: state.n_rounds]
         if state.objective_states:
             state.objective.restore(state.objective_states[-1])
-        outputs, n_threads = earlier.outputs(n_outputs), self.settings.n_threads
-        for output, ensemble in enumerate(outputs):
-            add_by_bins(ensemble, self.data.binned, of_output(state.scores, output), n_threads)
-        self.evaluator.add_ensembles(outputs, n_threads)
+        self._add_scores(earlier.outputs(n_outputs))
         state.best_iteration = self.evaluator.best_iteration(state.history)
         state.n_finished = state.n_rounds
         log.info("resumed after %d trees", earlier.n_trees)
+
+    def _add_scores(self, outputs: Sequence[Ensemble]) -> None:
+        """Add the trees of an earlier run, an ensemble for each output, to all scores."""
+        n_threads = self.settings.n_threads
+        for output, ensemble in enumerate(outputs):
+            add_by_bins(ensemble, self.data.binned, of_output(self.state.scores, output), n_threads)
+        self.evaluator.add_ensembles(outputs, n_threads)
 
     def drop_unfinished(self) -> None:
         """Take back a round that was broken off."""

@@ -61,7 +61,8 @@ class TreeBuilder:
 
     def sample(self, iteration: int) -> Sample:
         """What the trees of a round are grown on."""
-        return Sample(self.sampling.rows(iteration), self.sampling.features(iteration))
+        settings = self.sampling.sampling
+        return Sample(self.sampling.rows(iteration), settings.features(iteration, self.grower.binned.bins.n_features))
 
     def build(
         self, gradients: Floats, hessians: Floats, weights: Floats | None, sample: Sample, tree: int
@@ -82,7 +83,7 @@ class TreeBuilder:
     def _grow(self, gradients: BoundedGradients, weights: Floats | None, sample: Sample, tree: int) -> GrownTree:
         """Grow a tree, its splits from a sample if asked for; where that shows nothing to split by, from all."""
         if self.sampler is not None:
-            seed = self.sampling.split_seed(tree)
+            seed = self.sampling.sampling.split_seed(tree)
             grown = self.grower.grow(self.sampler.quantize(gradients, seed, self.words, weights), *sample)
             if grown.tree.n_leaves > 1:
                 return grown

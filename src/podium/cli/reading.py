@@ -114,6 +114,11 @@ def read_in_blocks(reader: Reader, sources: list[str], **how: Any) -> Iterator[R
     return read_blocks(_files(sources), **_arguments(reader.keywords), **how)
 
 
+def read_one_in_blocks(reader: Reader, source: str, **how: Any) -> Iterator[RankingData]:
+    """The same for one file."""
+    return read_in_blocks(reader, [source], **how)
+
+
 def _arguments(chosen: dict[str, Any]) -> dict[str, Any]:
     """The arguments of `podium.read` for options of the command line."""
     named: dict[str, str] = {}

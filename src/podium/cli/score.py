@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from podium.cli.reading import Reader, for_model, read_in_blocks, reads_data
+from podium.cli.reading import Reader, for_model, read_in_blocks, read_one_in_blocks, reads_data
 
 NUMBERS_AT_ONCE = 1 << 25  # features of the documents that are in memory: 128 MiB
 
@@ -22,6 +23,12 @@ def score(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write; standard output else.")] = None,
     trec: Annotated[str | None, typer.Option(help="Write a TREC run of this name instead of plain scores.")] = None,
     n_trees: Annotated[int | None, typer.Option(help="Only the first trees.")] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Score on a Dask cluster, tcp://… or local:N; --output is a folder, with a file of scores for each."
+        ),
+    ] = None,
 ) -> None:
     """Score documents: one number per line in the order of the rows, or a TREC run."""
     from podium.data.io.block_reading import ROWS
@@ -34,6 +41,9 @@ def score(
     options: dict[str, Any] = {} if n_trees is None else {"n_trees": n_trees}
     if trec is not None and output is None:
         raise DataError("--trec writes a file: name it with --output")
+    if cluster is not None:
+        _score_on_cluster(cluster, for_model(reader, loaded, str(model)), loaded, data, output, trec, n_trees)
+        return
     blocks = read_in_blocks(
         for_model(reader, loaded, str(model)),
         data,
@@ -53,6 +63,27 @@ def score(
                 write("".join(f"{value!r}\n" for value in scores.tolist()))
             n_rows += len(documents)
             del documents, scores  # before the next block is read
+
+
+def _score_on_cluster(
+    cluster: str,
+    reader: Reader,
+    model: Any,
+    data: list[str],
+    output: Path | None,
+    trec: str | None,
+    n_trees: int | None,
+) -> None:
+    from podium.distributed import score_files
+    from podium.distributed.connecting import connected
+    from podium.errors import DataError
+
+    if output is None or trec is not None:
+        raise DataError("with --cluster, name the folder of the scores with --output, and leave out --trec")
+    scored = model if n_trees is None else model.truncate(n_trees)
+    with connected(cluster) as client:
+        written = score_files(scored, data, output, client=client, blocks=partial(read_one_in_blocks, reader))
+    typer.echo(f"{output}: {len(written)} files of scores")
 
 
 @contextmanager

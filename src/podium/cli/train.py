@@ -24,6 +24,10 @@ from podium.estimators.parameters import MODELS
 
 DEFAULT_MODEL = "lambdamart"
 LINES = 50  # trees or epochs from one line to the next, where no bar can be shown
+ON_CLUSTER = {
+    "lambdamart": "DaskLambdaMART", "mart": "DaskMART", "mcrank": "DaskMcRank",
+    "ordinal-mart": "DaskOrdinalMART", "ranknet-trees": "DaskRankNetTrees",
+}  # fmt: skip
 FEW_ROUNDS = ("additive-groves", "committee")  # a line after each: a round takes as long as many of other models
 
 
@@ -128,6 +132,12 @@ def command_of(name: str) -> Any:
         checkpoint_every: Annotated[
             int | None, typer.Option(help="Rounds between checkpoints; by default about 30 seconds.")
         ] = None,
+        cluster: Annotated[
+            str | None,
+            typer.Option(
+                help="Train on a Dask cluster: the address of its scheduler, tcp://…, or local:N for N workers."
+            ),
+        ] = None,
         watch: Annotated[
             bool, typer.Option("--watch", help="Draw the curve of the validation data in the terminal.")
         ] = False,
@@ -138,12 +148,14 @@ def command_of(name: str) -> Any:
         files, valid_files = files_of(chosen.pop("data", None), data), files_of(chosen.pop("valid", None), valid)
         if not files:
             raise typer.BadParameter("name the training files, on the command line or as data = [...] in --config")
-        training = Training(name, chosen, RunFolder(output), checkpoint_every)
+        training = Training(name, chosen, RunFolder(output), checkpoint_every, cluster)
         if watch:
             training.watch(has_validation=bool(valid_files))
         training.run(reader, files, valid_files, overwrite)
 
-    absent = {"checkpoint_every": not model.has_checkpoints, "watch": not model.has_rounds}
+    absent = {
+        "checkpoint_every": not model.has_checkpoints, "watch": not model.has_rounds, "cluster": name not in ON_CLUSTER,
+    }  # fmt: skip
     if any(absent.values()):
         signature = inspect.signature(run, eval_str=True)
         arguments = [p for p in signature.parameters.values() if not absent.get(p.name, False)]
@@ -156,16 +168,25 @@ def command_of(name: str) -> Any:
 class Training:
     """One run of `podium train`."""
 
-    def __init__(self, name: str, chosen: dict[str, Any], folder: RunFolder, checkpoint_every: int | None) -> None:
+    def __init__(
+        self, name: str, chosen: dict[str, Any], folder: RunFolder, checkpoint_every: int | None,
+        cluster: str | None = None,
+    ) -> None:  # fmt: skip
         import podium.estimators
 
+        self.cluster = cluster
         self.name, self.folder, self.checkpoint_every = name, folder, checkpoint_every
         self.watcher: Any = None
         names = parameters(MODELS[name].parameters)
         for parameter in chosen:
             if parameter not in names:
                 raise unknown_parameter(name, parameter, names)
-        self.ranker = getattr(podium.estimators, MODELS[name].estimator)(**chosen)
+        if cluster is None:
+            self.ranker = getattr(podium.estimators, MODELS[name].estimator)(**chosen)
+        else:
+            from podium import distributed
+
+            self.ranker = getattr(distributed, ON_CLUSTER[name])(**chosen)
         self.parameters = self.ranker.get_params()
         if self.parameters.pop("verbose") is None and not sys.stderr.isatty():
             self.ranker.set_params(verbose=1 if name in FEW_ROUNDS else LINES)
@@ -188,8 +209,12 @@ class Training:
         from podium.core.files import write_text
 
         folder, options = self.folder, self._fit_options(overwrite)
-        documents = reader(files)
-        options["valid"] = reader(valid_files) if valid_files else None
+        if self.cluster is None:
+            documents: Any = reader(files)
+            options["valid"] = reader(valid_files) if valid_files else None
+        else:  # the workers read
+            documents = files
+            options |= {"valid": valid_files or None, "reader": reader}
         folder.begin(overwrite)
         reading = chosen_options(reader)
         started, clock = datetime.now(UTC), time.monotonic()
@@ -203,6 +228,15 @@ class Training:
         typer.echo(f"{folder.model}: {self._result()}")
 
     def _fit(self, documents: Any, options: dict[str, Any]) -> None:
+        if self.cluster is None:
+            self._fit_with(documents, options)
+            return
+        from podium.distributed.connecting import connected
+
+        with connected(self.cluster) as client:
+            self._fit_with(documents, {**options, "client": client})
+
+    def _fit_with(self, documents: Any, options: dict[str, Any]) -> None:
         if self.watcher is None:
             self.ranker.fit(documents, **options)
             return

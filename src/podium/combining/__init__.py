@@ -1,7 +1,8 @@
 """The exact sweep over α: line search, and the best combination of rankers."""
 
 from podium.combining.ascent import ascend, deviation, weighted
+from podium.combining.lines import Path, SweepResult
 from podium.combining.mixing import Mixture, best_mixture
-from podium.combining.sweep import Path, Sweep, SweepResult
+from podium.combining.sweep import Sweep
 
 __all__ = ["Mixture", "Path", "Sweep", "SweepResult", "ascend", "best_mixture", "deviation", "weighted"]

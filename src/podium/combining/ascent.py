@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.combining.sweep import CLOSE, Sweep
+from podium.combining.lines import CLOSE
+from podium.combining.sweep import Sweep
 from podium.core.sums import mean
 from podium.data import RankingData
 

@@ -17,16 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.combining.ascent import weighted
-from podium.combining.sweep import (
+from podium.combining.lines import (
     CLOSE,
     Path,
-    Sweep,
     best_point,
+    exponents_of,
     points_within,
     require_interval,
     shares_within,
     wide_enough,
 )
+from podium.combining.sweep import Sweep
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -111,7 +112,7 @@ def best_mixture(sweep: Sweep, first: Floats, second: Floats, low: float, high: 
         left, right = alphas[k : k + 2].tolist()
         yield from map(_pair_of, shares_within(left, right, near))
         for quarter, start, end in _parts(arc, k):
-            for z in points_within(start, end, 0.5 * (start + end), *_lines(quarter, scaled)):
+            for z in points_within(start, end, 0.5 * (start + end), exponents_of(*_lines(quarter, scaled))):
                 pair = _pair_at(quarter, z, exponents)
                 if pair is not None:
                     yield pair

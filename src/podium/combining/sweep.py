@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.combining.crossings import Crossings, Lines, Range, count_candidates, scratch_for, sweep_queries
-from podium.core.sums import mean
+from podium.combining.lines import (
+    Exponents,
+    Line,
+    SweepResult,
+    best_on_line,
+    exponents_of,
+    require_interval,
+    stairs_of,
+    unit_of,
+)
+from podium.core.sums import ExactSum, mean
 from podium.core.threads import map_threads
 from podium.data import RankingData
 from podium.data.content_random import ContentRandom
@@ -21,65 +27,7 @@ from podium.measures import Measure, Ranking, as_measure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Point = TypeVar("Point")
-CLOSE = 1e-9  # two means nearer than this are the same
-NARROW = 1e-12  # an interval narrower than this share of its ends is none: crossings in one point, but for rounding
-SHARES = (0.5, 0.382, 0.618, 0.25, 0.75, 0.1, 0.9)  # where an interval is evaluated, until one does
-TRIES = 8  # intervals that are evaluated, where rounding does not let the best ones be what they should
 PAIRS_AT_ONCE = 1 << 21  # crossings that a thread holds
-
-
-@dataclass(frozen=True)
-class Path:
-    """The mean of a measure over the queries, along all α between two ends: a stair.
-
-    Attributes:
-        alphas: the ends and, between them, the crossings at which the mean changes, ascending; equal where no number
-            lies between two crossings.
-        values: the mean on each open interval between two neighbours of `alphas`.
-
-    Example:
-        >>> import numpy as np
-        >>> from podium.combining import Path
-        >>> Path(np.array([0.0, 0.4, 1.0]), np.array([0.5, 0.7])).at(0.6).item()
-        0.7
-
-    """
-
-    alphas: Floats
-    values: Floats
-
-    def at(self, alpha: Floats | float) -> Floats:
-        """The mean just above α."""
-        interval = np.searchsorted(self.alphas, alpha, side="right") - 1
-        values: Floats = self.values[np.clip(interval, 0, len(self.values) - 1)]
-        return values
-
-
-@dataclass(frozen=True)
-class SweepResult:
-    """The best α of a sweep.
-
-    Attributes:
-        alpha: the best α: the middle of the best interval, or an end.
-        value: the mean of the measure there, evaluated once more.
-        interval: the open interval on which that value holds; both ends are `alpha` where it is an end.
-        path: the measure along all α.
-
-    Example:
-        >>> import podium
-        >>> from podium.combining import Sweep
-        >>> data = podium.artificial(10, features=3)
-        >>> best = Sweep(data, "ndcg@10").best(data.feature(0), data.feature(1), -1.0, 1.0)
-        >>> bool(best.value >= best.path.values.max() - 1e-9)
-        True
-
-    """
-
-    alpha: float
-    value: float
-    interval: tuple[float, float]
-    path: Path
 
 
 class Sweep:
@@ -92,6 +40,7 @@ class Sweep:
             the order of the rows; `"jitter"`, in a random order that depends on content alone; or the name or number of
             a feature, the higher one first.
         n_threads: all cores by default.
+        is_part: whether this is a part of the data, in which the measure may be defined for no query.
 
     Example:
         >>> import podium
@@ -104,7 +53,12 @@ class Sweep:
     """
 
     def __init__(
-        self, data: RankingData, measure: Measure | str, ties: str | int = "expected", n_threads: int | None = None
+        self,
+        data: RankingData,
+        measure: Measure | str,
+        ties: str | int = "expected",
+        n_threads: int | None = None,
+        is_part: bool = False,
     ) -> None:
         self.data, self.n_threads = data, n_threads
         fixed = as_measure(measure).fixed(data)
@@ -117,7 +71,7 @@ class Sweep:
         values = self._measured(np.zeros(len(data)))
         self.counts = ~np.isnan(values)
         self.n_counted = int(self.counts.sum())
-        if not self.counts.any():
+        if not self.counts.any() and not is_part:
             raise DataError(f"{self.measure} is not defined for any query")
         self.tables = self.measure.lookup_tables(self.measure.labels_in(data, self.order), data.offsets)
         # A query where nothing gains has one value, which `empty` says, in every order.
@@ -131,6 +85,17 @@ class Sweep:
     def _measured(self, scores: Floats) -> Floats:
         return self.measure.values(Ranking(self.data, scores, base=self.order))
 
+    def line(self, scores: Floats, slopes: Floats) -> Line:
+        """Scores + α slopes."""
+        for name, column in (("scores", scores), ("slopes", slopes)):
+            if column.shape != (len(self.data),) or not np.isfinite(column).all():
+                raise DataError(f"{name} must be a finite number for each of the {len(self.data)} documents")
+        return _LineInMemory(self, scores, slopes)
+
+    def sum(self, scores: Floats) -> ExactSum:
+        """The sum of the measure for these scores, of a part of the data."""
+        return ExactSum.of(self._measured(scores)[self.counts])
+
     def value(self, scores: Floats) -> float:
         """The mean of the measure for these scores."""
         values = self._measured(scores)
@@ -143,48 +108,21 @@ class Sweep:
         nearest to `near` is taken, and its midpoint, or `near` itself where it lies within.
         """
         require_interval(low, high)
-        for name, column in (("scores", scores), ("slopes", slopes)):
-            if column.shape != (len(self.data),) or not np.isfinite(column).all():
-                raise DataError(f"{name} must be a finite number for each of the {len(self.data)} documents")
-        scores, slopes = _in_range(scores, slopes, max(1.0, abs(low), abs(high)))
-        unit = self.unit(scores)
-        edges, steps = self.stairs(scores, slopes, low, high, unit)
-        worth = unit / self.n_counted
-        path = Path(edges, steps.astype(np.float64) * worth)
-
-        def points(k: int) -> Iterator[float]:
-            left, right = edges[k : k + 2].tolist()
-            return points_within(left, right, near, scores, slopes)
-
-        def value_at(alpha: float) -> float:
-            return self.value(scores + alpha * slopes)
-
-        best = best_point(edges, steps, wide_enough(edges[:-1], edges[1:]), near, worth, points, value_at)
-        alpha, value, interval = low, -math.inf, (low, low)
-        if best is not None:
-            k, alpha, value = best
-            interval = (float(edges[k]), float(edges[k + 1]))
-        for end in (low, high):
-            reached = value_at(end)
-            if reached > value + CLOSE:
-                alpha, value, interval = end, reached, (end, end)
-        return SweepResult(alpha, value, interval, path)
+        return best_on_line(self.line(scores, slopes), low, high, near)
 
     def unit(self, scores: Floats) -> float:
         """What 1 is worth in sums of integers: 2^-42 of the largest value, so that sums of 2^20 queries fit."""
-        bound = max(1.0, float(np.abs(self._measured(scores)[self.counts]).max(initial=1.0)))
-        return math.ldexp(1.0, math.frexp(bound)[1] - 42)
+        return unit_of(self.largest(scores))
+
+    def largest(self, scores: Floats) -> float:
+        """The largest |value| of a query, 1 at the least."""
+        return float(np.abs(self._measured(scores)[self.counts]).max(initial=1.0))
 
     def stairs(self, scores: Floats, slopes: Floats, low: float, high: float, unit: float) -> tuple[Floats, Ints]:
         """The ends and the crossings between them, ascending; between each two the sum over the queries, in units."""
-        alphas, changes, start = self._crossings(scores, slopes, low, high, unit)
-        order = np.argsort(alphas)  # of equal ones the order does not matter: sums of integers
-        alphas, changes = alphas[order], changes[order]
-        last = np.append(alphas[1:] != alphas[:-1], True) if len(alphas) else np.zeros(0, bool)
-        sums = start + np.concatenate([[0], np.cumsum(changes)])
-        return np.concatenate([[low], alphas[last], [high]]), sums[np.concatenate([[True], last])]
+        return stairs_of(*self.crossings(scores, slopes, low, high, unit), low, high)
 
-    def _crossings(
+    def crossings(
         self, scores: Floats, slopes: Floats, low: float, high: float, unit: float
     ) -> tuple[Floats, Ints, int]:
         """α and change, as an integer, of each crossing that counts; and the value just above `low`."""
@@ -240,91 +178,24 @@ class Sweep:
         return np.concatenate([np.empty(0), *alphas]), np.concatenate([np.empty(0, np.int64), *changes]), start
 
 
-def require_interval(low: float, high: float) -> None:
-    """Refuse bounds of α between which there is nothing."""
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise DataError(f"α must lie between two finite numbers, the lower one first; these are {low} and {high}")
+class _LineInMemory(Line):
+    def __init__(self, sweep: Sweep, scores: Floats, slopes: Floats) -> None:
+        self.sweep, self.scores, self.slopes, self.n_counted = sweep, scores, slopes, sweep.n_counted
 
+    def exponents(self) -> Exponents:
+        return exponents_of(self.scores, self.slopes)
 
-def wide_enough(left: Floats, right: Floats) -> NDArray[np.bool_]:
-    """Whether intervals are more than the rounding of their ends."""
-    return right - left > NARROW * np.maximum(np.abs(left), np.abs(right))
+    def scale(self, exponent: int) -> None:
+        self.scores, self.slopes = np.ldexp(self.scores, -exponent), np.ldexp(self.slopes, -exponent)
 
+    def largest(self) -> float:
+        return self.sweep.largest(self.scores)
 
-def shares_within(left: float, right: float, near: float) -> Iterator[float]:
-    """Points of an interval: `near`, the middle, and others."""
-    for point in (near, *(left + share * (right - left) for share in SHARES)):
-        if left < point < right:
-            yield point
+    def stairs(self, low: float, high: float, unit: float) -> tuple[Floats, Ints]:
+        return self.sweep.stairs(self.scores, self.slopes, low, high, unit)
 
-
-def points_within(left: float, right: float, near: float, scores: Floats, slopes: Floats) -> Iterator[float]:
-    """The same, and then powers of two at which scores and α times slopes may be alike in size.
-
-    Where scores differ by many orders of magnitude, float64 tells documents apart only at some of them.
-    """
-    yield from shares_within(left, right, near)
-    exponents = [np.frexp(column[column != 0])[1] for column in (scores, slopes)]
-    if min(map(len, exponents)) == 0:
-        return
-    most, least = (
-        int(pick(exponents[0]) - other(exponents[1])) for pick, other in ((np.max, np.min), (np.min, np.max))
-    )
-    for exponent in range(min(most, 1020), max(least, -1020) - 1, -max(16, (most - least) // 16)):
-        for point in (math.ldexp(1.0, exponent), -math.ldexp(1.0, exponent)):
-            if left < point < right:
-                yield point
-
-
-def best_point(
-    edges: Floats,
-    steps: Ints,
-    wide: NDArray[np.bool_],
-    near: float,
-    worth: float,
-    points: Callable[[int], Iterable[Point]],
-    value_at: Callable[[Point], float],
-) -> tuple[int, Point, float] | None:
-    """The highest interval, a point of it, and the value there, evaluated once more; None where none is wide.
-
-    Of equal intervals it is the nearest to `near`. Documents that pass each other without changing the mean may meet in
-    a point and be tied there: then one beside it is taken. Where no point of the interval has its value, by rounding,
-    the next best interval is tried.
-
-    Args:
-        edges, steps: the stairs.
-        wide: which intervals count.
-        near: see above.
-        worth: a unit of the steps, as a mean.
-        points: where to evaluate an interval, in this order.
-        value_at: the mean of the measure at a point.
-
-    """
-    wide, best = wide.copy(), None
-    for _ in range(TRIES):
-        top = steps[wide].max() if wide.any() else None
-        if top is None or (best is not None and top * worth <= best[2] + CLOSE):
-            break
-        highest = np.flatnonzero(wide & (steps == top))
-        away = np.maximum(edges[highest] - near, near - edges[highest + 1])
-        k = int(highest[np.argmin(np.maximum(away, 0.0))])
-        for point in points(k):
-            value = value_at(point)
-            if best is None or value > best[2]:
-                best = k, point, value
-            if abs(value - top * worth) <= CLOSE:
-                return k, point, value
-        wide[k] = False
-    return best
-
-
-def _in_range(scores: Floats, slopes: Floats, reach: float) -> tuple[Floats, Floats]:
-    """Both times a power of two, where sums of them would leave the range of numbers; it does not change the order."""
-    largest = (math.frexp(float(np.abs(column).max(initial=0.0)))[1] for column in (scores, slopes))
-    exponent = max(next(largest), next(largest) + math.frexp(reach)[1])
-    if -1000 <= exponent <= 1000 or not (scores.any() or slopes.any()):
-        return scores, slopes
-    return np.ldexp(scores, -exponent), np.ldexp(slopes, -exponent)
+    def value_at(self, alpha: float) -> float:
+        return self.sweep.value(self.scores + alpha * self.slopes)
 
 
 def _pieces(candidates: Ints) -> list[tuple[int, int]]:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.errors import DataError
+
 Floats = NDArray[np.float64]
+UNIT_EXPONENT = 1126  # of the smallest number, 53 bits below the first one of every float64: 2^-1126
+HALF_BITS = 26  # of the 53 of a number, so that sums of halves fit int64
 
 
 def mean(values: Floats) -> float:
@@ -23,6 +28,43 @@ def mean_of_known(values: Floats) -> float:
         numbers = [number for number in numbers if not math.isnan(number)]
         total = math.fsum(numbers)
     return total / len(numbers) if numbers else math.nan
+
+
+@dataclass(frozen=True)
+class ExactSum:
+    """A sum without rounding, which sums of other parts of the data can be added to; `float` rounds it once.
+
+    The result is that of `math.fsum` over all values, whatever parts they were in.
+
+    Example:
+        >>> import numpy as np
+        >>> float(ExactSum.of(np.array([1e100, 1.0])) + ExactSum.of(np.array([-1e100])))
+        1.0
+
+    """
+
+    units: int  # of 2^-1126
+
+    @classmethod
+    def of(cls, values: Floats) -> ExactSum:
+        """The sum of finite numbers."""
+        if not np.isfinite(values).all():
+            raise DataError(
+                "a sum over all documents has a term that is not finite: look at labels, weights and scores"
+            )
+        mantissas, exponents = np.frexp(np.asarray(values, np.float64))
+        whole, total = np.ldexp(mantissas, 53).astype(np.int64), 0
+        for exponent in np.unique(exponents).tolist():
+            some = whole[exponents == exponent]
+            upper, lower = int((some >> HALF_BITS).sum()), int((some & ((1 << HALF_BITS) - 1)).sum())
+            total += ((upper << HALF_BITS) + lower) << (exponent - 53 + UNIT_EXPONENT)
+        return cls(total)
+
+    def __add__(self, other: ExactSum) -> ExactSum:
+        return ExactSum(self.units + other.units)
+
+    def __float__(self) -> float:
+        return self.units / (1 << UNIT_EXPONENT)
 
 
 def total(values: Floats) -> float:
@@ -44,12 +86,14 @@ class GroupSums:
         self.starts = (np.cumsum(counts) - counts)[self.present]
         self.n_groups = n_groups
 
-    def __call__(self, values: Floats) -> Floats:
-        """Σ of each group, each value rounded to a multiple of 2^-62 of what all could sum to."""
-        sums = np.zeros(self.n_groups)
-        largest = float(np.abs(values).max(initial=0.0)) * len(values)
-        if largest > 0:
-            exponent = 62 - math.frexp(largest)[1]
-            whole = np.rint(np.ldexp(values[self.order], exponent)).astype(np.int64)
-            sums[self.present] = np.ldexp(np.add.reduceat(whole, self.starts).astype(np.float64), -exponent)
+    def whole(self, values: Floats, exponent: int) -> NDArray[np.int64]:
+        """Σ of each group, each value times 2^exponent rounded to a whole number."""
+        sums = np.zeros(self.n_groups, np.int64)
+        whole = np.rint(np.ldexp(values[self.order], exponent)).astype(np.int64)
+        sums[self.present] = np.add.reduceat(whole, self.starts)
         return sums
+
+
+def group_exponent(largest: float, n: int) -> int:
+    """The exponent for `GroupSums.whole`, where n values up to `largest` must not overflow; 0 where all are 0."""
+    return 62 - math.frexp(largest * n)[1] if largest * n > 0 else 0

@@ -179,9 +179,14 @@ def content_hashes(data: RankingData) -> NDArray[np.uint64]:
 
 def digest_of(data: RankingData) -> bytes:
     """A hash of all documents, each with its query and labels, in no order; what queries are called does not matter."""
+    return hashlib.sha256(np.sort(document_hashes(data)).tobytes()).digest()
+
+
+def document_hashes(data: RankingData) -> NDArray[np.uint64]:
+    """A hash of each document with its query and labels."""
     keys = content_hashes(data)
-    keys[data.order] ^= np.repeat(query_keys(data), data.query_sizes)
-    return hashlib.sha256(np.sort(keys).tobytes()).digest()
+    keys[data.order] ^= np.repeat(data.query_keys, data.query_sizes)
+    return keys
 
 
 def query_keys(data: RankingData) -> NDArray[np.uint64]:
@@ -190,30 +195,39 @@ def query_keys(data: RankingData) -> NDArray[np.uint64]:
     Queries with the same features are numbered in the order of all their content; queries equal in all of it are
     interchangeable.
     """
-    keys = _query_sums(data, data.row_hashes)
-    order = _by_content(data, keys)
+    keys = query_sums(data, data.row_hashes)
+    return keys_of_occurrences(keys, occurrences_in(keys, _by_content(data, keys)))
+
+
+def occurrences_in(keys: NDArray[np.uint64], order: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """For each key how many equal ones stand before it in an order that has equal keys together."""
     starts = np.ones(len(order), bool)
     starts[1:] = keys[order][1:] != keys[order][:-1]
     index = np.arange(len(order))
     occurrences = np.empty(len(order), np.uint64)
     occurrences[order] = index - np.maximum.accumulate(np.where(starts, index, 0))
+    return occurrences
+
+
+def keys_of_occurrences(keys: NDArray[np.uint64], occurrences: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Keys that differ between queries with the same features."""
     mixed: NDArray[np.uint64] = mix(keys ^ mix(occurrences))
     return mixed
 
 
 def queries_by_content(data: RankingData) -> NDArray[np.int64]:
     """The queries in an order that depends on their documents, neither on their names nor on how they came."""
-    return _by_content(data, _query_sums(data, data.row_hashes))
+    return _by_content(data, query_sums(data, data.row_hashes))
 
 
 def _by_content(data: RankingData, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
     """The queries sorted by these keys, and where they are equal by all content."""
     if len(np.unique(keys)) == len(keys):
         return np.argsort(keys)
-    return np.lexsort((_query_sums(data, content_hashes(data)), keys))
+    return np.lexsort((query_sums(data, content_hashes(data)), keys))
 
 
-def _query_sums(data: RankingData, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def query_sums(data: RankingData, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """A hash of the set of documents of each query: a sum, so their order does not matter."""
     has_rows = data.query_sizes > 0
     sums = np.zeros(data.n_queries, np.uint64)

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.random import Words, uniform
-from podium.data.canonical import query_keys
 from podium.data.ranking_data import RankingData
 
 
@@ -28,7 +27,7 @@ class ContentRandom:
 
     @cached_property
     def _query_keys(self) -> Words:
-        return query_keys(self.data)
+        return self.data.query_keys
 
     @cached_property
     def document_keys(self) -> Words:

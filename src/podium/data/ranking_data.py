@@ -234,6 +234,13 @@ class RankingData:
 
         return columns.frozen(canonical_order(self))
 
+    @cached_property
+    def query_keys(self) -> NDArray[np.uint64]:
+        """A key of each query, from its content, for random numbers; of a part of some data as in all of it."""
+        from podium.data.canonical import query_keys
+
+        return columns.frozen(query_keys(self))
+
     def rows(self, query: int) -> NDArray[np.int64]:
         """The rows of query k, that is of the query id `query_ids[k]`."""
         return self.order[self.offsets[query] : self.offsets[query + 1]]
@@ -300,6 +307,15 @@ class RankingData:
         from podium.data.selecting import take_rows
 
         return take_rows(self, rows)
+
+    def without_features(self) -> RankingData:
+        """The same documents without their features: what follows from these, such as the canonical order, is kept."""
+        assert self.row_hashes is not None  # computed now
+        assert self.canonical_order is not None
+        data: RankingData = object.__new__(RankingData)
+        data.__dict__.update(self.__dict__)
+        data._set(features=columns.frozen(np.empty((self.n_documents, 0), np.float32)), feature_names=None)
+        return data
 
     def with_weight(self) -> RankingData:
         """The documents whose weight is not 0, for losses of single documents; all where none is left."""

@@ -77,7 +77,7 @@ class MARTClassifier(MARTClassifierParameters, ClassifierMixin, PointwiseRanker)
             raise DataError(f"there is a label {unknown[0]!r} that training has not seen")
         codes = np.where(missing, np.nan, labels == self.classes_[1]).astype(np.float32)
         if isinstance(X, RankingData) or y is None or isinstance(y, str):
-            data = self._data(X, y, *columns)
+            data = self._data(X, y, *(columns or (None,)))
             return data.replace(labels=dict(data.labels) | {"relevance": codes})
         return self._data(X, codes, *columns)
 

@@ -46,10 +46,14 @@ class OrdinalMART(OrdinalMARTParameters, EnsembleRanker):
     def _set_results(self, result: TrainingResult, train: RankingData) -> None:
         bound = result.objective
         assert isinstance(bound, BoundOrdinal)
-        with Team(self.n_threads) as bound.team:  # that of training is closed
-            bound.set_thresholds(self._predict(train))
-        bound.team = None
+        self._fit_thresholds(bound, train)
         self.model_ = self.model_.with_info(classes=bound.classes.tolist(), thresholds=bound.thresholds.tolist())
+
+    def _fit_thresholds(self, bound: BoundOrdinal, train: RankingData) -> None:
+        """Set the thresholds of maximum likelihood for the scores of the model."""
+        with Team(self.n_threads) as bound.team:  # that of training is closed
+            bound.set_thresholds(self._predict(train.with_weight()))  # what was trained on
+        bound.team = None
 
     @property
     def classes_(self) -> Floats:

@@ -63,6 +63,15 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
         train = self._data(X, y, qid, sample_weight, query_weight)
         sets = self._validation(valid, eval_set)
         result = self._train(self._settings(train), train, sets, observers, checkpoint, bins)
+        self._set_model(result, train)
+        warn_if_constant(
+            train, self._objective_for(train), result.n_splits == 0, min_documents_in_leaf=self.min_documents_in_leaf,
+            on_top=result.base_scores is not None,
+        )  # fmt: skip
+        return self
+
+    def _set_model(self, result: TrainingResult, train: RankingData) -> None:
+        """Take over what training gave."""
         of_trees, kept = result.ensemble.info, ("measures", "best_iteration", "submodel_means")
         info = self._information(train) | {name: of_trees[name] for name in kept if name in of_trees}
         self.model_ = self._model(result).with_info(**info)
@@ -70,11 +79,6 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
         self.best_iteration_ = result.best_iteration
         self._set_results(result, train)
         self._note_features(train)
-        warn_if_constant(
-            train, self._objective_for(train), result.n_splits == 0, min_documents_in_leaf=self.min_documents_in_leaf,
-            on_top=result.base_scores is not None,
-        )  # fmt: skip
-        return self
 
     def _train(
         self, settings: Boosting, train: RankingData, sets: dict[str, RankingData], observers: Sequence[Observer],

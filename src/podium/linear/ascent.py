@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.combining import Sweep
-from podium.combining.sweep import CLOSE
+from podium.combining.lines import CLOSE
 from podium.core import hyperparameters as h
 from podium.core.observing import Observations, Observer
 from podium.core.parameters import settings

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.sums import mean_of_known
+from podium.core.merging import Sum
+from podium.core.sums import ExactSum, mean_of_known
 from podium.errors import DataError
 from podium.measures.families import LookupTables
 from podium.measures.gains import shown
@@ -181,6 +182,15 @@ class Measure(ABC):
         """The mean over the queries that have a value, the same in any order of them."""
         return mean_of_known(self.values(ranking))
 
+    def sums(self, ranking: Ranking) -> Any:
+        """Sums over the queries of a part of the data (`podium.core.merging`) from which the mean of all follows."""
+        return sums_of_known(self.values(ranking))
+
+    def mean_of_sums(self, sums: Any) -> float:
+        """The mean, from the `sums` of all parts together; the same bits as `mean`."""
+        total, count = sums
+        return float(total) / count if count else math.nan
+
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> NDArray[np.float64]:
         """How the value of one query changes when two documents swap ranks, all others staying.
 
@@ -248,6 +258,12 @@ class Measure(ABC):
         """What `pick` says, and the candidates, ascending, that it may still say when others come: that one alone."""
         best = self.pick(means)
         return best, [best]
+
+
+def sums_of_known(values: NDArray[np.float64]) -> Sum:
+    """The sum and the number of the values that are not NaN."""
+    known = values[~np.isnan(values)]
+    return Sum((ExactSum.of(known), len(known)))
 
 
 def best_of(means: NDArray[np.float64]) -> int:

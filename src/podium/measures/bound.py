@@ -8,7 +8,7 @@ same bits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from podium.core.sums import mean_of_known
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.data import RankingData
-from podium.measures.base import Measure
+from podium.measures.base import Measure, sums_of_known
 from podium.measures.of_lists import ListSums, OfLists
 from podium.measures.ranking import Ranking, checked_scores
 from podium.measures.ranks import sort_top
@@ -92,20 +92,29 @@ class BoundMeasures:
             The mean of each measure, by name.
 
         """
+        return self._measured(scores, mean_of_known, lambda measure, ranking: measure.mean(ranking))
+
+    def part_sums(self, scores: Any) -> dict[str, Any]:
+        """The same of a part of the data: sums from which the means of all follow (`Measure.mean_of_sums`)."""
+        return self._measured(scores, sums_of_known, lambda measure, ranking: measure.sums(ranking))
+
+    def _measured(
+        self, scores: Any, of_values: Callable[[Floats], Any], of_ranking: Callable[[Measure, Ranking], Any]
+    ) -> dict[str, Any]:
         data = self.data
         if not _is_plain(scores, data.n_documents):
             scores = checked_scores(scores, data.n_documents, data.row_index)
         if self._bound and not all(self.team.each(len(self._pieces), lambda piece: self._sum(piece, scores))):
             checked_scores(scores, data.n_documents, data.row_index)  # says which are NaN
-        means, ranking = {}, None
+        results, ranking = {}, None
         for name, measure in self.measures.items():
             bound = self._bound.get(name)
             if bound is not None:
-                means[name] = mean_of_known(bound.measure.values_of_sums(bound.known, bound.sums))
+                results[name] = of_values(bound.measure.values_of_sums(bound.known, bound.sums))
             else:
                 ranking = ranking or Ranking(data, scores, base=data.canonical_order)
-                means[name] = measure.mean(ranking)
-        return means
+                results[name] = of_ranking(measure, ranking)
+        return results
 
     def _sum(self, piece: int, scores: Floats) -> bool:
         """Rank some queries again, and sum over their ranks; whether no score is NaN."""

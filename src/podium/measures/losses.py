@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.merging import Sum
+from podium.core.sums import ExactSum
 from podium.errors import DataError
 from podium.measures.base import Measure
 from podium.measures.ranking import Ranking
@@ -32,15 +34,41 @@ class Loss(Measure):
 
     def mean(self, ranking: Ranking) -> float:
         """The loss of all documents; NaN where no label has a weight."""
+        documents = self._counted(ranking)
+        return self.loss(*documents) if len(documents[0]) else math.nan
+
+    def _counted(self, ranking: Ranking) -> tuple[Floats, Floats, Floats]:
+        """Labels, scores and weights of the documents that count."""
         data = ranking.data
         labels = data.labels[self.labels].astype(np.float64)
         weights = np.ones(len(labels)) if data.document_weights is None else data.document_weights.astype(np.float64)
         counts = ~np.isnan(labels) & (weights > 0)
-        return self.loss(labels[counts], ranking.scores[counts], weights[counts]) if counts.any() else math.nan
+        return labels[counts], ranking.scores[counts], weights[counts]
 
-    @abstractmethod
     def loss(self, labels: Floats, scores: Floats, weights: Floats) -> float:
         """The loss, the same in any order of the documents."""
+        return self.of_terms([math.fsum(terms) for terms in self.terms(labels, scores, weights)])
+
+    def sums(self, ranking: Ranking) -> Any:
+        """The sums over the documents of a part of the data."""
+        return Sum(tuple(map(ExactSum.of, self.terms(*self._counted(ranking)))))
+
+    def mean_of_sums(self, sums: Any) -> float:
+        """The loss, from the sums of all parts together."""
+        totals = [float(total) for total in sums]
+        return self.of_terms(totals) if any(totals[1::2]) else math.nan
+
+    @abstractmethod
+    def terms(self, labels: Floats, scores: Floats, weights: Floats) -> list[Floats]:
+        """What is summed over documents: weighted losses and weights, in turn."""
+
+    def of_terms(self, totals: list[float]) -> float:
+        """The loss from the sums of the terms: the mean, or that of two classes, whatever their sizes.
+
+        Where one class is missing, it is that of the other alone.
+        """
+        means = [total / weight for total, weight in zip(totals[::2], totals[1::2], strict=True) if weight]
+        return sum(means) / len(means)
 
     def pick(self, means: NDArray[np.float64]) -> int:
         """The candidate with the lowest loss."""
@@ -53,9 +81,13 @@ class RMSE(Loss):
 
     name: ClassVar[str] = "rmse"
 
-    def loss(self, labels: Floats, scores: Floats, weights: Floats) -> float:
-        """See the class."""
-        return math.sqrt(_mean((labels - scores) ** 2, weights))
+    def terms(self, labels: Floats, scores: Floats, weights: Floats) -> list[Floats]:
+        """Squares."""
+        return _weighted((labels - scores) ** 2, weights)
+
+    def of_terms(self, totals: list[float]) -> float:
+        """The root."""
+        return math.sqrt(super().of_terms(totals))
 
 
 @dataclass(frozen=True)
@@ -74,11 +106,11 @@ class LogLoss(Loss):
 
     name: ClassVar[str] = "log_loss"
 
-    def loss(self, labels: Floats, scores: Floats, weights: Floats) -> float:
+    def terms(self, labels: Floats, scores: Floats, weights: Floats) -> list[Floats]:
         """See the class."""
         is_positive = labels > 0.5
         losses = np.logaddexp(0.0, -2.0 * self.sigma * np.where(is_positive, 1.0, -1.0) * scores)
-        return _mean_of_classes(losses, is_positive, weights) if self.balanced else _mean(losses, weights)
+        return _weighted(losses, weights, is_positive if self.balanced else None)
 
 
 @dataclass(frozen=True)
@@ -105,18 +137,14 @@ class ErrorRate(Loss):
     def __str__(self) -> str:
         return "balanced_error_rate" if self.balanced else "error_rate"
 
-    def loss(self, labels: Floats, scores: Floats, weights: Floats) -> float:
+    def terms(self, labels: Floats, scores: Floats, weights: Floats) -> list[Floats]:
         """See the class."""
         is_positive = labels > 0.5
         is_wrong = ((scores > 0) != is_positive).astype(np.float64)
-        return _mean_of_classes(is_wrong, is_positive, weights) if self.balanced else _mean(is_wrong, weights)
+        return _weighted(is_wrong, weights, is_positive if self.balanced else None)
 
 
-def _mean_of_classes(values: Floats, is_positive: NDArray[np.bool_], weights: Floats) -> float:
-    """Both classes alike, whatever their sizes; where one is missing, the other alone."""
-    sides = [side for side in (is_positive, ~is_positive) if side.any()]
-    return sum(_mean(values[side], weights[side]) for side in sides) / len(sides)
-
-
-def _mean(values: Floats, weights: Floats) -> float:
-    return math.fsum(values * weights) / math.fsum(weights)
+def _weighted(values: Floats, weights: Floats, is_positive: NDArray[np.bool_] | None = None) -> list[Floats]:
+    """Weighted values and weights; of both classes on their own where they count alike."""
+    sides = [slice(None)] if is_positive is None else [is_positive, ~is_positive]
+    return [column[side] for side in sides for column in (values * weights, weights)]

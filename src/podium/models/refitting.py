@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.combining import Sweep
-from podium.combining.sweep import CLOSE
+from podium.combining.lines import CLOSE
 from podium.core.progress import progress
 from podium.core.validation import require_whole
 from podium.data import RankingData

@@ -35,6 +35,7 @@ class Anneal(Objective):
     before: Objective
     after: Objective
     schedule: Schedule = field(default_factory=LinearGrowth)
+    works_in_parts = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.before, Objective) or not isinstance(self.after, Objective):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -60,6 +60,21 @@ class BoundObjective(ABC):
             )
         gradients[:], hessians[:] = result
 
+    def facts(self) -> Any:
+        """What this part of the data adds to what only all data tells (`podium.core.merging`); mostly nothing."""
+        return None
+
+    def set_facts(self, facts: Any) -> None:  # noqa: B027
+        """Take over what the `facts` of all parts are together."""
+
+    def fill_in_parts(
+        self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats
+    ) -> Generator[Any, Any, None]:
+        """The same as `fill` on a part of the data: yields what is needed of all parts, and gets what they give."""
+        self.fill(scores, iteration, gradients, hessians)
+        return
+        yield
+
     def ranked_by(self, scores: Floats) -> Floats:
         """The one number for each document, of any data, that puts it in order."""
         return scores
@@ -87,6 +102,9 @@ class Objective(ABC):
             infinite where w does not depend on scores, as that of least squares.
         pointwise: whether each document counts on its own, and one of weight 0 not at all.
         checked: whether all data was looked at before (`fixed`): a part of it may then have no labels.
+        works_in_parts: whether it may be bound to parts of the data, of whole queries each: λ of a query follows from
+            that query alone, or from what `BoundObjective.facts` and `fill_in_parts` ask for. So it can be distributed.
+        in_parts: whether it is bound to such parts (`for_parts`), and hears of all data later (`set_facts`).
 
     Example:
         >>> import numpy as np, podium
@@ -108,6 +126,8 @@ class Objective(ABC):
     score_unit: float = 1.0
     pointwise: bool = False
     checked: bool = False
+    works_in_parts: bool = False
+    in_parts: bool = False
     no_hessian_because: str = "its hessian may be zero or negative"
 
     @abstractmethod
@@ -123,6 +143,18 @@ class Objective(ABC):
         fixed = self._with_parts(lambda part: part.fixed(data))
         object.__setattr__(fixed, "checked", True)
         return fixed
+
+    def for_parts(self) -> Self:
+        """To be bound to parts of the data; what knows of no parts is refused."""
+        if not self.works_in_parts:
+            raise DataError(
+                f"{type(self).__name__} says nothing of parts of the data, so it cannot be distributed: if the λ of a "
+                "query follow from that query alone, set works_in_parts = True in the class"
+            )
+        prepared = self._with_parts(lambda part: part if isinstance(part, Measure) else part.for_parts())
+        object.__setattr__(prepared, "checked", True)
+        object.__setattr__(prepared, "in_parts", True)
+        return prepared
 
     def all_measures(self) -> list[Measure]:
         """All measures that λ comes from, those of its parts included."""

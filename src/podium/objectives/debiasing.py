@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.sums import GroupSums
+from podium.core.merging import Counts, Max, Sum, alone
+from podium.core.sums import GroupSums, group_exponent
 from podium.core.validation import numbers_of, require_number
 from podium.data import RankingData
 from podium.errors import DataError
@@ -63,6 +65,7 @@ class Debiased(Objective):
     propensities: tuple[float, ...] | None
     rate: float
     l2: float
+    works_in_parts = True
 
     def __init__(
         self, objective: Objective, propensities: Sequence[float] | None = None, rate: float = 0.1, l2: float = 0.0
@@ -122,12 +125,28 @@ class BoundBiases(BoundObjective):
 
     def __init__(self, settings: Debiased, inner: BoundObjective, data: RankingData) -> None:
         self.settings, self.inner = settings, inner
-        shown = np.maximum(_positions(data), 0)
-        self.shown, self.counts = shown, np.bincount(shown).astype(np.float64)
-        self.biases = np.zeros(len(self.counts))
-        self.sums = GroupSums(shown, len(self.biases))
+        self.shown = np.maximum(_positions(data), 0)
+        self._set_counts(np.bincount(self.shown))
         self.base_score = inner.base_score
         require_one_output(inner, "Debiased")
+
+    def _set_counts(self, counts: NDArray[np.int64]) -> None:
+        """Take note of how many documents were shown at each position."""
+        self.n, self.counts = int(counts.sum()), counts.astype(np.float64)
+        self.biases = np.zeros(len(counts))
+        self.sums = GroupSums(self.shown, len(counts))
+
+    def facts(self) -> Any:
+        """Positions, and what the inner objective asks for."""
+        positions, counts = np.unique(self.shown, return_counts=True)
+        return Counts(positions, counts), self.inner.facts()
+
+    def set_facts(self, facts: Any) -> None:
+        """As of all data."""
+        (positions, counts), of_inner = facts
+        self.inner.set_facts(of_inner)
+        self.base_score = self.inner.base_score
+        self._set_counts(np.bincount(positions, counts).astype(np.int64))
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         """λ and w at s + b; then the biases move on."""
@@ -137,11 +156,24 @@ class BoundBiases(BoundObjective):
 
     def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
         """The same into arrays that are there."""
+        alone(self.fill_in_parts(scores, iteration, gradients, hessians))
+
+    def fill_in_parts(
+        self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats
+    ) -> Generator[Any, Any, None]:
+        """The same on a part of the data."""
         self.inner.team = self.team
-        self.inner.fill(scores + self.biases[self.shown], iteration, gradients, hessians)
+        yield from self.inner.fill_in_parts(scores + self.biases[self.shown], iteration, gradients, hessians)
+        columns = gradients, hessians
+        largest = yield Max(tuple(float(np.abs(values).max(initial=0.0)) for values in columns))
+        exponents = [group_exponent(value, self.n) for value in largest]
+        whole = yield Sum(tuple(self.sums.whole(*column) for column in zip(columns, exponents, strict=True)))
+        gradient_sums, hessian_sums = (
+            np.ldexp(w.astype(np.float64), -e) for w, e in zip(whole, exponents, strict=True)
+        )
         penalties = self.settings.l2 * self.counts
-        divisor = self.sums(hessians) + penalties
-        steps = (self.sums(gradients) - penalties * self.biases) / np.where(divisor > 0, divisor, 1.0)
+        divisor = hessian_sums + penalties
+        steps = (gradient_sums - penalties * self.biases) / np.where(divisor > 0, divisor, 1.0)
         self.biases += self.settings.rate * np.where(divisor > 0, steps, 0.0)
         self.biases[0] = 0.0
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.merging import Max
 from podium.core.team import Team
 from podium.data import RankingData
 from podium.data.content_random import ContentRandom
@@ -31,6 +33,7 @@ class ListLoss(Objective):
     """
 
     labels: str
+    works_in_parts = True
 
     def bind(self, data: RankingData) -> BoundObjective:
         """On these documents."""
@@ -96,6 +99,12 @@ class _BoundLists(BoundObjective):
         self.query_weights = query_weights_of(data)[self.lists.queries][self.lists.list_of]
         loss.prepare(self.lists)
         self.changes = loss.is_random(self.lists)
+
+    def facts(self) -> Any:
+        return Max(self.changes)
+
+    def set_facts(self, facts: Any) -> None:
+        self.changes = bool(facts)
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         result = np.zeros(self.n), np.zeros(self.n)

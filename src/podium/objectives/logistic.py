@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.merging import Sum
+from podium.core.sums import ExactSum
 from podium.core.validation import require_number
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.objectives.base import BoundObjective, Objective
-from podium.objectives.points import Points
+from podium.objectives.points import BoundPoints, Points
 from podium.objectives.registry import register
 
 Floats = NDArray[np.float64]
@@ -48,6 +50,7 @@ class Logistic(Objective):
     above: float = 0.0
     labels: str = "relevance"
     pointwise = True
+    works_in_parts = True
     sides: ClassVar[tuple[float, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -70,21 +73,32 @@ class Logistic(Objective):
         return fixed
 
 
-class _BoundLogistic(BoundObjective):
-    changes = False
-
+class _BoundLogistic(BoundPoints):
     def __init__(self, objective: Logistic, points: Points) -> None:
-        self.points, self.sigma = points, objective.sigma
-        self.document_weights = points.document_weights()
+        super().__init__(points)
+        self.objective, self.sigma = objective, objective.sigma
         self.t = np.where(points.labels > objective.above, 1.0, -1.0)
-        sides = [math.fsum(points.weights[self.t == side]) for side in (1.0, -1.0)]
-        if objective.checked:  # a part of the data: what both classes of all weigh was kept
-            sides = list(objective.sides)
+        if objective.in_parts:
+            return
+        if not objective.checked:
+            self._set_sides(*(math.fsum(points.weights[self.t == side]) for side in (1.0, -1.0)))
+        else:  # a part of the data: what both classes of all weigh was kept
+            self._set_sides(*objective.sides)
+
+    def facts_of_points(self) -> Any:
+        return Sum(tuple(ExactSum.of(self.points.weights[self.t == side]) for side in (1.0, -1.0)))
+
+    def set_facts_of_points(self, facts: Any) -> None:
+        self._set_sides(*map(float, facts))
+
+    def _set_sides(self, positive: float, negative: float) -> None:
+        """Take note of what both classes of all data weigh."""
+        objective, points, sides = self.objective, self.points, (positive, negative)
         if min(sides) <= 0:
             raise DataError(
                 f"Logistic needs documents of both classes, with labels above {objective.above:g} and at most that"
             )
-        self.sides = tuple(sides)
+        self.sides = sides
         self.weights = points.weights
         if objective.balanced:  # [B] eq. 15
             self.weights = points.weights / np.where(self.t > 0, *sides)

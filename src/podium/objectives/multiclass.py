@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.merging import Union, lowest
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.objectives.base import BoundObjective, Objective
-from podium.objectives.points import Points
+from podium.objectives.base import Objective
+from podium.objectives.points import BoundPoints, Points
 from podium.objectives.registry import register
 
 Floats = NDArray[np.float64]
+MOST_CLASSES = 256
 
 
 @register
@@ -40,6 +43,7 @@ class Multiclass(Objective):
     expects: str = "relevance"
     labels: str = "relevance"
     pointwise = True
+    works_in_parts = True
 
     def __post_init__(self) -> None:
         if self.expects not in ("relevance", "gain"):
@@ -50,7 +54,7 @@ class Multiclass(Objective):
         return BoundMulticlass(self, Points(data, self.labels, self))
 
 
-class BoundMulticlass(BoundObjective):
+class BoundMulticlass(BoundPoints):
     """The classes of some data.
 
     Attributes:
@@ -59,15 +63,26 @@ class BoundMulticlass(BoundObjective):
 
     """
 
-    changes = False
-
     def __init__(self, objective: Multiclass, points: Points) -> None:
-        self.points, self.document_weights = points, points.document_weights()
-        self.classes, self.class_of = np.unique(points.labels, return_inverse=True)
-        self.n_outputs = len(self.classes)
-        if not 2 <= self.n_outputs <= 256:
+        super().__init__(points)
+        self.objective, self.classes = objective, np.unique(points.labels)
+        if not objective.in_parts:
+            self._set_classes(self.classes)
+
+    def facts_of_points(self) -> Any:
+        """The labels that occur."""
+        return Union(lowest(self.classes, MOST_CLASSES + 1), MOST_CLASSES + 1)
+
+    def set_facts_of_points(self, facts: Any) -> None:
+        """Those of all data."""
+        self._set_classes(facts)
+
+    def _set_classes(self, classes: Floats) -> None:
+        self.classes, self.class_of = classes, np.searchsorted(classes, self.points.labels)
+        self.n_outputs = len(classes)
+        if not 2 <= self.n_outputs <= MOST_CLASSES:
             raise DataError(f"Multiclass needs between 2 and 256 different labels; there are {self.n_outputs}")
-        self.worth = self.classes if objective.expects == "relevance" else np.exp2(self.classes) - 1.0
+        self.worth = self.classes if self.objective.expects == "relevance" else np.exp2(self.classes) - 1.0
         if not np.isfinite(self.worth).all():
             raise DataError(f"the gain 2^{self.classes.max():g} − 1 overflows: use expects='relevance'")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Generator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -11,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import kernel
+from podium.core.merging import Max, Sum, alone
+from podium.core.sums import ExactSum
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.objectives.base import BoundObjective, Objective, require_source
-from podium.objectives.points import Points
+from podium.objectives.base import Objective, require_source
+from podium.objectives.points import BoundPoints, Points
 from podium.objectives.registry import register
 
 Floats = NDArray[np.float64]
@@ -58,16 +61,17 @@ class Ordinal(Objective):
 
     labels: str = "relevance"
     pointwise = True
+    works_in_parts = True
 
     def __post_init__(self) -> None:
         require_source(self.labels)
 
     def bind(self, data: RankingData) -> BoundOrdinal:
         """On these documents."""
-        return BoundOrdinal(Points(data, self.labels, self))
+        return BoundOrdinal(Points(data, self.labels, self), self.in_parts)
 
 
-class BoundOrdinal(BoundObjective):
+class BoundOrdinal(BoundPoints):
     """Thresholds beside a model in training.
 
     Attributes:
@@ -76,29 +80,58 @@ class BoundOrdinal(BoundObjective):
 
     """
 
-    changes = False
+    def __init__(self, points: Points, in_parts: bool = False) -> None:
+        super().__init__(points)
+        self.n, self.largest_weight = len(points.labels), float(points.weights.max(initial=0.0))
+        classes = np.unique(points.labels[points.weights > 0])
+        weights = [math.fsum(points.weights[points.labels == label]) for label in classes]
+        self.classes, self.class_weights, self.thresholds = classes, np.array(weights), np.zeros(0)
+        if not in_parts:
+            self._set_classes()
 
-    def __init__(self, points: Points) -> None:
-        self.points, self.document_weights = points, points.document_weights()
-        self.classes: Floats = np.unique(points.labels[points.weights > 0])
+    def facts_of_points(self) -> Any:
+        """What each label weighs, and what the scale of sums follows from."""
+        labels, weights = self.points.labels, self.points.weights
+        of_labels = {float(label): Sum(ExactSum.of(weights[labels == label])) for label in self.classes}
+        return of_labels, Sum(self.n), Max(self.largest_weight)
+
+    def set_facts_of_points(self, facts: Any) -> None:
+        """As of all data."""
+        of_labels, self.n, self.largest_weight = facts
+        self.classes = np.array(sorted(of_labels))
+        self.class_weights = np.array([float(of_labels[label]) for label in self.classes.tolist()])
+        self._set_classes()
+
+    def _set_classes(self) -> None:
         n_classes = len(self.classes)
         if not 2 <= n_classes <= 256:
             raise DataError(f"Ordinal needs between 2 and 256 different labels; there are {n_classes}")
         # A label that occurs with weight 0 alone counts nowhere: any class will do.
-        self.class_of = np.minimum(np.searchsorted(self.classes, points.labels), n_classes - 1)
-        self.class_weights = np.array([math.fsum(points.weights[self.class_of == k]) for k in range(n_classes)])
+        self.class_of = np.minimum(np.searchsorted(self.classes, self.points.labels), n_classes - 1)
         below = np.cumsum(self.class_weights)[:-1]
         self.for_equal_scores: Floats = np.log(below / np.cumsum(self.class_weights[::-1])[-2::-1])
         self.thresholds = self.for_equal_scores
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         """λ and w, the thresholds set for these scores first."""
+        gradients, hessians = np.empty(len(scores)), np.empty(len(scores))
+        self.fill(scores, iteration, gradients, hessians)
+        return gradients, hessians
+
+    def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
+        """The same into arrays that are there."""
+        alone(self.fill_in_parts(scores, iteration, gradients, hessians))
+
+    def fill_in_parts(
+        self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats
+    ) -> Generator[Any, Any, None]:
+        """The same on a part of the data."""
         p = self.points
-        self.set_thresholds(scores)
+        yield from self.find_thresholds(scores)
         scores, ends = scores[p.rows], _with_ends(self.thresholds)
         above, below = logistic(scores - ends[self.class_of + 1]), logistic(ends[self.class_of] - scores)
-        hessians = above * (1.0 - above) + below * (1.0 - below)
-        return p.by_row(p.weights * (below - above)), p.by_row(p.weights * hessians)
+        curves = above * (1.0 - above) + below * (1.0 - below)
+        gradients[:], hessians[:] = p.by_row(p.weights * (below - above)), p.by_row(p.weights * curves)
 
     def state(self) -> dict[str, list[float]]:
         """The thresholds."""
@@ -115,14 +148,19 @@ class BoundOrdinal(BoundObjective):
 
         Steps are halved until the likelihood does not fall.
         """
+        alone(self.find_thresholds(scores))
+
+    def find_thresholds(self, scores: Floats) -> Generator[Any, Any, None]:
+        """The same on a part of the data."""
         scores = scores[self.points.rows]
-        low, high = float(scores.min()), float(scores.max())
+        low, high = yield Max((-float(scores.min(initial=np.inf)), float(scores.max(initial=-np.inf))))
+        low, largest = -low, max(abs(low), abs(high))
         if self.thresholds[0] < low - FAR or self.thresholds[-1] > high + FAR:  # of quite other scores
             around = self.for_equal_scores + (0.5 * low + 0.5 * high)
             self.thresholds = around if (np.diff(around) > 0).all() else self.thresholds
         farthest = high - low + 1.0
         precise = PRECISE * float(self.class_weights.sum())
-        sums = self._sums(scores, self.thresholds)
+        sums = yield from self._sums(scores, self.thresholds, largest)
         for _ in range(MOST_STEPS):
             step = _newton_step(sums, farthest)
             rise = 0.5 * float(sums.gradient @ step)  # of the likelihood, were it a parabola
@@ -131,7 +169,7 @@ class BoundOrdinal(BoundObjective):
             for _ in range(MOST_HALVINGS):
                 moved = self.thresholds + step
                 if (np.diff(moved) > 0).all():
-                    after = self._sums(scores, moved)
+                    after = yield from self._sums(scores, moved, largest)
                     if after.likelihood >= sums.likelihood:
                         break
                 step = 0.5 * step
@@ -141,11 +179,11 @@ class BoundOrdinal(BoundObjective):
             if rise <= precise:
                 return
 
-    def _sums(self, scores: Floats, thresholds: Floats) -> _Sums:
+    def _sums(self, scores: Floats, thresholds: Floats, largest_score: float) -> Generator[Any, Any, _Sums]:
         """Sums over all documents, in fixed point: they depend neither on the order of rows nor on threads."""
         weights, n = self.points.weights, len(scores)
-        largest = float(weights.max(initial=0.0)) * n
-        size = 2.0 * float(max(np.abs(scores).max(initial=0.0), np.abs(thresholds).max())) + 1.0
+        largest = self.largest_weight * self.n
+        size = 2.0 * float(max(largest_score, np.abs(thresholds).max())) + 1.0
         scale, log_scale = (
             math.ldexp(1.0, min(62 - math.frexp(most)[1], 1000)) for most in (largest, largest * 2.0 * size)
         )
@@ -157,7 +195,7 @@ class BoundOrdinal(BoundObjective):
                     scores[first:last], self.class_of[first:last], weights[first:last], ends, scale, log_scale
                 ),
             )
-        above, above_curve, below, below_curve, logs = np.sum(parts, axis=0)
+        above, above_curve, below, below_curve, logs = yield Sum(np.sum(parts, axis=0))
         gaps, inner = np.diff(thresholds), self.class_weights[1:-1]
         with np.errstate(over="ignore"):
             slopes = inner / np.expm1(gaps)  # of log(1 − e^{−δ}) by δ

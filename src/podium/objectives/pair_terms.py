@@ -85,6 +85,7 @@ class PairTerm(Objective):
     link: Link
     labels: str
     normalize: bool = False
+    works_in_parts = True
 
     def trained_measure(self) -> Measure | None:
         """The measure whose swap deltas weight the pairs; None where all pairs weigh 1."""

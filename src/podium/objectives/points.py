@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.merging import Max
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.objectives.base import Objective, document_weights_of, labels_of, query_weights_of, require_labels
+from podium.objectives.base import (
+    BoundObjective,
+    Objective,
+    document_weights_of,
+    labels_of,
+    query_weights_of,
+    require_labels,
+)
 
 Floats = NDArray[np.float64]
 
@@ -40,3 +49,30 @@ class Points:
         result = np.zeros((*values.shape[:-1], self.n))
         result[..., self.rows] = values
         return result
+
+
+class BoundPoints(BoundObjective):
+    """A loss of single documents on some data."""
+
+    changes = False
+
+    def __init__(self, points: Points) -> None:
+        self.points, self.document_weights = points, points.document_weights()
+
+    def facts(self) -> Any:
+        """Whether documents have weights, and what the loss asks for."""
+        return Max(self.document_weights is not None), self.facts_of_points()
+
+    def set_facts(self, facts: Any) -> None:
+        """As of all data."""
+        has_weights, of_points = facts
+        if has_weights and self.document_weights is None:
+            self.document_weights = self.points.by_row(self.points.weights)
+        self.set_facts_of_points(of_points)
+
+    def facts_of_points(self) -> Any:
+        """What the loss asks for of all data."""
+        return None
+
+    def set_facts_of_points(self, facts: Any) -> None:
+        """Take it over."""

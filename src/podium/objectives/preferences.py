@@ -40,6 +40,7 @@ class Preferences(Objective):
     """
 
     link: Link = field(default_factory=CrossEntropy)
+    works_in_parts = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.link, Link):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.merging import Sum
+from podium.core.sums import ExactSum
 from podium.data import RankingData
 from podium.objectives.base import BoundObjective, Objective
-from podium.objectives.points import Points
+from podium.objectives.points import BoundPoints, Points
 from podium.objectives.registry import register
 
 Floats = NDArray[np.float64]
@@ -32,6 +35,7 @@ class Regression(Objective):
 
     labels: str = "relevance"
     pointwise = True
+    works_in_parts = True
     score_unit = math.inf
 
     def bind(self, data: RankingData) -> BoundObjective:
@@ -39,13 +43,19 @@ class Regression(Objective):
         return _BoundRegression(Points(data, self.labels, self))
 
 
-class _BoundRegression(BoundObjective):
-    changes = False
-
+class _BoundRegression(BoundPoints):
     def __init__(self, points: Points) -> None:
-        self.points, self.document_weights = points, points.document_weights()
+        super().__init__(points)
         self.base_score = points.mean(points.labels, points.weights)
         self.hessians = points.by_row(points.weights)
+
+    def facts_of_points(self) -> Any:
+        p = self.points
+        return Sum((ExactSum.of(p.labels * p.weights), ExactSum.of(p.weights)))
+
+    def set_facts_of_points(self, facts: Any) -> None:
+        total, weight = map(float, facts)
+        self.base_score = total / (weight or 1.0)
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         p = self.points

@@ -37,6 +37,7 @@ class Sum(Objective):
 
     parts: tuple[Objective, ...]
     weights: tuple[float, ...]
+    works_in_parts = True
 
     def __init__(self, *parts: Objective, weights: Sequence[float] | None = None) -> None:
         if not parts or not all(isinstance(part, Objective) for part in parts):

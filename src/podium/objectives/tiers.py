@@ -41,6 +41,7 @@ class Tiers(Objective):
     tiers: tuple[PairTerm, ...]
     weights: tuple[float, ...]
     nonzero: tuple[bool, ...]
+    works_in_parts = True
 
     def __init__(
         self, *tiers: PairTerm, weights: Sequence[float] | None = None, nonzero: Sequence[bool] | None = None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.merging import alone
 from podium.core.validation import numbers_of
 from podium.errors import DataError
 from podium.objectives.base import BoundObjective
@@ -32,8 +34,22 @@ class BoundSum(BoundObjective):
         self, parts: Sequence[BoundObjective], weights: Callable[[int], Sequence[float]], changes: bool
     ) -> None:
         self.parts, self.weights, self.changes = parts, weights, changes
-        first = weights(0)
-        self.base_score = math.fsum(weight * part.base_score for weight, part in zip(first, parts, strict=True))
+        self._set_base_score()
+
+    def _set_base_score(self) -> None:
+        weighted = zip(self.weights(0), self.parts, strict=True)
+        self.base_score = math.fsum(weight * part.base_score for weight, part in weighted)
+
+    def facts(self) -> Any:
+        """Those of the parts."""
+        return [part.facts() for part in self.parts]
+
+    def set_facts(self, facts: Any) -> None:
+        """Likewise."""
+        for part, of_part in zip(self.parts, facts, strict=True):
+            part.set_facts(of_part)
+        self.changes = self.changes or any(part.changes for part in self.parts)
+        self._set_base_score()
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         """The weighted sums of λ and w."""
@@ -43,12 +59,18 @@ class BoundSum(BoundObjective):
 
     def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
         """The same into arrays that are there."""
+        alone(self.fill_in_parts(scores, iteration, gradients, hessians))
+
+    def fill_in_parts(
+        self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats
+    ) -> Generator[Any, Any, None]:
+        """The same on a part of the data."""
         gradients[:], hessians[:] = 0.0, 0.0
         of_part = np.empty(len(scores)), np.empty(len(scores))
         for part, weight in zip(self.parts, self.weights(iteration), strict=True):
             if weight > 0:
                 part.team = self.team
-                part.fill(scores, iteration, *of_part)
+                yield from part.fill_in_parts(scores, iteration, *of_part)
                 gradients += weight * of_part[0]
                 hessians += weight * of_part[1]
 

@@ -50,20 +50,15 @@ def find_bins(
         [1.5, 3.0]
 
     """
-    require_whole("max_bins", max_bins, 2)
-    if max_bins > MAX_BINS:
-        raise DataError(f"max_bins must be between 2 and {MAX_BINS}, but is {max_bins}")
     chosen = set(categorical)
-    if not chosen <= set(range(features.shape[1])):
-        raise DataError(f"categorical features are named by number, 0 to {features.shape[1] - 1}")
-
+    require_bins(max_bins, chosen, features.shape[1])
     categories: dict[int, NDArray[np.float32]] = {}
     rare: dict[int, NDArray[np.float32]] = {}
 
     def cuts_of(columns: KeyColumns, first: int) -> list[NDArray[np.float32]]:
         for feature in chosen & set(range(first, first + len(columns.starts))):
             values, counts = columns.take_distinct(feature - first)
-            is_rare = _rarest(counts, max_bins)
+            is_rare = rarest(counts, max_bins)
             categories[feature] = values[~is_rare]
             if is_rare.any():
                 rare[feature] = values[is_rare]
@@ -72,7 +67,16 @@ def find_bins(
     return Bins(tuple(map_columns(cuts_of, features, n_threads)), categories, rare)
 
 
-def _rarest(counts: NDArray[np.int64], max_bins: int) -> NDArray[np.bool_]:
+def require_bins(max_bins: int, categorical: Iterable[int], n_features: int) -> None:
+    """Refuse numbers of bins, or of categorical features, that cannot be."""
+    require_whole("max_bins", max_bins, 2)
+    if max_bins > MAX_BINS:
+        raise DataError(f"max_bins must be between 2 and {MAX_BINS}, but is {max_bins}")
+    if not set(categorical) <= set(range(n_features)):
+        raise DataError(f"categorical features are named by number, 0 to {n_features - 1}")
+
+
+def rarest(counts: NDArray[np.int64], max_bins: int) -> NDArray[np.bool_]:
     """Which values share a bin; of equally frequent ones the higher."""
     is_rare = np.zeros(len(counts), bool)
     if len(counts) > max_bins:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.trees.feature_layout import FeatureLayout, bin_matrix, lay_out
+from podium.trees.feature_layout import FeatureLayout, bin_counts, bin_matrix, lay_out
 from podium.trees.layout import MISSING, BinMatrix, Ints
 
 MAX_BINS = 255  # bins of values; bin 0 is for missing ones, and a bin is a byte
@@ -118,7 +118,8 @@ class BinnedFeatures:
     @cached_property
     def layout(self) -> FeatureLayout:
         """Where growth has the bins and cells of each feature."""
-        return lay_out(self.columns, self.n_rows, self.bins.counts)
+        counts = bin_counts(self.columns, self.n_rows, self.bins.n_features)
+        return lay_out(counts, self.n_rows, self.bins.counts)
 
     @cached_property
     def matrix(self) -> BinMatrix:

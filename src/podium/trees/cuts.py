@@ -58,11 +58,11 @@ def cut(columns: KeyColumns, max_bins: int) -> list[NDArray[np.float32]]:
     cut_columns(
         columns.keys, columns.starts, columns.n_keys, columns.n_zeros, max_bins, spare, buckets, below, above, n_cuts
     )  # fmt: skip
-    cuts = _between(values_of(below), values_of(above))
+    cuts = cuts_between(values_of(below), values_of(above))
     return [cuts[k, : n_cuts[k]].copy() for k in range(n)]
 
 
-def _between(below: NDArray[np.float32], above: NDArray[np.float32]) -> NDArray[np.float32]:
+def cuts_between(below: NDArray[np.float32], above: NDArray[np.float32]) -> NDArray[np.float32]:
     """Cuts between values: their middle, or the lower one where float32 has no number for it."""
     with np.errstate(over="ignore", invalid="ignore"):
         middle = ((below.astype(np.float64) + above.astype(np.float64)) / 2).astype(np.float32)

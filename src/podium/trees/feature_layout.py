@@ -23,7 +23,7 @@ from podium.core.compiling import kernel
 from podium.core.intrinsics import copy_16_bytes, prefetch
 from podium.core.simd import LANES, WORDS
 from podium.core.threads import map_threads, n_threads_for
-from podium.trees.layout import BLOCK, MISSING, STRIDES, BinMatrix, Bytes, Int, Ints, N, U
+from podium.trees.layout import BLOCK, CELLS, MISSING, STRIDES, BinMatrix, Bytes, Int, Ints, N, U
 
 SPARSE_FROM = 0.5  # share of the documents in one bin from which a feature is sparse
 ROWS_LOOKED_AT = 1 << 12  # to guess the most frequent bin: another one would be as right, only slower
@@ -93,13 +93,18 @@ class FeatureLayout:
         return starts
 
 
-def lay_out(columns: Bytes, n_rows: int, n_bins: Ints) -> FeatureLayout:
-    """Decide which features are sparse, and give each its cells."""
+def bin_counts(columns: Bytes, n_rows: int, n_features: int) -> Ints:
+    """How many of some documents are in each bin of each feature."""
+    step = max(1, n_rows // ROWS_LOOKED_AT)
+    looked_at = (columns[feature * n_rows : (feature + 1) * n_rows : step] for feature in range(n_features))
+    return np.array([np.bincount(bins, minlength=CELLS) for bins in looked_at], np.int64).reshape(n_features, CELLS)
+
+
+def lay_out(counts_by_feature: Ints, n_rows: int, n_bins: Ints) -> FeatureLayout:
+    """Decide which features are sparse, from `bin_counts`, and give each its cells."""
     n_features = len(n_bins)
     common, shares = np.full(n_features, -1), np.zeros(n_features)
-    step = max(1, n_rows // ROWS_LOOKED_AT)
-    for feature in range(n_features):
-        counts = np.bincount(columns[feature * n_rows : (feature + 1) * n_rows : step])
+    for feature, counts in enumerate(counts_by_feature):
         if counts.max(initial=0) >= SPARSE_FROM * counts.sum() > 0:
             common[feature], shares[feature] = counts.argmax(), counts.max() / counts.sum()
     n_cells = -(-(n_bins + 1) // LANES) * LANES

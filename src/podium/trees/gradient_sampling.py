@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Generator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import helper, kernel
+from podium.core.merging import Sum, alone
 from podium.core.random import keyed_bits, to_unit
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
@@ -23,7 +25,7 @@ from podium.trees.quantization import (
     BoundedGradients,
     QuantizedGradients,
     fixed_point_exponent,
-    quantize,
+    quantize_in_parts,
     require_countable,
     scales,
 )
@@ -81,27 +83,40 @@ class GradientSampler:
         weights: Floats | None = None,
     ) -> QuantizedGradients:
         """Draw a sample and round it to integers; `words` and `weights` are those of `quantization.quantize`."""
-        if self.split != "least-squares":
-            return self._quantize(gradients, seed, words, counting=False)
-        if weights is None:
-            return self._quantize(gradients, seed, words, counting=True)
-        weighted = BoundedGradients.of(gradients.gradients, weights, self.team)
-        return replace(self._quantize(weighted, seed, words, counting=False), source=gradients)
+        return alone(self.quantize_in_parts(gradients, seed, words, weights, len(self.keys), is_alone=True))
+
+    def quantize_in_parts(
+        self, gradients: BoundedGradients, seed: np.uint64, words: NDArray[np.int64] | None, weights: Floats | None,
+        n_total: int, is_alone: bool = False,
+    ) -> Generator[Any, Any, QuantizedGradients]:  # fmt: skip
+        """The same for a part of `n_total` documents; the largest weight is that of the part."""
+        counting, bounded = self.split == "least-squares" and weights is None, gradients
+        if self.split == "least-squares" and weights is not None:
+            bounded = yield from BoundedGradients.in_parts(gradients.gradients, weights, self.team, n_total)
+        quantized = yield from self._quantize(bounded, seed, words, counting, n_total, is_alone)
+        return replace(quantized, source=gradients)
 
     def _quantize(
-        self, gradients: BoundedGradients, seed: np.uint64, words: NDArray[np.int64] | None, counting: bool
-    ) -> QuantizedGradients:
+        self, gradients: BoundedGradients, seed: np.uint64, words: NDArray[np.int64] | None, counting: bool,
+        n_total: int, is_alone: bool,
+    ) -> Generator[Any, Any, QuantizedGradients]:  # fmt: skip
         n, team = len(self.keys), self.team
-        require_countable(n)
-        sums = gradients.sum_bounds[0], (float(n) if counting else gradients.sum_bounds[1])
+        require_countable(n_total)
+        sums = gradients.sum_bounds[0], (float(n_total) if counting else gradients.sum_bounds[1])
         if min(sums) <= TINY:  # importances are not defined
-            return quantize(gradients, "least-squares" if counting else "newton", team, words)
-        if n_threads_for(n, team.n_threads) == 1:
+            return (
+                yield from quantize_in_parts(gradients, "least-squares" if counting else "newton", team, n_total, words)
+            )
+        if is_alone and n_threads_for(n, team.n_threads) == 1:
             return self._quantize_alone(gradients, sums, seed, words, counting)
-        threshold = self._threshold(gradients, sums, counting)
+        counts = yield Sum(self._count_importances(gradients, sums, counting, n_total))
+        threshold = float(sampling_threshold(counts, self.fraction * n_total))
         documents = Documents(gradients.gradients, gradients.hessians, counting, self.importances, threshold)
-        sampled, unsampled, sample_sums = self._draw(documents, gradients.largest, sums, seed)
-        by_gradient, by_weight = scales(n, sample_sums)
+        exponents = exponents_of_sample(*gradients.largest, *sums, threshold, n_total, counting)
+        sampled, unsampled, sample_sums = self._draw(documents, exponents, seed)
+        totals = yield Sum(sample_sums)
+        bounds = (math.ldexp(total + n_total, -exponent) for total, exponent in zip(totals, exponents, strict=True))
+        by_gradient, by_weight = scales(n_total, tuple(bounds))  # type: ignore[arg-type]
         packed = np.empty(n, np.int64) if words is None else words
         largest = team.shares(
             len(sampled), lambda a, b: int(pack_sample(documents, sampled[a:b], by_gradient, by_weight, packed))
@@ -125,26 +140,28 @@ class GradientSampler:
         sampled, others = rows[:size], rows[size:]
         return QuantizedGradients(packed, 1.0 / by_gradient, unit, largest, False, gradients, sampled, others)
 
-    def _threshold(self, gradients: BoundedGradients, sums: tuple[float, float], counting: bool) -> float:
-        """Compute the importance of every document, and the threshold μ."""
+    def _count_importances(
+        self, gradients: BoundedGradients, sums: tuple[float, float], counting: bool, n_total: int
+    ) -> NDArray[np.int64]:
+        """Compute the importance of every document; how many have each leading bits."""
         n, g, h = len(self.keys), gradients.gradients, gradients.hessians
 
         def compute(a: int, b: int) -> NDArray[np.int64]:
             counts = np.zeros(1 << LEADING_BITS, np.int64)
-            by = n / sums[0], n / sums[1]
+            by = n_total / sums[0], n_total / sums[1]
             if compute_importances(g[a:b], h[a:b], counting, *by, self.importances[a:b], counts) < 0:
                 raise DataError(NEGATIVE_HESSIAN)
             return counts
 
         shares = self.team.shares(n, compute)
-        return float(sampling_threshold(shares[0] if len(shares) == 1 else np.sum(shares, 0), self.fraction * n))
+        counts: NDArray[np.int64] = shares[0] if len(shares) == 1 else np.sum(shares, 0)
+        return counts
 
     def _draw(
-        self, documents: Documents, largest: tuple[float, float], sums: tuple[float, float], seed: np.uint64
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], tuple[float, float]]:
-        """The rows of the sample and the others, both ascending, and bounds of Σ|g|/p and Σh/p over the sample."""
-        n, team, threshold = len(self.keys), self.team, documents.threshold
-        exponents = exponents_of_sample(*largest, *sums, threshold, n, documents.counting)
+        self, documents: Documents, exponents: tuple[int, int], seed: np.uint64
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], tuple[int, int]]:
+        """The rows of the sample and the others, both ascending, and Σ|g|/p and Σh/p over the sample in fixed point."""
+        n, team = len(self.keys), self.team
         by = [math.ldexp(1.0, exponent) for exponent in exponents]
 
         def draw(a: int, b: int) -> tuple[int, int, int, int, int]:
@@ -160,8 +177,7 @@ class GradientSampler:
             scatter_rows(self.buffer, starts[k], ends[k], sizes[k], self.rows, before[k], to_unsampled)
 
         team.each(len(shares), scatter)
-        bounds = math.ldexp(sum(gradient_sums) + n, -exponents[0]), math.ldexp(sum(weight_sums) + n, -exponents[1])
-        return self.rows[: before[-1]], self.rows[before[-1] :], bounds
+        return self.rows[: before[-1]], self.rows[before[-1] :], (sum(gradient_sums), sum(weight_sums))
 
 
 @helper

@@ -7,6 +7,8 @@ best split (`splitting`), the documents of the leaf that is split next (`partiti
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,7 +76,7 @@ class Grower:
     """
 
     def __init__(self, binned: BinnedFeatures, parameters: GrowthParameters, team: Team | None = None) -> None:
-        self._wait_for_compilation = compile_beside(grow, __name__, grow_small_tree.__name__)
+        self._wait_for_compilation = self._begin_compilation()
         self.binned, self.parameters, self.team = binned, parameters, team or Team(1)
         bins, n, n_threads = binned.bins, binned.n_rows, self.team.n_threads
         self.is_categorical = np.zeros(bins.n_features, bool)
@@ -99,6 +101,10 @@ class Grower:
         varies = (self.n_bins > 1) | np.isin(np.arange(bins.n_features), binned.features_with_missing)
         self.candidates = np.flatnonzero(varies)  # the others cannot be split on
         self.table = self._table(self.candidates)
+
+    def _begin_compilation(self) -> Callable[[], None]:
+        """Compile growth in another process, if need be; a function that waits for it."""
+        return compile_beside(grow, __name__, grow_small_tree.__name__)
 
     def grow(
         self,
@@ -184,14 +190,19 @@ class Grower:
             feature, threshold, missing_left, category, children[0], children[1], gain, count, np.zeros(n_leaves),
             ends - starts, categories,
         )  # fmt: skip
+        grown = self._grown_tree(tree, documents, starts, ends, goes_left)
         if not self.is_monotone:
-            return GrownTree(tree, documents, starts, ends, goes_left)
+            return grown
         value_unit = gradients.gradient_unit / gradients.weight_unit
         bounds = value_unit * leaves["low"], value_unit * leaves["high"]
-        grown = GrownTree(tree, documents, starts, ends, goes_left, bounds)
+        grown = replace(grown, bounds=bounds)
         if self.parameters.split == "least-squares":
             return newton_bounds(grown, gradients.source, self.monotone, self.parameters.l2, self.team)
         return grown
+
+    def _grown_tree(self, tree: Tree, rows: Rows, starts: Ints, ends: Ints, goes_left: Flags) -> GrownTree:
+        """A tree whose leaves have no bounds."""
+        return GrownTree(tree, rows, starts, ends, goes_left)
 
     def _categories(
         self, nodes: Records, goes_left: NDArray[np.bool_], threshold: Singles, category: NDArray[np.int32]

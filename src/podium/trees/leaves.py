@@ -63,8 +63,14 @@ class GrownTree:
 
         The scale 2^61 / Σ|values| leaves every partial sum below 2^62, rounding included, for up to 2^60 documents.
         """
-        bounds = gradients.sum_bounds
-        scales = [math.ldexp(1.0, 61 - math.ceil(math.log2(bound))) if bound > TINY else 0.0 for bound in bounds]
+        g, h = (
+            math.ldexp(1.0, 61 - math.ceil(math.log2(bound))) if bound > TINY else 0.0 for bound in gradients.sum_bounds
+        )
+        sums = self.sums_in_units(gradients, (g, h), team)
+        return sums[0] / (g or 1.0), sums[1] / (h or 1.0)
+
+    def sums_in_units(self, gradients: BoundedGradients, scales: tuple[float, float], team: Team) -> Ints:
+        """The same as whole numbers, in units of 1/scale."""
         sums = np.zeros((2, len(self.starts)), np.int64)
         self._for_leaves(
             lambda a, b: sum_leaves(
@@ -73,7 +79,7 @@ class GrownTree:
             ),
             team,
         )  # fmt: skip
-        return sums[0] / (scales[0] or 1.0), sums[1] / (scales[1] or 1.0)
+        return sums
 
     def add_to_rows(self, values: Floats, scores: Floats, team: Team) -> None:
         """Add each leaf's value to the scores of its rows; those of rows that took no part stay."""

@@ -8,6 +8,7 @@ says that no document is there.
 from __future__ import annotations
 
 import math
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import helper, kernel
+from podium.core.merging import Max, Sum, alone
+from podium.core.sums import ExactSum
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.errors import DataError
@@ -23,7 +26,7 @@ from podium.trees.parameters import SplitMode
 
 NEGATIVE_HESSIAN = "a hessian is negative: this objective needs another step than Newton's"
 MAX_REPETITIONS = 2**24  # sum of whole weights: more would leave too few bits for gradients
-MAX_DOCUMENTS = 2**30  # of one machine: `scales` needs 2 units of 2^32 for the rounding of each
+MAX_DOCUMENTS = 2**30  # of all machines: `scales` needs 2 units of 2^32 for the rounding of each
 TINY = 1e-290  # a sum below this counts as none; its inverse would overflow
 
 
@@ -56,17 +59,29 @@ class BoundedGradients:
             g_largest, h_largest, g_bound, h_bound = bounds_of(gradients, hessians)
             bounded = cls(gradients, hessians, (g_largest, h_largest), (g_bound, h_bound))
         else:
-            found = team.shares(n, lambda a, b: largest_of(gradients[a:b], hessians[a:b]))
-            g_largest, h_largest = (max(of) for of in zip(*found, strict=True))
-            g_exponent, h_exponent = exponent_of(g_largest, n), exponent_of(h_largest, n)
-            by = math.ldexp(1.0, g_exponent), math.ldexp(1.0, h_exponent)
-            sums = team.shares(n, lambda a, b: whole_sums(gradients[a:b], by[0], hessians[a:b], by[1]))
-            g_sum, h_sum = (sum(of) for of in zip(*sums, strict=True))
-            g_bound, h_bound = bound_of(g_largest, g_sum, g_exponent, n), bound_of(h_largest, h_sum, h_exponent, n)
-            bounded = cls(gradients, hessians, (g_largest, h_largest), (g_bound, h_bound))
-        if not (math.isfinite(g_largest) and math.isfinite(h_largest)):
-            raise DataError("a gradient or hessian is not finite: the scores or labels are too large for the objective")
+            bounded = alone(cls.in_parts(gradients, hessians, team, n))
+        bounded.require_finite()
         return bounded
+
+    @classmethod
+    def in_parts(
+        cls, gradients: Floats, hessians: Floats, team: Team, n_total: int
+    ) -> Generator[Any, Any, BoundedGradients]:
+        """The same for a part of `n_total` documents: the bounds are those of all (`podium.core.merging`)."""
+        n = len(gradients)
+        found = team.shares(n, lambda a, b: largest_of(gradients[a:b], hessians[a:b]))
+        g_largest, h_largest = yield Max(tuple(max(of) for of in zip(*found, strict=True)))
+        g_exponent, h_exponent = exponent_of(g_largest, n_total), exponent_of(h_largest, n_total)
+        by = math.ldexp(1.0, g_exponent), math.ldexp(1.0, h_exponent)
+        shares = team.shares(n, lambda a, b: whole_sums(gradients[a:b], by[0], hessians[a:b], by[1]))
+        sums = yield Sum(tuple(sum(of) for of in zip(*shares, strict=True)))
+        bounds = bound_of(g_largest, sums[0], g_exponent, n_total), bound_of(h_largest, sums[1], h_exponent, n_total)
+        return cls(gradients, hessians, (g_largest, h_largest), bounds)
+
+    def require_finite(self) -> None:
+        """Refuse infinities and NaN."""
+        if not all(map(math.isfinite, self.largest)):
+            raise DataError("a gradient or hessian is not finite: the scores or labels are too large for the objective")
 
 
 @helper
@@ -125,16 +140,25 @@ def quantize(
         weights: how often each document counts in least squares; once by default.
 
     """
-    team = team or Team(1)
+    n = len(gradients.gradients)
+    return alone(quantize_in_parts(gradients, split, team or Team(1), n, words, weights))
+
+
+def quantize_in_parts(
+    gradients: BoundedGradients, split: SplitMode, team: Team, n_total: int, words: NDArray[np.int64] | None = None,
+    weights: Floats | None = None,
+) -> Generator[Any, Any, QuantizedGradients]:  # fmt: skip
+    """The same for a part of `n_total` documents; the largest weight is that of the part."""
     g, n = gradients.gradients, len(gradients.gradients)
     if weights is not None and split == "least-squares":
-        packed = _quantize_repeated(g, weights, team, words)
+        packed = yield from _quantize_repeated(g, weights, team, n_total, words)
         if packed is None:
-            packed = quantize(BoundedGradients.of(g, weights, team), "newton", team, words)
+            bounded = yield from BoundedGradients.in_parts(g, weights, team, n_total)
+            packed = yield from quantize_in_parts(bounded, "newton", team, n_total, words)
         return replace(packed, source=gradients)
-    require_countable(n)
+    require_countable(n_total)
     h, counts_documents = gradients.hessians, split == "least-squares"
-    by_gradient, by_weight = scales(n, gradients.sum_bounds)
+    by_gradient, by_weight = scales(n_total, gradients.sum_bounds)
     by_weight = 0.0 if counts_documents else by_weight
     integers = np.empty(n, np.int64) if words is None else words
     largest = team.shares(n, lambda a, b: int(pack(g[a:b], h[a:b], by_gradient, by_weight, integers[a:b])))
@@ -145,13 +169,14 @@ def quantize(
 
 
 def _quantize_repeated(
-    gradients: Floats, weights: Floats, team: Team, words: NDArray[np.int64] | None
-) -> QuantizedGradients | None:
+    gradients: Floats, weights: Floats, team: Team, n_total: int, words: NDArray[np.int64] | None
+) -> Generator[Any, Any, QuantizedGradients | None]:
     """Documents of whole weights, each as that many equal integers: splits tie where those of repeated documents do."""
-    total = math.fsum(weights)
-    if not 0 < total <= MAX_REPETITIONS or (weights != np.rint(weights)).any():
+    has_fractions, exact_total = yield Max(bool((weights != np.rint(weights)).any())), Sum(ExactSum.of(weights))
+    total = float(exact_total)
+    if not 0 < total <= MAX_REPETITIONS or has_fractions:
         return None
-    n, bounded = len(gradients), BoundedGradients.of(gradients, weights, team)
+    n, bounded = len(gradients), (yield from BoundedGradients.in_parts(gradients, weights, team, n_total))
     by_gradient, _ = scales(int(total), bounded.sum_bounds)  # each repetition is rounded
     single = np.divide(gradients, weights, out=np.zeros(n), where=weights > 0)
     repeated = weights * np.rint(single * by_gradient)
@@ -163,7 +188,7 @@ def _quantize_repeated(
 def require_countable(n: int) -> None:
     """Refuse more documents than the integers of a histogram can sum."""
     if n >= MAX_DOCUMENTS:
-        raise DataError(f"{n} documents are more than one machine's histograms hold (2^30)")
+        raise DataError(f"{n} documents are more than the integers of a histogram can sum (2^30)")
 
 
 @helper

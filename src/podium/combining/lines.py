@@ -1,0 +1,232 @@
+"""The measure along a line of scores s + α t, and the best point of it, wherever the documents are."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.errors import DataError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Point = TypeVar("Point")
+Exponents = tuple[tuple[int, int] | None, tuple[int, int] | None]  # of the largest and smallest scores and slopes
+CLOSE = 1e-9  # two means nearer than this are the same
+NARROW = 1e-12  # an interval narrower than this share of its ends is none: crossings in one point, but for rounding
+SHARES = (0.5, 0.382, 0.618, 0.25, 0.75, 0.1, 0.9)  # where an interval is evaluated, until one does
+TRIES = 8  # intervals that are evaluated, where rounding does not let the best ones be what they should
+
+
+@dataclass(frozen=True)
+class Path:
+    """The mean of a measure over the queries, along all α between two ends: a stair.
+
+    Attributes:
+        alphas: the ends and, between them, the crossings at which the mean changes, ascending; equal where no number
+            lies between two crossings.
+        values: the mean on each open interval between two neighbours of `alphas`.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.combining import Path
+        >>> Path(np.array([0.0, 0.4, 1.0]), np.array([0.5, 0.7])).at(0.6).item()
+        0.7
+
+    """
+
+    alphas: Floats
+    values: Floats
+
+    def at(self, alpha: Floats | float) -> Floats:
+        """The mean just above α."""
+        interval = np.searchsorted(self.alphas, alpha, side="right") - 1
+        values: Floats = self.values[np.clip(interval, 0, len(self.values) - 1)]
+        return values
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """The best α of a sweep.
+
+    Attributes:
+        alpha: the best α: the middle of the best interval, or an end.
+        value: the mean of the measure there, evaluated once more.
+        interval: the open interval on which that value holds; both ends are `alpha` where it is an end.
+        path: the measure along all α.
+
+    Example:
+        >>> import podium
+        >>> from podium.combining import Sweep
+        >>> data = podium.artificial(10, features=3)
+        >>> best = Sweep(data, "ndcg@10").best(data.feature(0), data.feature(1), -1.0, 1.0)
+        >>> bool(best.value >= best.path.values.max() - 1e-9)
+        True
+
+    """
+
+    alpha: float
+    value: float
+    interval: tuple[float, float]
+    path: Path
+
+
+class Line(ABC):
+    """Scores s + α t of documents, wherever they are, and the measure along them."""
+
+    n_counted: int  # queries whose mean counts
+
+    @abstractmethod
+    def exponents(self) -> Exponents:
+        """Of the largest and the smallest of the scores, and of the slopes, leaving out 0; None where all are."""
+
+    @abstractmethod
+    def scale(self, exponent: int) -> None:
+        """Divide all scores and slopes by a power of two."""
+
+    @abstractmethod
+    def largest(self) -> float:
+        """See `Sweep.largest`."""
+
+    @abstractmethod
+    def stairs(self, low: float, high: float, unit: float) -> tuple[Floats, Ints]:
+        """See `Sweep.stairs`."""
+
+    @abstractmethod
+    def value_at(self, alpha: float) -> float:
+        """The mean of the measure at a point."""
+
+
+def best_on_line(line: Line, low: float, high: float, near: float) -> SweepResult:
+    """The best α of [low, high], see `Sweep.best`."""
+    exponents = line.exponents()
+    reach = math.frexp(max(1.0, abs(low), abs(high)))[1]
+    largest = max(
+        0 if exponents[0] is None else exponents[0][0], reach + (0 if exponents[1] is None else exponents[1][0])
+    )
+    if exponents != (None, None) and not -1000 <= largest <= 1000:  # else sums would leave the range of numbers
+        line.scale(largest)
+        exponents = line.exponents()
+    unit = unit_of(line.largest())
+    edges, steps = line.stairs(low, high, unit)
+    worth = unit / line.n_counted
+    path = Path(edges, steps.astype(np.float64) * worth)
+
+    def points(k: int) -> Iterator[float]:
+        left, right = edges[k : k + 2].tolist()
+        return points_within(left, right, near, exponents)
+
+    best = best_point(edges, steps, wide_enough(edges[:-1], edges[1:]), near, worth, points, line.value_at)
+    alpha, value, interval = low, -math.inf, (low, low)
+    if best is not None:
+        k, alpha, value = best
+        interval = (float(edges[k]), float(edges[k + 1]))
+    for end in (low, high):
+        reached = line.value_at(end)
+        if reached > value + CLOSE:
+            alpha, value, interval = end, reached, (end, end)
+    return SweepResult(alpha, value, interval, path)
+
+
+def unit_of(largest: float) -> float:
+    """2^-42 of the largest value, see `Sweep.unit`."""
+    return math.ldexp(1.0, math.frexp(max(1.0, largest))[1] - 42)
+
+
+def stairs_of(alphas: Floats, changes: Ints, start: int, low: float, high: float) -> tuple[Floats, Ints]:
+    """The stairs, from the α and the change of each crossing and the value just above `low`."""
+    order = np.argsort(alphas)  # of equal ones the order does not matter: sums of integers
+    alphas, changes = alphas[order], changes[order]
+    last = np.append(alphas[1:] != alphas[:-1], True) if len(alphas) else np.zeros(0, bool)
+    sums = start + np.concatenate([[0], np.cumsum(changes)])
+    return np.concatenate([[low], alphas[last], [high]]), sums[np.concatenate([[True], last])]
+
+
+def exponents_of(scores: Floats, slopes: Floats) -> Exponents:
+    """See `Line.exponents`."""
+    first, second = (np.frexp(column[column != 0])[1] for column in (scores, slopes))
+    return (
+        (int(first.max()), int(first.min())) if len(first) else None,
+        (int(second.max()), int(second.min())) if len(second) else None,
+    )
+
+
+def require_interval(low: float, high: float) -> None:
+    """Refuse bounds of α between which there is nothing."""
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise DataError(f"α must lie between two finite numbers, the lower one first; these are {low} and {high}")
+
+
+def wide_enough(left: Floats, right: Floats) -> NDArray[np.bool_]:
+    """Whether intervals are more than the rounding of their ends."""
+    return right - left > NARROW * np.maximum(np.abs(left), np.abs(right))
+
+
+def shares_within(left: float, right: float, near: float) -> Iterator[float]:
+    """Points of an interval: `near`, the middle, and others."""
+    for point in (near, *(left + share * (right - left) for share in SHARES)):
+        if left < point < right:
+            yield point
+
+
+def points_within(left: float, right: float, near: float, exponents: Exponents) -> Iterator[float]:
+    """The same, and then powers of two at which scores and α times slopes may be alike in size (`Line.exponents`).
+
+    Where scores differ by many orders of magnitude, float64 tells documents apart only at some of them.
+    """
+    yield from shares_within(left, right, near)
+    of_scores, of_slopes = exponents
+    if of_scores is None or of_slopes is None:
+        return
+    most, least = of_scores[0] - of_slopes[1], of_scores[1] - of_slopes[0]
+    for exponent in range(min(most, 1020), max(least, -1020) - 1, -max(16, (most - least) // 16)):
+        for point in (math.ldexp(1.0, exponent), -math.ldexp(1.0, exponent)):
+            if left < point < right:
+                yield point
+
+
+def best_point(
+    edges: Floats,
+    steps: Ints,
+    wide: NDArray[np.bool_],
+    near: float,
+    worth: float,
+    points: Callable[[int], Iterable[Point]],
+    value_at: Callable[[Point], float],
+) -> tuple[int, Point, float] | None:
+    """The highest interval, a point of it, and the value there, evaluated once more; None where none is wide.
+
+    Of equal intervals it is the nearest to `near`. Documents that pass each other without changing the mean may meet in
+    a point and be tied there: then one beside it is taken. Where no point of the interval has its value, by rounding,
+    the next best interval is tried.
+
+    Args:
+        edges, steps: the stairs.
+        wide: which intervals count.
+        near: see above.
+        worth: a unit of the steps, as a mean.
+        points: where to evaluate an interval, in this order.
+        value_at: the mean of the measure at a point.
+
+    """
+    wide, best = wide.copy(), None
+    for _ in range(TRIES):
+        top = steps[wide].max() if wide.any() else None
+        if top is None or (best is not None and top * worth <= best[2] + CLOSE):
+            break
+        highest = np.flatnonzero(wide & (steps == top))
+        away = np.maximum(edges[highest] - near, near - edges[highest + 1])
+        k = int(highest[np.argmin(np.maximum(away, 0.0))])
+        for point in points(k):
+            value = value_at(point)
+            if best is None or value > best[2]:
+                best = k, point, value
+            if abs(value - top * worth) <= CLOSE:
+                return k, point, value
+        wide[k] = False
+    return best

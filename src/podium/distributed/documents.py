@@ -1,0 +1,235 @@
+"""The documents of a run: which worker holds which partition, and what is known of all of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.boosting.binned_data import BinnedData
+from podium.boosting.settings import Boosting
+from podium.data import RankingData
+from podium.data.canonical import occurrences_in
+from podium.data.schema import Schema
+from podium.distributed.engine import Engine, Placement
+from podium.distributed.holding import TRAIN
+from podium.distributed.sources import Partitions, Source, describe, gather_partitions
+from podium.errors import DataError
+from podium.measures import Measure, as_selection, warn_of_powers
+from podium.models.base import checked_sets
+from podium.trees.bins import BinnedFeatures, Bins
+from podium.trees.feature_layout import FeatureLayout, lay_out
+
+log = logging.getLogger("podium")
+MOST_THREADS = 1 << 20  # no limit
+
+
+class ClusterDocuments:
+    """Documents on the workers of an engine.
+
+    Attributes:
+        engine: the workers.
+        n_threads: of each worker, at most; None for as many as it has.
+        sets: partitions of each set; the training documents are called `TRAIN`.
+        holders: for each worker the numbers of the partitions that it holds, by set.
+        outlines: for each set data of a few rows with the same features, labels and columns: what settings look at.
+        n_documents: that are trained on.
+
+    """
+
+    def __init__(self, engine: Engine, sources: Mapping[str, list[Source]], n_threads: int | None = None) -> None:
+        self.engine, self.n_threads = engine, n_threads
+        self.sets = _partitions(engine, sources)
+        self.holders: dict[str, dict[str, list[int]]] = {}
+        self._numbers: dict[str, int] = {}
+        self._keeps_weighted = False
+        self.bins: Bins | None = None
+        self.layout: FeatureLayout | None = None
+        self.assign(engine.workers())
+        self._place(self.holders)
+        facts = engine.call("facts")
+        self.facts: dict[str, Any] = facts
+        self.outlines = {name: _outline(part, facts[name]) for name, part in self.sets.items()}
+        self.n_documents = int(facts[TRAIN]["documents"])
+
+    # --- placement
+
+    def assign(self, workers: Mapping[str, int]) -> set[str]:
+        """Give each partition to a worker that is there; the workers that hold others than before.
+
+        What a worker holds it keeps, unless it has more than its share while another one has nothing.
+        """
+        if not workers:
+            raise DataError("there is no worker to hold the documents: start some, or wait for them")
+        before = {worker: held for worker, held in self.holders.items() if worker in workers}
+        new = {worker: {name: list[int]() for name in self.sets} for worker in workers}
+        for name, part in self.sets.items():
+            loads = dict.fromkeys(workers, 0.0)
+            share = sum(part.sizes) / sum(workers.values())
+            largest_first = sorted(range(len(part.sizes)), key=lambda k: (-part.sizes[k], k))
+            owner = {k: worker for worker, held in before.items() for k in held[name]}
+            homeless = []
+            for k in largest_first:
+                worker = owner.get(k)
+                full = worker is not None and loads[worker] + part.sizes[k] / workers[worker] > share * 1.1 + 1
+                if worker is None or (full and loads[worker] > 0):
+                    homeless.append(k)
+                else:
+                    new[worker][name].append(k)
+                    loads[worker] += part.sizes[k] / workers[worker]
+            for k in homeless:
+                worker = min(loads, key=lambda w: (loads[w], w))
+                new[worker][name].append(k)
+                loads[worker] += part.sizes[k] / workers[worker]
+            for held in new.values():
+                held[name].sort()
+        changed = {worker for worker in workers if new[worker] != before.get(worker)}
+        self.holders = new
+        return changed
+
+    def _place(self, workers: Iterable[str]) -> None:
+        threads = self.engine.workers()
+        for worker in self.holders:
+            self._numbers.setdefault(worker, len(self._numbers))
+        placement = {}
+        for worker in workers:
+            held = {
+                name: [(k, self.sets[name].sources[k]) for k in numbers]
+                for name, numbers in self.holders[worker].items()
+            }
+            placement[worker] = Placement(
+                self._numbers[worker], held, min(threads.get(worker, 1), self.n_threads or MOST_THREADS)
+            )
+        self.engine.place(placement)
+
+    def place_again(self) -> set[str]:
+        """Give the partitions of workers that left to others, and of others to workers that joined; who changed."""
+        changed = self.assign(self.engine.workers())
+        self.engine.keep_only(self.holders)
+        self._place(changed)
+        if self._keeps_weighted:
+            self._on(changed, "keep_weighted")
+        self._set_query_keys()
+        self._on(changed, "bin", self.bins)
+        return changed
+
+    def _on(self, workers: Iterable[str], name: str, *arguments: Any) -> None:
+        self.engine.run_on_each({worker: [(name, arguments)] for worker in workers})
+
+    # --- before training
+
+    def prepare(self, settings: Boosting) -> BinnedData:
+        """Bin all documents as the settings say; what the client sees of them."""
+        train = self.outlines[TRAIN]
+        others = {name: outline for name, outline in self.outlines.items() if name != TRAIN}
+        matched = checked_sets(train, others)
+        measures = (*as_selection(settings.selection).measures, *settings.watched) if matched else ()
+        for measure in (*settings.objective.all_measures(), *measures):
+            require_known_facts(measure)
+        warn_of_powers([*settings.objective.all_measures(), *measures], train, *matched.values())
+        n_weighted = int(self.facts[TRAIN]["weighted"])
+        if settings.objective.pointwise and 0 < n_weighted < self.n_documents:
+            self._keeps_weighted, self.n_documents = True, n_weighted
+            self.engine.defer("keep_weighted")
+        self._set_query_keys()
+        self.bins = self.engine.run("find_bins", settings.max_bins, settings.categorical)
+        counts, with_missing = self.engine.call("bin", self.bins)
+        self.layout = lay_out(counts, self.n_documents, self.bins.counts)
+        none = BinnedFeatures(self.bins, 0, np.empty(0, np.uint8))
+        none.__dict__.update(layout=self.layout, features_with_missing=with_missing.tolist())
+        log.info("binned %d × %d values on %d workers", self.n_documents, train.n_features, len(self.holders))
+        return BinnedData(train, matched, self.bins, none, {})
+
+    def _set_query_keys(self) -> None:
+        """Number queries with the same features, in the order of their content: random numbers tell them apart."""
+        sums = _by_set(self.engine.call("query_sums"))
+        twice = [name for name, of_set in sums.items() if _has_equal(of_set)]
+        occurrences: dict[tuple[int, str], Any] = {}
+        if twice:
+            contents, partitions = (_by_set(self.engine.call(call)) for call in ("content_sums", "query_partitions"))
+            for name in twice:
+                occurrences |= _occurrences(name, sums[name], contents[name], partitions[name])
+        self.engine.call("set_query_keys", occurrences)
+
+
+def _partitions(engine: Engine, sources: Mapping[str, list[Source]]) -> dict[str, Partitions]:
+    """The partitions of each set, with the features of the training documents."""
+    described = engine.compute(describe, [source for of_set in sources.values() for source in of_set])
+    sets: dict[str, Partitions] = {}
+    schema: Schema | None = None
+    for name, of_set in sources.items():
+        mine, described = described[: len(of_set)], described[len(of_set) :]
+        shown = "the training documents" if name == TRAIN else f"the evaluation set {name!r}"
+        sets[name] = gather_partitions(shown, of_set, mine, schema)
+        schema = schema or sets[name].schema
+    return sets
+
+
+def _outline(partitions: Partitions, facts: Mapping[str, Any]) -> RankingData:
+    """Data of a few rows that has each label, the last position, and all that a set of documents has."""
+    schema, first, labels = partitions.schema, partitions.first, facts["labels"]
+    n = max(2, *(len(values) for values in labels.values())) if labels else 2
+    padded = {source: np.append(values, np.full(n - len(values), np.nan)) for source, values in labels.items()}
+    ones = np.ones(n, np.float32)
+    has = set(first.has)
+    data = RankingData(
+        np.zeros((n, schema.n_features), np.float32),
+        qid=np.zeros(n, np.int64),
+        labels=padded,
+        document_weights=ones if "document_weights" in has else None,
+        query_weights=ones if "query_weights" in has else None,
+        positions=np.full(n, int(facts["last_position"])) if "positions" in has else None,
+        preferences=([0], [1], [1.0]) if "preferences" in has else None,
+        feature_names=schema.names,
+        encoding=schema.encoding,
+    )
+    data._set(losses=tuple(dict.fromkeys(facts["losses"])))
+    return data.with_reading(**first.reading)
+
+
+def _by_set(gathered: list[tuple[int, dict[str, Any]]]) -> dict[str, dict[int, Any]]:
+    """What workers gave of each set, by set and worker."""
+    sets: dict[str, dict[int, Any]] = {}
+    for number, of_sets in gathered:
+        for name, values in of_sets.items():
+            sets.setdefault(name, {})[number] = values
+    return sets
+
+
+def _has_equal(sums: Mapping[int, NDArray[np.uint64]]) -> bool:
+    together = np.concatenate(list(sums.values()))
+    return len(np.unique(together)) < len(together)
+
+
+def _occurrences(
+    name: str, sums: Mapping[int, Any], contents: Mapping[int, Any], partitions: Mapping[int, Any]
+) -> dict[tuple[int, str], Any]:
+    """For each worker the queries whose features occur before, and how often.
+
+    Queries that are equal in all content may change places; so that they keep theirs when a worker is lost, those of
+    the first partition come first.
+    """
+    workers = sorted(sums)
+    keys = np.concatenate([sums[w] for w in workers])
+    content, partition = (np.concatenate([of[w] for w in workers]) for of in (contents, partitions))
+    place = np.concatenate([np.arange(len(sums[w])) for w in workers])
+    times = occurrences_in(keys, np.lexsort((place, partition, content, keys)))
+    found, start = {}, 0
+    for w in workers:
+        mine, start = times[start : start + len(sums[w])], start + len(sums[w])
+        found[w, name] = (np.flatnonzero(mine), mine[mine > 0])
+    return found
+
+
+def require_known_facts(measure: Measure) -> None:
+    """Refuse a measure of the user's own that takes from data what a cluster does not tell it."""
+    kind = type(measure)
+    if kind.fixed is not Measure.fixed and not kind.fixed.__module__.startswith("podium."):
+        raise DataError(
+            f"{measure} takes something from all data (`fixed`), which a cluster cannot give it: fix it first"
+        )
+    if kind.mean is not Measure.mean and kind.sums is Measure.sums:
+        raise DataError(f"{measure} has a mean of its own: on a cluster it needs `sums` and `mean_of_sums` as well")

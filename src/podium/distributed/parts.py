@@ -1,0 +1,214 @@
+"""The documents of one worker in training: scores, gradients, and the leaves of the tree that grows."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.boosting.sampling import BoundSampling
+from podium.boosting.state import of_output
+from podium.combining import Sweep
+from podium.combining.lines import exponents_of
+from podium.core.merging import Gathered, Max, Same, Sum
+from podium.core.team import Team
+from podium.data import RankingData
+from podium.distributed.plan import Plan, SweepPlan
+from podium.measures import BoundMeasures
+from podium.objectives import BoundObjective
+from podium.objectives.ordinal import BoundOrdinal
+from podium.trees import GrownTree, Tree
+from podium.trees.bins import BinnedFeatures
+from podium.trees.gradient_sampling import GradientSampler
+from podium.trees.part_leaves import PartLeaves, Question
+from podium.trees.quantization import BoundedGradients, QuantizedGradients, quantize_in_parts
+
+Floats = NDArray[np.float64]
+Steps = Generator[Any, Any, Any]
+NOTHING = np.empty(0, np.int32)
+STEP, ORIGINAL = "step", "original"  # gradients as the step left them, and as the objective gave them
+
+
+def by_bins(tree: Tree, goes_left: NDArray[np.bool_]) -> GrownTree:
+    """A tree that is only walked through by bins."""
+    none = np.empty(0, np.int64)
+    return GrownTree(tree, NOTHING, none, none, goes_left)
+
+
+class ScoredPart:
+    """Documents of one worker and their scores.
+
+    Attributes:
+        data: the documents, without features once they are binned.
+        binned: their bins.
+        scores: a row for each output where there are several.
+        n_trees: that the scores hold.
+
+    """
+
+    def __init__(self, data: RankingData, binned: BinnedFeatures, team: Team) -> None:
+        self.data, self.binned, self.team = data, binned, team
+        self.scores: Floats = np.zeros(0)
+        self.n_trees = 0
+
+    def begin(self, n_outputs: int) -> None:
+        """All scores are 0."""
+        n = len(self.data)
+        self.scores, self.n_trees = np.zeros(n if n_outputs == 1 else (n_outputs, n)), 0
+
+    def add_by_bins(self, output: int, tree: GrownTree, values: Floats) -> None:
+        """Add the values of a tree's leaves to the scores of an output."""
+        tree.add_by_bins(values, self.binned, of_output(self.scores, output), self.team)
+        self.n_trees += 1
+
+
+class ValidPart(ScoredPart):
+    """Validation documents of one worker."""
+
+    def __init__(self, data: RankingData, binned: BinnedFeatures, team: Team, plan: Plan) -> None:
+        super().__init__(data, binned, team)
+        self.measures = BoundMeasures(data, plan.measures, team)
+
+    def measure(self, objective: BoundObjective) -> dict[str, Any]:
+        """Sums from which the means of all parts follow."""
+        return self.measures.part_sums(objective.ranked_by(self.scores))
+
+
+class TrainPart(ScoredPart):
+    """Training documents of one worker."""
+
+    def __init__(self, data: RankingData, binned: BinnedFeatures, team: Team, plan: Plan) -> None:
+        super().__init__(data, binned, team)
+        self.plan, n = plan, len(data)
+        self.objective: BoundObjective = plan.objective.bind(data)
+        self.objective.team = team
+        self.sampling = BoundSampling(plan.sampling, data)
+        self.sampler, fraction = None, plan.sampling.split_fraction_of(plan.n_documents)
+        if fraction < 1:
+            self.sampler = GradientSampler(fraction, self.sampling.random.document_keys, plan.split, team)
+        self.leaves = PartLeaves(binned, team)
+        self.words = np.empty(n, np.int64)
+        self.gradients, self.hessians = np.empty(0), np.empty(0)
+        self.original: tuple[Floats, Floats] | None = None
+        self.rows: NDArray[np.int32] | None = None
+        self.bounds: dict[str, BoundedGradients] = {}
+
+    def set_facts(self, facts: Any) -> None:
+        """Take over what the objective must know of all data."""
+        self.objective.set_facts(facts)
+        self.begin(self.objective.n_outputs)
+        self.gradients, self.hessians = np.empty_like(self.scores), np.empty_like(self.scores)
+
+    def compute_gradients(self, iteration: int, initial_score: float) -> Steps:
+        """λ and w of a round, and its sample; what the objective has learnt itself."""
+        scores = self.scores + initial_score if initial_score else self.scores
+        yield from self.objective.fill_in_parts(scores, iteration, self.gradients, self.hessians)
+        if self.plan.keeps_original:  # the step writes over them
+            self.original = self.gradients.copy(), self.hessians.copy()
+        self.plan.step.prepare(self.data, self.gradients, self.hessians)
+        self.rows = self.sampling.rows(iteration)
+        return Same(self.objective.state())
+
+    def begin_tree(self, output: int, seed: np.uint64 | None) -> Steps:
+        """Round gradients to integers, on a sample if there is a seed; the root, and what integers are worth."""
+        n, objective = self.plan.n_documents, self.objective
+        g, h = of_output(self.gradients, output), of_output(self.hessians, output)
+        bounded = yield from BoundedGradients.in_parts(g, h, self.team, n)
+        bounded.require_finite()
+        self.bounds[STEP], weights = bounded, objective.document_weights
+        if seed is not None:
+            assert self.sampler is not None
+            packed = yield from self.sampler.quantize_in_parts(bounded, seed, self.words, weights, n)
+        else:
+            packed = yield from quantize_in_parts(bounded, self.plan.split, self.team, n, self.words, weights)
+        root = self.leaves.plant(packed.words, *self._documents(packed))
+        units = Same((packed.gradient_unit, packed.weight_unit, packed.counts_documents, bounded.sum_bounds))
+        return units, Max(packed.largest_weight), root
+
+    def find_thresholds(self) -> Steps:
+        """The thresholds of maximum likelihood for the scores, where the objective has such."""
+        assert isinstance(self.objective, BoundOrdinal)
+        yield from self.objective.find_thresholds(self.scores)
+        return Same(self.objective.state())
+
+    def bound_original(self) -> Steps:
+        """The bounds of gradients as the objective gave them."""
+        assert self.original is not None
+        bounded = yield from BoundedGradients.in_parts(*self.original, self.team, self.plan.n_documents)
+        self.bounds[ORIGINAL] = bounded
+        return Same(bounded.sum_bounds)
+
+    def _documents(self, packed: QuantizedGradients) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The rows of the sample that splits are searched on, and the others that take part."""
+        n, rows = len(self.data), self.rows
+        if packed.sampled is None or packed.unsampled is None:
+            return (np.arange(n, dtype=np.int32) if rows is None else rows), NOTHING
+        if rows is None:
+            return packed.sampled, packed.unsampled
+        takes_part = np.zeros(n, bool)
+        takes_part[rows] = True
+        return packed.sampled[takes_part[packed.sampled]], packed.unsampled[takes_part[packed.unsampled]]
+
+    def answer(self, question: Question) -> Sum:
+        """See `PartLeaves.answer`."""
+        return self.leaves.answer(question)
+
+    def sum_leaves(self, leaves: Sequence[int], which: str, scales: tuple[float, float]) -> Sum:
+        """See `PartLeaves.sums`; of gradients as the step left them, or as the objective gave them."""
+        bounded = self.bounds[which]
+        return self.leaves.sums(leaves, bounded.gradients, bounded.hessians, scales)
+
+    def add_tree(self, output: int, tree: GrownTree, values: Floats, leaves: Sequence[int]) -> None:
+        """Add a tree that was just grown to the scores of an output."""
+        if self.rows is None:
+            self.leaves.add_values(leaves, values, of_output(self.scores, output))
+            self.n_trees += 1
+        else:
+            self.add_by_bins(output, tree, values)
+
+
+class SearchedPart:
+    """Documents of one worker that a line search sweeps."""
+
+    def __init__(self, part: ScoredPart, data: RankingData, plan: SweepPlan, n_threads: int) -> None:
+        self.part, self.sweep = part, Sweep(data, plan.measure, plan.ties, n_threads, is_part=True)
+        self.leaf_of_rows = np.zeros(0, np.int64)
+        self.scores: Floats = np.zeros(0)
+        self.slopes: Floats = np.zeros(0)
+
+    def begin(self, tree: GrownTree) -> None:
+        """Find the leaf of each document."""
+        self.leaf_of_rows = tree.leaf_of_rows(self.part.binned, self.part.team)
+
+    def set_line(self, slopes: Floats, added: Floats | None) -> None:
+        """Take the slope of each leaf, and what is added to the scores of each."""
+        scores = self.part.scores if added is None else self.part.scores + added[self.leaf_of_rows]
+        self.scores, self.slopes = scores, slopes[self.leaf_of_rows]
+        self.sweep.line(self.scores, self.slopes)  # refuses what is not finite
+
+    def exponents(self) -> Any:
+        """Of the largest and smallest scores and slopes; signs are such that the largest are sought."""
+        return [None if of is None else Max((of[0], -of[1])) for of in exponents_of(self.scores, self.slopes)]
+
+    def scale(self, exponent: int) -> None:
+        """Divide by a power of two."""
+        self.scores, self.slopes = np.ldexp(self.scores, -exponent), np.ldexp(self.slopes, -exponent)
+
+    def largest(self) -> Max:
+        """See `Sweep.largest`."""
+        return Max(self.sweep.largest(self.scores))
+
+    def crossings(self, low: float, high: float, unit: float) -> tuple[Gathered, Sum]:
+        """See `Sweep.crossings`."""
+        alphas, changes, start = self.sweep.crossings(self.scores, self.slopes, low, high, unit)
+        return Gathered([(alphas, changes)]), Sum(start)
+
+    def sum_at(self, alpha: float) -> Sum:
+        """The sum of the measure at a point."""
+        return Sum(self.sweep.sum(self.scores + alpha * self.slopes))
+
+    def count(self) -> Sum:
+        """Queries whose mean counts."""
+        return Sum(self.sweep.n_counted)

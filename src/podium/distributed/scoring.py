@@ -1,0 +1,167 @@
+"""Scores of files, computed on a cluster: a file of scores for each file of documents."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from podium.core.files import replacing, write_text
+from podium.core.validation import require_number
+from podium.data import RankingData, read_blocks
+from podium.data.io.suffixes import COMPRESSED, format_of
+from podium.distributed.dask_engine import TIMEOUT, import_distributed
+from podium.distributed.inputs import paths_of
+from podium.errors import DataError, PodiumError
+from podium.models import Model, load
+from podium.models.base import model_of
+
+MANIFEST = "scores.json"  # in the folder of the scores: which model gave them
+ROWS = 1 << 15  # that are scored at one time
+AT_ONCE = 4  # files for each thread that are handed out ahead
+Blocks = Callable[..., Iterator[RankingData]]
+
+
+def score_files(
+    model: Any,
+    files: Any,
+    output: str | os.PathLike[str],
+    *,
+    client: Any = None,
+    blocks: Blocks | None = None,
+    timeout: float = TIMEOUT,
+) -> list[Path]:
+    """Score files on the workers of a Dask cluster, each file in blocks; memory is that of a block.
+
+    Every file of documents gets a file of scores: of text `NAME.scores.txt`, a number on each line in the order of the
+    rows; of Parquet `NAME.scores.parquet`, with the columns `qid`, `score` and, if there is one, `document_id`. A file
+    appears when it is written whole. What is there already is not done again: the same call goes on where an earlier
+    one was stopped. Should a worker be lost, another one does its files.
+
+    Args:
+        model: a model, an estimator, or the name of a model file.
+        files: names of files, patterns or folders, which every worker must be able to read.
+        output: a folder, which every worker must be able to write to.
+        client: of the cluster; the current one by default.
+        blocks: reads a file in blocks; `podium.read_blocks` by default.
+        timeout: seconds that a file may take.
+
+    Returns:
+        The files of scores, in the order of the files.
+
+    Example:
+        >>> import pathlib, podium, tempfile
+        >>> from distributed import Client
+        >>> from podium.distributed import score_files
+        >>> data, folder = podium.artificial(20, features=4), pathlib.Path(tempfile.mkdtemp())
+        >>> data.write(folder / "documents.txt")
+        >>> model = podium.LambdaMART(2, n_leaves=4).fit(data)
+        >>> with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+        ...     (scores,) = score_files(model, folder / "documents.txt", folder / "scores", client=client)
+        >>> scores.name, [float(line) for line in scores.open()] == model.predict(data).tolist()
+        ('documents.scores.txt', True)
+
+    """
+    require_number("timeout", timeout, above=0)
+    loaded = load(model) if isinstance(model, str | os.PathLike) else model_of(model)
+    if not isinstance(loaded, Model):
+        raise DataError(f"model must be a model, a fitted estimator or a file of one, not {type(model).__name__}")
+    distributed = import_distributed()
+    client = distributed.get_client() if client is None else client
+    paths, folder = paths_of(files), Path(output)
+    targets = [folder / name for name in _names_of_scores(paths)]
+    folder.mkdir(parents=True, exist_ok=True)
+    _require_same_model(folder / MANIFEST, loaded, paths)
+    open_ones = [(path, target) for path, target in zip(paths, targets, strict=True) if not target.exists()]
+    client.wait_for_workers(1, timeout=timeout)
+    sent = client.submit(pickle.loads, pickle.dumps(loaded), pure=False)  # computed anew, should its worker be lost
+    _run(client, [(_score_file, (sent, path, str(target), blocks)) for path, target in open_ones], timeout)
+    return targets
+
+
+def _run(client: Any, tasks: list[tuple[Callable[..., Any], tuple[Any, ...]]], timeout: float) -> None:
+    """Run tasks, some at a time; an error, or one that takes too long, ends it."""
+    distributed = import_distributed()
+    waiting, running = list(reversed(tasks)), set[Any]()
+    while waiting or running:
+        while waiting and len(running) < AT_ONCE * max(sum(client.nthreads().values()), 1):
+            function, arguments = waiting.pop()
+            running.add(client.submit(function, *arguments, pure=False))
+        try:
+            done, running = distributed.wait(running, timeout=timeout, return_when="FIRST_COMPLETED")
+        except TimeoutError:
+            raise PodiumError(
+                f"no file was done in {timeout:g} seconds: look at the cluster's dashboard and logs, or allow more "
+                "with timeout=…"
+            ) from None
+        for future in done:
+            future.result()
+
+
+def _names_of_scores(paths: list[str]) -> list[str]:
+    """The name of the scores of each file."""
+    names = []
+    for path in paths:
+        name = Path(path).name
+        if Path(name).suffix.lower() in COMPRESSED:
+            name = Path(name).stem
+        suffix = ".scores.parquet" if format_of(path) == "parquet" else ".scores.txt"
+        names.append(Path(name).stem + suffix)
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise DataError(f"two files would get the same scores {min(twice)!r}: score them into different folders")
+    return names
+
+
+def _require_same_model(manifest: Path, model: Model, paths: list[str]) -> None:
+    """Refuse a folder with the scores of another model, or of files that were others then."""
+    states = {path: [(stat := Path(path).stat()).st_size, stat.st_mtime_ns] for path in paths}
+    content = {"model": model.digest(), "files": states}
+    if manifest.exists():
+        before = json.loads(manifest.read_text())
+        changed = [path for path in paths if before.get("files", {}).get(path, states[path]) != states[path]]
+        if before.get("model") != content["model"] or changed:
+            what = "of another model" if not changed else f"of a {changed[0]} that has changed since"
+            raise DataError(f"{manifest.parent} holds scores {what}: delete it, or name another folder")
+        content["files"] = before["files"] | states
+    write_text(manifest, json.dumps(content, indent=1) + "\n")
+
+
+def _score_file(model: Model, path: str, target: str, blocks: Blocks | None) -> None:
+    """Score one file; its scores appear when all are written."""
+    how: dict[str, Any] = {
+        "rows": ROWS, "whole_queries": model.sees_lists, "like": model.schema if model.has_one_schema else None,
+    }  # fmt: skip
+    documents = (blocks or read_blocks)(path, **how)
+    write = _write_parquet if target.endswith(".parquet") else _write_text
+    with replacing(Path(target)) as temporary:
+        write(temporary, ((block, model.predict(block)) for block in documents))
+
+
+def _write_text(path: Path, scored: Iterator[tuple[RankingData, Any]]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for _, scores in scored:
+            file.write("".join(f"{value!r}\n" for value in scores.tolist()))
+
+
+def _write_parquet(path: Path, scored: Iterator[tuple[RankingData, Any]]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer = None
+    try:
+        for data, scores in scored:
+            columns: dict[str, Any] = {"qid": data.qid, "score": np.asarray(scores, np.float64)}
+            if data.document_ids is not None:
+                columns["document_id"] = data.document_ids.astype(str)
+            table = pa.table(columns)
+            writer = writer or pq.ParquetWriter(path, table.schema)
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()

@@ -1,0 +1,363 @@
+"""Training on a cluster: the rounds of `boosting.training`, with documents that are on the workers.
+
+The client holds the trees, and decides: it chooses splits from summed histograms, leaf values from summed gradients,
+and when to stop from summed measures. All sums are of whole numbers, or exact, so the model is that of local training.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.boosting.checkpoints import Checkpoint, fingerprint_of_digests
+from podium.boosting.evaluation import BestRound, Evaluator
+from podium.boosting.line_search import LineSearch
+from podium.boosting.results import Round, TrainingResult
+from podium.boosting.settings import Boosting
+from podium.boosting.state import TrainingState
+from podium.boosting.training import NOT_IN_FINGERPRINT, Trainer, run_training
+from podium.boosting.tree_builder import Sample
+from podium.combining.lines import Exponents, Line, stairs_of
+from podium.core.observing import Observer
+from podium.core.team import Team
+from podium.distributed.documents import ClusterDocuments
+from podium.distributed.engine import Engine, WorkerLostError
+from podium.distributed.holding import TRAIN
+from podium.distributed.parts import ORIGINAL, STEP
+from podium.distributed.plan import Plan, SweepPlan
+from podium.errors import DataError, PodiumWarning
+from podium.measures import as_measure, as_selection
+from podium.models import Ensemble
+from podium.objectives import BoundObjective
+from podium.trees import GrownTree, Tree
+from podium.trees.frontier import DistantTree, FrontierGrower, Root
+from podium.trees.quantization import BoundedGradients, QuantizedGradients
+
+Floats = NDArray[np.float64]
+log = logging.getLogger("podium")
+MOST_LOSSES = 100  # of workers in one round, before training gives up
+SECONDS_BETWEEN_LOOKS = 2.0  # for workers that joined
+
+
+def train_on_cluster(
+    settings: Boosting, documents: ClusterDocuments, observers: Sequence[Observer] = (),
+    checkpoint: Checkpoint | None = None,
+) -> TrainingResult:  # fmt: skip
+    """Train as the settings say; the result is that of `Boosting.fit` on the same documents, to the bit."""
+    return run_training(ClusterTrainer(settings, documents), observers, checkpoint)
+
+
+@dataclass(frozen=True)
+class DistantGradients(BoundedGradients):
+    """Gradients that are on the workers: as the step left them, or as the objective gave them."""
+
+    which: str = STEP
+
+
+class ClusterTrainer(Trainer):
+    """A run in progress on a cluster."""
+
+    def __init__(self, settings: Boosting, documents: ClusterDocuments) -> None:
+        if settings.submodel is not None:
+            raise DataError("on a cluster there is no submodel: train without one, or combine the models afterwards")
+        self.settings, self.documents, self.engine = settings, documents, documents.engine
+        self.data, self.team, self.base_scores = documents.prepare(settings), Team(1), None
+        self.search = None
+        if isinstance(settings.step, LineSearch):
+            self.search = settings.step.bound_to(settings.objective, None)
+        self.plan = _plan(settings, documents, self.data.valid, self.search)
+        facts, n_counted = self.engine.call("bind", self.plan, documents.layout)
+        objective = self.plan.objective.bind(self.data.train)
+        objective.set_facts(facts)
+        self.facts, self.n_counted = facts, n_counted
+        if self.search is not None and not n_counted:
+            raise DataError(f"{self.plan.sweep and self.plan.sweep.measure} is not defined for any query")
+        self.engine.defer("set_facts", facts, objective)
+        self.state = TrainingState.before_training(objective, 0)
+        self.evaluator = ClusterEvaluator(settings, self.plan, objective, list(self.data.valid), self.engine)
+        self.builder: Any = ClusterBuilder(settings, self.plan, self.engine, self.data.binned)
+        self._last_look = time.monotonic()
+
+    def add_round(self) -> Round:
+        """A round; where a worker is lost, once more, with its documents on others."""
+        state = self.state
+        self._take_in_new_workers()
+        n_trees, n_weights = len(state.trees), len(state.tree_weights)
+        for _ in range(MOST_LOSSES):
+            try:
+                return super().add_round()
+            except WorkerLostError as lost:
+                warnings.warn(f"{lost}: its documents go to other workers, and the round begins anew", PodiumWarning,
+                              stacklevel=2)  # fmt: skip
+                state.drop_unfinished()
+                del state.trees[n_trees:], state.tree_weights[n_weights:]
+                self._place_again()
+        raise DataError(f"{MOST_LOSSES} workers were lost in one round: look at the logs of the cluster")
+
+    def _take_in_new_workers(self) -> None:
+        """Let workers that joined take over some documents."""
+        if time.monotonic() - self._last_look < SECONDS_BETWEEN_LOOKS:
+            return
+        self._last_look = time.monotonic()
+        if set(self.engine.workers()) - set(self.documents.holders):
+            log.info("workers have joined: they take over documents")
+            self._place_again()
+
+    def _place_again(self) -> None:
+        """Have documents on the workers that are there, as they were after the last round."""
+        state, documents = self.state, self.documents
+        for _ in range(MOST_LOSSES):
+            try:
+                self.engine.forget_deferred()
+                changed = documents.place_again()
+                self.engine.run_on_each(
+                    {
+                        worker: [
+                            ("bind", (self.plan, documents.layout)), ("set_facts", (self.facts, state.objective)),
+                        ]
+                        for worker in changed
+                    }
+                )  # fmt: skip
+                self.engine.call("restore", *self._restored())
+                return
+            except WorkerLostError as lost:
+                log.info("%s while documents were placed", lost)
+        raise DataError(f"{MOST_LOSSES} workers were lost while documents were placed: look at the logs of the cluster")
+
+    def _restored(self) -> tuple[Any, ...]:
+        """The trees so far and the state of the objective after them, for the parts."""
+        state = self.state
+        learnt = state.objective_states[-1] if state.objective_states else state.first_objective_state
+        return tuple(state.trees), state.objective.n_outputs, learnt, self.data.bins
+
+    def _compute_gradients(self, iteration: int) -> tuple[Floats, Floats] | None:
+        state = self.state
+        learnt = self.engine.run("compute_gradients", iteration, 0.0 if iteration else state.initial_score)
+        if learnt:
+            state.objective.restore(learnt)
+        return None
+
+    def _add_tree(
+        self, output: int, sample: Sample, original: tuple[Floats, Floats] | None, initial_score: float
+    ) -> None:
+        state = self.state
+        grown, values = self.builder.build_output(output, sample, len(state.trees))
+        values, tree_weight = self._weigh(grown, values, None)
+        state.tree_weights.append(tree_weight)
+        values = values + initial_score if initial_score else values
+        self.engine.defer("add_tree", output, grown.tree, grown.goes_left, values, grown.leaf_numbers)
+        state.trees.append(grown.with_values(values))
+
+    def _weigh(self, grown: GrownTree, values: Floats, original: tuple[Floats, Floats] | None) -> tuple[Floats, float]:
+        rate = self.settings.learning_rate
+        if self.search is None:
+            return self.builder.step.scale(values, rate), 1.0
+        sums = None
+        if self.search.in_newton_steps:
+            none, bounds = np.empty(0), self.engine.run("bound_original")
+            sums = grown.sums(DistantGradients(none, none, (0.0, 0.0), bounds, ORIGINAL), self.team)
+        self.engine.defer("begin_line", grown.tree, grown.goes_left)
+        return self.search.search(
+            grown, values, rate, sums, lambda slopes, added: ClusterLine(self.engine, self.n_counted, slopes, added)
+        )
+
+    def _fingerprint(self) -> str:
+        hashes = self.engine.call("hash_documents")
+        digests = {
+            name: hashlib.sha256(repr([value % 2**64 for value in hashes[name]]).encode()).digest()
+            for name in sorted(hashes)
+        }
+        return fingerprint_of_digests(self.settings, NOT_IN_FINGERPRINT, "cluster", digests)
+
+    def _add_scores(self, outputs: Sequence[Ensemble]) -> None:
+        self.engine.defer("restore", *self._restored())
+
+    def _round(
+        self, iteration: int, trees: tuple[Tree, ...], weights: tuple[float, ...], means: dict[str, float]
+    ) -> Round:
+        return ClusterRound(self, iteration, trees, weights, means)
+
+    def shown(self, round_: Round, needs_arrays: bool) -> Round:
+        """Arrays come from the workers when they are asked for."""
+        return round_
+
+
+class ClusterRound(Round):
+    """A round of a run on a cluster. Arrays of all documents are fetched from the workers when they are looked at.
+
+    They have the documents of one worker after the other. The documents themselves stay where they are.
+    """
+
+    def __init__(
+        self, trainer: ClusterTrainer, iteration: int, trees: tuple[Tree, ...], weights: tuple[float, ...],
+        means: dict[str, float],
+    ) -> None:  # fmt: skip
+        values = {
+            "iteration": iteration, "trees": trees, "weights": weights, "means": means, "_trainer": trainer,
+            "best_iteration": trainer.state.best_iteration, "objective": trainer.settings.objective,
+        }  # fmt: skip
+        self.__dict__.update(values)
+
+    def _fetched(self, name: str) -> Floats:
+        parts = self.__dict__["_trainer"].engine.call("gather", (name,))
+        return np.concatenate([part[name] for part in parts], axis=-1)
+
+    @property
+    def scores(self) -> Floats:
+        """Of the training documents."""
+        return self._fetched("scores")
+
+    @property
+    def gradients(self) -> Floats:
+        """The gradients, λ."""
+        return self._fetched("gradients")
+
+    @property
+    def hessians(self) -> Floats:
+        """The hessians, w."""
+        return self._fetched("hessians")
+
+    @property
+    def document_scores(self) -> Floats:
+        """What puts documents in order."""
+        objective: BoundObjective = self.__dict__["_trainer"].state.objective
+        return objective.ranked_by(self.scores)
+
+    @property
+    def data(self) -> Any:
+        """Not here."""
+        raise DataError(
+            "in training on a cluster the documents stay on the workers: this observer needs local training"
+        )
+
+
+class ClusterEvaluator(Evaluator):
+    """Measures the validation documents of all workers."""
+
+    def __init__(
+        self, settings: Boosting, plan: Plan, objective: BoundObjective, names: list[str], engine: Engine
+    ) -> None:
+        self.selection, self.patience = as_selection(settings.selection), settings.patience
+        self.measures, self.objective, self.names, self.engine = plan.measures, objective, names, engine
+        first = names[0] if names else None
+        self.best_round = BestRound(self.selection, [f"{first}/{measure}" for measure in self.selection.measures])
+        self.base_means = None
+
+    def measure(self) -> dict[str, float]:
+        """The mean of each measure on each validation set, by `set/measure`."""
+        if not self.names:
+            return {}
+        sums = self.engine.call("measure")
+        return {
+            f"{name}/{shown}": measure.mean_of_sums(sums[f"{name}/{shown}"])
+            for name in self.names
+            for shown, measure in self.measures.items()
+        }
+
+
+class ClusterBuilder:
+    """Builds trees on the documents of all workers.
+
+    Attributes:
+        step: gives leaf values.
+
+    """
+
+    def __init__(self, settings: Boosting, plan: Plan, engine: Engine, binned: Any) -> None:
+        self.sampling, self.engine, self.plan, self.step, self.team = plan.sampling, engine, plan, plan.step, Team(1)
+        growth = settings.growth
+        if not settings.step.uses_hessians:
+            growth = replace(growth, split="least-squares", l2=0.0)
+        self.grower = FrontierGrower(binned, growth, plan.n_documents, self._whole_sums)
+        self.is_sampled = plan.sampling.split_fraction_of(plan.n_documents) < 1
+
+    def _whole_sums(self, leaves: list[int], gradients: BoundedGradients, scales: tuple[float, float]) -> Any:
+        which = gradients.which if isinstance(gradients, DistantGradients) else STEP
+        return self.engine.call("sum_leaves", leaves, which, scales)
+
+    def sample(self, iteration: int) -> Sample:
+        """What the trees of a round are grown on; the workers find the rows themselves."""
+        return Sample(None, self.sampling.features(iteration, self.grower.binned.bins.n_features))
+
+    def build_output(self, output: int, sample: Sample, tree: int) -> tuple[DistantTree, Floats]:
+        """Build a tree for one output, as `TreeBuilder.build`."""
+        grown = None
+        if self.is_sampled:
+            grown, bounded = self._grow(output, sample, self.sampling.split_seed(tree))
+        if grown is None or grown.tree.n_leaves == 1:
+            grown, bounded = self._grow(output, sample, None)
+        return grown, grown.within_bounds(self.step.leaf_values(grown, bounded, self.team))
+
+    def _grow(self, output: int, sample: Sample, seed: Any) -> tuple[DistantTree, DistantGradients]:
+        units, largest_weight, root = self.engine.run("begin_tree", output, seed)
+        gradient_unit, weight_unit, counts_documents, bounds = units
+        none = np.empty(0)
+        bounded = DistantGradients(none, none, (0.0, 0.0), bounds)
+        quantized = QuantizedGradients(
+            np.empty(0, np.int64), gradient_unit, weight_unit, largest_weight, counts_documents, bounded
+        )
+        grown = self.grower.grow_from(
+            Root(*root), quantized, sample.features, lambda question: self.engine.call("answer", question)
+        )
+        assert isinstance(grown, DistantTree)
+        return grown, bounded
+
+
+class ClusterLine(Line):
+    """A line along which the documents of all workers are measured."""
+
+    def __init__(self, engine: Engine, n_counted: int, slopes: Floats, added: Floats | None) -> None:
+        self.engine, self.n_counted = engine, n_counted
+        engine.defer("line", "set_line", slopes, added)
+
+    def exponents(self) -> Exponents:  # noqa: D102
+        of_scores, of_slopes = self.engine.call("line", "exponents")
+        return (
+            None if of_scores is None else (of_scores[0], -of_scores[1]),
+            None if of_slopes is None else (of_slopes[0], -of_slopes[1]),
+        )
+
+    def scale(self, exponent: int) -> None:  # noqa: D102
+        self.engine.defer("line", "scale", exponent)
+
+    def largest(self) -> float:  # noqa: D102
+        return float(self.engine.call("line", "largest"))
+
+    def stairs(self, low: float, high: float, unit: float) -> Any:  # noqa: D102
+        parts, start = self.engine.call("line", "crossings", low, high, unit)
+        alphas, changes = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return stairs_of(alphas, changes, start, low, high)
+
+    def value_at(self, alpha: float) -> float:  # noqa: D102
+        return float(self.engine.call("line", "sum_at", alpha)) / self.n_counted
+
+
+def _plan(settings: Boosting, documents: ClusterDocuments, valid: dict[str, Any], search: Any) -> Plan:
+    """What parts must know, with measures as they are on all data."""
+    train, others = documents.outlines[TRAIN], list(valid.values())
+    objective = settings.objective.measuring(train, *others).for_parts()
+    measures = dict.fromkeys((*as_selection(settings.selection).measures, *settings.watched))
+    sweep = None
+    if isinstance(settings.step, LineSearch):
+        if settings.step.on == "valid" and not valid:
+            raise DataError("LineSearch(on='valid') needs validation data")
+        measure = as_measure(settings.step.measure).fixed(train, *others)
+        sweep = SweepPlan(measure, settings.step.ties, next(iter(valid)) if settings.step.on == "valid" else None)
+    return Plan(
+        objective=objective,
+        step=settings.step.bind(settings.objective),
+        split=settings.growth.split if settings.step.uses_hessians else "least-squares",
+        sampling=settings.sampling,
+        n_documents=documents.n_documents,
+        keeps_original=search is not None and search.in_newton_steps,
+        measures={str(measure): measure.fixed(train, *others) for measure in measures},
+        sweep=sweep,
+    )

@@ -1,0 +1,49 @@
+"""`podium train` and `podium score` on a cluster."""
+
+import numpy as np
+import pytest
+
+import podium
+from podium.cli.app import app
+from podium.distributed.connecting import connected
+from podium.errors import DataError, PodiumError
+
+pytest.importorskip("distributed")
+
+
+@pytest.fixture
+def run(capsys):
+    from typer.main import get_command
+
+    command = get_command(app)
+
+    def run(*arguments):
+        command.main([str(a) for a in arguments], standalone_mode=False)
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_train_and_score_on_a_cluster(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = podium.artificial(30, documents=10, features=4)
+    for k in range(3):
+        data.select(np.arange(30) % 3 == k).write(f"part-{k}.txt")
+    podium.artificial(10, documents=10, features=4, part="valid").write("valid.txt")
+    options = ["--valid", "valid.txt", "--n-trees", 3, "--n-leaves", 4]
+    run("train", "part-0.txt", "part-1.txt", "part-2.txt", *options, "-o", "cluster", "--cluster", "local:1")
+    run("train", "part-0.txt", "part-1.txt", "part-2.txt", *options, "-o", "here")
+    model = podium.load("here/model.podium")
+    assert podium.load("cluster/model.podium").digest() == model.digest()
+    out = run("score", "here/model.podium", "part-0.txt", "part-1.txt", "-o", "scores", "--cluster", "local:1")
+    assert "2 files of scores" in out
+    for k in range(2):
+        assert np.array_equal(np.loadtxt(f"scores/part-{k}.scores.txt"), model.predict(podium.read(f"part-{k}.txt")))
+
+
+def test_clusters_that_cannot_be(monkeypatch):
+    with pytest.raises(DataError, match="a cluster is tcp://HOST:PORT"), connected("local:0"):
+        pass
+    monkeypatch.setattr("podium.distributed.connecting.SECONDS_TO_CONNECT", 0.2)
+    with pytest.raises(PodiumError, match="there is no Dask scheduler"), connected("tcp://127.0.0.1:9"):
+        pass

@@ -1,0 +1,302 @@
+"""Training on parts gives the model of local training, to the bit, whatever the parts are."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import podium
+from podium.boosting import (
+    Boosting,
+    Checkpoint,
+    Gradient,
+    LeafLineSearch,
+    LineSearch,
+    Newton,
+    Sampling,
+)
+from podium.distributed.documents import ClusterDocuments
+from podium.distributed.engine import InProcess
+from podium.distributed.holding import TRAIN, goes_left_of
+from podium.distributed.sources import Step, pieces_of
+from podium.distributed.training import ClusterTrainer, train_on_cluster
+from podium.errors import DataError, PodiumWarning
+from podium.measures.losses import RMSE, LogLoss
+from podium.objectives import (
+    XENDCG,
+    Anneal,
+    BoundObjective,
+    Debiased,
+    Lambda,
+    ListNet,
+    Local,
+    Logistic,
+    Multiclass,
+    Objective,
+    Ordinal,
+    Pairwise,
+    Regression,
+    SoftRank,
+    Sum,
+    Tiers,
+)
+from podium.trees import GrowthParameters
+
+SMALL = GrowthParameters(n_leaves=8, min_documents_in_leaf=5)
+CASES = {
+    "defaults": Boosting(n_trees=3),
+    "least squares": Boosting(n_trees=3, growth=GrowthParameters(n_leaves=8, split="least-squares")),
+    "few documents": Boosting(n_trees=3, growth=GrowthParameters(n_leaves=31, min_documents_in_leaf=13)),
+    "depth": Boosting(n_trees=2, growth=GrowthParameters(n_leaves=31, max_depth=3)),
+    "samples": Boosting(n_trees=3, growth=SMALL, sampling=Sampling(0.7, 0.8, 0.6, 3, 0.4)),
+    "gradient-based sampling": Boosting(n_trees=3, growth=SMALL, sampling=Sampling(split_fraction=0.3)),
+    "gradient": Boosting(n_trees=3, growth=SMALL, objective=Local("ndcg@3"), step=Gradient()),
+    "line search": Boosting(n_trees=2, growth=SMALL, step=LineSearch("ndcg@5")),
+    "line search on valid": Boosting(n_trees=2, growth=SMALL, step=LineSearch("ndcg@5", on="valid", ties="jitter")),
+    "line search of leaves": Boosting(n_trees=2, growth=SMALL, step=LeafLineSearch("ap", ties=1, values=Newton())),
+    "err": Boosting(n_trees=2, growth=SMALL, objective=Lambda("err"), selection="err"),
+    "tiers": Boosting(n_trees=2, growth=SMALL, objective=Tiers(Lambda("ndcg"), Lambda("ndcg(labels=clicks)"))),
+    "anneal": Boosting(n_trees=3, growth=SMALL, objective=Anneal(Regression(), Lambda("ndcg"))),
+    "sum": Boosting(n_trees=2, growth=SMALL, objective=Sum(Lambda("ndcg"), Regression())),
+    "debiased": Boosting(n_trees=3, growth=SMALL, objective=Debiased(Lambda("ndcg"), l2=0.5)),
+    "propensities": Boosting(n_trees=2, growth=SMALL, objective=Debiased(Lambda("ndcg"), propensities=(1, 0.5))),
+    "regression": Boosting(n_trees=2, growth=SMALL, objective=Regression(), watched=(RMSE(),)),
+    "weighted least squares": Boosting(
+        n_trees=2, objective=Regression(), growth=GrowthParameters(split="least-squares"),
+        sampling=Sampling(split_fraction=0.4),
+    ),
+    "logistic": Boosting(
+        n_trees=2, growth=SMALL, objective=Logistic(balanced=True, above=1), watched=(LogLoss(balanced=True),)
+    ),
+    "multiclass": Boosting(n_trees=2, growth=SMALL, objective=Multiclass()),
+    "ordinal": Boosting(n_trees=2, growth=SMALL, objective=Ordinal()),
+    "random lists": Boosting(n_trees=2, growth=SMALL, objective=XENDCG()),
+    "lists": Boosting(n_trees=2, growth=SMALL, objective=ListNet()),
+    "soft ranks": Boosting(n_trees=2, growth=SMALL, objective=SoftRank(), step=Gradient()),
+    "pairs": Boosting(n_trees=2, growth=SMALL, objective=Pairwise()),
+    "categories": Boosting(n_trees=3, growth=SMALL, categorical=(5,), max_bins=16),
+    "few bins": Boosting(n_trees=2, growth=SMALL, max_bins=7),
+    "monotone": Boosting(
+        n_trees=2, growth=GrowthParameters(n_leaves=8, split="least-squares", monotone=(1, -1, 0, 1, 0, 0))
+    ),
+    "patience": Boosting(n_trees=20, growth=SMALL, patience=2, learning_rate=0.5),
+}  # fmt: skip
+
+
+EVERYWHERE = ("defaults", "gradient-based sampling", "debiased")  # with several numbers of workers
+
+
+def on_parts(settings, train, valid, n_workers, partitions, **options):
+    engine = InProcess(n_workers)
+    sources = {TRAIN: partitions(train)} | {name: partitions(data) for name, data in valid.items()}
+    return train_on_cluster(settings, ClusterDocuments(engine, sources), **options), engine
+
+
+def require_equal(one, other):
+    assert one.ensemble.digest() == other.ensemble.digest()
+    assert one.ensemble.info == other.ensemble.info
+    assert one.history == other.history
+    assert one.best_iteration == other.best_iteration
+    assert one.objective.state() == other.objective.state()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_model_is_that_of_local_training(case, train, valid):
+    sets, run = {"valid": valid, "same": valid}, CASES[case]
+    local = run.fit(train, sets)
+    assert local.n_splits > 0
+    for n_workers, n_parts in ((2, 5), (4, 9)) if case in EVERYWHERE else ((3, 4),):
+        result, _ = on_parts(run, train, sets, n_workers, lambda data, n=n_parts: pieces_of(data, n))
+        require_equal(local, result)
+
+
+@given(st.data())
+@settings(max_examples=8)
+def test_any_partition_of_the_queries_gives_the_same_model(train, valid, data):
+    run = CASES["samples"]
+    local = run.fit(train, {"valid": valid})
+    n_parts, n_workers = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 4))
+    seed = data.draw(st.integers(0, 1000))
+
+    def partitions(documents):
+        home = np.random.default_rng(seed).integers(0, n_parts, documents.n_queries)
+        shuffled = np.random.default_rng(seed).permutation(len(documents))
+        return [documents.take(shuffled[home[documents.query_of_row[shuffled]] == k]) for k in range(n_parts)]
+
+    result, _ = on_parts(run, train, {"valid": valid}, n_workers, partitions)
+    require_equal(local, result)
+
+
+def test_queries_in_several_partitions_are_brought_together(train, valid):
+    run = CASES["defaults"]
+
+    def rows(documents):
+        return [documents.take(np.arange(k, len(documents), 4)) for k in range(4)]
+
+    with pytest.warns(PodiumWarning, match="60 of 60 queries lie in several partitions, so .* MB"):
+        result, engine = on_parts(run, train, {}, 2, rows)
+    require_equal(run.fit(train), result)
+    sizes = [sum(len(data) for data in holder.data.values()) for holder in engine.holders.values()]
+    assert min(sizes) > 0.6 * max(sizes)
+
+
+def test_one_long_query_and_workers_without_validation_data_are_no_trouble(train, valid):
+    n = 2000
+    random = np.random.default_rng(5)
+    long = podium.RankingData(random.random((n, 3)), random.integers(0, 3, n), qid=np.zeros(n, int))
+    short = podium.RankingData(random.random((40, 3)), random.integers(0, 3, 40), qid=1 + np.arange(40) // 10)
+    both = podium.RankingData.concatenate([long, short])
+    run = Boosting(n_trees=2, growth=SMALL)
+    local = run.fit(both, {"valid": short.select([0])})
+    result, _ = on_parts(run, both, {"valid": short.select([0])}, 4, lambda data: pieces_of(data, 8))
+    require_equal(local, result)
+
+
+def test_round_trips_grow_with_the_depth_not_with_the_leaves(train):
+    def per_tree(n_leaves):
+        run = Boosting(
+            n_trees=4, growth=GrowthParameters(n_leaves=n_leaves, min_documents_in_leaf=1), learning_rate=0.3
+        )
+        more = Boosting(n_trees=8, growth=run.growth, learning_rate=0.3)
+        few, many = (on_parts(r, train, {}, 2, lambda data: pieces_of(data, 2))[1] for r in (run, more))
+        return (many.n_round_trips - few.n_round_trips) / 4
+
+    assert per_tree(64) < 3 * per_tree(8)
+
+
+def lose_at(engine, call, worker):
+    """Let a worker leave before the call of this number."""
+    reduce, count = engine.reduce, iter(range(10**9))
+
+    def losing(calls):
+        if next(count) == call:
+            engine.lose(worker)
+        return reduce(calls)
+
+    engine.reduce = losing
+
+
+@pytest.mark.parametrize("case", ["debiased", "multiclass", "line search"])
+@pytest.mark.parametrize("call", [25, 36, 47])
+def test_a_lost_worker_changes_nothing(case, call, train, valid):
+    run, engine = CASES[case], InProcess(3)
+    documents = ClusterDocuments(engine, {TRAIN: pieces_of(train, 7), "valid": pieces_of(valid, 4)})
+    trainer = ClusterTrainer(run, documents)
+    lose_at(engine, call - engine.n_round_trips, "worker 1")
+    from podium.boosting.training import run_training
+
+    with pytest.warns(PodiumWarning, match="worker 1 has left: its documents go to other workers"):
+        result = run_training(trainer, (), None)
+    require_equal(run.fit(train, {"valid": valid}), result)
+    assert set(documents.holders) == {"worker 0", "worker 2"}
+
+
+def test_a_worker_that_joins_is_used(train, valid, monkeypatch):
+    monkeypatch.setattr("podium.distributed.training.SECONDS_BETWEEN_LOOKS", 0.0)
+    run, engine = CASES["defaults"], InProcess(1)
+    documents = ClusterDocuments(engine, {TRAIN: pieces_of(train, 6), "valid": pieces_of(valid, 6)})
+
+    def join(round_):
+        if round_.iteration == 0:
+            engine.join("worker 1")
+
+    result = train_on_cluster(run, documents, [join])
+    require_equal(run.fit(train, {"valid": valid}), result)
+    assert all(len(held[TRAIN]) == 3 for held in documents.holders.values())
+
+
+def test_a_stopped_run_goes_on_from_its_checkpoint(train, valid, tmp_path):
+    run, checkpoint = CASES["debiased"], Checkpoint(tmp_path / "run", every=1)
+
+    def stop(round_):
+        if round_.iteration == 1:
+            raise RuntimeError("stopped")
+
+    with pytest.raises(RuntimeError, match="stopped"):
+        on_parts(run, train, {"valid": valid}, 2, lambda d: pieces_of(d, 3), observers=[stop], checkpoint=checkpoint)
+    rounds = []
+    result, _ = on_parts(
+        run, train, {"valid": valid}, 3, lambda d: pieces_of(d, 5), observers=[rounds.append], checkpoint=checkpoint
+    )
+    assert [r.iteration for r in rounds] == [1, 2]
+    require_equal(run.fit(train, {"valid": valid}), result)
+    with pytest.raises(DataError, match="checkpoint of other data"):
+        on_parts(run, train.select(range(30)), {"valid": valid}, 2, lambda d: pieces_of(d, 2), checkpoint=checkpoint)
+
+
+def test_observers_see_rounds_and_fetch_arrays(train):
+    seen = []
+
+    def look(round_):
+        seen.append((round_.scores, round_.gradients, round_.weights))
+        with pytest.raises(DataError, match="documents stay on the workers"):
+            _ = round_.data
+        return {"sum": float(np.sort(round_.scores).sum())}
+
+    local = []
+    run = CASES["defaults"]
+    result, _ = on_parts(run, train, {}, 2, lambda d: pieces_of(d, 2), observers=[look])
+    run.fit(train, observers=[lambda r: local.append((r.scores, r.gradients, r.weights))])
+    for one, other in zip(seen, local, strict=True):
+        assert np.array_equal(np.sort(one[0]), np.sort(other[0]))
+        assert np.array_equal(np.sort(one[1]), np.sort(other[1]))
+        assert one[2] == other[2]
+    assert len(result.history["sum"]) == 3
+
+
+def test_bins_of_a_tree_are_found_again(train):
+    run = CASES["categories"]
+    data = podium.boosting.BinnedData.of(train, {}, run)
+    ensemble = run.fit(train, data=data).ensemble
+    for k in range(ensemble.n_trees):
+        tree = ensemble.tree(k)
+        from podium.core.team import Team
+        from podium.distributed.parts import by_bins
+
+        leaves = by_bins(tree, goes_left_of(tree, data.bins)).leaf_of_rows(data.binned, Team(1))
+        assert np.array_equal(leaves, ensemble.leaves(train)[:, k])
+
+
+class Own(Objective):
+    def bind(self, data):
+        return OwnBound()
+
+
+class OwnBound(BoundObjective):
+    def gradients(self, scores, iteration=0):
+        return 1.0 - scores, np.ones(len(scores))
+
+
+def test_what_cannot_be_distributed_is_refused(train):
+    def fit(**settings):
+        on_parts(Boosting(n_trees=1, **settings), train, {}, 2, lambda d: pieces_of(d, 2))
+
+    with pytest.raises(DataError, match="Own says nothing of parts of the data"):
+        fit(objective=Own())
+    with pytest.raises(DataError, match="on a cluster there is no submodel"):
+        fit(submodel=lambda data: np.zeros(len(data)))
+    with pytest.raises(DataError, match="needs validation data"):
+        fit(step=LineSearch(on="valid"))
+    with pytest.raises(DataError, match="partitions differ in their columns"):
+        on_parts(
+            Boosting(), train, {}, 2, lambda d: [d.select(range(9)), d.select(range(9, 20)).replace(positions=None)]
+        )
+    with pytest.raises(DataError, match="no documents"):
+        on_parts(Boosting(), train, {}, 2, lambda d: [d.take(np.arange(0))])
+    times = 1.7e9 + np.arange(200.0)[:, None]
+    stamps = podium.RankingData(times, np.arange(200) % 3, qid=np.arange(200) // 10)
+    with pytest.raises(DataError, match="float32 cannot tell the values of feature 0 apart"):
+        on_parts(Boosting(), stamps, {}, 2, lambda d: pieces_of(d, 2))
+
+
+def test_sources_are_computed_where_they_are_needed(train):
+    calls = []
+
+    def make(k):
+        calls.append(k)
+        return pieces_of(train, 3)[k]
+
+    engine = InProcess(2)
+    documents = ClusterDocuments(engine, {TRAIN: [Step(make, (k,)) for k in range(3)]})
+    assert sorted(calls) == [0, 0, 1, 1, 2, 2]  # described, then placed
+    assert documents.n_documents == len(train)
