@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, settings  # noqa: E402
 
 from tests.browser import Browser  # noqa: E402
 
-settings.register_profile("default", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fuzz", settings.get_profile("default"), max_examples=10_000_000)
 settings.register_profile("few", settings.get_profile("default"), max_examples=15)
 settings.load_profile("default")

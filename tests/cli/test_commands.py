@@ -312,7 +312,7 @@ def test_every_model_trains_and_its_config_comes_back(sample, tmp_path, model, o
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--model", "forest"], "there is no model 'forest'; there are lambdamart, ranknet-trees"),
+        (["--model", "forest"], "there is no model 'forest'; there are lambdamart, ranker, ranknet-trees"),
         (["--model", "linear"], "a model is named first: podium train linear DATA…"),
         (["--model=mcrank"], "a model is named first: podium train mcrank DATA…"),
         (["--objective", "lambda(ndgc)"], "ndgc"),
@@ -330,7 +330,10 @@ def test_models_and_objectives_that_make_no_sense(sample, tmp_path, options, wor
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["linear", "--n-leaves", 3], "linear has no option --n-leaves; it is one of lambdamart, ranknet-trees"),
+        (
+            ["linear", "--n-leaves", 3],
+            "linear has no option --n-leaves; it is one of lambdamart, ranker, ranknet-trees",
+        ),
         (["lambdamart", "--hidden", 3], "lambdamart has no option --hidden; it is one of ranknet, lambdarank"),
         (["--hidden", 3], "lambdamart has no option --hidden"),
         (["linear", "--checkpoint-every", 2], "No such option: --checkpoint-every"),
