@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,7 @@ class Tuning:
         estimator: an ordinary estimator, not fitted, with the best settings: its number of rounds is the best one
             found, and it needs no validation data.
         selection: the measure, or the graded measure, that picked.
-        importance: how much of the spread of the first measure each parameter explains (fANOVA, Hutter et al. 2014);
-            empty where too few trials are complete.
+        study: what proposed the trials.
 
     Example:
         >>> import podium
@@ -62,7 +62,15 @@ class Tuning:
     best: Trial
     estimator: Any
     selection: Measure | Graded
-    importance: dict[str, float] = field(default_factory=dict)
+    study: Study = field(repr=False)
+
+    @cached_property
+    def importance(self) -> dict[str, float]:
+        """How much of the spread of the first measure each parameter explains (fANOVA, Hutter et al. 2014).
+
+        Empty where too few trials are complete.
+        """
+        return self.study.importance()
 
     def table(self) -> Table:
         """A row for each trial, the best first; pruned ones last."""
@@ -167,7 +175,7 @@ def tune(
     complete = [trial for trial in study.trials if trial.state == "complete"]
     names = [str(m) for m in selection.measures]
     best = complete[selection.pick(np.array([[trial.means[name] for name in names] for trial in complete]))]
-    return Tuning(study.trials, best, _tuned(estimator, best, measure), selection, study.importance())
+    return Tuning(study.trials, best, _tuned(estimator, best, measure), selection, study)
 
 
 def _search(
