@@ -175,7 +175,7 @@ def test_the_order_of_rows_and_the_threads_do_not_matter(data):
 
 def test_every_so_manieth_round(data):
     usual = [WatchTopLabels(), WatchRankChanges(), WatchLambdaShares(), WatchAgreement()]
-    for ranker, expected in ((LambdaMART(51, 4), [51, 11, 2, 2]), (LinearRanker(n_iterations=21), [3, 3, 2, 1])):
+    for ranker, expected in ((LambdaMART(51, 4), [51, 6, 2, 2]), (LinearRanker(n_iterations=21), [3, 3, 2, 1])):
         ranker.fit(data, observers=usual)
         assert [len(watch.result().iterations) for watch in usual] == expected
     seen = watches(every=3)

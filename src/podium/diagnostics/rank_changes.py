@@ -69,7 +69,7 @@ class WatchRankChanges(TrainingObserver):
 
     """
 
-    usual = 5
+    usual = 10
 
     def __init__(self, k: int = 3, *, every: int | None = None) -> None:
         super().__init__(every)
