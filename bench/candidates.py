@@ -14,7 +14,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ from bench.accuracy import catboost_model, lightgbm_model, xgboost_model
 from bench.defaults import DATA, tasks
 from bench.harness import Report
 from bench.noisy import Noisy
+from bench.stochastic import LambdaEx, Yeti
+from podium.boosting.committee import CommitteeRun, CommitteeTraining
 from podium.combining import deviation
 from podium.data.splitting import fold_of_queries
 from podium.evaluation.significance import paired_t
@@ -41,10 +43,11 @@ SAMPLED: dict[str, Any] = {
 }  # fmt: skip
 LAMBDA, QUERY = Lambda("ndcg", normalize=True), QueryRegression()
 FEW = ("mq2008", "ohsumed", "lightgbm example", "web, 30 queries")
+YETI_RANK, YETI_LOSS = Yeti(), Yeti(by_ndcg=True, scale=100.0)
 HALF, TENTH = Sum(LAMBDA, QUERY), Sum(LAMBDA, QUERY, weights=(0.9, 0.1))
-
-
+TURN = Anneal(QUERY, LAMBDA, LinearGrowth(0.0, 0.01))
 BASE = "LambdaMART()"
+SHARES = {"half of the features": 0.5, "all features": 1.0}
 
 
 # --- data
@@ -183,16 +186,53 @@ def committee(train: Data, stop: Data, seed: int, **settings: Any) -> dict[str, 
     return {"": podium.Committee(random_state=10_000 * seed, n_threads=1, **settings).fit(train, valid=stop).predict}
 
 
-def whole_committee(train: Data, stop: Data, seed: int, **settings: Any) -> dict[str, Scores]:
-    """`Committee` with all data in folds."""
-    data = Data.concatenate([train, stop])
-    return {"": podium.Committee(random_state=10_000 * seed, n_threads=1, **settings).fit(data).predict}
-
-
 def whole_ranker(train: Data, stop: Data, seed: int, **settings: Any) -> dict[str, Scores]:
     """`Ranker` with all data."""
     data = Data.concatenate([train, stop])
     return {"": podium.Ranker(random_state=10_000 * seed, n_threads=1, **settings).fit(data).predict}
+
+
+def chosen_ranker(train: Data, stop: Data, seed: int, settings: dict[str, dict[str, Any]]) -> dict[str, Scores]:
+    """`Ranker` with all data and each of some settings, and with the one whose cross-validation has the best round."""
+    data = Data.concatenate([train, stop])
+    fitted = {
+        name: podium.Ranker(random_state=10_000 * seed, n_threads=1, **one).fit(data) for name, one in settings.items()
+    }
+    best = max(fitted, key=lambda name: max(fitted[name].history_["folds/ndcg@10"]))
+    fitted["the best in cross-validation"] = fitted[best]
+    return {name: model.predict for name, model in fitted.items()}
+
+
+@dataclass
+class Timed:
+    """A ranker, and the seconds of processor time that it took, where several come from one training."""
+
+    score: Scores
+    seconds: float
+
+    def __call__(self, data: Data) -> Any:
+        """The scores."""
+        return self.score(data)
+
+
+def growing_committee(train: Data, stop: Data, seed: int, **changes: Any) -> dict[str, Scores]:
+    """`Committee` with all data, and what it is with its first objectives alone."""
+    data = Data.concatenate([train, stop])
+    usual = CommitteeTraining(**{k: v for k, v in changes.items() if k == "n_folds"})
+    boosting = replace(
+        usual.boosting, n_threads=1, verbose=0, sampling=replace(usual.boosting.sampling, seed=10_000 * seed),
+        **{k: v for k, v in changes.items() if k != "n_folds"},
+    )  # fmt: skip
+    training, started = replace(usual, boosting=boosting), time.process_time()
+    found: dict[str, Scores] = {}
+    committee = CommitteeRun(training, *training.parts(data, None), data)
+    for block in training.blocks():
+        committee.train([block])
+        model = committee.result().ensemble
+        committee.tried.clear()
+        n, seconds = len(committee.trained), time.process_time() - started
+        found[f"{n} objective{'s' * (n > 1)}"] = Timed(partial(model.predict, n_threads=1), seconds)
+    return found
 
 
 def sampled(objective: Any = None, train: Any = single, sets: Iterable[str] = SETS, **changes: Any) -> Candidate:
@@ -211,13 +251,18 @@ CANDIDATES: dict[str, Candidate] = {
     "XE-NDCG": sampled(XENDCG()),
     "½ λ + ½ QR": sampled(HALF, sets=(*SETS, *OTHERS)),
     "0.9 λ + 0.1 QR": sampled(TENTH, sets=(*SETS, *OTHERS)),
-    "QR → λ over 100 trees": sampled(Anneal(QUERY, LAMBDA, LinearGrowth(0.0, 0.01)), sets=(*SETS, *OTHERS)),
-    "QR → λ over 100 trees, all features": sampled(
-        Anneal(QUERY, LAMBDA, LinearGrowth(0.0, 0.01)), feature_fraction=1.0, sets=(*SETS, *OTHERS)
-    ),
+    "QR → λ over 100 trees": sampled(TURN, sets=(*SETS, *OTHERS)),
+    "QR → λ over 100 trees, all features": sampled(TURN, feature_fraction=1.0, sets=(*SETS, *OTHERS)),
     "0.98 λ + 0.02 QR": sampled(Sum(LAMBDA, QUERY, weights=(0.98, 0.02))),
     "⅓ λ + ⅓ QR + ⅓ XE-NDCG": sampled(Sum(LAMBDA, QUERY, XENDCG())),
     "λ with noise": sampled(Noisy(LAMBDA), sets=FEW),
+    "YetiRank": sampled(YETI_RANK, sets=FEW),
+    "YetiLoss": sampled(YETI_LOSS, sets=FEW),
+    "QR → YetiLoss over 100 trees": sampled(Anneal(QUERY, YETI_LOSS, LinearGrowth(0.0, 0.01)), sets=FEW),
+    "λ@10": sampled(LambdaEx(select="plain"), sets=FEW),
+    "λ@10, Lambda-eX static": sampled(LambdaEx(select="static"), sets=FEW),
+    "λ@10, Lambda-eX random": sampled(LambdaEx(select="random"), sets=FEW),
+    "λ@10, Lambda-eX all": sampled(LambdaEx(select="all"), sets=FEW),
     "catboost YetiRank": Candidate(partial(peer, partial(catboost_model, "YetiRank")), FEW),
     # changes of the settings
     "½ λ + ½ QR, all documents": sampled(HALF, document_fraction=1.0),
@@ -227,15 +272,31 @@ CANDIDATES: dict[str, Candidate] = {
     "½ λ + ½ QR, 31 leaves": sampled(HALF, n_leaves=31),
     "½ λ + ½ QR, 5 documents in a leaf": sampled(HALF, min_documents_in_leaf=5),
     "½ λ + ½ QR, l2 = 10": sampled(HALF, l2=10.0),
+    "QR → λ over 100 trees, 75% of the features": sampled(TURN, feature_fraction=0.75, sets=(*SETS, *OTHERS)),
+    "QR → λ over 100 trees, 2,000 trees": sampled(TURN, n_trees=2000, sets=OTHERS),
+    "QR → λ over 100 trees, 2,000 trees, 75% of the features": sampled(
+        TURN, n_trees=2000, feature_fraction=0.75, sets=OTHERS
+    ),
+    "QR → λ over 100 trees, 2,000 trees, all features": sampled(TURN, n_trees=2000, feature_fraction=1.0, sets=OTHERS),
+    "QR → λ over 100 trees, 7 leaves": sampled(TURN, n_leaves=7, sets=(*SETS, *OTHERS)),
+    "QR → λ over 100 trees, 31 leaves": sampled(TURN, n_leaves=31, sets=(*SETS, *OTHERS)),
+    "QR → λ over 100 trees, l2 = 10": sampled(TURN, l2=10.0, sets=(*SETS, *OTHERS)),
+    "QR → λ over 100 trees, 5 documents in a leaf": sampled(TURN, min_documents_in_leaf=5, sets=(*SETS, *OTHERS)),
     # other ways to choose the number of trees
     "½ λ + ½ QR, ": sampled(HALF, stopping),
     "½ λ + ½ QR, trees as stopped, all data": sampled(HALF, refitted),
     # all data in folds, and means of models
     "½ λ + ½ QR in 5 folds": sampled(train=crossed, objectives=(HALF,)),
     "five objectives in 5 folds": sampled(train=crossed, objectives=(HALF, XENDCG(), QUERY, LAMBDA, Pairwise())),
-    "Ranker(), all data": Candidate(whole_ranker),
-    "Ranker, all features, all data": Candidate(partial(whole_ranker, feature_fraction=1.0), ("mq2008",)),
-    "Committee(), all data": Candidate(whole_committee),
+    "Ranker, all data": Candidate(
+        partial(chosen_ranker, settings={name: {"feature_fraction": share} for name, share in SHARES.items()}),
+        (*SETS, *OTHERS),
+    ),
+    "Ranker(), all data": Candidate(whole_ranker, (*SETS, *OTHERS)),
+    "Committee, all data": Candidate(growing_committee, (*SETS, *OTHERS)),
+    "Committee, 3 folds, all data": Candidate(partial(growing_committee, n_folds=3), FEW),
+    "Committee, patience 50, all data": Candidate(partial(growing_committee, patience=50), FEW),
+    "Committee, learning rate 0.1, all data": Candidate(partial(growing_committee, learning_rate=0.1), FEW),
     "mean of 5 seeds of ½ λ + ½ QR": sampled(train=bagged, objectives=(HALF,)),
 }
 
@@ -260,31 +321,47 @@ def run_task(job: tuple[str, str, int]) -> None:
             for row, score in rankers.items()
         }
     CACHE.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps({"seconds": seconds, "values": values}))
+    of_rows = {row: getattr(score, "seconds", seconds) for row, score in rankers.items()}
+    kept.write_text(json.dumps({"seconds": of_rows, "values": values}))
 
 
 def _kept(candidate: str, name: str, number: int) -> Path:
     return CACHE / f"{candidate}-{name}-{number}.json".replace("/", "⁄").replace(" ", "_")
 
 
+def is_there(candidate: str, name: str) -> bool:
+    """Whether every query was measured; tasks that measure the same queries again may be missing."""
+    return all(any(_kept(candidate, name, k).exists() for k in group) for group in same_queries(name))
+
+
+def same_queries(name: str) -> list[range]:
+    """Tasks that measure the same queries: three for each fold of the real sets."""
+    again = 3 if n_tasks(name) == 15 else 1
+    return [range(k, k + again) for k in range(0, n_tasks(name), again)]
+
+
 def results(candidate: str, name: str) -> dict[str, Any]:
     """For each row the values of all queries, those of the same query averaged; with the seconds of a task."""
-    found = [json.loads(_kept(candidate, name, k).read_text()) for k in range(n_tasks(name))]
-    again = 3 if len(found) == 15 else 1  # tasks that measure the same queries
+    found = [
+        [json.loads(kept.read_text()) for k in group if (kept := _kept(candidate, name, k)).exists()]
+        for group in same_queries(name)
+    ]
+    rows = found[0][0]["values"]
     queries = {
-        row: np.concatenate([
-            np.mean([one["values"][row] for one in found[k : k + again]], axis=0) for k in range(0, len(found), again)
-        ])
-        for row in found[0]["values"]
-    }  # fmt: skip
-    return {"queries": queries, "seconds": float(np.mean([one["seconds"] for one in found]))}
+        row: np.concatenate([np.mean([one["values"][row] for one in group], axis=0) for group in found]) for row in rows
+    }
+    seconds = {row: float(np.mean([one["seconds"][row] for group in found for one in group])) for row in rows}
+    return {"queries": queries, "seconds": seconds}
 
 
 def train_all(names: Iterable[str], n_processes: int) -> None:
     """Everything that is not there yet."""
     wanted = os.environ.get("SETS")  # some of the sets alone, with semicolons between them
     sets = wanted.split(";") if wanted else (*SETS, *OTHERS)
-    jobs = [(c, s, k) for s in sets for c in names for k in range(n_tasks(s)) if s in CANDIDATES[c].sets]
+    jobs = [
+        (c, s, group[k]) for s in sets for k in range(3) for c in names if s in CANDIDATES[c].sets
+        for group in same_queries(s) if k < len(group)
+    ]  # fmt: skip
     jobs = [job for job in jobs if not _kept(*job).exists()]
     if n_processes == 1:
         for job in jobs:
@@ -300,7 +377,7 @@ def table(names: Iterable[str] = CANDIDATES) -> list[dict[str, Any]]:
     rows = []
     base = {s: results(BASE, s)["queries"][""] for s in SETS}
     for name in names:
-        there = [s for s in CANDIDATES[name].sets if all(_kept(name, s, k).exists() for k in range(n_tasks(s)))]
+        there = [s for s in CANDIDATES[name].sets if is_there(name, s)]
         of_sets = {s: results(name, s) for s in there}
         for label in next(iter(of_sets.values()))["queries"] if of_sets else ():
             row: dict[str, Any] = {"candidate": ", ".join(filter(None, (name.rstrip(", "), label)))}
@@ -311,7 +388,7 @@ def table(names: Iterable[str] = CANDIDATES) -> list[dict[str, Any]]:
                 row["mean"] = f"{np.mean([of_sets[s]['queries'][label].mean() for s in SETS]):.4f}"
             apart = np.concatenate([of_sets[s]["queries"][label] - base[s] for s in judged])
             row[f"ahead of {BASE}"] = f"{apart.mean():+.4f}, p = {paired_t(apart):.2g}"
-            row["seconds"] = f"{np.sum([found['seconds'] for s, found in of_sets.items() if s in SETS]):.1f}"
+            row["seconds"] = f"{np.sum([found['seconds'][label] for s, found in of_sets.items() if s in SETS]):.1f}"
             rows.append(row)
     return rows
 
