@@ -223,9 +223,10 @@ def growing_committee(train: Data, stop: Data, seed: int, **changes: Any) -> dic
         usual.boosting, n_threads=1, verbose=0, sampling=replace(usual.boosting.sampling, seed=10_000 * seed),
         **{k: v for k, v in changes.items() if k != "n_folds"},
     )  # fmt: skip
-    training, started = replace(usual, boosting=boosting), time.process_time()
+    training, started = replace(usual, boosting=boosting, tries_all_features=True), time.process_time()
     found: dict[str, Scores] = {}
-    committee = CommitteeRun(training, *training.parts(data, None), data)
+    parts, judging = training.parts(data, None)
+    committee = CommitteeRun(training.with_features(parts, data), parts, judging, data)
     for block in training.blocks():
         committee.train([block])
         model = committee.result().ensemble
@@ -289,7 +290,10 @@ CANDIDATES: dict[str, Candidate] = {
     "½ λ + ½ QR in 5 folds": sampled(train=crossed, objectives=(HALF,)),
     "five objectives in 5 folds": sampled(train=crossed, objectives=(HALF, XENDCG(), QUERY, LAMBDA, Pairwise())),
     "Ranker, all data": Candidate(
-        partial(chosen_ranker, settings={name: {"feature_fraction": share} for name, share in SHARES.items()}),
+        partial(
+            chosen_ranker,
+            settings={name: {"n_trees": 1000, "feature_fraction": share} for name, share in SHARES.items()},
+        ),
         (*SETS, *OTHERS),
     ),
     "Ranker(), all data": Candidate(whole_ranker, (*SETS, *OTHERS)),

@@ -188,7 +188,7 @@ class CommitteeTraining:
         started = time.perf_counter()
         with each_warning_once():
             parts, judging = self.parts(train, valid)
-            committee = CommitteeRun(self._with_features(parts, train), parts, judging, train)
+            committee = CommitteeRun(self.with_features(parts, train), parts, judging, train)
             try:
                 if self.time_budget is None:
                     committee.train([*self.blocks()])
@@ -223,7 +223,7 @@ class CommitteeTraining:
         most = max(count for _, count in self.members)
         return (_Block(kind, k) for k in range(most) for kind, (_, count) in enumerate(self.members) if k < count)
 
-    def _with_features(self, parts: list[_Part], train: RankingData) -> CommitteeTraining:
+    def with_features(self, parts: list[_Part], train: RankingData) -> CommitteeTraining:
         """With the share of features that the first objective is better with."""
         if not self.tries_all_features:
             return self
