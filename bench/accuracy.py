@@ -290,7 +290,7 @@ def run() -> Report:
          f"Tuned: {TRIALS} random settings a fold, the same for every tool, best on vali, {TRIAL_TREES} trees at most. "
          "podium is LambdaMART. podium-ranker and podium-committee are stopped and weighed by vali; those that end in "
          "-all have train and vali as one, and folds of their own. web-N: samples of web-shaped data with N queries to "
-         "train on and a third as many to stop by. all: every test query of every set, tuned without web-300. Ahead by: "
+         "train on and a third as many to stop by. all: every test query of all sets, tuned without web-300. Ahead by: "
          f"the difference in NDCG@10 of {RANKER} and of {COMMITTEE}; p by a randomisation test over queries, as it is "
          "and with Holm's correction over the column. Seconds: of CPU for a fit, one thread."],
     )  # fmt: skip
