@@ -14,7 +14,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -23,20 +23,29 @@ import numpy as np
 
 import podium
 from bench.accuracy import catboost_model, lightgbm_model, xgboost_model
+from bench.candidate_training import (
+    MEASURE,
+    Data,
+    Scores,
+    bagged,
+    chosen_ranker,
+    crossed,
+    growing_committee,
+    peer,
+    refitted,
+    single,
+    stopping,
+    whole_ranker,
+)
 from bench.defaults import DATA, tasks
 from bench.harness import Report
 from bench.noisy import Noisy
 from bench.stochastic import LambdaEx, Yeti
-from podium.boosting.committee import CommitteeRun, CommitteeTraining
-from podium.combining import deviation
 from podium.data.splitting import fold_of_queries
 from podium.evaluation.significance import paired_t
 from podium.objectives import XENDCG, Anneal, Lambda, LinearGrowth, Pairwise, QueryRegression, Sum
 
 CACHE = Path(__file__).parent / ".cache" / "candidates"
-MEASURE = podium.NDCG(10)
-Data = podium.RankingData
-Scores = Callable[[Data], Any]
 SAMPLED: dict[str, Any] = {
     "n_trees": 1000, "patience": 100, "learning_rate": 0.05, "document_fraction": 0.7, "feature_fraction": 0.5,
     "split_fraction": 1.0,
@@ -88,7 +97,7 @@ def n_tasks(name: str) -> int:
     return (SIZES | LARGE)[name][1] if name in SIZES | LARGE else 1 if name == "cubic" else 15
 
 
-# --- candidates: each function trains on some data and returns one or several rankers by name
+# --- candidates
 
 
 @dataclass
@@ -103,137 +112,6 @@ class Candidate:
 
     train: Callable[[Data, Data, int], dict[str, Scores]]
     sets: Iterable[str] = field(default=SETS)
-
-
-def single(train: Data, stop: Data, seed: int, **settings: Any) -> dict[str, Scores]:
-    """One model, stopped early."""
-    model = podium.LambdaMART(random_state=seed, n_threads=1, **settings).fit(train, valid=stop)
-    return {"": model.predict}
-
-
-def peer(make: Callable[..., Any], train: Data, stop: Data, seed: int) -> dict[str, Scores]:
-    """Another tool with its defaults."""
-    return {"": make(train, stop, seed, None)[0]}
-
-
-def average(models: list[Any], data: Data) -> Scores:
-    """Equal weights of models, whose scores are standardised on some data."""
-    sizes = [deviation(data, model.predict(data)) for model in models]
-    return lambda some: sum(model.predict(some) / size for model, size in zip(models, sizes, strict=True))
-
-
-def smoothed_best(curve: list[float], window: int) -> int:
-    """The round at the top of a moving mean."""
-    half = window // 2
-    padded = np.pad(curve, half, mode="edge")
-    return int(np.argmax(np.convolve(padded, np.ones(window) / window, "valid")))
-
-
-def stopping(train: Data, stop: Data, seed: int, **settings: Any) -> dict[str, Scores]:
-    """Other ways to choose the number of trees of one and the same run."""
-    first = podium.LambdaMART(random_state=seed, n_threads=1, **settings).fit(train, valid=stop)
-    curve = next(iter(first.history_.values()))
-    whole = settings | {"n_trees": len(curve), "patience": None}
-    model = podium.LambdaMART(random_state=seed, n_threads=1, **whole).fit(train)
-    of_queries = podium.evaluate(stop, first.predict(stop), MEASURE).values["ndcg@10"]
-    error = float(np.std(of_queries, ddof=1) / np.sqrt(len(of_queries)))
-    chosen = {f"curve smoothed over {w}": smoothed_best(curve, w) for w in (11, 31)}
-    chosen["first within 0.1 standard errors"] = int(np.argmax(np.array(curve) >= max(curve) - 0.1 * error))
-    chosen["first within a standard error"] = int(np.argmax(np.array(curve) >= max(curve) - error))
-    return {name: partial(model.predict, n_trees=best + 1) for name, best in chosen.items()}
-
-
-def refitted(train: Data, stop: Data, seed: int, **settings: Any) -> dict[str, Scores]:
-    """As many trees as were best, on all data."""
-    n_trees = podium.LambdaMART(random_state=seed, n_threads=1, **settings).fit(train, valid=stop).n_trees_
-    again = settings | {"n_trees": n_trees, "patience": None}
-    model = podium.LambdaMART(random_state=seed, n_threads=1, **again).fit(Data.concatenate([train, stop]))
-    return {"": model.predict}
-
-
-def crossed(train: Data, stop: Data, seed: int, objectives: Any = (None,), n_folds: int = 5, **settings: Any) -> Any:
-    """All data in folds: each model stops by one of them; their mean, and one model with as many trees in the mean."""
-    data = Data.concatenate([train, stop])
-    fold = fold_of_queries(data.query_ids, n_folds, seed)
-    models = [
-        podium.LambdaMART(random_state=seed + 1000 * k, n_threads=1, objective=objectives[k % len(objectives)],
-                          **settings).fit(data.select(fold != k), valid=data.select(fold == k))
-        for k in range(n_folds)
-    ]  # fmt: skip
-    found = {"mean of the folds' models": average(models, data)}
-    if len(objectives) == 1:
-        curves = [next(iter(model.history_.values())) for model in models]
-        shortest = min(map(len, curves))
-        best = int(np.argmax(np.mean([curve[:shortest] for curve in curves], axis=0)))
-        again = settings | {"n_trees": best + 1, "patience": None, "objective": objectives[0]}
-        model = podium.LambdaMART(random_state=seed, n_threads=1, **again).fit(data)
-        found["trees by cross-validation, all data"] = model.predict
-    return found
-
-
-def bagged(train: Data, stop: Data, seed: int, objectives: Any, n_models: int = 5, **settings: Any) -> Any:
-    """The mean of models that differ in their seeds, all stopped by the same queries."""
-    models = [
-        podium.LambdaMART(random_state=seed + 1000 * k, n_threads=1, objective=objectives[k % len(objectives)],
-                          **settings).fit(train, valid=stop)
-        for k in range(n_models)
-    ]  # fmt: skip
-    return {"": average(models, train)}
-
-
-def committee(train: Data, stop: Data, seed: int, **settings: Any) -> dict[str, Scores]:
-    """`Committee`, weighed by the queries that stop."""
-    return {"": podium.Committee(random_state=10_000 * seed, n_threads=1, **settings).fit(train, valid=stop).predict}
-
-
-def whole_ranker(train: Data, stop: Data, seed: int, **settings: Any) -> dict[str, Scores]:
-    """`Ranker` with all data."""
-    data = Data.concatenate([train, stop])
-    return {"": podium.Ranker(random_state=10_000 * seed, n_threads=1, **settings).fit(data).predict}
-
-
-def chosen_ranker(train: Data, stop: Data, seed: int, settings: dict[str, dict[str, Any]]) -> dict[str, Scores]:
-    """`Ranker` with all data and each of some settings, and with the one whose cross-validation has the best round."""
-    data = Data.concatenate([train, stop])
-    fitted = {
-        name: podium.Ranker(random_state=10_000 * seed, n_threads=1, **one).fit(data) for name, one in settings.items()
-    }
-    best = max(fitted, key=lambda name: max(fitted[name].history_["folds/ndcg@10"]))
-    fitted["the best in cross-validation"] = fitted[best]
-    return {name: model.predict for name, model in fitted.items()}
-
-
-@dataclass
-class Timed:
-    """A ranker, and the seconds of processor time that it took, where several come from one training."""
-
-    score: Scores
-    seconds: float
-
-    def __call__(self, data: Data) -> Any:
-        """The scores."""
-        return self.score(data)
-
-
-def growing_committee(train: Data, stop: Data, seed: int, **changes: Any) -> dict[str, Scores]:
-    """`Committee` with all data, and what it is with its first objectives alone."""
-    data = Data.concatenate([train, stop])
-    usual = CommitteeTraining(**{k: v for k, v in changes.items() if k == "n_folds"})
-    boosting = replace(
-        usual.boosting, n_threads=1, verbose=0, sampling=replace(usual.boosting.sampling, seed=10_000 * seed),
-        **{k: v for k, v in changes.items() if k != "n_folds"},
-    )  # fmt: skip
-    training, started = replace(usual, boosting=boosting, tries_all_features=True), time.process_time()
-    found: dict[str, Scores] = {}
-    parts, judging = training.parts(data, None)
-    committee = CommitteeRun(training.with_features(parts, data), parts, judging, data)
-    for block in training.blocks():
-        committee.train([block])
-        model = committee.result().ensemble
-        committee.tried.clear()
-        n, seconds = len(committee.trained), time.process_time() - started
-        found[f"{n} objective{'s' * (n > 1)}"] = Timed(partial(model.predict, n_threads=1), seconds)
-    return found
 
 
 def sampled(objective: Any = None, train: Any = single, sets: Iterable[str] = SETS, **changes: Any) -> Candidate:
@@ -379,22 +257,41 @@ def train_all(names: Iterable[str], n_processes: int) -> None:
 def table(names: Iterable[str] = CANDIDATES) -> list[dict[str, Any]]:
     """A row for each ranker: its value on each set, the mean over the sets, and p of the difference to the base."""
     rows = []
-    base = {s: results(BASE, s)["queries"][""] for s in SETS}
+    base = {s: results(BASE, s)["queries"][""] for s in SETS if is_there(BASE, s)}
     for name in names:
         there = [s for s in CANDIDATES[name].sets if is_there(name, s)]
         of_sets = {s: results(name, s) for s in there}
         for label in next(iter(of_sets.values()))["queries"] if of_sets else ():
             row: dict[str, Any] = {"candidate": ", ".join(filter(None, (name.rstrip(", "), label)))}
+            row["partly"] = [s for s in there if not all(_kept(name, s, k).exists() for k in range(n_tasks(s)))]
             for s, found in of_sets.items():
                 row[s] = f"{found['queries'][label].mean():.4f}"
             judged = [s for s in SETS if s in of_sets]
             if len(judged) == len(SETS):
                 row["mean"] = f"{np.mean([of_sets[s]['queries'][label].mean() for s in SETS]):.4f}"
-            apart = np.concatenate([of_sets[s]["queries"][label] - base[s] for s in judged])
-            row[f"ahead of {BASE}"] = f"{apart.mean():+.4f}, p = {paired_t(apart):.2g}"
+            if judged and all(s in base for s in judged):
+                apart = np.concatenate([of_sets[s]["queries"][label] - base[s] for s in judged])
+                row[f"ahead of {BASE}"] = f"{apart.mean():+.4f}, p = {paired_t(apart):.2g}"
             row["seconds"] = f"{np.sum([found['seconds'][label] for s, found in of_sets.items() if s in SETS]):.1f}"
             rows.append(row)
     return rows
+
+
+def with_earlier(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of the last report, with what is new; a run on another machine need not repeat all of it.
+
+    Models are the same on any machine, so a cell that was run again does not change. The comparison with the base and
+    the seconds of a row are kept where the last report had more sets, or more runs, than are there now.
+    """
+    path = Path(__file__).parent / "results" / "candidates.json"
+    earlier = {row["candidate"]: row for row in json.loads(path.read_text())["rows"]} if path.exists() else {}
+    of_all = (f"ahead of {BASE}", "seconds")
+    for row in rows:
+        known = earlier.setdefault(row["candidate"], {})
+        better = [s for s in SETS if known.get(s) and (not row.get(s) or s in row["partly"])]
+        kept = ("partly", *better, *(of_all if better else ()))
+        known |= {key: value for key, value in row.items() if value and key not in kept}
+    return list(earlier.values())
 
 
 def run() -> Report:
@@ -408,7 +305,7 @@ def report() -> Report:
     columns = ("candidate", "mean", f"ahead of {BASE}", *SETS, *OTHERS, "seconds")
     return Report(
         "candidates", "Everything tried for Ranker and Committee: NDCG@10 on validation queries",
-        [{column: row.get(column, "") for column in columns} for row in table()],
+        [{column: row.get(column, "") for column in columns} for row in with_earlier(table())],
         [
             "Empty queries count 0. No test fold was read: mq2008 and ohsumed are the validation parts of five folds, "
             "a third after the other of the training queries stops, the rest is trained on; lightgbm example is its "
