@@ -33,7 +33,7 @@ def concatenate(parts: list[RankingData]) -> RankingData:
             stacklevel=4,
         )
     elif not without:
-        arguments["document_ids"] = np.concatenate([part.document_ids for part in parts])  # type: ignore[misc]
+        arguments["document_ids"] = np.concatenate([part.document_ids for part in parts])
     for name in ("qid", "document_weights", "positions"):
         if getattr(first, name) is not None:
             arguments[name] = np.concatenate([getattr(part, name) for part in parts])
