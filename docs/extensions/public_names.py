@@ -19,6 +19,12 @@ import podium
 
 # Classes of scikit-learn whose methods are told of there.
 FOREIGN = "BaseEstimator, RegressorMixin, ClassifierMixin, TransformerMixin"
+# As Sphinx writes what NumPy calls NDArray[float64] and ArrayLike; ~ has it leave out the module.
+ARRAY = re.compile(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[(\w+)\]\]")
+ARRAY_LIKE = (
+    "_Buffer | _SupportsArray[dtype[Any]] | _NestedSequence[_SupportsArray[dtype[Any]]] | "
+    "complex | bytes | str | _NestedSequence[complex | bytes | str]"
+)
 
 
 def names_of(package: str) -> list[str]:
@@ -65,9 +71,13 @@ def signature_of(
     if what == "class" and hasattr(value, "get_params"):
         own = inspect.signature(value)
         arguments = stringify_signature(own, unqualified_typehints=True, show_return_annotation=False)
-    array = r"~?(?:numpy\.)?ndarray\[tuple\[~?(?:typing\.)?Any, \.\.\.\], ~?(?:numpy\.)?dtype\[~?(?:numpy\.)?(\w+)\]\]"
-    arguments, returned = (text and re.sub(array, r"NDArray[\1]", text) for text in (arguments, returned))
-    return arguments, returned
+    return arguments and shorten_arrays(arguments), returned and shorten_arrays(returned)
+
+
+def shorten_arrays(text: str) -> str:
+    """A signature with the names of arrays that users know."""
+    text = re.sub(r"~?(?:[a-z_]+\.)+(?=(?:ndarray|dtype|Any|_Buffer|_SupportsArray|_NestedSequence)\b)", "", text)
+    return ARRAY.sub(r"NDArray[\1]", re.sub(r"~?numpy\.", "", text)).replace(ARRAY_LIKE, "ArrayLike")
 
 
 def is_skipped(app: Sphinx, what: str, name: str, *_: Any) -> bool | None:
