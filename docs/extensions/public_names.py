@@ -16,6 +16,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.inspect import stringify_signature
 
 import podium
+from podium.core.parameters import parameters
 
 # Classes of scikit-learn whose methods are told of there.
 FOREIGN = "BaseEstimator, RegressorMixin, ClassifierMixin, TransformerMixin"
@@ -43,7 +44,10 @@ def autodoc_of(name: str) -> list[str]:
     if inspect.isclass(value):
         kind = "autoexception" if issubclass(value, BaseException) else "autoclass"
         is_estimator = any(base.__name__ == "BaseEstimator" for base in value.__mro__)
-        return [f".. {kind}:: {name}", *([f"   :inherited-members: {FOREIGN}"] if is_estimator else []), ""]
+        if not is_estimator:
+            return [f".. {kind}:: {name}", ""]
+        own = ", ".join(parameters(value))  # told of in the docstring
+        return [f".. {kind}:: {name}", f"   :inherited-members: {FOREIGN}", f"   :exclude-members: {own}", ""]
     return [f".. autofunction:: {name}" if callable(value) else f".. autodata:: {name}", ""]
 
 

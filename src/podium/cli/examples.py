@@ -25,7 +25,7 @@ EXAMPLES = {
     "inspect": ("podium inspect run/model.podium",),
     "explain": (
         "podium explain run/model.podium valid.txt",
-        "podium explain run/model.podium valid.txt --query 1 --top 5",
+        "podium explain run/model.podium train.txt --query 1 --top 5",
     ),
     "plot": ("podium plot run --output curve.svg",),
     "report": ("podium report run --test valid.txt -o report.html",),
