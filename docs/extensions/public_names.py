@@ -6,6 +6,7 @@ package (`podium.measures.parse`). So no list of names has to be kept, and none 
 
 import inspect
 import re
+from dataclasses import is_dataclass
 from importlib import import_module
 from typing import Any
 
@@ -46,8 +47,9 @@ def autodoc_of(name: str) -> list[str]:
         is_estimator = any(base.__name__ == "BaseEstimator" for base in value.__mro__)
         if not is_estimator:
             return [f".. {kind}:: {name}", ""]
-        own = ", ".join(parameters(value))  # told of in the docstring
-        return [f".. {kind}:: {name}", f"   :inherited-members: {FOREIGN}", f"   :exclude-members: {own}", ""]
+        own = parameters(value) if is_dataclass(value) else ()  # told of in the docstring
+        lines = [f".. {kind}:: {name}", f"   :inherited-members: {FOREIGN}"]
+        return [*lines, *([f"   :exclude-members: {', '.join(own)}"] if own else []), ""]
     return [f".. autofunction:: {name}" if callable(value) else f".. autodata:: {name}", ""]
 
 
