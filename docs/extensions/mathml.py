@@ -9,13 +9,13 @@ from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 
 
-BAR = '<mo stretchy="false">&#x0007C;</mo>'
+BAR = re.compile('<mo( stretchy="false")?>&#x0007C;</mo>')
 FUNCTION = re.compile(r"<mi>(log|exp|sin|cos|ln)</mi>(?!<mo)")  # with something other than a bracket behind it
 
 
 def mathml(formula: str, display: str = "inline") -> str:
     """A formula in MathML, with TeX's spaces: none beside the bars of |x|, a thin one in log x."""
-    text = convert(formula, display=display).replace(BAR, BAR.replace("<mo", '<mo lspace="0" rspace="0"'))
+    text = BAR.sub(r'<mo lspace="0" rspace="0"\1>&#x0007C;</mo>', convert(formula, display=display))
     return FUNCTION.sub(r'<mi>\1</mi><mspace width="0.167em" />', text)
 
 
