@@ -10,7 +10,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache/$(DIGEST)
 # Tests run in as many processes as there are cores; a process that has done its share takes over from the others.
 PYTEST := $(BIN)/python -m pytest --numprocesses=$(shell getconf _NPROCESSORS_ONLN) --dist=worksteal
 
-.PHONY: help demo test quick lint style types kernels bench docs clean
+.PHONY: help demo test quick lint style types kernels bench docs release-check clean
 
 help:
 	@echo 'make demo   train on artificial data, compare, write demo/report.html'
@@ -19,6 +19,7 @@ help:
 	@echo 'make lint   ruff and mypy --strict'
 	@echo 'make bench  measure against other tools; writes bench/results/'
 	@echo 'make docs   build the documentation into site/'
+	@echo 'make release-check  install wheel and sdist as users do, and run the quick tests there'
 	@echo 'make clean  remove what the other targets made'
 
 demo: $(VENV)/.report
@@ -50,6 +51,9 @@ bench: $(VENV)/.bench
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --nitpicky \
 	    --doctree-dir build/doctrees docs site
+
+release-check: $(BIN)/python
+	$(BIN)/python -m tests.release
 
 clean:
 	rm -rf $(VENV) .numba_cache build demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis

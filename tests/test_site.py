@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import podium
-from tests.browser import Browser, needs_browser
+from tests.browser import needs_browser
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -43,6 +43,30 @@ def entries(page):
 def test_every_page_stands_in_one_toctree():
     named = [target for page in PAGES for target in entries(page)]
     assert sorted(named) == [page for page in PAGES if page != DOCS / "index.md"]
+
+
+def test_rows_of_tables_have_the_cells_of_their_heads():
+    for page in PAGES:
+        lines = page.read_text().splitlines()
+        for k, line in enumerate(lines):
+            if re.fullmatch(r"\|[-:| ]*-[-:| ]*\|", line):
+                cells = [len(re.findall(r"(?<!\\)\|", row)) for row in (lines[k - 1], line)]
+                assert cells[0] == cells[1], f"{page.name}, line {k}: {lines[k - 1]}"
+
+
+def test_formulas_have_the_spaces_of_tex(extensions):
+    mathml = extensions("mathml").mathml
+    assert mathml("|x|").count('<mo lspace="0" rspace="0" stretchy="false">') == 2
+    assert '<mi>log</mi><mspace width="0.167em" /><mi>x</mi>' in mathml(r"\log x")
+    assert "mspace" not in mathml(r"\log(x)")
+
+
+def test_signatures_name_arrays_as_users_do(extensions):
+    public_names = extensions("public_names")
+    array = "~numpy.ndarray[tuple[~typing.Any, ...], ~numpy.dtype[~numpy.float64]]"
+    assert public_names.shorten_arrays(f"(a: {array}) -> None") == "(a: NDArray[float64]) -> None"
+    like = public_names.ARRAY_LIKE.replace("_Buffer", "~collections.abc._Buffer")
+    assert public_names.shorten_arrays(f"x: {like} | None") == "x: ArrayLike | None"
 
 
 def test_every_public_name_is_in_the_reference():
@@ -100,8 +124,14 @@ def check_offline(site):
 def small_site(tmp_path_factory):
     """A page with all that pages may have, built as the site is."""
     source, site = (tmp_path_factory.mktemp(name) for name in ("docs", "site"))
+    many = range(30)
+    (source / "wide.svg").write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg" width="800" height="9" viewBox="0 0 800 9"></svg>'
+    )
+    table = "\n".join("|" + "|".join(cell for _ in many) + "|" for cell in ("head", "---", "`cells`"))
     (source / "index.md").write_text(
-        "# Small\n\nInline $x_i$ and\n\n$$\\frac{a}{b}$$\n\n```python\nimport podium\n```\n\n"
+        f"# Small\n\nInline $x_i$ and\n\n$$\\frac{{a}}{{b}}{'+ x_i' * 30}$$\n\n```python\n{'podium ; ' * 30}\n```\n\n"
+        f"{table}\n\n![wide](wide.svg)\n\n"
         ":::{card} A card\ntext\n:::\n\n```{public-names} podium.errors\n```\n"
     )
     command = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "--nitpicky", "-c", DOCS, source, site]
@@ -122,19 +152,61 @@ def test_a_small_site_needs_no_network(small_site):
 
 @pytest.mark.slow
 @needs_browser
-def test_search_works_without_a_server(small_site, tmp_path):
-    browser = Browser(tmp_path)
-    try:
-        browser.open(f"file://{small_site}/search.html?q=dataerror")
-        found = browser.until("document.querySelector('#search-results li')?.innerText")
-        assert "podium.DataError" in found
-        assert all(address.startswith(("file:", "data:")) for address in browser.requests)
-        assert not browser.problems
-    finally:
-        browser.close()
+def test_search_works_without_a_server(small_site, browser):
+    opened(browser, small_site / "search.html", "?q=dataerror")
+    assert "podium.DataError" in browser.until("document.querySelector('#search-results li')?.innerText")
+    assert all(address.startswith(("file:", "data:")) for address in browser.requests)
+    assert not browser.problems
 
 
-@pytest.mark.skipif(not (ROOT / "site" / "index.html").exists(), reason="no site is built; `make docs` builds it")
+PHONE = 390  # pixels
+UNSEEN = "[...document.images].filter(one => !one.complete || !one.naturalWidth).map(one => one.src)"
+
+
+def opened(browser, page, asked=""):
+    browser("Emulation.setDeviceMetricsOverride", width=PHONE, height=800, deviceScaleFactor=1, mobile=True)
+    browser.problems.clear()
+    browser.requests.clear()
+    browser.open(page.as_uri() + asked)
+
+
+def check_on_a_phone(browser, site):
+    """Every page fits, shows its pictures, has no errors and asks no network for anything."""
+    for page in sorted(site.rglob("*.html")):
+        if "_static" in page.parts:
+            continue
+        opened(browser, page)
+        assert browser.js("document.documentElement.scrollWidth") <= PHONE, page
+        assert browser.js(UNSEEN) == [], page
+        assert all(address.startswith(("file:", "data:")) for address in browser.requests), page
+        assert not browser.problems, page
+
+
+@pytest.mark.slow
+@needs_browser
+def test_a_small_site_fits_on_a_phone(small_site, browser):
+    check_on_a_phone(browser, small_site)
+    opened(browser, small_site / "index.html")
+    scrolled = "[...document.querySelectorAll('pre, div.math, .pst-scrollable-table-container, p:has(> img)')]"
+    assert browser.js(f"{scrolled}.filter(one => one.scrollWidth > one.clientWidth).length") == 4
+    below = "(one => one.children[1].getBoundingClientRect().bottom - one.children[0].getBoundingClientRect().bottom)"
+    assert browser.js(f"{below}(document.querySelector('msub'))") > 2  # a font for formulas lowers indices
+
+
+needs_site = pytest.mark.skipif(not (ROOT / "site" / "index.html").exists(), reason="`make docs` builds the site")
+
+
+@needs_site
 def test_the_whole_site_needs_no_network():
     check_offline(ROOT / "site")
     assert (ROOT / "site" / "searchindex.js").exists()
+    pages = {path: path.read_text(encoding="utf-8") for path in (ROOT / "site").rglob("*.html")}
+    assert "podium.Ranker" in re.sub("<[^>]*>", "", pages[ROOT / "site" / "index.html"])  # README's first lines
+    assert not [path for path, text in pages.items() if "<p>| " in text], "a table that is not one"
+
+
+@pytest.mark.slow
+@needs_site
+@needs_browser
+def test_the_whole_site_fits_on_a_phone(browser):
+    check_on_a_phone(browser, ROOT / "site")

@@ -6,6 +6,7 @@ package (`podium.measures.parse`). So no list of names has to be kept, and none 
 
 import inspect
 import re
+from dataclasses import is_dataclass
 from importlib import import_module
 from typing import Any
 
@@ -16,9 +17,16 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.inspect import stringify_signature
 
 import podium
+from podium.core.parameters import parameters
 
 # Classes of scikit-learn whose methods are told of there.
 FOREIGN = "BaseEstimator, RegressorMixin, ClassifierMixin, TransformerMixin"
+# As Sphinx writes what NumPy calls NDArray[float64] and ArrayLike; ~ has it leave out the module.
+ARRAY = re.compile(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[(\w+)\]\]")
+ARRAY_LIKE = (
+    "_Buffer | _SupportsArray[dtype[Any]] | _NestedSequence[_SupportsArray[dtype[Any]]] | "
+    "complex | bytes | str | _NestedSequence[complex | bytes | str]"
+)
 
 
 def names_of(package: str) -> list[str]:
@@ -37,7 +45,11 @@ def autodoc_of(name: str) -> list[str]:
     if inspect.isclass(value):
         kind = "autoexception" if issubclass(value, BaseException) else "autoclass"
         is_estimator = any(base.__name__ == "BaseEstimator" for base in value.__mro__)
-        return [f".. {kind}:: {name}", *([f"   :inherited-members: {FOREIGN}"] if is_estimator else []), ""]
+        if not is_estimator:
+            return [f".. {kind}:: {name}", ""]
+        own = parameters(value) if is_dataclass(value) else ()  # told of in the docstring
+        lines = [f".. {kind}:: {name}", f"   :inherited-members: {FOREIGN}"]
+        return [*lines, *([f"   :exclude-members: {', '.join(own)}"] if own else []), ""]
     return [f".. autofunction:: {name}" if callable(value) else f".. autodata:: {name}", ""]
 
 
@@ -65,9 +77,13 @@ def signature_of(
     if what == "class" and hasattr(value, "get_params"):
         own = inspect.signature(value)
         arguments = stringify_signature(own, unqualified_typehints=True, show_return_annotation=False)
-    array = r"~?(?:numpy\.)?ndarray\[tuple\[~?(?:typing\.)?Any, \.\.\.\], ~?(?:numpy\.)?dtype\[~?(?:numpy\.)?(\w+)\]\]"
-    arguments, returned = (text and re.sub(array, r"NDArray[\1]", text) for text in (arguments, returned))
-    return arguments, returned
+    return arguments and shorten_arrays(arguments), returned and shorten_arrays(returned)
+
+
+def shorten_arrays(text: str) -> str:
+    """A signature with the names of arrays that users know."""
+    text = re.sub(r"~?(?:[a-z_]+\.)+(?=(?:ndarray|dtype|Any|_Buffer|_SupportsArray|_NestedSequence)\b)", "", text)
+    return ARRAY.sub(r"NDArray[\1]", re.sub(r"~?numpy\.", "", text)).replace(ARRAY_LIKE, "ArrayLike")
 
 
 def is_skipped(app: Sphinx, what: str, name: str, *_: Any) -> bool | None:

@@ -443,7 +443,8 @@ def test_nets(sample, tmp_path):
 def test_info_says_what_a_bug_report_needs():
     found = json.loads(run("info", "--json").stdout)
     assert found["podium"] == podium.__version__
-    assert {"numpy", "numba", "scipy"} <= set(found["packages"])
+    assert {"numpy", "numba", "llvmlite", "scipy", "pyarrow", "pandas"} <= set(found["packages"])
+    assert found["memory"].endswith("GiB")
     assert found["extras"]["parquet"] == []
     assert "AVX-512" in found["processor"]
     words = run("info").stdout

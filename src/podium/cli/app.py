@@ -71,6 +71,7 @@ class Commands(TyperGroup):
 
 def load_command(name: str) -> Any:
     """A command with its options."""
+    from podium.cli.examples import EXAMPLES, as_epilog
     from podium.cli.options import Command
 
     taken = iskeyword(name) or hasattr(builtins, name)
@@ -82,14 +83,14 @@ def load_command(name: str) -> Any:
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         alone.command(name, cls=Command)(command)
         loaded = typer.main.get_command(alone)
-    loaded.name = name
+    loaded.name, loaded.epilog = name, as_epilog(EXAMPLES[name])
     return loaded
 
 
 app = typer.Typer(
     name="podium",
     cls=Commands,
-    help="Learning to rank. Give --help after a command to see what it takes.",
+    help="Learning to rank. Give --help after a command to see what it takes, and examples.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -108,7 +109,7 @@ def options(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Learning to rank. Give --help after a command to see what it takes."""
+    """Learning to rank. Give --help after a command to see what it takes, and examples."""
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:

@@ -37,13 +37,28 @@ def _found() -> dict[str, Any]:
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
         "system": platform.platform(),
         "processor": _processor(),
-        "threads": thread_count(),
-        "packages": {name: number for name in _required("") if (number := _version(name))},
+        "threads": f"{thread_count()} of {os.cpu_count()}",
+        "memory": _memory(),
+        "packages": {name: number for name in _packages() if (number := _version(name))},
         "extras": {extra: _missing(extra) for extra in _extras()},
         "kernels": str(cache_folder()),
         "installed in": str(Path(sys.modules["podium"].__file__ or "").parent),
         "variables": _variables(),
     }  # fmt: skip
+
+
+def _packages() -> list[str]:
+    """What Podium stands on, and what it works with where it is there."""
+    of_extras = {name for extra in _extras() for name in _required(extra)}
+    return list(dict.fromkeys([*_required(""), "llvmlite", *sorted(of_extras | {"pandas", "polars"})]))
+
+
+def _memory() -> str:
+    """Of the machine, where the system tells it."""
+    try:
+        return f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.1f} GiB"
+    except (AttributeError, OSError, ValueError):
+        return "unknown"
 
 
 def _variables() -> dict[str, str]:

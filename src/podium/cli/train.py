@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from podium.cli.config import files_of, read_config, reading_options, to_toml
+from podium.cli.examples import as_epilog, of_model
 from podium.cli.options import Command, with_parameters
 from podium.cli.reading import Reader, chosen_options, configured, reads_data
 from podium.cli.runs import RunFolder
@@ -47,7 +48,9 @@ class Models(TyperGroup):
     """The models; a command line that names none means the one of its config, or LambdaMART."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the name of the model before the other arguments, where it is not there."""
+        """Put the name of the model before the other arguments, where it is not there; a shell completes it."""
+        if ctx.resilient_parsing and not args:
+            return list(super().parse_args(ctx, args))
         if not (args and args[0] in ("--help", *MODELS)):
             args = [self._unnamed_model(ctx, args), *args]
         return list(super().parse_args(ctx, args))
@@ -161,7 +164,8 @@ def command_of(name: str) -> Any:
         arguments = [p for p in signature.parameters.values() if not absent.get(p.name, False)]
         run.__signature__ = signature.replace(parameters=arguments)  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False)
-    app.command(name, cls=ModelCommand, help=summary_of(name))(reads_data(with_parameters(model.parameters)(run)))
+    make = app.command(name, cls=ModelCommand, help=summary_of(name), epilog=as_epilog(of_model(name)))
+    make(reads_data(with_parameters(model.parameters)(run)))
     return typer.main.get_command(app)
 
 

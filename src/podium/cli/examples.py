@@ -1,0 +1,63 @@
+"""What stands at the end of each command's `--help`: examples that run, one after the other, in one folder."""
+
+from __future__ import annotations
+
+EXAMPLES = {
+    "generate": (
+        "podium generate train.txt --queries 200 --features 10",
+        "podium generate valid.txt --queries 100 --features 10 --part valid",
+    ),
+    "describe": ("podium describe train.txt",),
+    "convert": ("podium convert train.txt train.parquet",),
+    "bin": ("podium bin train.txt train.bins", "podium bin valid.txt valid.bins --like train.bins"),
+    "train": (
+        "podium train ranker train.txt --n-trees 50 -o ranker",
+        "podium train train.txt --valid valid.txt --patience 20 -o run",
+    ),
+    "tune": (
+        "podium tune train.txt --valid valid.txt --trials 20 -o tuned",
+        "podium tune train.txt --search n_leaves=7..63:log --trials 20 -o leaves",
+    ),
+    "score": (
+        "podium score run/model.podium valid.txt -o scores.txt",
+        "podium score run/model.podium valid.txt --trec mine -o mine.run",
+    ),
+    "inspect": ("podium inspect run/model.podium",),
+    "explain": (
+        "podium explain run/model.podium valid.txt",
+        "podium explain run/model.podium train.txt --query 1 --top 5",
+    ),
+    "plot": ("podium plot run --output curve.svg",),
+    "report": ("podium report run --test valid.txt -o report.html",),
+    "evaluate": (
+        "podium evaluate valid.txt run/model.podium -m ndcg@10 -m err@10",
+        "podium evaluate valid.txt feature:1 --per-query",
+    ),
+    "compare": ("podium compare valid.txt old=ranker/model.podium new=run/model.podium",),
+    "combine": ("podium combine ranker/model.podium run/model.podium valid.txt -o both.podium",),
+    "adapt": ("podium adapt run/model.podium valid.txt -o adapted.podium",),
+    "committee": ("podium committee train.txt --valid valid.txt -o committee.podium",),
+    "export": (
+        "podium export run/model.podium model.txt --format lightgbm --check valid.txt",
+        "podium export run/model.podium body.json --format elasticsearch-plugin",
+    ),
+    "import": ("podium import model.txt imported.podium",),
+    "formats": ("podium formats",),
+    "serve": (
+        "podium serve run/model.podium",
+        "podium serve old=ranker/model.podium new=run/model.podium --split new=0.1",
+    ),
+    "reproduce": ("podium reproduce --list", "podium reproduce arrows --quick"),
+    "info": ("podium info", "podium info --json"),
+    "warmup": ("podium warmup",),
+}
+
+
+def of_model(name: str) -> tuple[str, ...]:
+    """The examples of `podium train MODEL`."""
+    return (f"podium train {name} train.txt --valid valid.txt -o run",)
+
+
+def as_epilog(examples: tuple[str, ...]) -> str:
+    """Examples as the last lines of a help text."""
+    return "\n\n".join(["Example:" if len(examples) == 1 else "Examples:", *examples])
