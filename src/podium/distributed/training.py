@@ -140,9 +140,12 @@ class ClusterTrainer(Trainer):
 
     def _compute_gradients(self, iteration: int) -> tuple[Floats, Floats] | None:
         state = self.state
-        learnt = self.engine.run("compute_gradients", iteration, 0.0 if iteration else state.initial_score)
-        if learnt:
-            state.objective.restore(learnt)
+
+        def take(learnt: dict[str, list[float]]) -> None:
+            if learnt:
+                state.objective.restore(learnt)
+
+        self.engine.defer_run(take, "compute_gradients", iteration, 0.0 if iteration else state.initial_score)
         return None
 
     def _add_tree(
