@@ -144,13 +144,10 @@ class _Known:
 
     def _insert(self, keys: Ints, counts: Ints, is_next: int) -> None:
         """Add keys, ascending, of which some may be known."""
-        places = np.searchsorted(self.keys, keys)
-        is_known = self.keys[np.minimum(places, len(self.keys) - 1)] == keys
-        self.is_next[places[is_known]] |= is_next
-        is_new = ~is_known & np.append(True, keys[1:] != keys[:-1])
-        at = places[is_new]
-        self.keys, self.counts = np.insert(self.keys, at, keys[is_new]), np.insert(self.counts, at, counts[is_new])
-        self.is_next = np.insert(self.is_next, at, is_next)
+        n = len(self.keys) + len(keys)
+        new = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint8)
+        n = merge_known(self.keys, self.counts, self.is_next, keys, counts, is_next, *new)
+        self.keys, self.counts, self.is_next = (of[:n] for of in new)
         self.starts = np.searchsorted(self.keys, self.first_keys)
 
 
@@ -210,6 +207,25 @@ def fill_known_bins(
                 asks, n_guessed = True, n_guessed + 1
                 taken = target + N(miss)
     return asks
+
+
+@kernel
+def merge_known(
+    keys: Ints, counts: Ints, is_next: Bytes, more: Ints, more_counts: Ints, flag: Int, all_keys: Ints,
+    all_counts: Ints, all_next: Bytes,
+) -> Int:  # fmt: skip
+    """Write known keys and more of them in one order, each once; how many there are."""
+    n, k, j = N(0), N(0), N(0)
+    while k < len(keys) or j < len(more):
+        is_known = k < len(keys) and (j == len(more) or keys[k] <= more[j])
+        key, count = (keys[k], counts[k]) if is_known else (more[j], more_counts[j])
+        marked = is_next[k] if is_known else np.uint8(0)
+        k += N(is_known)
+        while j < len(more) and more[j] == key:
+            marked, j = np.uint8(marked | flag), j + 1
+        all_keys[n], all_counts[n], all_next[n] = key, count, marked
+        n += 1
+    return n
 
 
 @helper
