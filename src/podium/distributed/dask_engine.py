@@ -37,6 +37,21 @@ def import_distributed() -> Any:
     return distributed
 
 
+def packed(calls: Calls) -> bytes:
+    """Calls as they are sent: pickled once, whoever hears of them.
+
+    Dask by itself sends arrays apart, and they arrive at any address; kernels are compiled for aligned ones.
+    """
+    result: bytes = import_distributed().protocol.pickle.dumps(calls)
+    return result
+
+
+def unpacked(message: bytes) -> Calls:
+    """The calls in a message."""
+    calls: Calls = import_distributed().protocol.pickle.loads(message)
+    return calls
+
+
 class TreeHolder(Holder):
     """A holder that has others below it, and merges what they give with its own."""
 
@@ -51,10 +66,14 @@ class TreeHolder(Holder):
         """Whether this can be reached."""
         return True
 
-    def reduce(self, calls: Calls) -> list[Any]:
+    def run_packed(self, packed: bytes) -> None:
+        """Answer calls that nobody waits for."""
+        self.run(unpacked(packed))
+
+    def reduce(self, packed: bytes) -> list[Any]:
         """Answer calls, together with all below."""
-        waiting = [child.reduce(calls) for child in self.children]
-        results = self.run(calls)
+        waiting = [child.reduce(packed) for child in self.children]
+        results = self.run(unpacked(packed))
         for answer in waiting:
             results = [merge(a, b) for a, b in zip(results, answer.result(timeout=self.timeout), strict=True)]
         return results
@@ -184,7 +203,7 @@ class DaskEngine(Engine):
 
     def run_on_each(self, calls: Mapping[str, Calls]) -> None:  # noqa: D102
         try:
-            answers = [self.actors[worker].run(of_worker) for worker, of_worker in calls.items()]
+            answers = [self.actors[worker].run_packed(packed(of_worker)) for worker, of_worker in calls.items()]
         except RuntimeError as error:  # "Worker holding Actor was lost"
             self._require_all(error, SECONDS_TO_NOTICE)
             raise
@@ -192,9 +211,9 @@ class DaskEngine(Engine):
             self._wait(answer, self.timeout)
 
     def reduce(self, calls: Calls) -> list[Any]:  # noqa: D102
-        actors = list(self.actors.values())
+        actors, message = list(self.actors.values()), packed(calls)
         try:
-            waiting = [actor.reduce(calls) for actor in actors[:2]]
+            waiting = [actor.reduce(message) for actor in actors[:2]]
         except RuntimeError as error:  # "Worker holding Actor was lost"
             self._require_all(error, SECONDS_TO_NOTICE)
             raise

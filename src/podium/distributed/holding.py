@@ -124,7 +124,7 @@ class Holder:
 
     def call_bind(self, plan: Plan, layout: FeatureLayout) -> Any:
         """Begin a run; what the objective asks for of all data, and the queries that a line search measures."""
-        sweep = plan.sweep
+        sweep, self.ranker = plan.sweep, None
         for name, data in self.data.items():
             slim = data.without_features()
             if name == TRAIN:
@@ -141,7 +141,9 @@ class Holder:
         return facts, None if self.searched is None else self.searched.count()
 
     def call_set_facts(self, facts: Any, ranker: BoundObjective) -> None:
-        """Take over what the objective must know of all data; the ranker says what puts documents in order."""
+        """Take over what the objective must know of all data, once; the ranker says what puts documents in order."""
+        if self.ranker is not None:
+            return
         self.ranker = ranker
         if self.train is not None:
             self.train.set_facts(facts)
