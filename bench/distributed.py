@@ -1,8 +1,8 @@
 """Training on a Dask cluster of two workers: against one process, against peers on the same cluster, and a cost model.
 
-Every run is a child of its own, on documents in the shape of MSLR-WEB that the workers read from files before the clock
-starts. A tree's time is the difference of two fits with few and many trees; what is left of the one with few is the time
-before the first tree. `PODIUM_BENCH_DOCUMENTS` takes another number of documents than two million.
+Every run is a child of its own, on documents in the shape of MSLR-WEB that workers have read before the clock starts.
+A tree's time is the difference of two fits with few and many trees; what is left of the one with few is the time before
+the first tree. `PODIUM_BENCH_DOCUMENTS` takes another number of documents than two million.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ FEW, MANY, LEAVES, WORKERS = 3, 18, 31, 2
 PEERS = ("lightgbm", "xgboost")
 SECONDS = 200.0  # for one child
 MODULE = "bench.distributed"
+Fit = Callable[[int, Any, Any, Any], None]
 
 
 def prepare(folder: Path) -> None:
@@ -106,7 +107,6 @@ def on_cluster(folder: Path, who: str, share: float, delay: float) -> dict[str, 
     """Podium or a peer on a cluster of processes with a thread each."""
     import distributed
 
-    fits = {"podium": Podium, "lightgbm": fit_lightgbm, "xgboost": fit_xgboost}
     with (
         distributed.LocalCluster(
             n_workers=WORKERS, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50,
@@ -116,9 +116,8 @@ def on_cluster(folder: Path, who: str, share: float, delay: float) -> dict[str, 
     ):  # fmt: skip
         X, y, qid = (array.persist() for array in arrays(folder, share))
         distributed.wait([X, y, qid])
-        fit = fits[who](delay) if who == "podium" else fits[who]
-        small = beginning(folder)
-        fit(2, *small)
+        fit: Fit = Podium(delay) if who == "podium" else {"lightgbm": fit_lightgbm, "xgboost": fit_xgboost}[who]
+        fit(2, *beginning(folder))
         result = per_tree(lambda n: fit(n, X, y, qid))
         memory = sum(client.run(peak_bytes).values())
         more = fit.costs(X, y, qid) if isinstance(fit, Podium) else {}
@@ -170,7 +169,7 @@ class Podium:
                 time.sleep(delay)
                 return super().reduce(calls)
 
-        estimators.DaskEngine = Delayed  # type: ignore[misc]
+        vars(estimators)["DaskEngine"] = Delayed
         self.delay = delay
         self.counts: dict[int, tuple[int, int]] = {}
 

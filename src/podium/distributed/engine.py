@@ -90,7 +90,7 @@ class Engine(ABC):
         self._deferred.append((name, arguments))
 
     def defer_run(self, take: Callable[[Any], None], name: str, *arguments: Any) -> None:
-        """Work in steps that begins with the next one, and so needs no round trip of its own; `take` gets the result."""
+        """Work in steps that goes along with the next `run`, without round trips of its own; `take` gets the result."""
         self._deferred_runs.append((name, arguments, take))
 
     def forget_deferred(self) -> None:

@@ -220,7 +220,7 @@ class ClusterTrainer(Trainer):
 
 
 class ClusterRound(Round):
-    """A round of a run on a cluster. Arrays of all documents are fetched from the workers when they are looked at first.
+    """A round of a run on a cluster. Arrays of all documents are fetched from the workers when one is looked at.
 
     They have the documents of one worker after the other. The documents themselves stay where they are.
     """

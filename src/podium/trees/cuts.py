@@ -135,6 +135,7 @@ def _choose_buckets(keys: Keys, n: Int, ranges: Keys) -> tuple[Scale, Int]:
 
 @helper
 def bucket_of(key: Any, scale: Scale, ranges: Keys) -> Any:
+    """The bucket of a key."""
     offset = U(key - scale.lowest)
     entry = U(ranges[offset >> scale.shift])
     within = offset & ((U(1) << scale.shift) - U(1))

@@ -28,6 +28,7 @@ from podium.trees.part_keys import FEW, PIECES, Found, Intervals, PartKeys, choo
 
 FEATURE_BITS = 33  # a key and a feature as one number: feature · 2^33 + key + 1, where −1 stands before all keys
 KEY_BITS = (1 << FEATURE_BITS) - 1
+_NONE = np.empty(0, np.int64)
 
 
 def find_bins_in_parts(
@@ -74,8 +75,8 @@ def _find_cuts(
             return below, above, n_cuts
         asked = known.intervals(known.keep_open(is_asked))
         found = part.look_up(asked)
-        pieces, listed, horizons = yield Sum(found.pieces), _listed(asked, found), Max(-found.horizons)
-        known.add(asked, pieces, *listed, -horizons)
+        pieces, (listed, times), horizons = yield Sum(found.pieces), _listed(asked, found), Max(-found.horizons)
+        known.add(asked, pieces, listed, times, -horizons)
         reach *= 1.5
 
 
@@ -114,8 +115,8 @@ class _Known:
 
     def keep_open(self, is_asked: Bytes) -> Ints:
         """Forget features of which nothing is asked; the places of what is asked."""
-        is_open = np.add.reduceat(np.append(is_asked, 0).astype(np.int64), self.starts)[:-1] * (np.diff(self.starts) > 0) > 0
-        kept = np.repeat(is_open, np.diff(self.starts))
+        n_asked = np.diff(np.append(0, np.cumsum(is_asked, dtype=np.int64))[self.starts])
+        kept = np.repeat(n_asked > 0, np.diff(self.starts))
         self.keys, self.counts, self.is_next = self.keys[kept], self.counts[kept], self.is_next[kept]
         self.starts = np.searchsorted(self.keys, self.first_keys)
         return np.flatnonzero(is_asked[kept])
@@ -139,19 +140,16 @@ class _Known:
         chosen = np.repeat(first - np.cumsum(n_listed) + n_listed, n_listed) + np.arange(n_listed.sum())
         running = np.append(0, np.cumsum(times))
         totals = running[chosen + 1] + np.repeat(before - running[first], n_listed)
-        self._insert(ends.ravel(), (before[wide, None] + pieces).ravel(), 0)
+        self._insert(ends.ravel(), (before[wide, None] + pieces.astype(np.int64)).ravel(), 0)
         self._insert(listed[chosen], totals, 1)
 
     def _insert(self, keys: Ints, counts: Ints, is_next: int) -> None:
         """Add keys, ascending, of which some may be known."""
         n = len(self.keys) + len(keys)
-        new = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint8)
-        n = merge_known(self.keys, self.counts, self.is_next, keys, counts, is_next, *new)
-        self.keys, self.counts, self.is_next = (of[:n] for of in new)
+        new_keys, new_counts, new_next = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint8)
+        n = merge_known(self.keys, self.counts, self.is_next, keys, counts, is_next, new_keys, new_counts, new_next)
+        self.keys, self.counts, self.is_next = new_keys[:n], new_counts[:n], new_next[:n]
         self.starts = np.searchsorted(self.keys, self.first_keys)
-
-
-_NONE = np.empty(0, np.int64)
 
 
 # --- kernels
@@ -231,7 +229,7 @@ def merge_known(
 @helper
 def _is_value(keys: Ints, is_next: Bytes, k: Int) -> bool:
     """Whether a known key is that of the only value of the interval that it ends."""
-    return is_next[k] != 0 or keys[k] - keys[k - 1] == 1
+    return bool(is_next[k] != 0 or keys[k] - keys[k - 1] == 1)
 
 
 @helper

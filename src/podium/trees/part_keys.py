@@ -271,9 +271,7 @@ def _count_pieces(keys: Keys, at: Int, end: Int, low: Int, high: Int, extra: Int
     zero = N(ZERO_KEY)
     for piece in range(1, PIECES):
         last = low + (high - low) * piece // PIECES
-        counts[piece - 1] = np.int32(
-            _first_above(keys, at, end, last) - at + (extra if low < zero <= last else 0)
-        )
+        counts[piece - 1] = np.int32(_first_above(keys, at, end, last) - at + (extra if low < zero <= last else 0))
 
 
 @helper
