@@ -195,7 +195,7 @@ def test_a_lost_worker_changes_nothing(case, call, train, valid):
 def test_a_worker_lost_at_the_beginning_changes_nothing(call, train, tmp_path):
     """Then the others may not have heard yet of what comes before the first tree; and in the fingerprint."""
     run, engine = CASES["logistic"], InProcess(3)
-    trainer = ClusterTrainer(run, ClusterDocuments(engine, {TRAIN: pieces_of(train, 7)}))
+    trainer = ClusterTrainer(run, ClusterDocuments(engine, {TRAIN: pieces_of(train, 3)}))
     lose_at(engine, call, "worker 0")
     with pytest.warns(PodiumWarning, match="worker 0 has left"):
         result = run_training(trainer, (), Checkpoint(tmp_path / "run"))
