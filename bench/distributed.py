@@ -239,8 +239,10 @@ def run() -> Report:
     with tempfile.TemporaryDirectory() as folder:
         in_child(MODULE, "prepare", folder)
         local = in_child(MODULE, "here", folder, 2)
-        sizes = [in_child(MODULE, "cluster", folder, "podium", share, 0.0) for share in SHARES]
-        delayed = [in_child(MODULE, "cluster", folder, "podium", SHARE_OF_DELAYS, delay) for delay in DELAYS]
+        sizes = [in_child(MODULE, "cluster", folder, "podium", share, 0.0, timeout=SECONDS) for share in SHARES]
+        delayed = [
+            in_child(MODULE, "cluster", folder, "podium", SHARE_OF_DELAYS, delay, timeout=SECONDS) for delay in DELAYS
+        ]
         constants = fitted(sizes)
         rows = [
             row_of("podium, one process, 2 threads", local),
