@@ -1,12 +1,15 @@
 """Training on a Dask cluster of two workers: against one process, against peers on the same cluster, and a cost model.
 
-Every run is a child of its own, on documents in the shape of MSLR-WEB that the workers read from files. A tree's time
-is the difference of two fits with few and many trees, so that reading and binning do not count.
+Every run is a child of its own, on documents in the shape of MSLR-WEB that workers have read before the clock starts.
+A tree's time is the difference of two fits with few and many trees; what is left of the one with few is the time before
+the first tree. `PODIUM_BENCH_DOCUMENTS` takes another number of documents than two million.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -16,49 +19,66 @@ from typing import Any
 
 import numpy as np
 
-from bench.harness import Report, in_child
+from bench.harness import Report, in_child, peak_bytes
 
-DOCUMENTS = 2_000_000
-SIZES = (500_000, 1_000_000, 2_000_000)  # of the cost model
-LATENCIES = (0.0, 0.005, 0.02)  # seconds that are added to each round trip
-FEW, MANY, LEAVES, PARTS, WORKERS = 5, 25, 31, 8, 2
+DOCUMENTS = int(os.environ.get("PODIUM_BENCH_DOCUMENTS", "2000000"))
+PARTS = 16
+SHARES = (1 / 8, 1 / 4, 1 / 2, 1.0)  # of the documents: the sizes that the cost model is fitted to
+DELAYS = (0.005, 0.02)  # seconds that are added to each round trip: what the cost model must foretell
+SHARE_OF_DELAYS = 1 / 4
+FEW, MANY, LEAVES, WORKERS = 3, 18, 31, 2
 PEERS = ("lightgbm", "xgboost")
+SECONDS = 200.0  # for one child
+MODULE = "bench.distributed"
+Fit = Callable[[int, Any, Any, Any], None]
 
 
-def prepare(folder: Path, documents: int) -> None:
+def prepare(folder: Path) -> None:
     """Write documents as arrays, in parts of whole queries."""
     import podium
 
-    data = podium.artificial_web(max(documents // 120, PARTS))
+    data = podium.artificial_web(max(DOCUMENTS // 120, 2 * PARTS))
     ends = np.searchsorted(data.offsets, len(data) * np.arange(PARTS + 1) // PARTS)
     for k in range(PARTS):
         part = data.select(range(ends[k], ends[k + 1]))
         part = part.take(part.order)
-        np.savez(folder / f"{k}.npz", X=part.features, y=part.relevance, qid=part.qid.astype(np.int64))
+        for name, values in (("X", part.features), ("y", part.relevance), ("qid", part.qid.astype(np.int64))):
+            np.save(folder / f"{name}{k}.npy", values)
 
 
-def arrays(folder: Path) -> tuple[Any, Any, Any]:
-    """The documents as Dask Arrays that workers read."""
+def n_parts(share: float) -> int:
+    """How many parts are a share of the documents."""
+    return round(PARTS * share)
+
+
+def arrays(folder: Path, share: float) -> list[Any]:
+    """A share of the documents as Dask Arrays that workers read: features, labels and queries."""
     import dask.array as da
     from dask.delayed import delayed
 
-    def block(path: Path, name: str) -> Any:
-        return np.load(path)[name]
+    def blocks_of(name: str) -> list[Any]:
+        paths = [folder / f"{name}{k}.npy" for k in range(n_parts(share))]
+        heads = [np.load(path, mmap_mode="r") for path in paths]
+        return [
+            da.from_delayed(delayed(np.load)(path), head.shape, head.dtype)
+            for path, head in zip(paths, heads, strict=True)
+        ]
 
-    columns: dict[str, list[Any]] = {"X": [], "y": [], "qid": []}
-    for k in range(PARTS):
-        path = folder / f"{k}.npz"
-        with np.load(path) as part:
-            for name, blocks in columns.items():
-                shape, dtype = part[name].shape, part[name].dtype
-                blocks.append(da.from_delayed(delayed(block)(path, name), shape, dtype))
-    X, y, qid = (da.concatenate(blocks) for blocks in columns.values())
-    return X, y, qid
+    return [da.concatenate(blocks_of(name)) for name in ("X", "y", "qid")]
+
+
+def beginning(folder: Path) -> list[Any]:
+    """A few whole queries as arrays of two blocks, to compile and connect on."""
+    import dask.array as da
+
+    X, y, qid = (np.load(folder / f"{name}0.npy", mmap_mode="r")[:2000] for name in ("X", "y", "qid"))
+    starts = np.flatnonzero(np.append(True, qid[1:] != qid[:-1]))
+    middle, end = int(starts[len(starts) // 2]), int(starts[-1])
+    return [da.from_array(np.array(of[:end]), chunks=((middle, end - middle), *of.shape[1:])) for of in (X, y, qid)]
 
 
 def per_tree(fit: Callable[[int], Any]) -> dict[str, float]:
     """Seconds for a tree, from two fits; and for all that comes before."""
-    fit(2)  # compiles, and connects
     seconds = []
     for n_trees in (FEW, MANY):
         started = time.perf_counter()
@@ -68,149 +88,209 @@ def per_tree(fit: Callable[[int], Any]) -> dict[str, float]:
     return {"tree": tree, "before": seconds[0] - FEW * tree}
 
 
-def here(folder: Path, threads: int, share: float) -> dict[str, float]:
-    """Podium in one process, on a share of the documents."""
+def here(folder: Path, threads: int) -> dict[str, float]:
+    """Podium in one process."""
     import podium
 
-    parts = [dict(np.load(folder / f"{k}.npz")) for k in range(round(PARTS * share))]
-    X, y, qid = (np.concatenate([part[name] for part in parts]) for name in ("X", "y", "qid"))
-    data = podium.RankingData(X, y, qid=qid)
-    return per_tree(lambda n: podium.LambdaMART(n, n_leaves=LEAVES, n_threads=threads, verbose=0).fit(data))
+    X, y, qid = (np.concatenate([np.load(folder / f"{n}{k}.npy") for k in range(PARTS)]) for n in ("X", "y", "qid"))
+    n_documents = len(X)
+
+    def fit(n_trees: int) -> None:
+        data = podium.RankingData(X, y, qid=qid)  # anew: hashes and order are kept with the data
+        podium.LambdaMART(n_trees, n_leaves=LEAVES, n_threads=threads, verbose=0).fit(data)
+
+    fit(1)
+    return per_tree(fit) | {"memory": peak_bytes(), "documents": n_documents}
 
 
-def on_cluster(folder: Path, who: str, latency: float) -> dict[str, float]:
+def on_cluster(folder: Path, who: str, share: float, delay: float) -> dict[str, float]:
     """Podium or a peer on a cluster of processes with a thread each."""
     import distributed
 
     with (
         distributed.LocalCluster(
-            n_workers=WORKERS, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            n_workers=WORKERS, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50,
+            memory_limit=0,
         ) as cluster,
         distributed.Client(cluster) as client,
-    ):
-        X, y, qid = (array.persist() for array in arrays(folder))
+    ):  # fmt: skip
+        X, y, qid = (array.persist() for array in arrays(folder, share))
         distributed.wait([X, y, qid])
-        if who == "podium":
-            return _podium(client, X, y, qid, latency)
-        if who == "lightgbm":
-            import lightgbm
-
-            sizes = [np.unique(block.compute(), return_counts=True)[1] for block in qid.blocks]
-            import dask.array as da
-            from dask.delayed import delayed
-
-            group = da.concatenate([da.from_delayed(delayed(s), s.shape, s.dtype) for s in sizes])
-            ranker = lightgbm.DaskLGBMRanker
-            return per_tree(
-                lambda n: ranker(n_estimators=n, num_leaves=LEAVES, verbosity=-1, n_jobs=1).fit(X, y, group=group)
-            )
-        import dask.dataframe as dd
-        from xgboost import dask as xgb
-
-        names = [f"f{k}" for k in range(X.shape[1])]
-        frame = dd.from_dask_array(X, columns=names).persist()
-        labels, queries = (dd.from_dask_array(array).persist() for array in (y, qid))
-        settings: dict[str, Any] = {
-            "max_leaves": LEAVES, "grow_policy": "lossguide", "max_depth": 0, "tree_method": "hist", "n_jobs": 1,
-            "objective": "rank:ndcg",
-        }  # fmt: skip
-        return per_tree(lambda n: xgb.DaskXGBRanker(n_estimators=n, **settings).fit(frame, labels, qid=queries))
+        fit: Fit = Podium(delay) if who == "podium" else {"lightgbm": fit_lightgbm, "xgboost": fit_xgboost}[who]
+        fit(2, *beginning(folder))
+        result = per_tree(lambda n: fit(n, X, y, qid))
+        memory = sum(client.run(peak_bytes).values())
+        more = fit.costs(X, y, qid) if isinstance(fit, Podium) else {}
+        return result | more | {"memory": memory, "documents": X.shape[0]}
 
 
-def _podium(client: Any, X: Any, y: Any, qid: Any, latency: float) -> dict[str, float]:
-    """Seconds, round trips and bytes for a tree, and what an empty call and a byte cost."""
-    from podium.distributed import DaskLambdaMART, dask_engine
+def fit_lightgbm(n_trees: int, X: Any, y: Any, qid: Any) -> None:
+    """`lightgbm.dask`, whose groups are sizes of queries, block by block."""
+    import dask.array as da
+    import lightgbm
+    from dask.delayed import delayed
 
-    engines: list[Any] = []
-    costs: dict[str, float] = {}
+    sizes = [np.unique(block.compute(), return_counts=True)[1] for block in qid.blocks]
+    group = da.concatenate([da.from_delayed(delayed(s), s.shape, s.dtype) for s in sizes])
+    model = lightgbm.DaskLGBMRanker(n_estimators=n_trees, num_leaves=LEAVES, verbosity=-1, n_jobs=1)
+    model.fit(X, y, group=group)
 
-    class Slow(dask_engine.DaskEngine):
-        def __init__(self, *arguments: Any) -> None:
-            super().__init__(*arguments)
-            engines.append(self)
 
-        def reduce(self, calls: Any) -> Any:
-            time.sleep(latency)
-            return super().reduce(calls)
+def fit_xgboost(n_trees: int, X: Any, y: Any, qid: Any) -> None:
+    """`xgboost.dask`.
 
-    def measure(round_: Any) -> None:
-        if round_.iteration == 1 and not costs:
-            engine = engines[-1]
-            started = time.perf_counter()
-            for _ in range(20):
+    By default it sorts a frame into a partition for each query, tens of thousands of them, which does not end in
+    minutes. The blocks here hold whole queries, so that is left out, as its option says.
+    """
+    from xgboost import dask as xgb
+
+    model = xgb.DaskXGBRanker(
+        n_estimators=n_trees, max_leaves=LEAVES, grow_policy="lossguide", max_depth=0, tree_method="hist", n_jobs=1,
+        objective="rank:ndcg", allow_group_split=True,
+    )  # fmt: skip
+    model.fit(X, y, qid=qid)
+
+
+class Podium:
+    """`DaskLambdaMART`, with a delay in each round trip; counts round trips and bytes."""
+
+    def __init__(self, delay: float) -> None:
+        from podium.distributed import dask_engine, estimators
+
+        self.engines: list[Any] = []
+        engines = self.engines
+
+        class Delayed(dask_engine.DaskEngine):
+            def __init__(self, *arguments: Any) -> None:
+                super().__init__(*arguments)
+                engines.append(self)
+
+            def reduce(self, calls: Any) -> Any:
+                time.sleep(delay)
+                return super().reduce(calls)
+
+        vars(estimators)["DaskEngine"] = Delayed
+        self.delay = delay
+        self.counts: dict[int, tuple[int, int]] = {}
+
+    def __call__(self, n_trees: int, X: Any, y: Any, qid: Any, observers: Any = ()) -> None:
+        """Fit."""
+        from podium.distributed import DaskLambdaMART
+
+        DaskLambdaMART(n_trees, n_leaves=LEAVES, verbose=0).fit(X, y, qid=qid, observers=observers)
+        self.counts[n_trees] = self.engines[-1].n_round_trips, self.engines[-1].n_bytes
+
+    def costs(self, X: Any, y: Any, qid: Any) -> dict[str, float]:
+        """Round trips and bytes of a tree, and before the first; what an empty call and a byte take."""
+        of_tree = [(self.counts[MANY][k] - self.counts[FEW][k]) / (MANY - FEW) for k in range(2)]
+        before = [self.counts[FEW][k] - FEW * of_tree[k] for k in range(2)]
+        found = {"trips": of_tree[0], "bytes": of_tree[1], "first_trips": before[0], "first_bytes": before[1]}
+
+        def ask(_: Any) -> None:
+            engine, times = self.engines[-1], []
+            for _ in range(40):
+                started = time.perf_counter()
                 engine.call("sizes")
-            costs["call"] = (time.perf_counter() - started) / 20 - latency
-            started = time.perf_counter()
-            n_bytes = sum(part["scores"].nbytes for part in engine.call("gather", ("scores",)))
-            costs["byte"] = (time.perf_counter() - started - costs["call"] - latency) / n_bytes
+                times.append(time.perf_counter() - started)
+            found["call"] = float(np.median(times)) - self.delay
+            times, n_bytes = [], 1
+            for _ in range(5):
+                started = time.perf_counter()
+                n_bytes = sum(part["scores"].nbytes for part in engine.call("gather", ("scores",)))
+                times.append(time.perf_counter() - started)
+            found["byte"] = (float(np.median(times)) - self.delay - found["call"]) / (n_bytes / WORKERS)
 
-    from podium.distributed import estimators
+        self(1, X, y, qid, [ask])
+        return found
 
-    estimators.DaskEngine = Slow  # type: ignore[misc]
-    counts: dict[int, tuple[int, int]] = {}
 
-    def fit(n: int) -> None:
-        observers = [measure] if n == 2 else []
-        DaskLambdaMART(n, n_leaves=LEAVES, verbose=0).fit(X, y, qid=qid, client=client, observers=observers)
-        counts[n] = engines[-1].n_round_trips, engines[-1].n_bytes
+# --- the cost model
 
-    result = per_tree(fit)
-    trips, sent = ((counts[MANY][k] - counts[FEW][k]) / (MANY - FEW) for k in range(2))
-    return result | costs | {"trips": trips, "bytes": sent}
+
+def fitted(rows: list[dict[str, float]]) -> tuple[float, float]:
+    """Seconds of a worker for a document, and seconds of a round trip with its bytes, that fit the rows best."""
+    table = np.array([[row["documents"] / WORKERS, row["trips"]] for row in rows])
+    seconds = np.array([row["tree"] for row in rows])
+    weights = 1.0 / seconds  # relative errors count
+    (of_document, of_trip), *_ = np.linalg.lstsq(table * weights[:, None], seconds * weights, rcond=None)
+    return float(of_document), float(of_trip)
+
+
+def predicted(row: dict[str, float], constants: tuple[float, float], delay: float) -> float:
+    """Seconds of a tree, as docs/scale.md has it."""
+    return constants[0] * row["documents"] / WORKERS + row["trips"] * (constants[1] + delay)
+
+
+def row_of(what: str, found: dict[str, float], model: float | None = None) -> dict[str, Any]:
+    """A row of the table."""
+    row = {
+        "what": what, "documents": f"{found['documents']:,.0f}", "before the first tree, s": f"{found['before']:.1f}",
+        "a tree, ms": f"{1e3 * found['tree']:.0f}",
+        "cost model, ms": "" if model is None else f"{1e3 * model:.0f}",
+        "peak memory, GB": f"{found['memory'] / 1e9:.1f}",
+    }  # fmt: skip
+    if "trips" in found:
+        row |= {"round trips": f"{found['trips']:.1f}", "MB": f"{found['bytes'] / 1e6:.1f}"}
+    return row
 
 
 def run() -> Report:
-    """Podium beside its peers, then sizes and latencies beside what the cost model says."""
-    rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as name:
-        for size in SIZES:
-            folder = Path(name) / str(size)
-            folder.mkdir()
-            in_child("bench.distributed", "prepare", folder, size)
-            if size == DOCUMENTS:
-                rows += _beside_peers(folder, size)
-            half = in_child("bench.distributed", "here", folder, 1, 1 / WORKERS)["tree"]
-            for latency in LATENCIES:
-                found = in_child("bench.distributed", "cluster", folder, "podium", latency)
-                model = half + found["trips"] * (found["call"] + latency) + found["bytes"] / WORKERS * found["byte"]
-                rows.append(
-                    {
-                        "what": "podium, 2 workers" + (f", {1e3 * latency:g} ms more" if latency else ""),
-                        "documents": size, "a tree, ms": f"{1e3 * found['tree']:.0f}",
-                        "cost model, ms": f"{1e3 * model:.0f}", "round trips": f"{found['trips']:.1f}",
-                        "MB": f"{found['bytes'] / 1e6:.1f}", "before, s": f"{found['before']:.1f}",
-                    }
-                )  # fmt: skip
-    return Report(
-        "distributed", "Training on a Dask cluster", rows,
-        [f"{LEAVES} leaves, 136 features, two workers of one thread each, as processes of one machine; of a tree the "
-         f"difference of {FEW} and {MANY} trees. MB: what workers send for a tree, together. The cost model: a tree "
-         "of one process on half of the documents, round trips times an empty call, and bytes times what a byte took "
-         "(docs/scale.md)."],
-    )  # fmt: skip
+    """Podium beside its peers, then sizes and delays beside what the cost model says."""
+    with tempfile.TemporaryDirectory() as folder:
+        in_child(MODULE, "prepare", folder)
+        local = in_child(MODULE, "here", folder, 2)
+        sizes = [in_child(MODULE, "cluster", folder, "podium", share, 0.0, timeout=SECONDS) for share in SHARES]
+        delayed = [
+            in_child(MODULE, "cluster", folder, "podium", SHARE_OF_DELAYS, delay, timeout=SECONDS) for delay in DELAYS
+        ]
+        constants = fitted(sizes)
+        rows = [
+            row_of("podium, one process, 2 threads", local),
+            row_of("podium, 2 workers", sizes[-1], predicted(sizes[-1], constants, 0.0)),
+            *(_row_of_peer(folder, peer) for peer in PEERS),
+            *(row_of("podium, 2 workers", found, predicted(found, constants, 0.0)) for found in sizes[:-1]),
+            *(
+                row_of(f"podium, 2 workers, {1e3 * delay:g} ms more a call", found, predicted(found, constants, delay))
+                for found, delay in zip(delayed, DELAYS, strict=True)
+            ),
+        ]
+    return Report("distributed", "Training on a Dask cluster", rows, _notes(sizes[-1], constants, local))
 
 
-def _beside_peers(folder: Path, size: int) -> list[dict[str, Any]]:
-    """One process with two threads, and the peers on the same cluster."""
-    found = {"podium, one process, 2 threads": in_child("bench.distributed", "here", folder, 2, 1.0)}
-    for peer in PEERS:
-        found[f"{peer}.dask, 2 workers"] = in_child("bench.distributed", "cluster", folder, peer, 0.0)
+def _row_of_peer(folder: str, peer: str) -> dict[str, Any]:
+    what = f"{peer}.dask, 2 workers"
+    try:
+        return row_of(what, in_child(MODULE, "cluster", folder, peer, 1.0, 0.0, timeout=SECONDS))
+    except subprocess.TimeoutExpired:
+        return {"what": what, "documents": f"{DOCUMENTS:,}", "a tree, ms": f"no result in {SECONDS:g} s"}
+
+
+def _notes(largest: dict[str, float], constants: tuple[float, float], local: dict[str, float]) -> list[str]:
+    bytes_of_trip = largest["bytes"] / WORKERS / largest["trips"]
+    explained = largest["call"] + bytes_of_trip * largest["byte"]
     return [
-        {
-            "what": what, "documents": size, "a tree, ms": f"{1e3 * result['tree']:.0f}",
-            "before, s": f"{result['before']:.1f}",
-        }
-        for what, result in found.items()
-    ]  # fmt: skip
+        f"{LEAVES} leaves, 136 features, two workers of one thread each, as processes of one machine that hold the "
+        f"arrays when the clock starts; of a tree the difference of {FEW} and {MANY} trees. MB: what workers send for "
+        "a tree, together. Peak memory: of the workers together, the arrays included. xgboost.dask runs with "
+        "`allow_group_split=True`: by default it makes a partition of each query.",
+        f"A tree on two workers takes {largest['tree'] / local['tree']:.2f} times that of one process with two "
+        f"threads. Before the first tree: {largest['first_trips']:.0f} round trips, "
+        f"{largest['first_bytes'] / 1e6:.0f} MB.",
+        f"The cost model: {1e6 * constants[0]:.3f} µs of a worker for each of its documents, and "
+        f"{1e3 * constants[1]:.2f} ms for each round trip with its bytes, fitted to the sizes; the runs with longer "
+        f"calls are foretold. Measured alone: an empty call {1e3 * largest['call']:.2f} ms, a byte "
+        f"{1e9 * largest['byte']:.2f} ns, which with {bytes_of_trip / 1e6:.2f} MB of each worker make "
+        f"{1e3 * explained:.2f} ms (docs/scale.md).",
+    ]
 
 
 if __name__ == "__main__":
     task, path, *rest = sys.argv[1:]
     if task == "prepare":
-        prepare(Path(path), int(rest[0]))
+        prepare(Path(path))
         outcome: dict[str, Any] = {}
     elif task == "here":
-        outcome = here(Path(path), int(rest[0]), float(rest[1]))
+        outcome = here(Path(path), int(rest[0]))
     else:
-        outcome = on_cluster(Path(path), rest[0], float(rest[1]))
+        outcome = on_cluster(Path(path), rest[0], float(rest[1]), float(rest[2]))
     print(json.dumps(outcome))

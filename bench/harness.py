@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -31,16 +32,24 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
 
-def in_child(module: str, *arguments: object) -> dict[str, Any]:
+def in_child(module: str, *arguments: object, timeout: float | None = None) -> dict[str, Any]:
     """Run `python -m module arguments…` and return the JSON that it prints last.
 
-    Heavy work belongs into children: a child's `ru_maxrss` starts at what its parent holds.
+    Heavy work belongs into children: a child's `ru_maxrss` starts at what its parent holds. One that takes more than
+    `timeout` seconds is ended, with all that it started, and `subprocess.TimeoutExpired` raised.
     """
     command = [sys.executable, "-m", module, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as child:
+        try:
+            out, errors = child.communicate(timeout=timeout)
+        except BaseException:
+            os.killpg(child.pid, signal.SIGKILL)
+            raise
+    if child.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{errors}")
+    result: dict[str, Any] = json.loads(out.splitlines()[-1])
     return result
 
 

@@ -15,6 +15,8 @@ from podium.boosting import (
     Newton,
     Sampling,
 )
+from podium.boosting.training import run_training
+from podium.distributed import DaskOrdinalMART
 from podium.distributed.documents import ClusterDocuments
 from podium.distributed.engine import InProcess
 from podium.distributed.holding import TRAIN, goes_left_of
@@ -183,12 +185,53 @@ def test_a_lost_worker_changes_nothing(case, call, train, valid):
     documents = ClusterDocuments(engine, {TRAIN: pieces_of(train, 7), "valid": pieces_of(valid, 4)})
     trainer = ClusterTrainer(run, documents)
     lose_at(engine, call - engine.n_round_trips, "worker 1")
-    from podium.boosting.training import run_training
-
     with pytest.warns(PodiumWarning, match="worker 1 has left: its documents go to other workers"):
         result = run_training(trainer, (), None)
     require_equal(run.fit(train, {"valid": valid}), result)
     assert set(documents.holders) == {"worker 0", "worker 2"}
+
+
+@pytest.mark.parametrize("call", [0, 1])
+def test_a_worker_lost_at_the_beginning_changes_nothing(call, train, tmp_path):
+    """Then the others may not have heard yet of what comes before the first tree; and in the fingerprint."""
+    run, engine = CASES["logistic"], InProcess(3)
+    trainer = ClusterTrainer(run, ClusterDocuments(engine, {TRAIN: pieces_of(train, 3)}))
+    lose_at(engine, call, "worker 0")
+    with pytest.warns(PodiumWarning, match="worker 0 has left"):
+        result = run_training(trainer, (), Checkpoint(tmp_path / "run"))
+    require_equal(run.fit(train), result)
+
+
+@pytest.mark.parametrize("case", ["debiased", "multiclass"])
+def test_arrays_of_a_round_survive_a_lost_worker(case, train):
+    run, engine, seen, local = CASES[case], InProcess(3), [], []
+
+    def look(round_):
+        if round_.iteration == 1:
+            engine.lose("worker 1")
+        seen.append((round_.scores, round_.gradients, round_.hessians))
+
+    trainer = ClusterTrainer(run, ClusterDocuments(engine, {TRAIN: pieces_of(train, 7)}))
+    with pytest.warns(PodiumWarning, match="worker 1 has left"):
+        result = run_training(trainer, [look], None)
+    expected = run.fit(train, observers=[lambda r: local.append((r.scores, r.gradients, r.hessians))])
+    require_equal(expected, result)
+    for one, other in zip(seen, local, strict=True):
+        for found, wanted in zip(one, other, strict=True):
+            assert np.array_equal(np.sort(found, axis=-1), np.sort(wanted, axis=-1))
+
+
+def test_the_last_thresholds_survive_a_lost_worker(train, monkeypatch):
+    engine, fit = InProcess(3), DaskOrdinalMART._fit_thresholds
+
+    def lose_first(self, bound, data):
+        engine.lose("worker 2")
+        fit(self, bound, data)
+
+    monkeypatch.setattr(DaskOrdinalMART, "_fit_thresholds", lose_first)
+    with pytest.warns(PodiumWarning, match="worker 2 has left"):
+        model = DaskOrdinalMART(n_trees=2, n_leaves=6)._fit_on(engine, {TRAIN: pieces_of(train, 5)})
+    assert model.model_.info == podium.OrdinalMART(n_trees=2, n_leaves=6).fit(train).model_.info
 
 
 def test_a_worker_that_joins_is_used(train, valid, monkeypatch):
@@ -225,10 +268,19 @@ def test_a_stopped_run_goes_on_from_its_checkpoint(train, valid, tmp_path):
 
 
 def test_observers_see_rounds_and_fetch_arrays(train):
-    seen = []
+    seen, rounds = [], []
+
+    def unseen(round_):
+        other = object.__new__(type(round_))
+        other.__dict__.update({name: value for name, value in round_.__dict__.items() if name != "_parts"})
+        return other
 
     def look(round_):
         seen.append((round_.scores, round_.gradients, round_.weights))
+        if rounds:
+            with pytest.raises(DataError, match="look at them in the observer"):
+                _ = rounds.pop().scores
+        rounds.append(unseen(round_))
         with pytest.raises(DataError, match="documents stay on the workers"):
             _ = round_.data
         return {"sum": float(np.sort(round_.scores).sum())}

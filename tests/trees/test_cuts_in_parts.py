@@ -4,15 +4,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 
 from podium.core.merging import merge_all, merged
-from podium.trees import cuts_in_parts, find_bins
+from podium.trees import find_bins, part_keys
 from podium.trees.cuts_in_parts import find_bins_in_parts
 
 
 def in_parts(features, home, max_bins, categorical=()):
     """The bins that each part finds, and the rounds that it takes."""
-    parts = [find_bins_in_parts(features[home == k], max_bins, categorical, 1) for k in np.unique(home)]
+    return finished([find_bins_in_parts(features[home == k], max_bins, categorical, 1) for k in np.unique(home)])
+
+
+def finished(parts):
     answer, rounds = None, 0
     while True:
         given, results = [], []
@@ -52,19 +56,29 @@ def column(random, kind, n):
 KINDS = ["numbers", "far apart", "ties", "zeros", "few", "missing", "constant"]
 
 
-@given(st.integers(0, 10**6), st.integers(1, 5), st.sampled_from([2, 3, 16, 255]), st.sampled_from([0, 16, 4096]))
-def test_parts_find_the_cuts_of_all(seed, n_parts, max_bins, few):
+@given(st.integers(0, 10**6), st.integers(1, 5), st.sampled_from([2, 3, 16, 255]), st.sampled_from([0, 50, 4096]))
+def test_parts_find_the_cuts_of_all(seed, n_parts, max_bins, buckets):
     random = np.random.default_rng(seed)
     n = int(random.integers(1, 1500))
     features = np.column_stack([column(random, kind, n) for kind in KINDS]).astype(np.float32)
     features[random.random(features.shape) < 0.05] = np.nan
     home = random.integers(0, n_parts, n)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cuts_in_parts, "FEW", max(few, max_bins))
+        patch.setattr(part_keys, "BUCKETS", buckets)  # few: then intervals are wide
         results, rounds = in_parts(features, home, max_bins, [4])
     for bins in results:
         require_equal(bins, find_bins(features, max_bins, [4]))
     assert rounds < 30
+
+
+def test_sparse_features_and_threads_give_the_same_cuts():
+    random = np.random.default_rng(2)
+    dense = np.where(random.random((3000, 20)) < 0.9, 0.0, random.normal(size=(3000, 20)).round(2)).astype(np.float32)
+    expected = find_bins(dense, 30)
+    for features, n_threads in ((csr_matrix(dense), 1), (dense, 3)):
+        parts = [find_bins_in_parts(features[k::2], 30, [], n_threads) for k in range(2)]
+        for bins in finished(parts)[0]:
+            require_equal(bins, expected)
 
 
 def test_rounds_do_not_grow_with_the_bins():
@@ -72,4 +86,4 @@ def test_rounds_do_not_grow_with_the_bins():
     features = np.column_stack([column(random, kind, 60_000) for kind in KINDS]).astype(np.float32)
     results, rounds = in_parts(features, random.integers(0, 2, 60_000), 255)
     require_equal(results[0], find_bins(features, 255))
-    assert rounds < 20
+    assert rounds < 12

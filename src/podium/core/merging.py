@@ -62,10 +62,12 @@ class Counts:
 
     def with_other(self, other: Counts) -> Counts:
         """The values of both."""
-        values, place = np.unique(np.concatenate([self.values, other.values]), return_inverse=True)
-        counts = np.zeros(len(values), np.int64)
-        np.add.at(counts, place, np.concatenate([self.counts, other.counts]))
-        return Counts(values, counts)
+        both = np.concatenate([self.values, other.values])
+        order = np.argsort(both, kind="stable")  # quick for two ascending runs
+        values = both[order]
+        starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if len(values) else order
+        counts = np.concatenate([self.counts, other.counts])[order]
+        return Counts(values[starts], np.add.reduceat(counts, starts) if len(values) else counts)
 
     @property
     def value(self) -> Any:

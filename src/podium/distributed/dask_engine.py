@@ -1,9 +1,9 @@
 """A Dask cluster as an engine. Documents are Dask's futures; each worker holds its part in an actor.
 
 An actor's method is called directly on its worker, without a task in the scheduler's graph: a call takes a millisecond
-or two. The actors form a binary tree. A call goes down the tree, answers are merged on the way up, and the client gets
-one answer. Workers are in the order of their addresses, parents before children, so two runs on the same workers cannot
-wait for each other.
+or two. The client and the actors form a binary tree, the client its root. A call goes down the tree, answers are merged
+on the way up, and the client gets two. Workers are in the order of their addresses, parents before children, so two
+runs on the same workers cannot wait for each other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from podium.core.merging import merge
 from podium.data import RankingData
 from podium.distributed.engine import Engine, Placement, WorkerLostError
-from podium.distributed.holding import Calls, Holder
+from podium.distributed.holding import Calls, Holder, merged_results
 from podium.distributed.sources import Source, Step
 from podium.errors import MissingExtraError, PodiumError
 
@@ -37,6 +37,21 @@ def import_distributed() -> Any:
     return distributed
 
 
+def packed(calls: Calls) -> bytes:
+    """Calls as they are sent: pickled once, whoever hears of them.
+
+    Dask by itself sends arrays apart, and they arrive at any address; kernels are compiled for aligned ones.
+    """
+    result: bytes = import_distributed().protocol.pickle.dumps(calls)
+    return result
+
+
+def unpacked(message: bytes) -> Calls:
+    """The calls in a message."""
+    calls: Calls = import_distributed().protocol.pickle.loads(message)
+    return calls
+
+
 class TreeHolder(Holder):
     """A holder that has others below it, and merges what they give with its own."""
 
@@ -51,10 +66,14 @@ class TreeHolder(Holder):
         """Whether this can be reached."""
         return True
 
-    def reduce(self, calls: Calls) -> list[Any]:
+    def run_packed(self, packed: bytes) -> None:
+        """Answer calls that nobody waits for."""
+        self.run(unpacked(packed))
+
+    def reduce(self, packed: bytes) -> list[Any]:
         """Answer calls, together with all below."""
-        waiting = [child.reduce(calls) for child in self.children]
-        results = self.run(calls)
+        waiting = [child.reduce(packed) for child in self.children]
+        results = self.run(unpacked(packed))
         for answer in waiting:
             results = [merge(a, b) for a, b in zip(results, answer.result(timeout=self.timeout), strict=True)]
         return results
@@ -122,6 +141,11 @@ class DaskEngine(Engine):
         results = [self.client.submit(function, future, pure=False) for future in self._futures_of(sources)]
         return [self._result(result) for result in results]
 
+    def whereabouts(self, sources: Sequence[Source]) -> list[str | None]:  # noqa: D102
+        futures = self._futures_of(sources)
+        has = self.client.who_has(futures)
+        return [next(iter(sorted(has.get(future.key, ()))), None) for future in futures]
+
     def _result(self, future: Any) -> Any:
         """What a task gives, or an error after a time."""
         return self._wait(future, self.timeout)
@@ -146,15 +170,14 @@ class DaskEngine(Engine):
         self._link()
 
     def _link(self) -> None:
-        """Make the actors a tree, the first worker its root."""
+        """Make the actors a tree, the first two workers those that the client asks."""
         order = sorted(self.actors)
         self.actors = {worker: self.actors[worker] for worker in order}
         actors, n = list(self.actors.values()), len(order)
-        levels = n.bit_length()
         done = []
         for k, actor in enumerate(actors):
-            below = levels - (k + 1).bit_length()
-            children = [actors[c] for c in (2 * k + 1, 2 * k + 2) if c < n]
+            below = _levels(n) - _levels(k + 1)
+            children = [actors[c] for c in (2 * k + 2, 2 * k + 3) if c < n]
             done.append(actor.set_children(children, self.timeout * LONGER**below))
         for answer in done:
             self._wait(answer, self.timeout)
@@ -180,7 +203,7 @@ class DaskEngine(Engine):
 
     def run_on_each(self, calls: Mapping[str, Calls]) -> None:  # noqa: D102
         try:
-            answers = [self.actors[worker].run(of_worker) for worker, of_worker in calls.items()]
+            answers = [self.actors[worker].run_packed(packed(of_worker)) for worker, of_worker in calls.items()]
         except RuntimeError as error:  # "Worker holding Actor was lost"
             self._require_all(error, SECONDS_TO_NOTICE)
             raise
@@ -188,15 +211,15 @@ class DaskEngine(Engine):
             self._wait(answer, self.timeout)
 
     def reduce(self, calls: Calls) -> list[Any]:  # noqa: D102
-        root, levels = next(iter(self.actors.values())), len(self.actors).bit_length()
-
+        actors, message = list(self.actors.values()), packed(calls)
         try:
-            answer = root.reduce(calls)
+            waiting = [actor.reduce(message) for actor in actors[:2]]
         except RuntimeError as error:  # "Worker holding Actor was lost"
             self._require_all(error, SECONDS_TO_NOTICE)
             raise
-        results: list[Any] = self._wait(answer, self.timeout * LONGER**levels)
-        self.n_bytes += len(self.actors) * n_bytes_of(results)
+        timeout = self.timeout * LONGER ** _levels(len(actors))
+        results: list[Any] = merged_results([self._wait(answer, timeout) for answer in waiting])
+        self.n_bytes += len(actors) * n_bytes_of(results)
         return results
 
     def _wait(self, answer: Any, timeout: float) -> Any:
@@ -213,13 +236,21 @@ class DaskEngine(Engine):
                 return answer.result(timeout=max(min(left, SECONDS_BETWEEN_LOOKS), 0.01))
             except TimeoutError as error:
                 self._require_all(error)
-                if left <= 0 or answer.done():  # done: the answer itself is that another worker took too long
+                if answer.done():  # it came in between, or says itself that another worker took too long
+                    return self._result_of_done(answer)
+                if left <= 0:
                     raise self._timed_out("a worker") from error
             except PodiumError:
                 raise
             except self._signs_of_loss as error:
                 self._require_all(error, SECONDS_TO_NOTICE)
                 raise
+
+    def _result_of_done(self, answer: Any) -> Any:
+        try:
+            return answer.result(timeout=SECONDS_BETWEEN_LOOKS)
+        except TimeoutError as error:
+            raise self._timed_out("a worker") from error
 
     @property
     def _signs_of_loss(self) -> tuple[type[BaseException], ...]:
@@ -252,6 +283,11 @@ class DaskEngine(Engine):
         if self._calls_directly:
             self.client.direct_to_workers = self._direct_before
         self._calls_directly = None
+
+
+def _levels(n: int) -> int:
+    """How deep a tree of so many workers is, below the client."""
+    return (n + 1).bit_length() - 1
 
 
 def n_bytes_of(result: Any) -> int:

@@ -48,6 +48,7 @@ class ClusterDocuments:
         self._keeps_weighted = False
         self.bins: Bins | None = None
         self.layout: FeatureLayout | None = None
+        self._note_whereabouts()
         self.assign(engine.workers())
         self._place(self.holders)
         facts = engine.call("facts")
@@ -56,6 +57,14 @@ class ClusterDocuments:
         self.n_documents = int(facts[TRAIN]["documents"])
 
     # --- placement
+
+    def _note_whereabouts(self) -> None:
+        """Begin with each partition held by a worker that has it already, so that few are moved."""
+        for name, part in self.sets.items():
+            for k, worker in enumerate(self.engine.whereabouts(part.sources)):
+                if worker is not None:
+                    held = self.holders.setdefault(worker, {of_set: [] for of_set in self.sets})
+                    held[name].append(k)
 
     def assign(self, workers: Mapping[str, int]) -> set[str]:
         """Give each partition to a worker that is there; the workers that hold others than before.

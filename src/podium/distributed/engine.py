@@ -40,6 +40,7 @@ class Engine(ABC):
     def __init__(self) -> None:
         self.n_round_trips, self.n_bytes = 0, 0
         self._deferred: list[tuple[str, tuple[Any, ...]]] = []
+        self._deferred_runs: list[tuple[str, tuple[Any, ...], Callable[[Any], None]]] = []
 
     @abstractmethod
     def workers(self) -> dict[str, int]:
@@ -48,6 +49,10 @@ class Engine(ABC):
     @abstractmethod
     def compute(self, function: Callable[..., Any], sources: Sequence[Source]) -> list[Any]:
         """A function of each of some sources, on any worker; the results come here."""
+
+    @abstractmethod
+    def whereabouts(self, sources: Sequence[Source]) -> list[str | None]:
+        """For each source a worker that has it, as far as there is one; it need not be moved if it stays there."""
 
     @abstractmethod
     def place(self, placement: Mapping[str, Placement]) -> None:
@@ -84,16 +89,23 @@ class Engine(ABC):
         """A call without an answer; it goes along with the next one."""
         self._deferred.append((name, arguments))
 
+    def defer_run(self, take: Callable[[Any], None], name: str, *arguments: Any) -> None:
+        """Work in steps that goes along with the next `run`, without round trips of its own; `take` gets the result."""
+        self._deferred_runs.append((name, arguments, take))
+
     def forget_deferred(self) -> None:
         """Drop calls that were deferred."""
-        self._deferred = []
+        self._deferred, self._deferred_runs = [], []
 
     def run(self, name: str, *arguments: Any) -> Any:
         """Work in steps, each of which needs what all parts gave in the one before; the merged result."""
-        is_done, value = self.call("start", name, arguments)
+        before, self._deferred_runs = self._deferred_runs, []
+        is_done, values = self.call("start", [*((name, of) for name, of, _ in before), (name, arguments)])
         while not is_done:
-            is_done, value = self.call("go_on", value)
-        return value
+            is_done, values = self.call("go_on", values)
+        for (_, _, take), value in zip(before, values, strict=False):
+            take(value)
+        return values[-1]
 
 
 class InProcess(Engine):
@@ -115,6 +127,9 @@ class InProcess(Engine):
 
     def compute(self, function: Callable[..., Any], sources: Sequence[Source]) -> list[Any]:  # noqa: D102
         return [function(computed(source)) for source in sources]
+
+    def whereabouts(self, sources: Sequence[Source]) -> list[str | None]:  # noqa: D102
+        return [None] * len(sources)
 
     def place(self, placement: Mapping[str, Placement]) -> None:  # noqa: D102
         for worker, (number, sets, n_threads) in placement.items():

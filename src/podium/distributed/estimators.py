@@ -253,8 +253,14 @@ class DaskOrdinalMART(OnCluster, OrdinalMART):
     def _fit_thresholds(self, bound: BoundOrdinal, train: RankingData) -> None:
         trainer = self._trainer
         trees = tuple(self.trees_.tree(k) for k in range(self.trees_.n_trees))
-        trainer.engine.defer("restore", trees, 1, bound.state(), trainer.data.bins)
-        bound.restore(trainer.engine.run("find_thresholds"))
+        learnt = bound.state()
+
+        def find() -> dict[str, list[float]]:
+            trainer.engine.defer("restore", trees, 1, learnt, trainer.data.bins)
+            found: dict[str, list[float]] = trainer.engine.run("find_thresholds")
+            return found
+
+        bound.restore(trainer.survive(find))
 
 
 class DaskMARTClassifier(OnCluster, MARTClassifier):  # type: ignore[misc]

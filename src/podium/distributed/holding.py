@@ -124,7 +124,7 @@ class Holder:
 
     def call_bind(self, plan: Plan, layout: FeatureLayout) -> Any:
         """Begin a run; what the objective asks for of all data, and the queries that a line search measures."""
-        sweep = plan.sweep
+        sweep, self.ranker = plan.sweep, None
         for name, data in self.data.items():
             slim = data.without_features()
             if name == TRAIN:
@@ -141,21 +141,30 @@ class Holder:
         return facts, None if self.searched is None else self.searched.count()
 
     def call_set_facts(self, facts: Any, ranker: BoundObjective) -> None:
-        """Take over what the objective must know of all data; the ranker says what puts documents in order."""
+        """Take over what the objective must know of all data, once; the ranker says what puts documents in order."""
+        if self.ranker is not None:
+            return
         self.ranker = ranker
         if self.train is not None:
             self.train.set_facts(facts)
         for part in self.valid.values():
             part.begin(ranker.n_outputs)
 
-    def call_start(self, name: str, arguments: tuple[Any, ...]) -> Any:
-        """Begin work that asks for what all parts give."""
-        if name == "find_bins":
-            data = self.data.get(TRAIN)
-            self._steps = None if data is None else _finding_bins(data, arguments[0], arguments[1], self.n_threads)
-        else:
-            self._steps = None if self.train is None else getattr(self.train, name)(*arguments)
+    def call_start(self, works: Calls) -> Any:
+        """Begin work that asks for what all parts give, one after the other."""
+        self._steps = self._in_turn(works) if TRAIN in self.data else None
         return self.call_go_on(None)
+
+    def _in_turn(self, works: Calls) -> Steps:
+        results = []
+        for name, arguments in works:
+            work = self._find_bins if name == "find_bins" else getattr(self.train, name)
+            results.append((yield from work(*arguments)))
+        return results
+
+    def _find_bins(self, max_bins: int, categorical: Sequence[int]) -> Steps:
+        bins = yield from find_bins_in_parts(self.data[TRAIN].features, max_bins, categorical, self.n_threads)
+        return Same(bins)
 
     def call_go_on(self, answer: Any) -> Any:
         """Go on with what all parts gave; whether the work is done, and what this part gives."""
@@ -226,11 +235,6 @@ class Holder:
     def call_sizes(self) -> Gathered:
         """How many documents of each set are here."""
         return Gathered([{name: len(data) for name, data in self.data.items()}])
-
-
-def _finding_bins(data: RankingData, max_bins: int, categorical: Sequence[int], n_threads: int) -> Steps:
-    bins = yield from find_bins_in_parts(data.features, max_bins, categorical, n_threads)
-    return Same(bins)
 
 
 def _has_weight(data: RankingData) -> NDArray[np.bool_]:

@@ -10,9 +10,9 @@ import hashlib
 import logging
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ from podium.trees.frontier import DistantTree, FrontierGrower, Root
 from podium.trees.quantization import BoundedGradients, QuantizedGradients
 
 Floats = NDArray[np.float64]
+Result = TypeVar("Result")
 log = logging.getLogger("podium")
 MOST_LOSSES = 100  # of workers in one round, before training gives up
 SECONDS_BETWEEN_LOOKS = 2.0  # for workers that joined
@@ -102,6 +103,16 @@ class ClusterTrainer(Trainer):
                 self._place_again()
         raise DataError(f"{MOST_LOSSES} workers were lost in one round: look at the logs of the cluster")
 
+    def survive(self, work: Callable[[], Result]) -> Result:
+        """Work between rounds; where a worker is lost, once more, with its documents on others."""
+        for _ in range(MOST_LOSSES):
+            try:
+                return work()
+            except WorkerLostError as lost:
+                warnings.warn(f"{lost}: its documents go to other workers", PodiumWarning, stacklevel=2)
+                self._place_again()
+        raise DataError(f"{MOST_LOSSES} workers were lost one after the other: look at the logs of the cluster")
+
     def _take_in_new_workers(self) -> None:
         """Let workers that joined take over some documents."""
         if time.monotonic() - self._last_look < SECONDS_BETWEEN_LOOKS:
@@ -118,31 +129,31 @@ class ClusterTrainer(Trainer):
             try:
                 self.engine.forget_deferred()
                 changed = documents.place_again()
-                self.engine.run_on_each(
-                    {
-                        worker: [
-                            ("bind", (self.plan, documents.layout)), ("set_facts", (self.facts, state.objective)),
-                        ]
-                        for worker in changed
-                    }
-                )  # fmt: skip
+                bind = [("bind", (self.plan, documents.layout))]
+                self.engine.run_on_each(dict.fromkeys(changed, bind))
+                self.engine.defer("set_facts", self.facts, state.objective)  # where a loss kept them back, too
                 self.engine.call("restore", *self._restored())
                 return
             except WorkerLostError as lost:
                 log.info("%s while documents were placed", lost)
         raise DataError(f"{MOST_LOSSES} workers were lost while documents were placed: look at the logs of the cluster")
 
-    def _restored(self) -> tuple[Any, ...]:
-        """The trees so far and the state of the objective after them, for the parts."""
+    def _restored(self, n_rounds: int | None = None) -> tuple[Any, ...]:
+        """The trees of some rounds, or so far, and the state of the objective after them, for the parts."""
         state = self.state
-        learnt = state.objective_states[-1] if state.objective_states else state.first_objective_state
-        return tuple(state.trees), state.objective.n_outputs, learnt, self.data.bins
+        states = state.objective_states[:n_rounds]
+        learnt = states[-1] if states else state.first_objective_state
+        trees = state.trees if n_rounds is None else state.trees[: n_rounds * state.objective.n_outputs]
+        return tuple(trees), state.objective.n_outputs, learnt, self.data.bins
 
     def _compute_gradients(self, iteration: int) -> tuple[Floats, Floats] | None:
         state = self.state
-        learnt = self.engine.run("compute_gradients", iteration, 0.0 if iteration else state.initial_score)
-        if learnt:
-            state.objective.restore(learnt)
+
+        def take(learnt: dict[str, list[float]]) -> None:
+            if learnt:
+                state.objective.restore(learnt)
+
+        self.engine.defer_run(take, "compute_gradients", iteration, 0.0 if iteration else state.initial_score)
         return None
 
     def _add_tree(
@@ -170,7 +181,7 @@ class ClusterTrainer(Trainer):
         )
 
     def _fingerprint(self) -> str:
-        hashes = self.engine.call("hash_documents")
+        hashes = self.survive(lambda: self.engine.call("hash_documents"))
         digests = {
             name: hashlib.sha256(repr([value % 2**64 for value in hashes[name]]).encode()).digest()
             for name in sorted(hashes)
@@ -189,9 +200,27 @@ class ClusterTrainer(Trainer):
         """Arrays come from the workers when they are asked for."""
         return round_
 
+    def fetch_arrays(self, iteration: int) -> list[dict[str, Floats]]:
+        """Scores, gradients and hessians after the last round, for each worker; as its round had them."""
+        if iteration != self.state.n_rounds - 1:
+            raise DataError("the arrays of a round are on the workers until the next one: look at them in the observer")
+        lost = False
+
+        def gather() -> Any:
+            nonlocal lost
+            if lost:  # gradients are those before the last trees
+                self.engine.defer("restore", *self._restored(iteration))
+                self.engine.run("compute_gradients", iteration, 0.0 if iteration else self.state.initial_score)
+                self.engine.defer("restore", *self._restored())
+            lost = True
+            return self.engine.call("gather", ("scores", "gradients", "hessians"))
+
+        parts: list[dict[str, Floats]] = self.survive(gather)
+        return parts
+
 
 class ClusterRound(Round):
-    """A round of a run on a cluster. Arrays of all documents are fetched from the workers when they are looked at.
+    """A round of a run on a cluster. Arrays of all documents are fetched from the workers when one is looked at.
 
     They have the documents of one worker after the other. The documents themselves stay where they are.
     """
@@ -207,8 +236,10 @@ class ClusterRound(Round):
         self.__dict__.update(values)
 
     def _fetched(self, name: str) -> Floats:
-        parts = self.__dict__["_trainer"].engine.call("gather", (name,))
-        return np.concatenate([part[name] for part in parts], axis=-1)
+        own = self.__dict__
+        if "_parts" not in own:
+            own["_parts"] = own["_trainer"].fetch_arrays(self.iteration)
+        return np.concatenate([part[name] for part in own["_parts"]], axis=-1)
 
     @property
     def scores(self) -> Floats:

@@ -64,8 +64,12 @@ class Ensemble(Model):
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Copies and pickles are checked like all others."""
-        self.__dict__.update(state)
+        """Copies and pickles are checked like all others.
+
+        Arrays that come by network lie at any address; those that are not aligned are copied.
+        """
+        arrays = {name: np.require(values, requirements="A") for name, values in state["arrays"].items()}
+        self.__dict__.update(state | {"arrays": arrays})
         self.__post_init__()
 
     @classmethod

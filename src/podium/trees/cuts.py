@@ -97,11 +97,11 @@ def _cut(
 ) -> Int:
     """Cut one column, whose zeros have one key together; the number of cuts."""
     scale, n_buckets = _choose_buckets(keys, n, buckets.ranges)
-    n_used = _bring_together(keys, n, scale, n_buckets, buckets, spare)
+    n_used = bring_together(keys, n, scale, n_buckets, buckets, spare)
     is_few = False
     if n_used <= max_bins:
         is_few = _sort_all(spare, n_buckets, buckets, keys) <= max_bins
-    bucket_of_zero = N(_bucket_of(ZERO_KEY, scale, buckets.ranges)) if n_zeros else n_buckets
+    bucket_of_zero = N(bucket_of(ZERO_KEY, scale, buckets.ranges)) if n_zeros else n_buckets
     weight = Weight(bucket_of_zero, max(n_zeros - 1, 0))
     return _fill_bins(spare, n, weight, max_bins, is_few, n_used <= max_bins, buckets, keys, below, above)
 
@@ -134,7 +134,8 @@ def _choose_buckets(keys: Keys, n: Int, ranges: Keys) -> tuple[Scale, Int]:
 
 
 @helper
-def _bucket_of(key: Any, scale: Scale, ranges: Keys) -> Any:
+def bucket_of(key: Any, scale: Scale, ranges: Keys) -> Any:
+    """The bucket of a key."""
     offset = U(key - scale.lowest)
     entry = U(ranges[offset >> scale.shift])
     within = offset & ((U(1) << scale.shift) - U(1))
@@ -142,13 +143,13 @@ def _bucket_of(key: Any, scale: Scale, ranges: Keys) -> Any:
 
 
 @helper
-def _bring_together(keys: Keys, n: Int, scale: Scale, n_buckets: Int, buckets: Buckets, ordered: Keys) -> Int:
+def bring_together(keys: Keys, n: Int, scale: Scale, n_buckets: Int, buckets: Buckets, ordered: Keys) -> Int:
     """Write keys to `ordered`, those of a bucket together; the number of buckets that have any."""
     not_inlined()
     ranges, ends = buckets.ranges, buckets.ends
     ends[:n_buckets] = 0
     for k in range(n):
-        ends[_bucket_of(keys[U(k)], scale, ranges)] += np.uint32(1)
+        ends[bucket_of(keys[U(k)], scale, ranges)] += np.uint32(1)
     place, n_used = np.uint32(0), N(0)
     for bucket in range(n_buckets):
         count = ends[bucket]
@@ -156,7 +157,7 @@ def _bring_together(keys: Keys, n: Int, scale: Scale, n_buckets: Int, buckets: B
         ends[bucket] = place
         place = np.uint32(place + count)
     for k in range(n):
-        bucket = _bucket_of(keys[U(k)], scale, ranges)
+        bucket = bucket_of(keys[U(k)], scale, ranges)
         place = ends[bucket]
         ordered[U(place)] = keys[U(k)]
         ends[bucket] = np.uint32(place + 1)
@@ -170,7 +171,7 @@ def _sort_all(keys: Keys, n_buckets: Int, buckets: Buckets, spare: Keys) -> Int:
     for bucket in range(n_buckets):
         end = N(buckets.ends[bucket])
         if start < end:
-            _sort(keys, start, end, spare, buckets.digits)
+            sort_keys(keys, start, end, spare, buckets.digits)
             n_distinct += 1
             for k in range(start + 1, end):
                 n_distinct += N(keys[U(k)] != keys[U(k - 1)])
@@ -179,7 +180,7 @@ def _sort_all(keys: Keys, n_buckets: Int, buckets: Buckets, spare: Keys) -> Int:
 
 
 @helper
-def _sort(keys: Keys, start: Int, end: Int, spare: Keys, digits: Keys) -> None:
+def sort_keys(keys: Keys, start: Int, end: Int, spare: Keys, digits: Keys) -> None:
     """Sort keys[start:end]: few by insertion, others byte by byte from below, as far as they differ."""
     not_inlined()
     if end - start <= INSERTED:
@@ -242,7 +243,7 @@ def _fill_bins(
                     at, count = end, count + weight
                     continue
                 if not is_sorted:
-                    _sort(keys, at, end, spare, buckets.digits)
+                    sort_keys(keys, at, end, spare, buckets.digits)
             key, first = keys[U(at)], at
             while at < end and keys[U(at)] == key:
                 at += 1

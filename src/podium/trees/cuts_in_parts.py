@@ -1,89 +1,34 @@
-"""The same cuts as `binning.find_bins` where no one has all values: parts of the documents answer how many lie below.
+"""The same cuts as `binning.find_bins` where no one has all values: parts of the documents count theirs.
 
 Bins are filled from below, each with an equal share or more of what is left. Where a bin ends is the lowest key with
-enough keys up to it. So each part sorts its keys, and says how many are up to some *probes*; sums of that are exact.
-Between two probes where a bin ends, more probes follow. When few values are left between them, the next keys above the
-lower one are listed with their counts: where a bin ends depends on how often the last values of those before occur, so
-a list serves for whatever comes of that. All bins of all features are sought at the same time: ten rounds or so.
+enough values up to it. At first all parts count their values by bucket (`part_keys`); sums of that are exact. A bucket
+in which a bin may end is an *interval*: the parts cut it into pieces and count again, and list the values of those that
+have few. Where a bin ends depends on how often the last values of those before occur, so for what is not known yet the
+mean of what is known is assumed, and intervals beside are looked at, too, more in each round. All bins of all features
+are sought at the same time: that takes four rounds for values that differ, and some more where many are equal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.compiling import helper, kernel
 from podium.core.merging import Counts, Max, Sum
 from podium.data.features import Features
 from podium.trees.binning import rarest, require_bins
 from podium.trees.bins import Bins
 from podium.trees.cuts import cuts_between
-from podium.trees.keys import ZERO_KEY, KeyColumns, Keys, map_columns, values_of
+from podium.trees.keys import KeyColumns, Keys, map_columns, values_of
+from podium.trees.layout import Bytes, Int, Ints, N
+from podium.trees.part_keys import FEW, PIECES, Found, Intervals, PartKeys, choose_buckets, last_keys
 
-Ints = NDArray[np.int64]
-N_KEYS = 1 << 32
-NONE = np.empty(0, np.int64)
-FIRST_PROBES, MORE_PROBES = 1 << 12, 16  # into which the range of all keys is cut at first, and each part of it then
-FEW = 1 << 12  # different values that are counted one by one
-NEAR = 64  # values between two probes from which on the next keys are listed instead: so many
-NEXT = 192  # of them, for what follows depends on how often each occurs
-
-
-class SortedColumn(NamedTuple):
-    """The keys of a feature, ascending, and the number of zeros, which have none."""
-
-    keys: Keys
-    n_zeros: int
-
-    @property
-    def size(self) -> int:
-        """How many values there are."""
-        return len(self.keys) + self.n_zeros
-
-    def up_to(self, probes: Ints) -> Ints:
-        """How many values have a key that is not above each probe."""
-        below = np.searchsorted(self.keys, np.minimum(probes, N_KEYS - 1).astype(np.uint32), side="right")
-        return below + np.where(probes >= ZERO_KEY, self.n_zeros, 0)
-
-    def up_from(self, keys: Ints) -> Ints:
-        """The lowest key above each of some keys; 2^32 where there is none."""
-        padded = np.append(self.keys.astype(np.int64), N_KEYS)
-        found = padded[np.searchsorted(self.keys, keys.astype(np.uint32), side="right")]
-        return np.where((keys < ZERO_KEY) & (self.n_zeros > 0), np.minimum(found, int(ZERO_KEY)), found)
-
-    def next_keys(self, starts: Ints) -> tuple[Ints, Ints, Ints]:
-        """The next different keys above each of some keys, all in one list, and how often each occurs.
-
-        Also the horizon of each start: up to there all keys are in the list.
-        """
-        if not len(starts):
-            return starts, starts, starts
-        keys, counts = self.distinct
-        first = np.searchsorted(keys, starts, side="right")
-        last = first + NEXT
-        horizons = np.where(last > len(keys), N_KEYS, keys[np.minimum(last, len(keys)) - 1])
-        chosen = np.zeros(len(keys) + 1, np.int64)
-        np.add.at(chosen, first, 1)
-        np.add.at(chosen, np.minimum(last, len(keys)), -1)
-        is_listed = np.cumsum(chosen[:-1]) > 0
-        return keys[is_listed], counts[is_listed], horizons
-
-    @property
-    def distinct(self) -> tuple[Ints, Ints]:
-        """The different keys, that of zero included, and how often each occurs."""
-        starts = np.flatnonzero(np.append(True, self.keys[1:] != self.keys[:-1])) if len(self.keys) else NONE
-        keys, counts = self.keys[starts].astype(np.int64), np.diff(starts, append=len(self.keys))
-        if self.n_zeros:
-            place = int(np.searchsorted(keys, int(ZERO_KEY)))
-            keys, counts = np.insert(keys, place, int(ZERO_KEY)), np.insert(counts, place, self.n_zeros)
-        return keys, counts
-
-    def few(self) -> Counts:
-        """The different keys and how often each occurs; the first of them where there are too many to be counted."""
-        keys, counts = self.distinct
-        return Counts(keys[: FEW + 1], counts[: FEW + 1])
+FEATURE_BITS = 33  # a key and a feature as one number: feature · 2^33 + key + 1, where −1 stands before all keys
+KEY_BITS = (1 << FEATURE_BITS) - 1
+_NONE = np.empty(0, np.int64)
 
 
 def find_bins_in_parts(
@@ -94,18 +39,17 @@ def find_bins_in_parts(
     require_bins(max_bins, chosen, features.shape[1])
     counted: dict[int, Counts] = {}
 
-    def sort(columns: KeyColumns, first: int) -> list[SortedColumn]:
+    def take(columns: KeyColumns, first: int) -> list[KeyColumns]:
         for feature in set(chosen) & set(range(first, first + len(columns.starts))):
             counted[feature] = Counts(*columns.take_distinct(feature - first))
-        slices = (slice(start, start + n) for start, n in zip(columns.starts, columns.n_keys, strict=True))
-        return [SortedColumn(np.sort(columns.keys[s]), int(z)) for s, z in zip(slices, columns.n_zeros, strict=True)]
+        return [columns]
 
-    sorted_columns = list(map_columns(sort, features, n_threads))
-    few, sizes, of_categories = yield (
-        [column.few() for column in sorted_columns],
-        Sum(np.array([column.size for column in sorted_columns], np.int64)),
-        {feature: counted[feature] for feature in chosen},
-    )
+    part = PartKeys(list(map_columns(take, features, n_threads)), n_threads)
+    of_categories, sizes, sampled = yield (
+        {feature: counted[feature] for feature in chosen}, Sum(part.sizes), Sum(part.sampled())
+    )  # fmt: skip
+    below, above, n_cuts = yield from _find_cuts(part, sizes, sampled, max_bins)
+    cuts = cuts_between(values_of(below), values_of(above))
     categories, rare = {}, {}
     for feature in chosen:
         values, counts = of_categories[feature]
@@ -113,111 +57,210 @@ def find_bins_in_parts(
         categories[feature] = values[~is_rare]
         if is_rare.any():
             rare[feature] = values[is_rare]
-    is_many = [len(keys) > FEW for keys, _ in few]
-    many = [sorted_columns[k] for k in np.flatnonzero(is_many)]
-    ends = iter((yield from _ends_of_bins(many, sizes[is_many], max_bins)))
-    below = [next(ends) if is_many[k] else ends_of_few(few[k][0], few[k][1], max_bins) for k in range(len(few))]
-    nearest = yield [Max(-column.up_from(keys)) for column, keys in zip(sorted_columns, below, strict=True)]
-    above = [-of_feature for of_feature in nearest]
-    cuts = (
-        cuts_between(values_of(low.astype(np.uint32)), values_of(high.astype(np.uint32)))
-        for low, high in zip(below, above, strict=True)
-    )
-    return Bins(tuple(cuts), categories, rare)
+    return Bins(tuple(cuts[k, : n_cuts[k]].copy() for k in range(len(sizes))), categories, rare)
 
 
-def ends_of_few(keys: Ints, counts: Ints, max_bins: int) -> Ints:
-    """The highest key of each bin but the last, from all different keys and how often each occurs."""
-    if len(keys) <= max_bins:
-        return keys[:-1]
-    totals, taken, ends = np.cumsum(counts), 0, list[int]()
-    for left in range(max_bins, 1, -1):
-        place = int(np.searchsorted(totals, taken + max(1, (int(totals[-1]) - taken) // left)))
-        taken = int(totals[place])
-        if taken >= totals[-1]:
-            break
-        ends.append(int(keys[place]))
-    return np.array(ends, np.int64)
+def _find_cuts(
+    part: PartKeys, sizes: Ints, sampled: NDArray[np.int32], max_bins: int
+) -> Generator[Any, Any, tuple[Keys, Keys, Ints]]:
+    """For each cut of each feature the highest key below it and the lowest above it; the number of cuts."""
+    ranges, n_buckets = choose_buckets(sampled, sizes)
+    known = _Known(ranges, n_buckets, sizes, (yield Sum(part.group(ranges, n_buckets))))
+    below, above = (np.zeros((len(sizes), max_bins - 1), np.uint32) for _ in range(2))
+    n_cuts, reach = np.zeros(len(sizes), np.int64), 1.0
+    while True:
+        is_asked = np.zeros(len(known.keys), np.uint8)
+        if not fill_known_bins(known.keys, known.counts, known.is_next, known.starts, sizes, max_bins, reach, below,
+                               above, n_cuts, is_asked):  # fmt: skip
+            return below, above, n_cuts
+        asked = known.intervals(known.keep_open(is_asked))
+        found = part.look_up(asked)
+        pieces, (listed, times), horizons = yield Sum(found.pieces), _listed(asked, found), Max(-found.horizons)
+        known.add(asked, pieces, listed, times, -horizons)
+        reach *= 1.5
 
 
-class _Search:
-    """How many values of a feature are up to some keys; the ends of bins are sought among them.
+def _listed(asked: Intervals, found: Found) -> Counts:
+    """The values that are listed, with their features."""
+    feature = np.repeat(np.arange(len(asked.starts) - 1), np.diff(asked.starts))
+    return Counts((np.repeat(feature, found.n_listed) << FEATURE_BITS) + found.keys + 1, found.times)
+
+
+class _Known:
+    """How many values of each feature are up to some keys.
 
     Attributes:
-        keys, counts: keys, ascending, and how many values are up to each.
+        keys: with their features, ascending.
+        counts: how many values of the feature are up to each.
         is_next: whether no value lies between the key before and this one.
-        probes: keys whose counts must be known next,
-        starts: and keys above which the next ones must be.
+        starts: of each feature its first key, −1; at the end the number of all keys.
 
     """
 
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.keys, self.counts, self.is_next = np.array([-1]), np.array([0]), np.array([True])
-        self.probes = np.arange(1, FIRST_PROBES + 1) * (N_KEYS // FIRST_PROBES) - 1
-        self.starts: Ints = np.empty(0, np.int64)
+    def __init__(self, ranges: Keys, n_buckets: Ints, sizes: Ints, counts: NDArray[np.int32]) -> None:
+        n_features, ends = len(sizes), np.cumsum(n_buckets)
+        keys, totals, start = list[Ints](), list[Ints](), 0
+        for feature, end in enumerate(ends.tolist()):
+            of_feature = counts[start:end]
+            has = np.append(True, of_feature > 0)  # a border matters where one of the two buckets has values
+            chosen = np.flatnonzero(has | np.append(has[1:], False))
+            last, total = np.append(-1, last_keys(ranges[feature])), np.append(0, np.cumsum(of_feature, dtype=np.int64))
+            keys.append((feature << FEATURE_BITS) + last[chosen] + 1)
+            totals.append(total[chosen])
+            start = end
+        self.keys, self.counts = np.concatenate([_NONE, *keys]), np.concatenate([_NONE, *totals])
+        self.is_next = np.zeros(len(self.keys), np.uint8)
+        self.first_keys = np.arange(n_features + 1) << FEATURE_BITS
+        self.starts = np.searchsorted(self.keys, self.first_keys)
 
-    @property
-    def is_open(self) -> bool:
-        """Whether something must still be known."""
-        return bool(len(self.probes) or len(self.starts))
+    def keep_open(self, is_asked: Bytes) -> Ints:
+        """Forget features of which nothing is asked; the places of what is asked."""
+        n_asked = np.diff(np.append(0, np.cumsum(is_asked, dtype=np.int64))[self.starts])
+        kept = np.repeat(n_asked > 0, np.diff(self.starts))
+        self.keys, self.counts, self.is_next = self.keys[kept], self.counts[kept], self.is_next[kept]
+        self.starts = np.searchsorted(self.keys, self.first_keys)
+        return np.flatnonzero(is_asked[kept])
 
-    def add(self, counts: Ints, next_keys: Ints, next_counts: Ints, horizons: Ints) -> None:
-        """Take note of the counts of the probes, and of the keys above the starts, up to a horizon each."""
-        keys, totals = [self.keys, self.probes], [self.counts, counts]
-        is_next = [self.is_next, np.zeros(len(counts), bool)]
-        before = self.counts[np.searchsorted(self.keys, self.starts)]
-        first = np.searchsorted(next_keys, self.starts, side="right")
-        last = np.searchsorted(next_keys, horizons, side="right")
-        running = np.concatenate([[0], np.cumsum(next_counts)])
-        for start, a, b in zip(before.tolist(), first.tolist(), last.tolist(), strict=True):
-            keys.append(next_keys[a:b])
-            totals.append(start + running[a + 1 : b + 1] - running[a])
-            is_next.append(np.ones(b - a, bool))
-        together = np.concatenate(keys)
-        self.keys, place, group = np.unique(together, return_index=True, return_inverse=True)
-        self.counts, self.is_next = np.concatenate(totals)[place], np.zeros(len(self.keys), bool)
-        np.logical_or.at(self.is_next, group, np.concatenate(is_next))
+    def intervals(self, asked: Ints) -> Intervals:
+        """Those that end at some of the keys."""
+        feature = self.keys[asked] >> FEATURE_BITS
+        lows, highs = (self.keys[asked - k] - (feature << FEATURE_BITS) - 1 for k in (1, 0))
+        is_wide = self.counts[asked] - self.counts[asked - 1] > FEW
+        return Intervals(np.searchsorted(asked, self.starts), lows, highs, is_wide.astype(np.uint8))
 
-    def ends(self, max_bins: int) -> Ints:
-        """The highest key of each bin but the last; what else must be known is in `probes` and `starts` then."""
-        ends, wide, near, taken = list[int](), set[int](), set[int](), 0
+    def add(self, asked: Intervals, pieces: NDArray[np.int32], listed: Ints, times: Ints, horizons: Ints) -> None:
+        """Take note of what all parts have in some intervals."""
+        feature = np.repeat(np.arange(len(asked.starts) - 1), np.diff(asked.starts)) << FEATURE_BITS
+        before = self.counts[np.searchsorted(self.keys, feature + asked.lows + 1)]
+        wide = np.flatnonzero(asked.is_wide)
+        low, width = asked.lows[wide, None], (asked.highs - asked.lows)[wide, None]
+        ends = (feature + 1)[wide, None] + low + width * np.arange(1, PIECES) // PIECES
+        first = np.searchsorted(listed, feature + asked.lows + 1, side="right")
+        n_listed = np.searchsorted(listed, feature + horizons + 1, side="right") - first
+        chosen = np.repeat(first - np.cumsum(n_listed) + n_listed, n_listed) + np.arange(n_listed.sum())
+        running = np.append(0, np.cumsum(times))
+        totals = running[chosen + 1] + np.repeat(before - running[first], n_listed)
+        self._insert(ends.ravel(), (before[wide, None] + pieces.astype(np.int64)).ravel(), 0)
+        self._insert(listed[chosen], totals, 1)
+
+    def _insert(self, keys: Ints, counts: Ints, is_next: int) -> None:
+        """Add keys, ascending, of which some may be known."""
+        n = len(self.keys) + len(keys)
+        new_keys, new_counts, new_next = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint8)
+        n = merge_known(self.keys, self.counts, self.is_next, keys, counts, is_next, new_keys, new_counts, new_next)
+        self.keys, self.counts, self.is_next = new_keys[:n], new_counts[:n], new_next[:n]
+        self.starts = np.searchsorted(self.keys, self.first_keys)
+
+
+# --- kernels
+
+
+@kernel
+def fill_known_bins(
+    keys: Ints, counts: Ints, is_next: Bytes, starts: Ints, sizes: Ints, max_bins: Int, reach: float, below: Keys,
+    above: Keys, n_cuts: Ints, is_asked: Bytes,
+) -> bool:  # fmt: skip
+    """Fill the bins of each feature as far as is known; whether intervals must be asked for, of which `is_asked` says.
+
+    An interval is named by the key that it ends at. Row f of `below` and `above` has the keys beside each cut of
+    feature f. Around an end that is guessed, so many values are asked for as all guesses before may have missed it by,
+    `reach` times.
+    """
+    asks = False
+    for feature in range(len(sizes)):
+        first, last = starts[feature], starts[feature + 1]
+        if first == last:  # all is known
+            continue
+        n_used, is_open, miss = _survey(keys, counts, is_next, first, last, sizes[feature] // max_bins)
+        n_cuts[feature] = 0
+        if n_used <= max_bins and is_open:  # whether there are more values than bins is not known
+            _ask(keys, counts, is_next, first, first + 1, N(0), sizes[feature], last, is_asked)
+            asks = True
+            continue
+        k, taken, n_guessed = first + 1, N(0), N(0)
         for left in range(max_bins, 1, -1):
-            target = taken + max(1, (self.size - taken) // left)
-            place = int(np.searchsorted(self.counts, target))
-            if self.is_next[place] or self.keys[place] - self.keys[place - 1] == 1:
-                taken = int(self.counts[place])
-                ends.append(int(self.keys[place]))
-            else:
-                (near if self.counts[place] - self.counts[place - 1] <= NEAR else wide).add(place)
-                taken = target  # as if no two values were equal
-            if taken >= self.size:
-                del ends[-1:]  # behind the last value there is no cut
+            target = taken + (N(1) if n_used <= max_bins else max(N(1), (sizes[feature] - taken) // left))
+            while k < last and counts[k] < target:
+                k += 1
+            if k == last:
                 break
-        pieces = [np.empty(0, np.int64)]
-        for place in sorted(wide):
-            low, high = int(self.keys[place - 1]), int(self.keys[place])
-            inner = low + (high - low) * np.arange(1, MORE_PROBES) // MORE_PROBES
-            pieces.append(np.unique(inner[(inner > low) & (inner < high)]))
-        self.probes, self.starts = np.concatenate(pieces), self.keys[np.array(sorted(near), np.int64) - 1]
-        return np.array(ends, np.int64)
+            if _is_value(keys, is_next, k):
+                taken = counts[k]
+                following = k + 1
+                while following < last and counts[following] == taken:
+                    following += 1
+                if following == last:  # behind the last value there is no cut
+                    break
+                if n_guessed:
+                    continue
+                if _is_value(keys, is_next, following):
+                    below[feature, n_cuts[feature]] = np.uint32((keys[k] & KEY_BITS) - 1)
+                    above[feature, n_cuts[feature]] = np.uint32((keys[following] & KEY_BITS) - 1)
+                    n_cuts[feature] += 1
+                else:
+                    is_asked[following], asks = 1, True
+            else:
+                tolerance = N(reach * miss * (1.0 + np.sqrt(np.float64(n_guessed))))
+                _ask(keys, counts, is_next, first, k, target - tolerance, target + tolerance, last, is_asked)
+                asks, n_guessed = True, n_guessed + 1
+                taken = target + N(miss)
+    return asks
 
 
-def _ends_of_bins(columns: list[SortedColumn], sizes: Ints, max_bins: int) -> Generator[Any, Any, list[Ints]]:
-    """The highest key of each bin but the last, for features with many different values."""
-    searches = [_Search(int(size)) for size in sizes]
-    ends: list[Ints] = [np.empty(0, np.int64) for _ in columns]
-    open_ones = list(range(len(columns)))
-    while open_ones:
-        found = yield [_known(columns[k], searches[k]) for k in open_ones]
-        for k, (counts, (next_keys, next_counts), horizons) in zip(open_ones, found, strict=True):
-            searches[k].add(counts, next_keys, next_counts, -horizons)
-            ends[k] = searches[k].ends(max_bins)
-        open_ones = [k for k in open_ones if searches[k].is_open]
-    return ends
+@kernel
+def merge_known(
+    keys: Ints, counts: Ints, is_next: Bytes, more: Ints, more_counts: Ints, flag: Int, all_keys: Ints,
+    all_counts: Ints, all_next: Bytes,
+) -> Int:  # fmt: skip
+    """Write known keys and more of them in one order, each once; how many there are."""
+    n, k, j = N(0), N(0), N(0)
+    while k < len(keys) or j < len(more):
+        is_known = k < len(keys) and (j == len(more) or keys[k] <= more[j])
+        key, count = (keys[k], counts[k]) if is_known else (more[j], more_counts[j])
+        marked = is_next[k] if is_known else np.uint8(0)
+        k += N(is_known)
+        while j < len(more) and more[j] == key:
+            marked, j = np.uint8(marked | flag), j + 1
+        all_keys[n], all_counts[n], all_next[n] = key, count, marked
+        n += 1
+    return n
 
 
-def _known(column: SortedColumn, search: _Search) -> tuple[Sum, Counts, Max]:
-    """What a part knows of the keys that are asked for."""
-    keys, counts, horizons = column.next_keys(search.starts)
-    return Sum(column.up_to(search.probes)), Counts(keys, counts), Max(-horizons)
+@helper
+def _is_value(keys: Ints, is_next: Bytes, k: Int) -> bool:
+    """Whether a known key is that of the only value of the interval that it ends."""
+    return bool(is_next[k] != 0 or keys[k] - keys[k - 1] == 1)
+
+
+@helper
+def _survey(keys: Ints, counts: Ints, is_next: Bytes, first: Int, last: Int, share: Int) -> tuple[Int, bool, float]:
+    """Of a feature the intervals that have values; whether one may have several; by how much a bin exceeds its share.
+
+    That is half of how often the last value occurs, in the mean; values that fill a bin by themselves do not count.
+    """
+    n_used, is_open, total, squares = N(0), False, 0.0, 0.0
+    for k in range(first + 1, last):
+        count = counts[k] - counts[k - 1]
+        if count:
+            n_used += 1
+            if not _is_value(keys, is_next, k):
+                is_open = True
+            elif count < share:
+                total += np.float64(count)
+                squares += np.float64(count) * np.float64(count)
+    return n_used, is_open, 0.5 * squares / total if total > 0.0 else 0.0
+
+
+@helper
+def _ask(
+    keys: Ints, counts: Ints, is_next: Bytes, first: Int, k: Int, lowest: Int, highest: Int, last: Int, is_asked: Bytes
+) -> None:
+    """Ask for the interval of k, and for those beside it as far as values of these numbers lie in them."""
+    near = k
+    while near > first and (near == k or counts[near] >= lowest):
+        is_asked[near] |= np.uint8(counts[near] > counts[near - 1] and not _is_value(keys, is_next, near))
+        near -= 1
+    near = k + 1
+    while near < last and counts[near - 1] < highest:
+        is_asked[near] |= np.uint8(counts[near] > counts[near - 1] and not _is_value(keys, is_next, near))
+        near += 1
