@@ -81,6 +81,10 @@ class Kernel:
         except RuntimeError:  # no writable place: package folder, home and cache are read-only
             dispatcher = _cached_in_temporary_folder(self.py_func, options)
         _load_code_alone(dispatcher)
+        if USES_LLVM:
+            from podium.core.assembling import assemble_kernel_alone
+
+            assemble_kernel_alone(dispatcher)
         vars(self)["dispatcher"] = dispatcher  # before the lock is given back
         return dispatcher
 
