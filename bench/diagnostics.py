@@ -45,6 +45,7 @@ def run() -> Report:
     train = podium.simulate_clicks(podium.artificial_web(200, features=50, documents=100))
     runs: dict[str, Any] = {
         "LambdaMART, 300 trees": (podium.LambdaMART(300), OBSERVERS),
+        "LambdaMART, 100 trees": (podium.LambdaMART(100), OBSERVERS),
         "LambdaMART, 100 trees by line search": (
             podium.LambdaMART(100, step=LineSearch("ndcg@10")), {"WatchLineSearch": WatchLineSearch},
         ),

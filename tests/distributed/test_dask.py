@@ -25,6 +25,7 @@ from podium.distributed import (  # noqa: E402
     DaskMARTClassifier,
     DaskMcRank,
     DaskOrdinalMART,
+    DaskRanker,
     DaskRankNetTrees,
     score_files,
 )
@@ -110,7 +111,7 @@ def test_arrays_and_data_that_is_here(client, train, valid):
     ("on_cluster", "here"),
     [
         (DaskMART, podium.MART), (DaskMcRank, podium.McRank), (DaskOrdinalMART, podium.OrdinalMART),
-        (DaskRankNetTrees, podium.RankNetTrees),
+        (DaskRankNetTrees, podium.RankNetTrees), (DaskRanker, podium.Ranker),
     ],
     ids=lambda one: one.__name__,
 )  # fmt: skip

@@ -33,3 +33,27 @@ def test_scores_by_columns_are_those_of_a_walk(n_leaves, categorical):
             )
             grown.add_by_bins(values, binned, scores, team)
             assert np.array_equal(scores, expected)
+            scores = start.copy()
+            grown.add_to_rows(values, scores, team)
+            assert np.array_equal(scores, expected)
+
+
+@pytest.mark.parametrize(("n_leaves", "fraction"), [(2, 1.0), (15, 1.0), (256, 1.0), (257, 1.0), (15, 0.5)])
+def test_sums_of_leaves_are_those_of_their_rows(n_leaves, fraction):
+    """In the order of rows, where all took part and bytes tell leaves apart, and leaf by leaf elsewhere."""
+    rng = np.random.default_rng(n_leaves)
+    x, n = rng.normal(size=(6000, 3)).astype(np.float32), 6000
+    with Team(1) as one, Team(2) as two:
+        binned = bin_features(x, find_bins(x))
+        gradients = BoundedGradients.of(x.sum(1).astype(float) + rng.normal(size=n), rng.random(n) + 0.5, one)
+        rows = None if fraction == 1 else np.flatnonzero(rng.random(n) < fraction).astype(np.int32)
+        grown = Grower(binned, GrowthParameters(n_leaves=n_leaves), one).grow(quantize(gradients), rows)
+        assert (grown.leaf_of_row is not None) == (n_leaves <= 256 and fraction == 1)
+        if grown.leaf_of_row is not None:
+            assert np.array_equal(grown.leaf_of_row, grown.leaf_of_rows(binned, one))
+        two.shares = lambda n, work: two.each(2, lambda k: work(n * k // 2, n * (k + 1) // 2))
+        for team in (one, two):
+            found = grown.sums(gradients, team)
+            for values, sums in zip((gradients.gradients, gradients.hessians), found, strict=True):
+                expected = [values[own].sum() for own in grown.leaf_rows]
+                np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-12)

@@ -25,7 +25,7 @@ from podium.estimators.parameters import MODELS
 DEFAULT_MODEL = "lambdamart"
 LINES = 50  # trees or epochs from one line to the next, where no bar can be shown
 ON_CLUSTER = {
-    "lambdamart": "DaskLambdaMART", "mart": "DaskMART", "mcrank": "DaskMcRank",
+    "ranker": "DaskRanker", "lambdamart": "DaskLambdaMART", "mart": "DaskMART", "mcrank": "DaskMcRank",
     "ordinal-mart": "DaskOrdinalMART", "ranknet-trees": "DaskRankNetTrees",
 }  # fmt: skip
 FEW_ROUNDS = ("additive-groves", "committee")  # a line after each: a round takes as long as many of other models

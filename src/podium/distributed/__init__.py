@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from podium.distributed.estimators import DaskMARTClassifier as DaskMARTClassifier
     from podium.distributed.estimators import DaskMcRank as DaskMcRank
     from podium.distributed.estimators import DaskOrdinalMART as DaskOrdinalMART
+    from podium.distributed.estimators import DaskRanker as DaskRanker
     from podium.distributed.estimators import DaskRankNetTrees as DaskRankNetTrees
     from podium.distributed.scoring import score_files as score_files
 
 _MODULES = {
     "DaskLambdaMART": "estimators", "DaskMART": "estimators", "DaskMARTClassifier": "estimators",
     "DaskMcRank": "estimators", "DaskOrdinalMART": "estimators", "DaskRankNetTrees": "estimators",
-    "score_files": "scoring",
+    "DaskRanker": "estimators", "score_files": "scoring",
 }  # fmt: skip
 
 __all__ = [*_MODULES]  # noqa: PLE0604

@@ -23,7 +23,7 @@ from podium.distributed.inputs import is_dask_array, is_dask_frame, n_pieces, so
 from podium.distributed.sources import Source, Step
 from podium.distributed.training import ClusterTrainer
 from podium.errors import DataError, PodiumError, PodiumWarning
-from podium.estimators import MART, LambdaMART, MARTClassifier, McRank, OrdinalMART, RankNetTrees
+from podium.estimators import MART, LambdaMART, MARTClassifier, McRank, OrdinalMART, Ranker, RankNetTrees
 from podium.estimators.tree_ranker import TreeRanker
 from podium.objectives.ordinal import BoundOrdinal
 
@@ -185,6 +185,17 @@ class DaskLambdaMART(OnCluster, LambdaMART):
         ...     model = DaskLambdaMART(2, n_leaves=4).fit(train, client=client)
         >>> model.digest() == podium.LambdaMART(2, n_leaves=4).fit(train).digest()
         True
+
+    """
+
+
+class DaskRanker(OnCluster, Ranker):
+    """`podium.Ranker` on a Dask cluster; validation data says when to stop, or nothing does (`patience=None`).
+
+    Example:
+        >>> from podium.distributed import DaskRanker
+        >>> DaskRanker(n_trees=20, patience=None).n_trees
+        20
 
     """
 

@@ -104,7 +104,9 @@ class FrontierGrower(Grower):
         return lambda: None
 
     def _grown_tree(self, tree: Tree, rows: Rows, starts: Ints, ends: Ints, goes_left: Flags) -> GrownTree:
-        return DistantTree(tree, rows, starts, ends, goes_left, None, self.leaf_numbers, self.whole_sums)
+        return DistantTree(
+            tree, rows, starts, ends, goes_left, leaf_numbers=self.leaf_numbers, whole_sums=self.whole_sums
+        )
 
 
 @dataclass(frozen=True)

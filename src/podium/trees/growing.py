@@ -43,7 +43,7 @@ from podium.trees.layout import (
     Records,
     Rows,
 )
-from podium.trees.leaves import GrownTree
+from podium.trees.leaves import MOST_BYTES, GrownTree, find_leaves_by_columns
 from podium.trees.monotone import newton_bounds
 from podium.trees.parameters import GrowthParameters
 from podium.trees.partitioning import WORDS_PER_THREAD, Partition, partition_leaf
@@ -88,6 +88,7 @@ class Grower:
         n_cells = self.layout.total_cells
         self.histograms = np.empty((self.n_leaves, n_cells), np.int64)  # memory is taken as leaves come to be
         self.documents, self.buffer = np.empty(n, np.int32), np.empty(n, np.int32)
+        self.leaf_of_row = np.empty(n, np.uint8)
         barrier, n_left = np.zeros(16, np.int64), np.zeros(n_threads * WORDS_PER_THREAD, np.int64)
         partial, shares = np.empty((n_threads - 1, n_cells), np.int64), self.layout.shares(n_threads)
         self.members = [
@@ -202,7 +203,16 @@ class Grower:
 
     def _grown_tree(self, tree: Tree, rows: Rows, starts: Ints, ends: Ints, goes_left: Flags) -> GrownTree:
         """A tree whose leaves have no bounds."""
-        return GrownTree(tree, rows, starts, ends, goes_left)
+        if len(rows) < self.binned.n_rows or len(starts) > MOST_BYTES:
+            return GrownTree(tree, rows, starts, ends, goes_left)
+        columns, n, t = self.bins.columns, self.bins.n_rows, tree
+        self.team.shares(
+            n,
+            lambda a, b: find_leaves_by_columns(
+                columns, n, a, b, t.feature, t.category, goes_left, t.left, t.right, self.leaf_of_row
+            ),
+        )
+        return GrownTree(tree, rows, starts, ends, goes_left, self.leaf_of_row)
 
     def _categories(
         self, nodes: Records, goes_left: NDArray[np.bool_], threshold: Singles, category: NDArray[np.int32]

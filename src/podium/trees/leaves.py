@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.compiling import kernel
+from podium.core.compiling import helper, kernel
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.trees.bins import BinnedFeatures
@@ -19,6 +19,7 @@ from podium.trees.tree import Tree
 
 MOST_BYTES = 256  # leaves that a byte can tell apart
 ROWS_AT_ONCE = 2048  # whose regions stay in the nearest cache
+SUMS_AT_ONCE = 4  # of each leaf, that rows take in turn
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class GrownTree:
         rows: the rows that took part, those of a leaf together.
         starts, ends: the rows of leaf k are `rows[starts[k] : ends[k]]`.
         goes_left: for each node and bin whether it goes left.
+        leaf_of_row: the leaf of each row, where all rows took part and a byte tells the leaves apart.
         bounds: the lowest and the highest value that monotone constraints allow each leaf; None without any.
 
     Example:
@@ -51,6 +53,7 @@ class GrownTree:
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
     goes_left: NDArray[np.bool_]
+    leaf_of_row: Bytes | None = None
     bounds: tuple[Floats, Floats] | None = None
 
     @property
@@ -71,7 +74,15 @@ class GrownTree:
 
     def sums_in_units(self, gradients: BoundedGradients, scales: tuple[float, float], team: Team) -> Ints:
         """The same as whole numbers, in units of 1/scale."""
-        sums = np.zeros((2, len(self.starts)), np.int64)
+        n_leaves, leaf_of_row = len(self.starts), self.leaf_of_row
+        if leaf_of_row is not None:
+            parts = team.shares(
+                len(leaf_of_row),
+                lambda a, b: sum_by_leaf(leaf_of_row, a, b, n_leaves, gradients.gradients, gradients.hessians, *scales),
+            )
+            total: Ints = sum(parts[1:], parts[0])
+            return total
+        sums = np.zeros((2, n_leaves), np.int64)
         self._for_leaves(
             lambda a, b: sum_leaves(
                 self.rows, self.starts, self.ends, a, b, gradients.gradients, scales[0], gradients.hessians, scales[1],
@@ -83,6 +94,10 @@ class GrownTree:
 
     def add_to_rows(self, values: Floats, scores: Floats, team: Team) -> None:
         """Add each leaf's value to the scores of its rows; those of rows that took no part stay."""
+        leaf_of_row = self.leaf_of_row
+        if leaf_of_row is not None:
+            team.shares(len(scores), lambda a, b: add_by_leaf(leaf_of_row, a, b, values, scores))
+            return
         self._for_leaves(lambda a, b: add_leaf_values(self.rows, self.starts, self.ends, a, b, values, scores), team)
 
     def add_by_bins(self, values: Floats, binned: BinnedFeatures, scores: Floats, team: Team) -> None:
@@ -157,54 +172,113 @@ def add_leaf_values(
 
 
 @kernel
+def sum_by_leaf(
+    leaf_of_row: Bytes, first: Int, last: Int, n_leaves: Int, gradients: Floats, hessians: Floats,
+    gradient_scale: float, hessian_scale: float,
+) -> Ints:  # fmt: skip
+    """What `sum_leaves` sums, for all leaves and some rows, in the order of the rows: memory is read from end to end.
+
+    Neighbours are often of one leaf, and a sum that was just written is slow to read: so there are some of each.
+    """
+    sums = np.zeros((SUMS_AT_ONCE, n_leaves, 2), np.int64)
+    for row in range(first, last):
+        at, leaf = U(row % SUMS_AT_ONCE), U(leaf_of_row[U(row)])
+        sums[at, leaf, 0] += np.int64(np.rint(gradients[U(row)] * gradient_scale))
+        sums[at, leaf, 1] += np.int64(np.rint(hessians[U(row)] * hessian_scale))
+    total = np.zeros((2, n_leaves), np.int64)
+    for at in range(SUMS_AT_ONCE):
+        for leaf in range(n_leaves):
+            total[0, leaf] += sums[at, leaf, 0]
+            total[1, leaf] += sums[at, leaf, 1]
+    return total
+
+
+@kernel
+def add_by_leaf(leaf_of_row: Bytes, first: Int, last: Int, values: Floats, scores: Floats) -> None:
+    """Add the value of its leaf to the score of each of some rows."""
+    for row in range(U(first), U(last)):
+        scores[row] += values[leaf_of_row[row]]
+
+
+@kernel
+def find_leaves_by_columns(
+    columns: Bytes, n_rows: Int, first: Int, last: Int, feature: Rows, category: Rows, goes_left: Flags, left: Rows,
+    right: Rows, leaf_of_row: Bytes,
+) -> None:  # fmt: skip
+    """The leaf of some rows as a byte; for trees whose right children are new leaves, numbered as they come."""
+    region = regions_of_nodes(len(feature), left, right)
+    for start in range(first, last, ROWS_AT_ONCE):
+        n = min(ROWS_AT_ONCE, last - start)
+        find_regions(columns, n_rows, start, n, feature, category, goes_left, region, leaf_of_row, start)
+
+
+@kernel
 def add_values_by_columns(
     columns: Bytes, n_rows: Int, first: Int, last: Int, feature: Rows, category: Rows, goes_left: Flags, left: Rows,
     right: Rows, values: Floats, scores: Floats,
 ) -> None:  # fmt: skip
-    """Add a tree's values to the scores of some rows, node by node and column by column.
-
-    Every row has a region, a byte. A node splits a region: what goes left keeps its number, what goes right gets a new
-    one, the node's number plus 1. A node looks at all rows, also at those of other regions: 32 at a time, without a
-    branch, that takes less time than to walk with each row. The bins that go left at a node without categories follow
-    each other, so two comparisons find them.
-    """
+    """Add a tree's values to the scores of some rows, node by node and column by column."""
     n_nodes = len(feature)
-    region = np.zeros(n_nodes + 1, np.uint8)  # that a node splits
+    region = regions_of_nodes(n_nodes, left, right)
     region_values = np.empty(n_nodes + 1)
     if n_nodes == 0:
         region_values[0] = values[0]
     for node in range(n_nodes):
-        if left[node] >= 0:
-            region[left[node]] = region[node]
-        else:
+        if left[node] < 0:
             region_values[region[node]] = values[~left[node]]
-        if right[node] >= 0:
-            region[right[node]] = node + 1
-        else:
+        if right[node] < 0:
             region_values[node + 1] = values[~right[node]]
     regions = np.empty(ROWS_AT_ONCE, np.uint8)
     for start in range(first, last, ROWS_AT_ONCE):
         n = min(ROWS_AT_ONCE, last - start)
-        regions[:] = 0
-        for node in range(n_nodes):
-            here, right_region = region[node], np.uint8(node + 1)
-            at, table = feature[node] * n_rows + start, goes_left[node]
-            if category[node] < 0:
-                lowest = 0 if table[MISSING] else 1
-                n_left = 0
-                for k in range(CELLS):
-                    n_left += table[k]
-                low, high = np.uint8(lowest), np.uint8(lowest + n_left - 1)
-                for k in range(U(n)):
-                    bin_ = columns[U(at) + k]
-                    leaves = (regions[k] == here) & ((bin_ < low) | (bin_ > high))
-                    regions[k] = right_region if leaves else regions[k]
-            else:
-                for k in range(U(n)):
-                    leaves = (regions[k] == here) & (not table[columns[U(at) + k]])
-                    regions[k] = right_region if leaves else regions[k]
+        find_regions(columns, n_rows, start, n, feature, category, goes_left, region, regions, 0)
         for k in range(U(n)):
             scores[U(start) + k] += region_values[regions[k]]
+
+
+@helper
+def regions_of_nodes(n_nodes: Int, left: Rows, right: Rows) -> Bytes:
+    """The region that each node splits: what goes left keeps its number, what goes right gets the node's plus 1."""
+    region = np.zeros(n_nodes + 1, np.uint8)
+    for node in range(n_nodes):
+        if left[node] >= 0:
+            region[left[node]] = region[node]
+        if right[node] >= 0:
+            region[right[node]] = node + 1
+    return region
+
+
+@helper
+def find_regions(
+    columns: Bytes, n_rows: Int, start: Int, n: Int, feature: Rows, category: Rows, goes_left: Flags, region: Bytes,
+    regions: Bytes, first: Int,
+) -> None:  # fmt: skip
+    """Write the region that each of n rows from `start` on comes to, to regions[first:].
+
+    A node looks at all rows, also at those of other regions: 32 at a time, without a branch, that takes less time than
+    to walk with each row. The bins that go left at a node without categories follow each other, so two comparisons find
+    them.
+    """
+    for k in range(U(n)):
+        regions[U(first) + k] = 0
+    for node in range(len(feature)):
+        here, right_region = region[node], np.uint8(node + 1)
+        at, table = feature[node] * n_rows + start, goes_left[node]
+        if category[node] < 0:
+            lowest = 0 if table[MISSING] else 1
+            n_left = 0
+            for k in range(CELLS):
+                n_left += table[k]
+            low, high = np.uint8(lowest), np.uint8(lowest + n_left - 1)
+            for k in range(U(n)):
+                bin_, now = columns[U(at) + k], regions[U(first) + k]
+                leaves = (now == here) & ((bin_ < low) | (bin_ > high))
+                regions[U(first) + k] = right_region if leaves else now
+        else:
+            for k in range(U(n)):
+                now = regions[U(first) + k]
+                leaves = (now == here) & (not table[columns[U(at) + k]])
+                regions[U(first) + k] = right_region if leaves else now
 
 
 @kernel
