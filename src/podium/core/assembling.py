@@ -2,7 +2,8 @@
 
 Numba makes machine code of every function that it compiles, at once. Of helpers nobody runs it: that was an eighth of
 what a first run waits for. While a kernel is compiled, Podium's functions without an entry point for Python stay what
-is linked into it. The code of the kernel is made of the same parts as ever, so it is the same.
+is linked into it. What comes before machine code changes a function, too: kernels are now linked with helpers that are
+not changed so. They are two hundredths smaller and as fast, and give the same bits.
 
 This file stands on parts of Numba that are not documented as stable, as `podium.core.llvm` does:
 
