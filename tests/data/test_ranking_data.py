@@ -200,6 +200,16 @@ def test_concatenate_puts_parts_together_again(data):
         RankingData.concatenate([a, RankingData([[1, 2]], qid=[1], feature_names=["p", "q"])])
 
 
+def test_parts_without_document_ids_make_a_whole_without():
+    named = RankingData(np.ones((2, 1)), [0, 1], qid=[1, 1], document_ids=["a", "b"])
+    other = RankingData(np.zeros((1, 1)), [1], qid=[2])
+    with pytest.warns(podium.PodiumWarning, match="part 1 has no document ids"):
+        whole = RankingData.concatenate([named, other])
+    assert whole.document_ids is None
+    assert whole.relevance.tolist() == [0, 1, 1]
+    assert RankingData.concatenate([named, named]).document_ids.tolist() == ["a", "b", "a", "b"]
+
+
 def test_a_feature_that_is_not_there(data):
     for wrong in ("z", 2, -1):
         with pytest.raises(DataError, match="no feature"):

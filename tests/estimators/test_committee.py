@@ -51,16 +51,40 @@ def test_one_ensemble_of_weighted_members(parts, tmp_path):
     assert model.values_["committee"] == pytest.approx(model.score(valid), abs=0.02)
 
 
-def test_the_search_raises_the_measure_and_shrinkage_goes_back(parts):
+def test_the_search_raises_the_measure_and_shrinkage_goes_back(parts, monkeypatch):
     train, valid, _ = parts
     equal = Committee(**SMALL, cycles=0).fit(train, valid=valid)
     assert set(equal.weights_) == {1.0}
     best = Committee(**SMALL, shrinkage=1.0).fit(train, valid=valid)
     assert best.values_["committee"] >= equal.values_["committee"] == best.values_["equal weights"]
+    monkeypatch.setattr(
+        "podium.boosting.committee.CommitteeRun._value", lambda *_: 0.0
+    )  # none are worse than equal ones
     half = Committee(**SMALL, shrinkage=0.5).fit(train, valid=valid)
     assert half.weights_ == pytest.approx([1 + 0.5 * (w - 1) for w in best.weights_])
     usual = Committee(**SMALL).fit(train, valid=valid)
     assert usual.weights_ == pytest.approx([1 + 60 / 1060 * (w - 1) for w in best.weights_])
+
+
+def test_weights_are_equal_where_others_would_lower_the_measure(parts, monkeypatch):
+    train, valid, _ = parts
+    equal = Committee(**SMALL, cycles=0).fit(train, valid=valid)
+    outcomes = set()
+    for found in ([3.0, 0.0], [0.0, 3.0], [1.0, 0.9]):
+        monkeypatch.setattr("podium.boosting.committee.ascend", lambda *_, found=found: (found, None))
+        model = Committee(**SMALL, shrinkage=1.0).fit(train, valid=valid)
+        assert model.values_["committee"] >= equal.values_["committee"]
+        outcomes.add(set(model.weights_) == {1.0})
+    assert True in outcomes
+
+
+def test_all_features_if_the_first_objective_is_clearly_better_with_them(parts):
+    features = np.random.default_rng(0).normal(size=(480, 2)).astype(np.float32)
+    data = podium.RankingData(features, features.prod(axis=1) > 0, qid=np.repeat(np.arange(40), 12))
+    model = Committee(**SMALL_TREES, members=[("lambda(ndcg)", 1)], n_folds=3).fit(data)
+    assert model.feature_fraction_ == model.settings_["feature_fraction"] == 1.0
+    assert Committee(**model.settings_).fit(data).digest() == model.digest()
+    assert Committee(**SMALL).fit(parts[0], valid=parts[1]).feature_fraction_ == 0.5
 
 
 def test_without_validation_data_every_fold_judges_members_that_have_not_seen_it(parts):
@@ -116,7 +140,9 @@ def test_a_time_budget_is_spent_where_it_pays(parts, monkeypatch):
     clock = iter(range(100_000))
     monkeypatch.setattr("podium.boosting.committee.time.perf_counter", lambda: float(next(clock)))
     members = ["lambda(ndcg, normalize=true)", "listnet", "xendcg", "pairwise"]
-    model = Committee(members=[(one, 1) for one in members], **SMALL_TREES, time_budget=60).fit(train, valid=valid)
+    model = Committee(members=[(one, 1) for one in members], **SMALL_TREES, feature_fraction=0.5, time_budget=75).fit(
+        train, valid=valid
+    )
     tried = model.tried_
     assert len({one.objective for one in tried[:4]}) == 4
     assert tried[0].kept
@@ -130,7 +156,7 @@ def test_a_time_budget_is_spent_where_it_pays(parts, monkeypatch):
             dropped.add(one.objective)
     assert len(tried) > 4
     assert len(model.members_) == sum(one.kept for one in tried)
-    assert model.values_["equal weights"] == best
+    assert model.values_["committee"] >= model.values_["equal weights"] == best >= tried[0].alone
     again = Committee(**model.settings_).fit(train, valid=valid)
     assert again.digest() == model.digest()
     assert [row[0] for row in model.tried_table().rows] == [one.objective for one in tried]

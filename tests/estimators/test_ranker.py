@@ -7,7 +7,9 @@ from sklearn.base import clone
 import podium
 from podium import DataError, LambdaMART, Ranker
 from podium.boosting import Boosting, RoundsByFolds, Sampling, rounds_by_folds
+from podium.boosting.folds import _is_clear
 from podium.data.splitting import folds_by_content
+from podium.measures import Ranking
 from podium.objectives import Lambda
 
 SMALL = {"n_trees": 24, "n_leaves": 6, "min_documents_in_leaf": 5, "patience": 6, "n_folds": 3}
@@ -110,6 +112,61 @@ def test_trees_that_end_early_keep_their_value(data):
     """Labels that do not differ leave nothing to learn: every run ends, and so does cross-validation."""
     flat = data.replace(relevance=np.ones(len(data)))
     settings = Boosting(Lambda(), n_trees=50, verbose=0)
-    assert rounds_by_folds(settings, flat, 2) == RoundsByFolds(0, {"folds/ndcg@10": [1.0] * 20})
+    assert rounds_by_folds(settings, flat, 2) == RoundsByFolds(0, {"folds/ndcg@10": [1.0] * 20}, 1.0)
     with pytest.warns(podium.PodiumWarning, match="same score"):
         assert Ranker(**SMALL).fit(flat).n_trees_ == 1
+
+
+@pytest.fixture(scope="module")
+def products():
+    """Labels that no tree can learn from one of the two features alone."""
+
+    def data(seed):
+        features = np.random.default_rng(seed).normal(size=(480, 2)).astype(np.float32)
+        return podium.RankingData(features, features.prod(axis=1) > 0, qid=np.repeat(np.arange(40), 12))
+
+    return data(0), data(1)
+
+
+@pytest.mark.parametrize("kind", ["products", "data"])
+def test_all_features_where_unseen_queries_say_clearly_that_half_are_too_few(kind, request, monkeypatch):
+    monkeypatch.setattr("podium.boosting.folds.TRIED_ROUNDS", 10)
+    found = request.getfixturevalue(kind)
+    data = found[0] if kind == "products" else found
+    fold, gains = folds_by_content(data, 3, 0), []
+    for k in range(3):
+        seen, unseen = data.select(fold != k), data.select(fold == k)
+        settings = {"n_trees": 10, "n_leaves": 6, "learning_rate": 0.05, "min_documents_in_leaf": 5}
+        half, whole = (
+            LambdaMART(**settings, document_fraction=0.7, split_fraction=1.0, objective=Ranker()._objective(),
+                       feature_fraction=share).fit(seen).predict(unseen)
+            for share in (0.5, 1.0)
+        )  # fmt: skip
+        values = [
+            podium.NDCG(10).values(Ranking(unseen, scores, base=unseen.canonical_order)) for scores in (half, whole)
+        ]
+        gains += (values[1] - values[0]).tolist()
+    is_clear = np.mean(gains) > 2.5 * np.std(gains, ddof=1) / np.sqrt(len(gains))
+    assert is_clear == (kind == "products")
+    model = Ranker(**SMALL).fit(data)
+    assert model.feature_fraction_ == (1.0 if is_clear else 0.5)
+    assert model.feature_fraction is None
+    same = Ranker(**SMALL, feature_fraction=model.feature_fraction_).fit(data)
+    assert model.digest() == same.digest()
+    assert model.history_ == same.history_
+
+
+def test_validation_data_says_which_share_of_features_is_better(products):
+    train, valid = products
+    model = Ranker(**SMALL).fit(train, valid=valid)
+    assert model.feature_fraction_ == 1.0
+    assert model.digest() == Ranker(**SMALL, feature_fraction=1.0).fit(train, valid=valid).digest()
+    assert Ranker(**SMALL | {"patience": None, "n_trees": 2}).fit(train).feature_fraction_ == 0.5
+
+
+def test_gains_are_clear_by_their_standard_error():
+    assert _is_clear(np.array([1.0, 1.1, 0.9, np.nan]))
+    assert not _is_clear(np.array([1.0, -1.0, 0.5]))
+    assert not _is_clear(np.array([0.0, 0.0]))
+    assert not _is_clear(np.array([1.0]))
+    assert not _is_clear(-np.ones(3))

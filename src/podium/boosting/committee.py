@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.boosting.binned_data import BinnedData
+from podium.boosting.folds import share_of_features, with_feature_fraction
 from podium.boosting.results import TrainingResult
 from podium.boosting.sampling import Sampling
 from podium.boosting.settings import Boosting
@@ -81,6 +82,7 @@ class CommitteeResult:
         values: the measure on queries that members have not seen: of each, of equal weights, and of the committee.
         tried: everything that was trained, in its order.
         counts: how many members for each part were kept of each objective: `members` that train the same again.
+        feature_fraction: the share of features that each tree was grown on.
 
     Example:
         >>> import podium
@@ -100,6 +102,7 @@ class CommitteeResult:
     values: dict[str, float]
     tried: tuple[Tried, ...]
     counts: Members
+    feature_fraction: float
 
 
 class _Part(NamedTuple):
@@ -142,6 +145,8 @@ class CommitteeTraining:
         members: objectives, and how many members each has for each part of the data; they take turns.
         boosting: how each member is trained; the seed of its sampling changes from member to member.
         measure: by which members are stopped, kept and weighed.
+        tries_all_features: whether each tree sees half of the features, or all if the first objective is clearly better
+            with all (`share_of_features`), instead of the share that `boosting` has.
 
     Example:
         >>> from podium.boosting import CommitteeTraining
@@ -156,7 +161,7 @@ class CommitteeTraining:
     boosting: Boosting = field(
         default_factory=lambda: Boosting(
             growth=GrowthParameters(15, min_documents_in_leaf=20, l2=1.0), sampling=Sampling(0.7, 1.0, 0.5),
-            n_trees=1000, learning_rate=0.05, patience=100,
+            n_trees=2000, learning_rate=0.05, patience=100,
         )
     )  # fmt: skip
     measure: Measure | Graded | str = "ndcg@10"
@@ -164,6 +169,7 @@ class CommitteeTraining:
     cycles: int = h.CYCLES(2)
     shrinkage: float | None = h.SHRINKAGE(None)
     time_budget: float | None = h.TIME_BUDGET(None)
+    tries_all_features: bool = False
 
     def __post_init__(self) -> None:
         if not self.members:
@@ -179,20 +185,21 @@ class CommitteeTraining:
         With folds, each member trains on all folds but one, which stops it, and each query is judged by members that
         have not seen it: no query is held back from all members.
         """
+        started = time.perf_counter()
         with each_warning_once():
-            parts, judging = self._parts(train, valid)
-            committee = _Committee(self, parts, judging, train)
+            parts, judging = self.parts(train, valid)
+            committee = CommitteeRun(self.with_features(parts, train), parts, judging, train)
             try:
                 if self.time_budget is None:
-                    committee.train([*self._blocks()])
+                    committee.train([*self.blocks()])
                 else:
-                    self._spend(committee, self.time_budget)
+                    self._spend(committee, self.time_budget, started)
             except KeyboardInterrupt:  # the committee of those so far
                 if not committee.trained:
                     raise
             return committee.result()
 
-    def _parts(self, train: RankingData, valid: RankingData | None) -> tuple[list[_Part], RankingData]:
+    def parts(self, train: RankingData, valid: RankingData | None) -> tuple[list[_Part], RankingData]:
         """What members are trained on and stopped by, and the data whose queries judge them all."""
         shared = replace(self.boosting, selection=self.measure)
         if valid is not None:
@@ -211,14 +218,23 @@ class CommitteeTraining:
             parts.append(_Part(data, rows))
         return parts, judging
 
-    def _blocks(self) -> Iterator[_Block]:
+    def blocks(self) -> Iterator[_Block]:
         """Objectives in turn, each as often as it has members."""
         most = max(count for _, count in self.members)
         return (_Block(kind, k) for k in range(most) for kind, (_, count) in enumerate(self.members) if k < count)
 
-    def _spend(self, committee: _Committee, budget: float) -> None:
+    def with_features(self, parts: list[_Part], train: RankingData) -> CommitteeTraining:
+        """With the share of features that the first objective is better with."""
+        if not self.tries_all_features:
+            return self
+        first = self.member(_Block(0, 0))
+        first = replace(first, objective=first.objective.fixed(train)) if len(parts) > 1 else first
+        share = share_of_features(first, [part.data for part in parts])
+        return replace(self, boosting=with_feature_fraction(self.boosting, share))
+
+    def _spend(self, committee: CommitteeRun, budget: float, started: float) -> None:
         """Train while there is time: the first objective always, then each other once, then again those that paid."""
-        started, last = time.perf_counter(), 0.0
+        last = 0.0
         paying = list(range(len(self.members)))
         number = 0
         while paying:
@@ -245,7 +261,7 @@ class CommitteeTraining:
         )  # fmt: skip
 
 
-class _Committee:
+class CommitteeRun:
     """Members as they are trained, and what the judging queries say of them."""
 
     def __init__(
@@ -338,15 +354,23 @@ class _Committee:
                     trees.append(replace(tree, leaf_value=tree.leaf_value * (weight / (size * n_members))))
         return CommitteeResult(
             self._ensemble(trees, members, member_weights, values), tuple(members), tuple(member_weights), values,
-            tuple(self.tried), counts,
+            tuple(self.tried), counts, self.settings.boosting.sampling.feature_fraction,
         )  # fmt: skip
 
     def _weights(self, parts: list[Floats], share: float) -> list[float]:
-        """A weight for each objective: the exact best in turn, from equal ones, and part of the way back."""
-        weights = [1.0] * len(parts)
-        if len(parts) > 1:
-            weights = ascend(self.sweep, parts, weights, self.settings.cycles, (0.0, 3.0))[0]
-        return [1.0 + share * (weight - 1.0) for weight in weights]
+        """A weight for each objective: the exact best in turn, from equal ones, and part of the way back.
+
+        On the way back the measure may fall below that of equal weights; then weights are equal.
+        """
+        equal = [1.0] * len(parts)
+        if len(parts) == 1:
+            return equal
+        best = ascend(self.sweep, parts, equal, self.settings.cycles, (0.0, 3.0))[0]
+        weights = [1.0 + share * (weight - 1.0) for weight in best]
+        return weights if self._value(parts, weights) >= self._value(parts, equal) else equal
+
+    def _value(self, parts: list[Floats], weights: list[float]) -> float:
+        return self.sweep.value(weighted(parts, weights))
 
     def _ensemble(
         self, trees: list[Tree], members: list[tuple[str, int]], weights: list[float], values: dict[str, float]

@@ -1,8 +1,9 @@
-"""The number of trees by cross-validation: each query is measured by trees that have not seen it."""
+"""The number of trees and the share of features by cross-validation: queries that the trees have not seen decide."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -19,13 +20,16 @@ from podium.core.team import Team
 from podium.data import RankingData
 from podium.data.splitting import folds_by_content
 from podium.errors import DataError
-from podium.measures import as_selection
+from podium.measures import Ranking, as_selection
 
 if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
 
 Floats = NDArray[np.float64]
 ROUNDS = 20  # between two looks at the mean over the folds
+SHARES = 0.5, 1.0  # of the features: the first, unless the second is clearly better
+TRIED_ROUNDS = 100  # after which they are compared
+CLEARLY = 2.5  # standard errors
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class RoundsByFolds:
     Attributes:
         best_iteration: the best round, from 0, of the mean over all queries.
         history: that mean after each round, by `folds/measure`.
+        feature_fraction: the share of features that the trees were grown on.
 
     Example:
         >>> import podium
@@ -47,9 +52,12 @@ class RoundsByFolds:
 
     best_iteration: int
     history: dict[str, list[float]]
+    feature_fraction: float
 
 
-def rounds_by_folds(settings: Boosting, data: RankingData, n_folds: int, n_used: int | None = None) -> RoundsByFolds:
+def rounds_by_folds(
+    settings: Boosting, data: RankingData, n_folds: int, n_used: int | None = None, *, tries_all_features: bool = False
+) -> RoundsByFolds:
     """Train on all folds but one, for each of them, side by side; the round that is best in the mean of all.
 
     Which fold a query is in depends on its content and the seed of sampling alone. The runs go on together: patience
@@ -60,6 +68,8 @@ def rounds_by_folds(settings: Boosting, data: RankingData, n_folds: int, n_used:
         data: what is to be trained on.
         n_folds: the folds.
         n_used: runs, at most; all by default. Of much data, one fold tells enough.
+        tries_all_features: whether to take half of the features for each tree, or all if the folds say clearly that
+            they are better (`share_of_features`), instead of the share that the settings have.
 
     Example:
         >>> import podium
@@ -79,26 +89,85 @@ def rounds_by_folds(settings: Boosting, data: RankingData, n_folds: int, n_used:
         advance = stack.enter_context(
             progress("cross-validating", settings.n_trees, verbose=settings.verbose, unit="trees")
         )
-        trainers = [
-            Trainer(plain, BinnedData.of(data.select(fold != k), {"folds": data.select(fold == k)}, settings),
-                    stack.enter_context(Team(1)))
+        parts = [
+            BinnedData.of(data.select(fold != k), {"folds": data.select(fold == k)}, settings)
             for k in range(n_folds if n_used is None else min(n_folds, n_used))
-        ]  # fmt: skip
+        ]
+        shares = SHARES if tries_all_features else (plain.sampling.feature_fraction,)
+        share, trainers = _tried_shares(plain, parts, shares, settings.n_threads, stack)
         names = [f"folds/{measure}" for measure in selection.measures]
         weights = np.array([trainer.data.valid["folds"].n_queries for trainer in trainers], float)
         n_rounds = 0
         while True:
             n_rounds = min(n_rounds + ROUNDS, settings.n_trees)
-            jobs = [_rounds(trainer, n_rounds) for trainer in trainers]
-            with closing(run_jobs(iter(jobs), len(jobs), settings.n_threads)) as ended:
-                for _ in ended:
-                    pass
+            _run_to(trainers, n_rounds, settings.n_threads)
             means = np.column_stack([_mean_curve(trainers, name, weights, n_rounds) for name in names])
             best = selection.pick(means)
             advance(ROUNDS, f"{names[0]} {means[best, 0]:.4f}")
             is_over = patience is not None and n_rounds - 1 - best >= patience
-            if is_over or n_rounds == settings.n_trees or all(t.state.is_exhausted for t in trainers):
-                return RoundsByFolds(best, {name: means[:, k].tolist() for k, name in enumerate(names)})
+            is_exhausted = all(t.state.is_exhausted and t.state.n_rounds <= n_rounds for t in trainers)
+            if is_over or n_rounds == settings.n_trees or is_exhausted:
+                return RoundsByFolds(best, {name: means[:, k].tolist() for k, name in enumerate(names)}, share)
+
+
+def share_of_features(settings: Boosting, parts: Sequence[BinnedData]) -> float:
+    """Half of the features for each tree, or all if they are clearly better after a hundred rounds.
+
+    Trees of both kinds are grown on each part and measured on its first validation set. Clearly: the mean over the
+    queries rises by more than 2.5 standard errors of its differences.
+    """
+    with ExitStack() as stack, each_warning_once():
+        plain = replace(settings, patience=None, verbose=0, n_threads=1)
+        return _tried_shares(plain, parts, SHARES, settings.n_threads, stack)[0]
+
+
+def _tried_shares(
+    settings: Boosting, parts: Sequence[BinnedData], shares: tuple[float, ...], n_threads: int | None, stack: ExitStack
+) -> tuple[float, list[Trainer]]:
+    """The first share of features, or the second if it is clearly better, and the runs with it so far."""
+    trainers = {
+        share: [
+            Trainer(with_feature_fraction(settings, share), part, stack.enter_context(Team(1))) for part in parts
+        ]
+        for share in shares
+    }  # fmt: skip
+    if len(shares) == 1:
+        return shares[0], trainers[shares[0]]
+    _run_to([one for some in trainers.values() for one in some], min(TRIED_ROUNDS, settings.n_trees), n_threads)
+    half, whole = (np.concatenate([_values_of_queries(one) for one in trainers[share]]) for share in shares)
+    chosen = shares[_is_clear(whole - half)]
+    return chosen, trainers[chosen]
+
+
+def with_feature_fraction(settings: Boosting, share: float) -> Boosting:
+    """With this share of features for each tree."""
+    return replace(settings, sampling=replace(settings.sampling, feature_fraction=share))
+
+
+def _values_of_queries(trainer: Trainer) -> Floats:
+    """What the trees so far are worth on each query of the first validation set."""
+    evaluator = trainer.evaluator
+    name, valid = next(iter(trainer.data.valid.items()))
+    scores = evaluator.objective.ranked_by(evaluator.scores[name])
+    return next(iter(evaluator.measures.values())).values(Ranking(valid, scores, base=valid.canonical_order))
+
+
+def _is_clear(gains: Floats) -> bool:
+    """Whether the mean of some gains is above 0 by several standard errors, whatever their order."""
+    known = gains[~np.isnan(gains)]
+    if len(known) < 2:
+        return False
+    mean = math.fsum(known) / len(known)
+    variance = math.fsum((known - mean) ** 2) / (len(known) - 1)
+    return mean > CLEARLY * math.sqrt(variance / len(known))
+
+
+def _run_to(trainers: list[Trainer], n_rounds: int, n_threads: int | None) -> None:
+    """Have all runs go on to so many rounds, beside each other."""
+    jobs = [_rounds(trainer, n_rounds) for trainer in trainers]
+    with closing(run_jobs(iter(jobs), len(jobs), n_threads)) as ended:
+        for _ in ended:
+            pass
 
 
 def _rounds(trainer: Trainer, n_rounds: int) -> Callable[[], None]:
@@ -115,7 +184,8 @@ def _rounds(trainer: Trainer, n_rounds: int) -> Callable[[], None]:
 
 def _mean_curve(trainers: list[Trainer], name: str, weights: Floats, n_rounds: int) -> Floats:
     """The mean over the queries of all folds after each round; a run that has nothing left to learn stays as it is."""
-    curves = np.array([np.pad(c := t.state.history[name], (0, n_rounds - len(c)), mode="edge") for t in trainers])
+    histories = [trainer.state.history[name][:n_rounds] for trainer in trainers]
+    curves = np.array([np.pad(curve, (0, n_rounds - len(curve)), mode="edge") for curve in histories])
     known = ~np.isnan(curves)
     totals = (weights[:, None] * known).sum(axis=0)
     sums = (weights[:, None] * np.where(known, curves, 0.0)).sum(axis=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import chain
 from types import MappingProxyType
 from typing import Any
@@ -12,11 +13,11 @@ from numpy.typing import NDArray
 from podium.data.encoding import Encoding, FeatureBuilder, names_of_categories, recoded
 from podium.data.ranking_data import RankingData
 from podium.data.sparse import is_sparse
-from podium.errors import DataError
+from podium.errors import DataError, PodiumWarning
 
 
 def concatenate(parts: list[RankingData]) -> RankingData:
-    """Row after row; the parts must agree in what they have."""
+    """Row after row; the parts must agree in what they have, but for the names of documents."""
     if not parts:
         raise DataError("there is nothing to concatenate")
     _require_alike(parts)
@@ -24,7 +25,16 @@ def concatenate(parts: list[RankingData]) -> RankingData:
     arguments: dict[str, Any] = {"feature_names": first.feature_names}
     arguments["features"], arguments["encoding"], wide = _stacked(parts)
     arguments["labels"] = {source: np.concatenate([part.labels[source] for part in parts]) for source in first.labels}
-    for name in ("qid", "document_weights", "positions", "document_ids"):
+    without = [number for number, part in enumerate(parts) if part.document_ids is None]
+    if 0 < len(without) < len(parts):
+        warnings.warn(
+            f"part {without[0]} has no document ids, so the whole has none",
+            PodiumWarning,
+            stacklevel=4,
+        )
+    elif not without:
+        arguments["document_ids"] = np.concatenate([part.document_ids for part in parts])
+    for name in ("qid", "document_weights", "positions"):
         if getattr(first, name) is not None:
             arguments[name] = np.concatenate([getattr(part, name) for part in parts])
     if first.query_weights is not None:
@@ -72,7 +82,7 @@ def _stacked(parts: list[RankingData]) -> tuple[Any, Encoding | None, dict[int, 
 
 def _require_alike(parts: list[RankingData]) -> None:
     first = parts[0]
-    optional = ("document_weights", "query_weights", "positions", "preferences", "document_ids")
+    optional = ("document_weights", "query_weights", "positions", "preferences")
     for number, part in enumerate(parts[1:], 1):
         checks = {
             "number of features": (first.n_features, part.n_features),

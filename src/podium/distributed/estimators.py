@@ -192,12 +192,19 @@ class DaskLambdaMART(OnCluster, LambdaMART):
 class DaskRanker(OnCluster, Ranker):
     """`podium.Ranker` on a Dask cluster; validation data says when to stop, or nothing does (`patience=None`).
 
+    Each tree sees half of the features unless `feature_fraction` says otherwise: all are tried on one machine only, so
+    give the share where both are to train the same model.
+
     Example:
         >>> from podium.distributed import DaskRanker
         >>> DaskRanker(n_trees=20, patience=None).n_trees
         20
 
     """
+
+    def _set_results(self, result: TrainingResult, train: RankingData) -> None:
+        super()._set_results(result, train)
+        self.feature_fraction_ = self._feature_fraction()
 
 
 class DaskMART(OnCluster, MART):  # type: ignore[misc]

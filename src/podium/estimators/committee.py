@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from podium.boosting import Boosting, CommitteeTraining, Sampling
 from podium.boosting.committee import default_members
+from podium.boosting.folds import SHARES
 from podium.core.parameters import check_parameters
 from podium.data import RankingData
 from podium.errors import DataError
@@ -44,6 +45,7 @@ class Committee(CommitteeParameters, RankerMixin, BaseEstimator):
             and of the committee.
         tried_: everything that was trained, with seconds, what it measures alone and together with all before, and
             whether it was kept; a `Tried` each. `tried_table()` shows it.
+        feature_fraction_: the share of features that each tree was grown on.
         settings_: parameters that train the same model without a clock.
         history_, best_iteration_: the last two of `values_`, as other rankers have them.
 
@@ -77,19 +79,25 @@ class Committee(CommitteeParameters, RankerMixin, BaseEstimator):
                 growth=GrowthParameters(
                     self.n_leaves, min_documents_in_leaf=self.min_documents_in_leaf, l2=self.l2,
                 ),
-                sampling=Sampling(self.document_fraction, 1.0, self.feature_fraction, self.random_state),
+                sampling=Sampling(
+                    self.document_fraction, 1.0, self.feature_fraction or SHARES[0], self.random_state
+                ),
                 n_trees=self.n_trees, learning_rate=self.learning_rate, patience=self.patience,
                 n_threads=self.n_threads, verbose=self.verbose,
             ),
             measure=as_selection(self.measure), cycles=self.cycles, shrinkage=self.shrinkage,
             time_budget=self.time_budget, n_folds=self.n_folds,
+            tries_all_features=self.feature_fraction is None,
         ).fit(train, next(iter(sets.values()), None))  # fmt: skip
         self.model_ = result.ensemble.with_info(**self._information(train))
         self.members_ = result.members
         self.weights_ = result.weights
         self.values_ = result.values
         self.tried_ = result.tried
-        self.settings_ = self.get_params(deep=False) | {"members": list(result.counts), "time_budget": None}
+        self.feature_fraction_ = result.feature_fraction
+        self.settings_ = self.get_params(deep=False) | {
+            "members": list(result.counts), "time_budget": None, "feature_fraction": result.feature_fraction,
+        }  # fmt: skip
         self.history_ = {f"valid/{name}": [result.values[name]] for name in ("equal weights", "committee")}
         self.best_iteration_ = 0
         self._note_features(train)

@@ -62,11 +62,11 @@ class LambdaMARTParameters(TreeParameters):
 class RankerParameters(TreeParameters):
     """Boosted trees that go from query regression to λ: the model to begin with."""
 
-    n_trees: int = h.N_TREES(1000)
+    n_trees: int = h.N_TREES(2000)
     learning_rate: float = h.LEARNING_RATE(0.05)
     _: KW_ONLY
     document_fraction: float = h.DOCUMENT_FRACTION(0.7)
-    feature_fraction: float = h.FEATURE_FRACTION(0.5)
+    feature_fraction: float | None = h.HALF_OR_ALL_FEATURES(None)  # type: ignore[assignment]
     patience: int | None = h.PATIENCE(100)
     n_folds: int = h.N_FOLDS(5)
 
@@ -194,13 +194,13 @@ class CommitteeParameters(Parameterized):
     measure: Measure | Graded | str = h.MEASURE("ndcg@10")
     _: KW_ONLY
     members: Sequence[tuple[Objective | str, int]] | None = h.MEMBERS(None)
-    n_trees: int = h.N_TREES(1000)
+    n_trees: int = h.N_TREES(2000)
     n_leaves: int = h.N_LEAVES(15)
     learning_rate: float = h.LEARNING_RATE(0.05)
     min_documents_in_leaf: int = h.MIN_DOCUMENTS_IN_LEAF(20)
     l2: float = h.L2(1.0)
     document_fraction: float = h.DOCUMENT_FRACTION(0.7)
-    feature_fraction: float = h.FEATURE_FRACTION(0.5)
+    feature_fraction: float | None = h.HALF_OR_ALL_FEATURES(None)
     patience: int | None = h.PATIENCE(100)
     cycles: int = h.CYCLES(2)
     shrinkage: float | None = h.SHRINKAGE(None)

@@ -104,6 +104,10 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
     def _step(self) -> Step:
         return Newton(self.l2, self.max_delta_step)
 
+    def _feature_fraction(self) -> float:
+        """The share of features that each tree is grown on, or that is tried first."""
+        return self.feature_fraction
+
     def _settings(self, train: RankingData) -> Boosting:
         split: Any = self.split
         return Boosting(
@@ -115,7 +119,7 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
             sampling=Sampling(
                 self.document_fraction,
                 self.query_fraction,
-                self.feature_fraction,
+                self._feature_fraction(),
                 self.random_state,
                 self.split_fraction,
             ),
