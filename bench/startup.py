@@ -7,13 +7,28 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from bench.harness import Report
 
 RUNS = 7
+COLD_RUNS = 3
 COMMAND = Path(sys.executable).parent / "podium"
 READ = "import podium; podium.read('{}')"
+# A script of one tree on arrays, by the last line.
+TREE = """
+import numpy as np
+X = np.random.default_rng(0).random((2500, 20), dtype=np.float32)
+y, qid = (4 * X[:, 0]).astype(int), np.repeat(np.arange(50), 50)
+"""
+TREES = {
+    "LambdaMART(1)": "import podium; podium.LambdaMART(1, verbose=0).fit(X, y, qid=qid)",
+    "Ranker(1, patience=None)": "import podium; podium.Ranker(1, patience=None, verbose=0).fit(X, y, qid=qid)",
+    "LightGBM's LGBMRanker(n_estimators=1)": (
+        "import lightgbm; lightgbm.LGBMRanker(n_estimators=1, verbose=-1).fit(X, y, group=[50] * 50)"
+    ),
+}
 # Seconds from an imported library to the scores of the first query: the model file is loaded and made ready in them.
 FIRST_QUERY = """
 import sys, time, numpy as np, podium, podium.models
@@ -38,6 +53,20 @@ def seconds(command: list[str], runs: int = RUNS, **environment: str) -> float:
         subprocess.run(command, check=True, capture_output=True, env=os.environ | environment)
         found.append(time.perf_counter() - start)
     return min(found)
+
+
+def first_trees(folder: Path) -> Iterator[tuple[str, float]]:
+    """Scripts of one tree: with an empty cache, and with all kernels compiled. Python keeps its own bytecode."""
+    keeps = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
+    for name, line in TREES.items():
+        script = [sys.executable, "-c", TREE + line]
+        yield f"script of one tree, {name}", seconds(script, NUMBA_CACHE_DIR=str(folder / "warm"), **keeps)
+    script = [sys.executable, "-c", TREE + TREES["LambdaMART(1)"]]
+    caches = (str(folder / f"cold{k}") for k in range(COLD_RUNS))
+    yield (
+        "the same, LambdaMART(1), first run after installation (compiles)",
+        min(seconds(script, 1, NUMBA_CACHE_DIR=cache, **keeps) for cache in caches),
+    )
 
 
 def first_query(model: Path, imported: str) -> float:
@@ -71,6 +100,7 @@ def run() -> Report:
             ("first read after installation (compiles)",
              seconds([*python, READ.format(text)], 1, NUMBA_CACHE_DIR=cold)),
             ("read a small file, kernels compiled", seconds([*python, READ.format(text)])),
+            *first_trees(Path(folder)),
             ("first query after imports, Numba's among them", first_query(made(Path(folder)), "numba")),
             ("first query after imports, Numba not yet loaded", first_query(Path(folder) / "model.podium", "")),
         ]  # fmt: skip
@@ -79,7 +109,8 @@ def run() -> Report:
         "Waiting for the first result",
         [{"process": name, "seconds": f"{value:.2f}"} for name, value in rows],
         [
-            f"Wall time of whole processes, best of {RUNS} (the compiling one: once). A query has 100 documents; "
+            f"Wall time of whole processes, best of {RUNS} (those that compile: of {COLD_RUNS}, of reading once). The "
+            "tree is grown on arrays of 50 queries, 50 documents each with 20 features. A query has 100 documents; "
             "the file of the model, 500 trees of 31 leaves, is read and made ready to score in that time."
         ],
     )

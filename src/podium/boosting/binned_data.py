@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.binned import BinnedFiles
-from podium.core.compiling import compile_beside
 from podium.core.threads import at_most_threads, thread_count
 from podium.data import RankingData
 from podium.data.features import Features
@@ -23,7 +22,7 @@ from podium.models import Ensemble
 from podium.models.base import checked_sets
 from podium.trees import bin_features, find_bins
 from podium.trees.bins import BinnedFeatures, Bins
-from podium.trees.growing import grow, grow_small_tree
+from podium.trees.small_tree import begin_compilation
 
 if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
@@ -139,9 +138,10 @@ class BinnedData:
     ) -> BinnedData:
         """Bin the data as the settings say, unless its bins are among those that are shared.
 
-        Growth, the largest kernel, is compiled in another process meanwhile where this is a first run.
+        The kernels of a tree are compiled in another process meanwhile where this is a first run.
         """
-        compile_beside(grow, grow_small_tree.__module__, grow_small_tree.__name__)
+        is_sampled = settings.sampling.split_fraction_of(len(train)) < 1
+        begin_compilation(len(train), thread_count(settings.n_threads), is_sampled)
         matched = checked_sets(train, valid)
         measures = (*as_selection(settings.selection).measures, *settings.watched) if matched else ()
         warn_of_powers([*settings.objective.all_measures(), *measures], train, *matched.values())

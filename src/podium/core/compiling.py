@@ -80,8 +80,34 @@ class Kernel:
             dispatcher = njit(cache=True, **options)(self.py_func)
         except RuntimeError:  # no writable place: package folder, home and cache are read-only
             dispatcher = _cached_in_temporary_folder(self.py_func, options)
+        _load_code_alone(dispatcher)
+        if USES_LLVM:
+            from podium.core.assembling import assemble_kernel_alone
+
+            assemble_kernel_alone(dispatcher)
         vars(self)["dispatcher"] = dispatcher  # before the lock is given back
         return dispatcher
+
+
+def _load_code_alone(dispatcher: Any) -> None:
+    """Have a kernel loaded from the cache without what only compiling needs.
+
+    Numba declares its types and operations before it looks into the cache, and loads SciPy for that: longer than it
+    takes to load all kernels of a first tree. It does so again before it compiles. Compiled code needs its memory
+    management alone. `load_overload`, `_load_overload` and `rtsys` are inner parts of Numba, see `podium.core.llvm`.
+    """
+    from numba.core.runtime.nrt import rtsys
+
+    cache = dispatcher._cache
+    if not hasattr(cache, "_load_overload"):  # nothing is cached
+        return
+
+    def load_overload(signature: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)
+        with cache._guard_against_spurious_io_errors():
+            return cache._load_overload(signature, target_context)
+
+    cache.load_overload = load_overload
 
 
 def _register_helpers() -> None:

@@ -25,6 +25,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any, Generic, Self, TypeVar, cast, dataclass_transform
 
 from podium.core.validation import did_you_mean, require_number, require_whole
@@ -267,14 +268,17 @@ def _spell_out_settings(cls: type) -> None:
     cls.__init__.__signature__ = signature.replace(parameters=named)  # type: ignore[misc]
 
 
+@cache  # many classes have the same parameters
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8)
+
+
 def _document(cls: type) -> None:
     """Put the declared parameters into the `Args` of a class's docstring."""
-    lines: list[str] = []
-    for name, parameter in parameters(cls).items():
-        lines += textwrap.wrap(f"{name}: {parameter.help}", WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8)
     if "__doc__" not in vars(cls) or not cls.__doc__ or cls.__doc__.startswith(f"{cls.__name__}("):
         return
-    text, args = inspect.cleandoc(cls.__doc__), "\n".join(lines)
+    text = inspect.cleandoc(cls.__doc__)
+    args = "\n".join(_wrapped(f"{name}: {parameter.help}") for name, parameter in parameters(cls).items())
     head, section, rest = text.partition("Args:\n")
     if section:
         cut = re.search(r"\n\n(?=\S)|\Z", rest)

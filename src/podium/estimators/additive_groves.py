@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from podium.boosting import GrovesTraining
 from podium.core.parameters import check_parameters
@@ -15,7 +14,7 @@ from podium.data import RankingData
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import AdditiveGrovesParameters
 from podium.estimators.regressor_ranker import RegressorRanker
-from podium.estimators.sklearn_bases import BaseEstimator
+from podium.estimators.sklearn_bases import BaseEstimator, check_is_fitted
 from podium.estimators.tree_ranker import categorical_features
 from podium.measures import as_watched, selection_for
 from podium.measures.losses import RMSE

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from podium.boosting import Boosting, CommitteeTraining, Sampling
 from podium.boosting.committee import default_members
@@ -17,7 +16,7 @@ from podium.errors import DataError
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import CommitteeParameters
 from podium.estimators.ranker import RankerMixin
-from podium.estimators.sklearn_bases import BaseEstimator
+from podium.estimators.sklearn_bases import BaseEstimator, check_is_fitted
 from podium.evaluation.tables import Table
 from podium.measures import as_selection
 from podium.objectives import Objective, parse

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from podium.core.observing import Observer
 from podium.core.parameters import check_parameters
@@ -16,7 +15,7 @@ from podium.errors import DataError
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import LinearRankerParameters
 from podium.estimators.ranker import RankerMixin, lambda_objective
-from podium.estimators.sklearn_bases import BaseEstimator
+from podium.estimators.sklearn_bases import BaseEstimator, check_is_fitted
 from podium.linear import Ascent, Descent, DescentResult
 from podium.measures import as_selection, as_watched, selection_for
 from podium.objectives import Lambda

@@ -6,13 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.estimators.parameters import MARTClassifierParameters
 from podium.estimators.ranker import require_entry
-from podium.estimators.sklearn_bases import ClassifierMixin
+from podium.estimators.sklearn_bases import ClassifierMixin, check_is_fitted
 from podium.estimators.tree_ranker import PointwiseRanker
 from podium.measures.losses import LogLoss, Loss
 from podium.objectives import Logistic, Objective
@@ -65,6 +64,8 @@ class MARTClassifier(MARTClassifierParameters, ClassifierMixin, PointwiseRanker)
             return X.relevance
         if y is None or isinstance(y, str):
             return self._data(X, y, None).relevance
+        from sklearn.utils.validation import column_or_1d
+
         labels: NDArray[Any] = column_or_1d(y, warn=True)
         return labels
 

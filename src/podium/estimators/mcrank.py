@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from podium.boosting import TrainingResult
 from podium.estimators.parameters import McRankParameters
+from podium.estimators.sklearn_bases import check_is_fitted
 from podium.estimators.tree_ranker import TreeRanker
 from podium.models import ClassEnsemble
 from podium.objectives import Multiclass, Objective

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from podium.boosting import TrainingResult
 from podium.core.team import Team
 from podium.data import RankingData
 from podium.estimators.parameters import OrdinalMARTParameters
+from podium.estimators.sklearn_bases import check_is_fitted
 from podium.estimators.tree_ranker import EnsembleRanker
 from podium.objectives import Objective, Ordinal
 from podium.objectives.ordinal import BoundOrdinal, class_probabilities

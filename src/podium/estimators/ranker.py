@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from podium.data import RankingData, frames
 from podium.data.features import as_list_of_features
 from podium.data.schema import columns_of_text
 from podium.errors import DataError
+from podium.estimators.sklearn_bases import check_is_fitted
 from podium.measures import Graded, Measure, Ranking, as_selection, selection_for
 from podium.models import Scorer, save
 from podium.models.base import reading_of

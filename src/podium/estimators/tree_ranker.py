@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from podium.boosting import Boosting, Checkpoint, Newton, Sampling, SharedBins, Step, TrainingResult
 from podium.core.observing import Observer
@@ -19,7 +18,7 @@ from podium.errors import DataError
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import PointwiseParameters, TreeParameters
 from podium.estimators.ranker import RankerMixin
-from podium.estimators.sklearn_bases import BaseEstimator
+from podium.estimators.sklearn_bases import BaseEstimator, check_is_fitted
 from podium.measures import as_watched, selection_for
 from podium.measures.losses import Loss
 from podium.models import Combined, Ensemble

@@ -210,9 +210,11 @@ def _sampling_threshold(counts: Ints, expected_size: float) -> Any:
     Let u_0 < u_1 < … be the importances that occur. For a μ with u_{k−1} ≤ μ ≤ u_k the sum is (Σ_{u < u_k} u) / μ plus
     the number of documents with u ≥ u_k: find the k at which it falls to the expected size, then solve for μ.
     """
-    shift = 31 - LEADING_BITS
-    bits = ((np.arange(len(counts)) << shift) + (1 << (shift - 1))).astype(np.int32)
-    n_from, sum_below, highest = counts.sum(), 0.0, np.inf  # μ cannot be higher, apart from rounding
+    shift, bits, n_from = 31 - LEADING_BITS, np.empty(len(counts), np.int32), np.int64(0)
+    for leading in range(len(counts)):
+        bits[leading] = (leading << shift) + (1 << (shift - 1))
+        n_from += counts[leading]
+    sum_below, highest = 0.0, np.inf  # μ cannot be higher, apart from rounding
     for leading, u in enumerate(bits.view(np.float32)):
         if counts[leading]:
             if sum_below / np.float64(u) + n_from <= expected_size:

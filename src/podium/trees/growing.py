@@ -18,7 +18,7 @@ from podium.core.compiling import compile_beside, helper, kernel
 from podium.core.intrinsics import borrowed, not_inlined, wait_at_barrier
 from podium.core.team import Team, leave, set_event
 from podium.errors import DataError
-from podium.trees.bins import BinnedFeatures, Bins
+from podium.trees.bins import BinnedFeatures
 from podium.trees.histograms import build_histograms
 from podium.trees.layout import (
     CELLS,
@@ -47,7 +47,7 @@ from podium.trees.leaves import MOST_BYTES, GrownTree, find_leaves_by_columns
 from podium.trees.monotone import newton_bounds
 from podium.trees.parameters import GrowthParameters
 from podium.trees.partitioning import WORDS_PER_THREAD, Partition, partition_leaf
-from podium.trees.quantization import BoundedGradients, QuantizedGradients, gradient_of, quantize, sum_words, weight_of
+from podium.trees.quantization import QuantizedGradients, gradient_of, sum_words, weight_of
 from podium.trees.splitting import choose_counted_split, choose_split, may_split, score_features
 from podium.trees.tree import Tree
 
@@ -76,7 +76,7 @@ class Grower:
     """
 
     def __init__(self, binned: BinnedFeatures, parameters: GrowthParameters, team: Team | None = None) -> None:
-        self._wait_for_compilation = self._begin_compilation()
+        self.wait_for_compilation = self._begin_compilation()
         self.binned, self.parameters, self.team = binned, parameters, team or Team(1)
         bins, n, n_threads = binned.bins, binned.n_rows, self.team.n_threads
         self.is_categorical = np.zeros(bins.n_features, bool)
@@ -105,7 +105,7 @@ class Grower:
 
     def _begin_compilation(self) -> Callable[[], None]:
         """Compile growth in another process, if need be; a function that waits for it."""
-        return compile_beside(grow, __name__, grow_small_tree.__name__)
+        return compile_beside(grow, "podium.trees.small_tree", "grow_small_tree")
 
     def grow(
         self,
@@ -127,7 +127,7 @@ class Grower:
             The tree. Its rows are an array of this grower, which the next tree writes over.
 
         """
-        self._wait_for_compilation()
+        self.wait_for_compilation()
         p = self.parameters
         documents, n_sampled = self._list_documents(gradients, rows)
         table = self.table if features is None else self._table(np.intersect1d(features, self.candidates))
@@ -243,13 +243,6 @@ def _monotone_directions(parameters: GrowthParameters, is_categorical: NDArray[n
         if directions[is_categorical].any():
             raise DataError("a categorical feature cannot be monotone")
     return directions
-
-
-def grow_small_tree() -> None:
-    """Grow a tree on a few documents: what it takes to have growth compiled."""
-    binned = BinnedFeatures(Bins((np.zeros(1, np.float32),), {}), 4, np.ones(4, np.uint8))
-    grower = Grower(binned, GrowthParameters())
-    grower.grow(quantize(BoundedGradients.of(np.arange(4.0), np.ones(4), grower.team)))
 
 
 # --- kernels

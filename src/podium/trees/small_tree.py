@@ -1,0 +1,56 @@
+"""Trees on a few documents: what it takes to have the kernels of a tree compiled, in a process of its own.
+
+Each function leaves out what others compile, and takes arguments of the types that training has.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from podium.core.compiling import compile_beside
+from podium.core.merging import alone
+from podium.core.team import Team
+from podium.core.threads import n_threads_for
+from podium.trees.bins import BinnedFeatures, Bins
+from podium.trees.gradient_sampling import GradientSampler
+from podium.trees.growing import Grower, grow
+from podium.trees.parameters import GrowthParameters
+from podium.trees.quantization import BoundedGradients, QuantizedGradients, quantize
+
+
+def begin_compilation(n_documents: int, n_threads: int, is_sampled: bool) -> None:
+    """Have what a tree needs compiled in another process if this is a first run; `Grower` waits for it."""
+    function = grow_small_tree
+    if is_sampled:
+        function = sample_small_tree if n_threads_for(n_documents, n_threads) == 1 else sample_small_tree_in_shares
+    compile_beside(grow, __name__, function.__name__)
+
+
+def grow_small_tree() -> None:
+    """Grow a tree, without a sample."""
+    _grow(quantize(_gradients()))
+
+
+def sample_small_tree() -> None:
+    """Draw a sample on one thread, and grow a tree."""
+    gradients, sampler = _gradients(), _sampler()
+    _grow(sampler.quantize(gradients, np.uint64(0)))
+
+
+def sample_small_tree_in_shares() -> None:
+    """The same with the kernels by which threads share the documents."""
+    gradients, sampler = _gradients(), _sampler()
+    _grow(alone(sampler.quantize_in_parts(gradients, np.uint64(0), None, None, len(gradients.gradients))))
+
+
+def _gradients() -> BoundedGradients:
+    return BoundedGradients.of(np.arange(4.0), np.ones(4), Team(1))
+
+
+def _sampler() -> GradientSampler:
+    return GradientSampler(0.5, np.arange(4, dtype=np.uint64), "newton", Team(1))
+
+
+def _grow(gradients: QuantizedGradients) -> None:
+    binned = BinnedFeatures(Bins((np.zeros(1, np.float32),), {}), 4, np.ones(4, np.uint8))
+    Grower(binned, GrowthParameters()).grow(gradients)
