@@ -26,6 +26,8 @@ CARRIES: dict[str, Any] = {
     "several outputs": "no", "linear models": "yes", "nets": "no", "shifted features": "no",
 }  # fmt: skip
 
+OBJECTIVE = "rank:pairwise"  # scores as they are; older plugins refuse rank:ndcg, which means the same
+
 
 class Plugin(Format):
     """What both plugins read."""
@@ -69,7 +71,7 @@ class ElasticsearchPlugin(Plugin):
             return _linear(model, name, self.name)
         ensemble = as_ensemble(model, self.name)
         require_float32(ensemble, self.name)
-        definition = {"objective": "rank:ndcg", "splits": dump(ensemble, self.name)}
+        definition = {"objective": OBJECTIVE, "splits": dump(ensemble, self.name)}
         return Written(_body(name, "model/xgboost+json", definition), missing, (ROUNDING,))
 
 
@@ -97,7 +99,7 @@ class OpenSearch(Plugin):
             return _linear(model, name, self.name)
         ensemble = as_ensemble(model, self.name)
         require_float32(ensemble, self.name)
-        definition: dict[str, Any] = {"objective": "rank:ndcg", "splits": dump(ensemble, self.name)}
+        definition: dict[str, Any] = {"objective": OBJECTIVE, "splits": dump(ensemble, self.name)}
         text = (
             "a feature that does not match is NaN and goes to its side from OpenSearch 3.8 on; 3.2 to 3.7 send it "
             "right at every split, and up to 3.1 it is 0"
