@@ -4,7 +4,7 @@ import pytest
 from sklearn.base import clone
 
 import podium
-from podium import MART, Committee, DataError, LambdaMART, LinearRanker, McRank, RankNetTrees
+from podium import MART, Committee, DataError, LambdaMART, LinearRanker, McRank, Ranker, RankNetTrees
 from podium.boosting import Checkpoint
 from podium.measures import AP, NDCG
 
@@ -79,6 +79,8 @@ def test_lines_of_training(data, capsys):
     assert [line.split(",")[0] for line in capsys.readouterr().err.splitlines()] == [
         "1 of 2 members", "2 of 2 members",
     ]  # fmt: skip
+    Ranker(5, verbose=1).fit(data)
+    assert capsys.readouterr().err.startswith("5 of 5 trees, folds/ndcg@10 0.")
 
 
 def test_what_is_shown_changes_neither_the_file_nor_the_checkpoint(data, tmp_path, capsys):
