@@ -271,4 +271,7 @@ def _refuse_unused(kind: str, options: TextOptions, of_columns: dict[str, Any]) 
         names += ["returning_qid"] * (kind == "parquet")
         unused = [name for name in names if getattr(options, name) != getattr(default, name)]
     if unused:
-        raise DataError(f"{unused[0]} has no meaning for the format {kind!r}")
+        hint = ": to name its features, read it and take data.replace(feature_names=[…])"
+        raise DataError(
+            f"{unused[0]} has no meaning for the format {kind!r}{hint if unused[0] == 'feature_names' else ''}"
+        )
