@@ -186,7 +186,7 @@ def test_streams_of_all_kinds(tmp_path):
 def test_options_that_do_not_fit_are_refused():
     with pytest.raises(DataError, match="qid has no meaning"):
         read(TEXT, qid="q")
-    with pytest.raises(DataError, match="to name its features, read it and take data.replace"):
+    with pytest.raises(DataError, match=r"to name its features, read it and take data\.replace"):
         read(TEXT, feature_names=["a"])
     with pytest.raises(DataError, match="sparse has no meaning"):
         podium.read(io.BytesIO(b"qid,f\n1,2\n"), "csv", sparse=True)
