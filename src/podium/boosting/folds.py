@@ -99,11 +99,12 @@ def rounds_by_folds(
         weights = np.array([trainer.data.valid["folds"].n_queries for trainer in trainers], float)
         n_rounds = 0
         while True:
-            n_rounds = min(n_rounds + ROUNDS, settings.n_trees)
+            n_new = min(ROUNDS, settings.n_trees - n_rounds)
+            n_rounds += n_new
             _run_to(trainers, n_rounds, settings.n_threads)
             means = np.column_stack([_mean_curve(trainers, name, weights, n_rounds) for name in names])
             best = selection.pick(means)
-            advance(ROUNDS, f"{names[0]} {means[best, 0]:.4f}")
+            advance(n_new, f"{names[0]} {means[best, 0]:.4f}")
             is_over = patience is not None and n_rounds - 1 - best >= patience
             is_exhausted = all(t.state.is_exhausted and t.state.n_rounds <= n_rounds for t in trainers)
             if is_over or n_rounds == settings.n_trees or is_exhausted:
