@@ -75,6 +75,10 @@ def test_lines_of_training(data, capsys):
             assert all("valid/ap 0." in line for line in lines)
     LambdaMART(4, verbose=2).fit(data)
     assert capsys.readouterr().err == "2 of 4 trees\n4 of 4 trees\n"
+    Ranker(n_trees=30, patience=30, feature_fraction=0.5, verbose=10).fit(data)
+    assert [line.split(",")[0] for line in capsys.readouterr().err.splitlines()][:2] == [
+        "20 of 30 trees", "30 of 30 trees",
+    ]  # fmt: skip
     Committee(n_trees=2, members=[("lambda", 1), ("listnet", 1)], verbose=1).fit(data, valid=data)
     assert [line.split(",")[0] for line in capsys.readouterr().err.splitlines()] == [
         "1 of 2 members", "2 of 2 members",

@@ -92,7 +92,11 @@ def open_archive(path: str) -> Iterator[tuple[dict[str, Any], Arrays]]:
     except MemoryError as error:
         raise FileFormatError(path, "needs more memory than there is") from error
     except Exception as error:  # zipfile, zlib, struct, json: whatever damaged bytes lead them to
-        raise FileFormatError(path, f"is no model file, or it is damaged ({error})") from error
+        raise FileFormatError(
+            path,
+            f"is no model file, or it is damaged ({error}); models of other tools come in by podium.import_model, "
+            "or podium import",
+        ) from error
 
 
 class _Reader:
