@@ -236,3 +236,19 @@ def test_translated_models_train():
     assert set(LambdaMART.from_lightgbm({"eval_at": [3, 5]}, n_trees=2).fit(data, valid=data).history_) == {
         "valid/ndcg@3", "valid/ndcg@5",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("group", r"LambdaMART.fit has no argument 'group': .*group_sizes"),
+        ("eval_group", r"eval_set takes \(X, y, qid\)"),
+        ("callbacks", "observers are called after each round"),
+        ("early_stopping_rounds", r"use patience .*: LambdaMART\(…\).fit\(…\)"),
+        ("n_leaves", "LambdaMART.fit has no argument 'n_leaves'; parameters are given before"),
+        ("zzz", "LambdaMART.fit has no argument 'zzz'$"),
+    ],
+)  # fmt: skip
+def test_arguments_of_other_tools_fits_are_named(argument, message):
+    with pytest.raises(podium.errors.ParameterError, match=message):
+        LambdaMART().fit([[1.0]], [1], qid=[1], **{argument: 1})

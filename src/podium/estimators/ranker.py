@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from podium.core.hyperparameters import advice
+from podium.core.parameters import parameters
 from podium.data import RankingData, frames
 from podium.data.features import as_list_of_features
 from podium.data.schema import columns_of_text
-from podium.errors import DataError
+from podium.errors import DataError, ParameterError
 from podium.estimators.sklearn_bases import check_is_fitted
 from podium.measures import Graded, Measure, Ranking, as_selection, selection_for
 from podium.models import Scorer, save
@@ -47,6 +49,28 @@ def _to_text(value: Any) -> str:
         return describe(value) if isinstance(value, Objective) else str(value)
     except DataError:
         return str(value)
+
+
+# What `fit` of other tools takes, where no parameter of an estimator has its place.
+ARGUMENTS_OF_OTHERS = {
+    "group": "give the query of each row as qid, or sizes by fit(RankingData(X, y, group_sizes=…))",
+    "group_id": "give the query of each row as qid",
+    "eval_group": "eval_set takes (X, y, qid)",
+    "eval_qid": "eval_set takes (X, y, qid)",
+    "callbacks": "observers are called after each round, and patience, a parameter of the estimator, stops early",
+}
+
+
+def refuse_unknown_arguments(ranker: Any, names: Iterable[str]) -> None:
+    """Refuse arguments that `fit` does not have, and say what has their place."""
+    known = parameters(type(ranker))
+    for name in names:
+        hint = "" if name in known else advice(name, known)
+        if name in ARGUMENTS_OF_OTHERS:
+            hint = f": {ARGUMENTS_OF_OTHERS[name]}"
+        elif name in known or hint:
+            hint += f"; parameters are given before: {type(ranker).__name__}(…).fit(…)"
+        raise ParameterError(f"{type(ranker).__name__}.fit has no argument {name!r}{hint}")
 
 
 def to_rows(X: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Never, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,7 @@ from podium.data.features import as_list_of_features
 from podium.errors import DataError
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import PointwiseParameters, TreeParameters
-from podium.estimators.ranker import RankerMixin
+from podium.estimators.ranker import RankerMixin, refuse_unknown_arguments
 from podium.estimators.sklearn_bases import BaseEstimator, check_is_fitted
 from podium.measures import as_watched, selection_for
 from podium.measures.losses import Loss
@@ -42,6 +42,7 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
         observers: Sequence[Observer] = (),
         checkpoint: Checkpoint | None = None,
         bins: SharedBins | None = None,
+        **unknown: Never,
     ) -> Self:
         """Train on `RankingData`, or on features, labels and the query of each row.
 
@@ -58,6 +59,7 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
             bins: a `podium.boosting.SharedBins`, for several fits on the same data (`podium.fit_many` brings its own).
 
         """
+        refuse_unknown_arguments(self, unknown)
         check_parameters(self)
         train = self._data(X, y, qid, sample_weight, query_weight)
         sets = self._validation(valid, eval_set)
