@@ -23,7 +23,7 @@ from podium.tuning.space import TREES as SPACE
 from podium.tuning.space import Between
 from podium.tuning.trials import BATCH, RANDOM_TRIALS, WORSE_THAN
 
-TRIALS, SEEDS, FOLDS = 30, (0, 1, 2), (1, 2)
+TRIALS, SEEDS, FOLDS = 30, (0, 1, 2), (1, 2, 3, 4, 5)
 ROUNDS, PATIENCE, FIRST_LOOK = 500, 50, 25
 NAMES = {
     "n_leaves": "num_leaves", "learning_rate": "learning_rate", "min_documents_in_leaf": "min_data_in_leaf",
