@@ -102,7 +102,9 @@ def test_a_committee_is_made_of_the_members_so_far(data, monkeypatch):
     monkeypatch.setattr(Trainer, "add_round", adding)
     members = [("lambda(ndcg, normalize=true)", 1), ("listnet", 1), ("pairwise", 1)]
     with pytest.warns(PodiumWarning, match="interrupted"):
-        model = Committee(n_trees=5, members=members, verbose=0, n_threads=1).fit(data, valid=data)
+        model = Committee(n_trees=5, members=members, feature_fraction=0.5, verbose=0, n_threads=1).fit(
+            data, valid=data
+        )
     assert [trees > 0 for _, trees in model.members_] == [True, True]
 
 
