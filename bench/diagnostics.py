@@ -20,7 +20,7 @@ from podium.diagnostics import (
     WatchTopLabels,
 )  # fmt: skip
 
-REPETITIONS = 15
+REPETITIONS = 9
 OBSERVERS: dict[str, Callable[[], Any]] = {
     "WatchTopLabels": WatchTopLabels, "WatchRankChanges": WatchRankChanges, "WatchMeasures": WatchMeasures,
     "WatchLambdaShares": WatchLambdaShares, "WatchAgreement": lambda: WatchAgreement("lambda(cndcg)"),
