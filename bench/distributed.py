@@ -278,7 +278,7 @@ def _notes(largest: dict[str, float], constants: tuple[float, float], local: dic
         f"{largest['first_bytes'] / 1e6:.0f} MB.",
         f"The cost model: {1e6 * constants[0]:.3f} µs of a worker for each of its documents, and "
         f"{1e3 * constants[1]:.2f} ms for each round trip with its bytes, fitted to the sizes; the runs with longer "
-        f"calls are foretold. Measured alone: an empty call {1e3 * largest['call']:.2f} ms, a byte "
+        f"calls are predicted. Measured alone: an empty call {1e3 * largest['call']:.2f} ms, a byte "
         f"{1e9 * largest['byte']:.2f} ns, which with {bytes_of_trip / 1e6:.2f} MB of each worker make "
         f"{1e3 * explained:.2f} ms (docs/scale.md).",
     ]

@@ -116,10 +116,17 @@ def test_arrays_and_data_that_is_here(client, train, valid):
     ids=lambda one: one.__name__,
 )  # fmt: skip
 def test_other_estimators(on_cluster, here, client, train, valid):
-    one = here(n_trees=2, n_leaves=6).fit(train, valid=valid)
-    other = on_cluster(n_trees=2, n_leaves=6).fit(train, valid=valid)
+    settings = {"feature_fraction": 0.5} if here is podium.Ranker else {}
+    one = here(n_trees=2, n_leaves=6, **settings).fit(train, valid=valid)
+    other = on_cluster(n_trees=2, n_leaves=6, **settings).fit(train, valid=valid)
     assert other.digest() == one.digest()
     assert other.model_.info == one.model_.info
+
+
+def test_a_ranker_says_that_it_did_not_try_all_features(client, train, valid):
+    with pytest.warns(PodiumWarning, match="each tree saw 50% of the features"):
+        model = DaskRanker(n_trees=2, n_leaves=6).fit(train, valid=valid)
+    assert model.feature_fraction_ == 0.5
 
 
 def test_two_classes(client, train, valid):

@@ -205,6 +205,13 @@ class DaskRanker(OnCluster, Ranker):
     def _set_results(self, result: TrainingResult, train: RankingData) -> None:
         super()._set_results(result, train)
         self.feature_fraction_ = self._feature_fraction()
+        if self.feature_fraction is None:
+            warnings.warn(
+                f"each tree saw {self.feature_fraction_:.0%} of the features: whether all are better is tried on one "
+                "machine only, so podium.Ranker may train another model; give feature_fraction=0.5 or 1 to choose",
+                PodiumWarning,
+                stacklevel=5,
+            )
 
 
 class DaskMART(OnCluster, MART):  # type: ignore[misc]
