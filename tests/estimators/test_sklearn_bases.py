@@ -46,6 +46,7 @@ def test_estimators_become_scikit_learn_s_when_it_is_imported():
         assert "sklearn" not in sys.modules
         from sklearn import config_context
         from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier, is_regressor
+        assert isinstance(ranker, BaseEstimator)  # by the import alone: what comes next would bring it about
         assert is_regressor(mart) and not is_regressor(ranker) and is_classifier(podium.MARTClassifier())
         for estimator in (ranker, mart, committee, Own()):
             assert isinstance(estimator, BaseEstimator) and type(estimator).get_params is BaseEstimator.get_params
