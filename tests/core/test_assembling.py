@@ -34,7 +34,7 @@ def functions() -> dict:
         "@helper\n"
         "def assembled_root(x):\n"
         "    if x < 0:\n"
-        "        raise ValueError('no root')\n"
+        "        raise ValueError('no root', x)\n"
         "    return np.sqrt(x)\n"
         "@helper\n"
         "def assembled_sum(values):\n"
