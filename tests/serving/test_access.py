@@ -90,7 +90,9 @@ def test_schemathesis_finds_nothing(models, path):
     schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
     from hypothesis import HealthCheck, given, settings
 
-    client = Client(Settings({"web": models["web"], "news": models["news"]}, limits=Limits(documents=20), log_requests=False))
+    client = Client(
+        Settings({"web": models["web"], "news": models["news"]}, limits=Limits(documents=20), log_requests=False)
+    )
     document = client("GET", "/openapi.json").json()
     schema = schemathesis.openapi.from_dict(document)
     schema.config.base_url = "http://test"

@@ -205,7 +205,7 @@ def _bins_of_zero(table: CutTable) -> Ints:
 def bin_rows(rows: DenseRows, first: Int, last: Int, searches: Searches, n: Int, bins: Bytes) -> None:
     """The bins of some of n rows, 64 rows at a time, column by column."""
     columns, words = np.zeros(TILE * COLUMN_STRIDE, np.float32), np.zeros(WORD // 8, np.uint64)
-    ranks, found, n_features = words.view(np.int8), words.view(np.uint8), len(searches.table)
+    ranks, n_features = words.view(np.int8), len(searches.table)
     for start in range(first, last, WORD):
         n_rows, feature = min(WORD, last - start), 0
         while feature < n_features:
@@ -214,10 +214,10 @@ def bin_rows(rows: DenseRows, first: Int, last: Int, searches: Searches, n: Int,
                 _bin_column(columns, (feature - column) * COLUMN_STRIDE, searches, feature, words, ranks)
                 if n_rows == WORD:
                     for k in range(0, WORD, 16):
-                        copy_16_bytes(bins, feature * n + start + k, found, k)
+                        copy_16_bytes(bins, feature * n + start + k, ranks, k)
                 else:
                     for k in range(n_rows):
-                        bins[U(feature * n + start + k)] = found[U(k)]
+                        bins[U(feature * n + start + k)] = np.uint8(ranks[U(k)])
                 feature += 1
 
 

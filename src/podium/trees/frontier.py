@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from podium.core.compiling import kernel
 from podium.core.team import Team
 from podium.trees.bins import BinnedFeatures
-from podium.trees.growing import Grower, add_node, plant, share_of_features
+from podium.trees.growing import Grower, add_node, make_root, share_of_features
 from podium.trees.layout import (
     COUNTED,
     LEAF,
@@ -41,7 +41,13 @@ from podium.trees.parameters import GrowthParameters
 from podium.trees.part_leaves import Expansion, Question
 from podium.trees.partitioning import Partition
 from podium.trees.quantization import BoundedGradients, QuantizedGradients
-from podium.trees.splitting import choose_split, may_split, scan_feature, score_features, score_leaf
+from podium.trees.splitting import (
+    choose_for_new_leaves,
+    choose_split,
+    scan_feature,
+    score_features,
+    score_leaf,
+)
 from podium.trees.tree import Tree
 
 ROOM = 4  # times as many leaves as a tree may have can be split on trial
@@ -151,7 +157,7 @@ class _Growth:
         self.counted: dict[int, dict[int, Ints]] = {}  # by leaf and feature the documents in each bin, once asked for
         self.released: list[int] = []
         grower.histograms[0] = root.histogram
-        plant(pool, root.n_documents, root.n_documents, root.total)
+        plant_root(pool, root.n_documents, root.total)
         self._choose(NewLeaves(0, 0, 1))
 
     def next_question(self) -> Question | None:
@@ -282,6 +288,12 @@ class _Growth:
 
 
 @kernel
+def plant_root(pool: Records, n_documents: Int, total: Int) -> None:
+    """Make the first record the leaf with all documents."""
+    make_root(pool[0], n_documents, n_documents, total)
+
+
+@kernel
 def split_record(left: Int, right: Int, n_left: Int, l2: float, direction: Int, pool: Records, nodes: Records) -> None:
     """Make a copy of a leaf its left child, and another record its right child; the node has the number right − 1."""
     middle = pool[left].start + n_left
@@ -296,12 +308,7 @@ def choose_splits(
     """Complete the histograms of new leaves, of which that of the first is counted, and choose their splits."""
     own, scratch = share_of_features(member, features), scratches[0]
     score_features(member, gradients, features, own, limits, new, tree, scratch)
-    for which in range(new.count):
-        leaf = tree.leaves[new.small if which == 0 else new.large]
-        if may_split(leaf, limits):
-            choose_split(bins, gradients, features, limits, leaf, tree.splits[which], False, tree, scratch)
-        else:
-            leaf.feature, leaf.gain = N(-1), 0.0
+    choose_for_new_leaves(member, bins, gradients, features, limits, new, tree, scratch)
 
 
 @kernel

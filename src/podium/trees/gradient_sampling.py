@@ -94,7 +94,7 @@ class GradientSampler:
         if self.split == "least-squares" and weights is not None:
             bounded = yield from BoundedGradients.in_parts(gradients.gradients, weights, self.team, n_total)
         quantized = yield from self._quantize(bounded, seed, words, counting, n_total, is_alone)
-        return replace(quantized, source=gradients)
+        return quantized if bounded is gradients else replace(quantized, source=gradients)
 
     def _quantize(
         self, gradients: BoundedGradients, seed: np.uint64, words: NDArray[np.int64] | None, counting: bool,
@@ -210,17 +210,17 @@ def _sampling_threshold(counts: Ints, expected_size: float) -> Any:
     Let u_0 < u_1 < … be the importances that occur. For a μ with u_{k−1} ≤ μ ≤ u_k the sum is (Σ_{u < u_k} u) / μ plus
     the number of documents with u ≥ u_k: find the k at which it falls to the expected size, then solve for μ.
     """
-    shift, bits, n_from = 31 - LEADING_BITS, np.empty(len(counts), np.int32), np.int64(0)
+    shift, n_from = 31 - LEADING_BITS, np.int64(0)
     for leading in range(len(counts)):
-        bits[leading] = (leading << shift) + (1 << (shift - 1))
         n_from += counts[leading]
     sum_below, highest = 0.0, np.inf  # μ cannot be higher, apart from rounding
-    for leading, u in enumerate(bits.view(np.float32)):
+    for leading in range(len(counts)):
         if counts[leading]:
-            if sum_below / np.float64(u) + n_from <= expected_size:
-                highest = np.float64(u)
+            u = np.float64(np.int32((leading << shift) + (1 << (shift - 1))).view(np.float32))
+            if sum_below / u + n_from <= expected_size:
+                highest = u
                 break
-            sum_below += counts[leading] * np.float64(u)
+            sum_below += counts[leading] * u
             n_from -= counts[leading]
     if expected_size - n_from <= sum_below / highest:
         return highest
@@ -252,9 +252,8 @@ def _compute_importances(
         gradient = gradients[k] * by_gradient
         weight *= by_weight
         importances[k] = np.float32(math.sqrt(gradient * gradient + weight * weight))
-    bits = importances.view(np.int32)
     for k in range(len(importances)):
-        counts[bits[k] >> (31 - LEADING_BITS)] += 1
+        counts[np.float32(importances[k]).view(np.int32) >> (31 - LEADING_BITS)] += 1
     return lowest
 
 

@@ -19,7 +19,7 @@ from podium.core.intrinsics import borrowed, not_inlined, wait_at_barrier
 from podium.core.team import Team, leave, set_event
 from podium.errors import DataError
 from podium.trees.bins import BinnedFeatures
-from podium.trees.histograms import build_histograms
+from podium.trees.histograms import build_histograms, share
 from podium.trees.layout import (
     CELLS,
     CHUNK,
@@ -40,15 +40,16 @@ from podium.trees.layout import (
     N,
     NewLeaves,
     PackedGradients,
+    Record,
     Records,
     Rows,
 )
 from podium.trees.leaves import MOST_BYTES, GrownTree, find_leaves_by_columns
 from podium.trees.monotone import newton_bounds
 from podium.trees.parameters import GrowthParameters
-from podium.trees.partitioning import WORDS_PER_THREAD, Partition, partition_leaf
-from podium.trees.quantization import QuantizedGradients, gradient_of, sum_words, weight_of
-from podium.trees.splitting import choose_counted_split, choose_split, may_split, score_features
+from podium.trees.partitioning import WORDS_PER_THREAD, Partition, partition_leaf, sum_of_threads
+from podium.trees.quantization import QuantizedGradients, gradient_of, total_of, weight_of
+from podium.trees.splitting import choose_counted_split, choose_for_new_leaves, may_split, score_features
 from podium.trees.tree import Tree
 
 Singles = NDArray[np.float32]
@@ -89,10 +90,10 @@ class Grower:
         self.histograms = np.empty((self.n_leaves, n_cells), np.int64)  # memory is taken as leaves come to be
         self.documents, self.buffer = np.empty(n, np.int32), np.empty(n, np.int32)
         self.leaf_of_row = np.empty(n, np.uint8)
-        barrier, n_left = np.zeros(16, np.int64), np.zeros(n_threads * WORDS_PER_THREAD, np.int64)
+        barrier, totals = np.zeros(16, np.int64), np.zeros(n_threads * WORDS_PER_THREAD, np.int64)
         partial, shares = np.empty((n_threads - 1, n_cells), np.int64), self.layout.shares(n_threads)
         self.members = [
-            Member(thread, n_threads, shares, self.team.event, barrier, n_left, partial) for thread in range(n_threads)
+            Member(thread, n_threads, shares, self.team.event, barrier, totals, partial) for thread in range(n_threads)
         ]
         self.scratch = np.zeros(n_threads, SCRATCH)
         self.tiles = np.empty((n_threads, self.bins.width * CHUNK), np.uint8)
@@ -135,13 +136,13 @@ class Grower:
         l2 = p.l2 / gradients.weight_unit if p.split == "newton" else 0.0
         max_depth = -1 if p.max_depth is None else p.max_depth
         limits = Limits(self.n_leaves, max_depth, p.min_documents_in_leaf, p.min_documents_to_split, l2)
-        tree, nodes = self._new_tree(documents, n_sampled, gradients.words), self.nodes
+        tree, nodes = GrowingTree(self.leaves, documents, self.histograms, self.splits), self.nodes
 
         def work(thread: int) -> Any:
-            member = self.members[thread]
             return grow(
-                member, self.bins, packed, table, limits, tree, nodes, self.buffer, self.tiles[thread], self.scratch
-            )
+                self.members[thread], self.bins, packed, table, limits, n_sampled, tree, nodes, self.buffer,
+                self.tiles[thread], self.scratch,
+            )  # fmt: skip
 
         n_leaves = int(self.team.run_kernel(work))
         return self._finish(gradients, documents, tree.leaves[:n_leaves], nodes[: n_leaves - 1])
@@ -167,12 +168,6 @@ class Grower:
             parts = [part[takes_part[part]] for part in (gradients.sampled, gradients.unsampled)]
         return np.concatenate(parts, out=self.documents[: sum(map(len, parts))]), len(parts[0])
 
-    def _new_tree(self, documents: NDArray[np.int32], n_sampled: int, words: NDArray[np.int64]) -> GrowingTree:
-        """A tree of one leaf with all documents."""
-        total = sum(self.team.shares(n_sampled, lambda a, b: int(sum_words(words, documents[a:b]))))
-        plant(self.leaves, n_sampled, len(documents), total)
-        return GrowingTree(self.leaves, documents, self.histograms, self.splits)
-
     def _finish(
         self, gradients: QuantizedGradients, documents: NDArray[np.int32], leaves: Records, nodes: Records
     ) -> GrownTree:
@@ -184,8 +179,10 @@ class Grower:
         starts, ends = np.empty(n_leaves, np.int64), np.empty(n_leaves, np.int64)
         gain, count = np.empty(n_nodes), np.empty(n_nodes, np.int64)
         gain_unit = gradients.gradient_unit**2 / gradients.weight_unit
-        describe_nodes(nodes, *self.cuts, gain_unit, children, feature, threshold, missing_left, goes_left, gain, count)
-        describe_leaves(leaves, children, starts, ends)
+        describe_tree(
+            nodes, *self.cuts, gain_unit, children, feature, threshold, missing_left, goes_left, gain, count, leaves,
+            starts, ends,
+        )  # fmt: skip
         categories = self._categories(nodes, goes_left, threshold, category)
         tree = Tree(
             feature, threshold, missing_left, category, children[0], children[1], gain, count, np.zeros(n_leaves),
@@ -249,19 +246,12 @@ def _monotone_directions(parameters: GrowthParameters, is_categorical: NDArray[n
 
 
 @kernel
-def plant(leaves: Records, n_sampled: Int, n_documents: Int, total: Int) -> None:
-    """Make the first leaf the root, with all documents."""
-    root = leaves[0]
-    root.start, root.sample_end, root.end, root.depth, root.total = N(0), n_sampled, n_documents, N(0), total
-    root.parent, root.is_left, root.histogram, root.low, root.high = N(-1), N(0), N(0), -math.inf, math.inf
-
-
-@kernel
-def describe_nodes(
+def describe_tree(
     nodes: Records, cuts: Singles, first_cut: Ints, gain_unit: float, children: NDArray[np.int32],
     feature: NDArray[np.int32], threshold: Singles, missing_left: Flags, goes_left: Flags, gain: Floats, count: Ints,
+    leaves: Records, starts: Ints, ends: Ints,
 ) -> None:  # fmt: skip
-    """The nodes as arrays; `cuts` are those of all features, one after the other. Children that are leaves follow."""
+    """Nodes and leaves as arrays; `cuts` are those of all features, one after the other."""
     for k in range(len(nodes)):
         node = nodes[k]
         if node.parent >= 0:
@@ -272,11 +262,6 @@ def describe_nodes(
         gain[k], count[k] = node.gain * gain_unit, node.end - node.start
         for b in range(CELLS):
             goes_left[k, b] = node.goes_left[b] == 1
-
-
-@kernel
-def describe_leaves(leaves: Records, children: NDArray[np.int32], starts: Ints, ends: Ints) -> None:
-    """Where the rows of each leaf are, and whose child it is."""
     for k in range(len(leaves)):
         leaf = leaves[k]
         starts[k], ends[k] = leaf.start, leaf.end
@@ -287,7 +272,7 @@ def describe_leaves(leaves: Records, children: NDArray[np.int32], starts: Ints, 
 @kernel
 def grow(
     member: Member, bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: Limits,
-    tree: GrowingTree, nodes: Records, buffer: Rows, tile: Bytes, scratches: Records,
+    n_sampled: Int, tree: GrowingTree, nodes: Records, buffer: Rows, tile: Bytes, scratches: Records,
 ) -> Int:  # fmt: skip
     """Grow one tree, best leaf first; the number of leaves. Every thread of a team calls this.
 
@@ -295,7 +280,8 @@ def grow(
         member: which thread this is.
         bins, gradients, features: of all rows and features.
         limits: how far to grow.
-        tree: with its root alone; afterwards with all leaves.
+        n_sampled: how many of the tree's documents, the first ones, are the sample.
+        tree: with its documents alone; afterwards with all leaves.
         nodes: where the leaves that are split go, in that order.
         buffer: as large as the documents of the tree, for partitioning.
         tile: for bins that are counted in one go.
@@ -309,19 +295,14 @@ def grow(
     gradients = PackedGradients(borrowed(gradients.words), gradients.largest_weight, gradients.counts_documents)
     nodes, buffer, tile, scratch = borrowed(nodes), borrowed(buffer), borrowed(tile), scratches[member.thread]
     own = share_of_features(member, features)
+    plant(member, gradients.words, n_sampled, tree)
     new, n_leaves = NewLeaves(N(0), N(0), N(1)), N(1)
     while True:
         if new.count > 0 and (may_split(tree.leaves[new.small], limits) or may_split(tree.leaves[new.large], limits)):
             build_histograms(member, bins, gradients.words, features, own, new, tree, tile, scratch.words)
             score_features(member, gradients, features, own, limits, new, tree, scratch)
             wait_at_barrier(member.barrier, member.n_threads)
-        for which in range(new.count):
-            if which % member.n_threads == member.thread:
-                leaf = tree.leaves[new.small if which == 0 else new.large]
-                if may_split(leaf, limits):
-                    choose_split(bins, gradients, features, limits, leaf, tree.splits[which], False, tree, scratch)
-                else:
-                    leaf.feature, leaf.gain = N(-1), 0.0
+        choose_for_new_leaves(member, bins, gradients, features, limits, new, tree, scratch)
         wait_at_barrier(member.barrier, member.n_threads)
         best = leaf_with_highest_gain(tree.leaves, n_leaves)
         leaf = tree.leaves[best]
@@ -352,7 +333,7 @@ def borrow(member: Member, bins: BinMatrix, tree: GrowingTree) -> tuple[Member, 
     return (
         Member(
             member.thread, member.n_threads, borrowed(member.shares), borrowed(member.event), borrowed(member.barrier),
-            borrowed(member.n_left), borrowed(member.partial_histograms),
+            borrowed(member.totals), borrowed(member.partial_histograms),
         ),
         BinMatrix(
             borrowed(bins.columns), bins.n_rows, borrowed(bins.rows), bins.width, borrowed(bins.entries),
@@ -382,6 +363,27 @@ def share_of_features(member: Member, features: FeatureTable) -> FeatureShare:
         first += 1 if features.first_cell[feature] < begin[2] else 0
         last += 1 if features.first_cell[feature] < end[2] else 0
     return FeatureShare(begin[0], end[0], begin[1], end[1], begin[2], end[2], first, last)
+
+
+@helper
+def plant(member: Member, words: Ints, n_sampled: Int, tree: GrowingTree) -> None:
+    """Make the first leaf the root, with all documents; each thread sums the words of its share of the sample."""
+    not_inlined()
+    thread, n_threads, one = member.thread, member.n_threads, N(1)
+    a, b = share(n_sampled, one, thread, n_threads), share(n_sampled, one, thread + 1, n_threads)
+    member.totals[thread * WORDS_PER_THREAD] = total_of(words, tree.documents[a:b])
+    wait_at_barrier(member.barrier, n_threads)
+    if thread == 0:
+        total = sum_of_threads(member.totals, N(0), n_threads)
+        make_root(tree.leaves[0], n_sampled, np.int64(len(tree.documents)), total)
+    wait_at_barrier(member.barrier, n_threads)
+
+
+@helper
+def make_root(root: Record, n_sampled: Int, n_documents: Int, total: Int) -> None:
+    """Make a record the leaf that has all documents; `total` is the sum of the words of the sample."""
+    root.start, root.sample_end, root.end, root.depth, root.total = N(0), n_sampled, n_documents, N(0), total
+    root.parent, root.is_left, root.histogram, root.low, root.high = N(-1), N(0), N(0), -math.inf, math.inf
 
 
 @helper

@@ -135,7 +135,6 @@ def is_key(bits: Any) -> Any:
 def copy_keys(rows: DenseRows, first: Int, keys: Keys, stride: Int, n_keys: Ints, n_zeros: Ints) -> None:
     """The keys of the columns from `first` on, `stride` from one to the next; how many, and how many zeros."""
     columns, last_column = np.zeros(TILE * COLUMN_STRIDE, np.float32), first + len(n_keys)
-    bits = columns.view(np.uint32)
     for start in range(0, rows.n_rows, WORD):
         n, column = min(WORD, rows.n_rows - start), first
         while column < last_column:
@@ -143,14 +142,14 @@ def copy_keys(rows: DenseRows, first: Int, keys: Keys, stride: Int, n_keys: Ints
             while column < min(loaded + n_columns, last_column):
                 which = column - first
                 place = which * stride + n_keys[which]
-                n_new, n_zero = _add_keys(bits, (column - loaded) * COLUMN_STRIDE, n, keys, place)
+                n_new, n_zero = _add_keys(columns, (column - loaded) * COLUMN_STRIDE, n, keys, place)
                 n_keys[which] += n_new
                 n_zeros[which] += n_zero
                 column += 1
 
 
 @helper
-def _add_keys(bits: Keys, at: Int, n: Int, keys: Keys, place: Int) -> tuple[Int, Int]:
+def _add_keys(values: NDArray[np.float32], at: Int, n: Int, keys: Keys, place: Int) -> tuple[Int, Int]:
     """Write the keys of n values; how many have one, and how many are 0.
 
     Where all have one, as most often, that is one pass in vectors. Else each is written, and the next in its place
@@ -158,13 +157,13 @@ def _add_keys(bits: Keys, at: Int, n: Int, keys: Keys, place: Int) -> tuple[Int,
     """
     n_new, n_zero = np.uint32(0), np.uint32(0)
     for k in range(n):
-        value = bits[U(at + k)]
+        value = np.float32(values[U(at + k)]).view(np.uint32)
         keys[U(place + k)] = key_of(value)
         n_new = np.uint32(n_new + np.uint32(is_key(value)))
         n_zero = np.uint32(n_zero + np.uint32(value & ABSOLUTE == 0))
     if n_new < n and n_new > 0:
         for k in range(n):
-            value = bits[U(at + k)]
+            value = np.float32(values[U(at + k)]).view(np.uint32)
             keys[U(place)] = key_of(value)
             place += N(is_key(value))
     return N(n_new), N(n_zero)

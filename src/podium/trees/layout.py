@@ -98,7 +98,7 @@ class Member(NamedTuple):
         shares: where the share of each thread begins, see `FeatureLayout.shares`.
         event: of the team.
         barrier: where they meet.
-        n_left: documents of a leaf that went left in each thread's share; a cache line for each thread.
+        totals: what each thread counted or summed in its share; a cache line for each thread.
         partial_histograms: one less than there are threads, for leaves whose rows are shared out.
 
     """
@@ -108,7 +108,7 @@ class Member(NamedTuple):
     shares: Ints
     event: Ints
     barrier: Ints
-    n_left: Ints
+    totals: Ints
     partial_histograms: Ints
 
 

@@ -34,7 +34,7 @@ from podium.trees.layout import (
 )
 from podium.trees.leaves import add_leaf_values, sum_leaves
 from podium.trees.partitioning import partition, scatter_rows
-from podium.trees.quantization import sum_words
+from podium.trees.quantization import total_of
 
 Words = NDArray[np.int64]
 NONE = np.empty(0, np.int64)
@@ -230,6 +230,12 @@ class PartLeaves:
 
 
 # --- kernels
+
+
+@kernel
+def sum_words(words: Ints, rows: Rows) -> Int:
+    """`quantization.total_of`, called from Python."""
+    return total_of(words, rows)
 
 
 @kernel

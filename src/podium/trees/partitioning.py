@@ -11,7 +11,7 @@ from podium.core.intrinsics import wait_at_barrier
 from podium.trees.histograms import share
 from podium.trees.layout import BinMatrix, Bytes, Int, Ints, Member, N, Record, Rows, U
 
-WORDS_PER_THREAD = 8  # of `Member.n_left`: a cache line, so that threads do not write to the same one
+WORDS_PER_THREAD = 8  # of `Member.totals`: a cache line, so that threads do not write to the same one
 
 
 class Partition(NamedTuple):
@@ -50,21 +50,22 @@ def partition_leaf(
     d = sample_end + share(end - sample_end, one, thread + 1, n_threads)
     column = bins.columns[leaf.feature * bins.n_rows : (leaf.feature + 1) * bins.n_rows]
     at = thread * WORDS_PER_THREAD
-    member.n_left[at] = partition(column, leaf.goes_left, documents, buffer, a, b)
-    member.n_left[at + 1] = partition(column, leaf.goes_left, documents, buffer, c, d)
+    member.totals[at] = partition(column, leaf.goes_left, documents, buffer, a, b)
+    member.totals[at + 1] = partition(column, leaf.goes_left, documents, buffer, c, d)
     wait_at_barrier(member.barrier, n_threads)
-    sampled_left, others_left = _n_left(member.n_left, N(0), n_threads), _n_left(member.n_left, one, n_threads)
+    sampled_left = sum_of_threads(member.totals, N(0), n_threads)
+    others_left = sum_of_threads(member.totals, one, n_threads)
     middle = start + sampled_left + others_left
     right_sample_end = middle + (sample_end - start) - sampled_left
     is_left_small = 2 * sampled_left <= sample_end - start
     is_enough = leaf.is_checked == 1 or min(middle - start, end - middle) >= min_documents
     if not is_enough:
         return Partition(start + sampled_left, middle, right_sample_end, is_left_small, is_enough)
-    before = _n_left(member.n_left, N(0), thread)
-    scatter(buffer, a, b, member.n_left[at], documents, start + before, middle + (a - start) - before)
-    before = _n_left(member.n_left, one, thread)
+    before = sum_of_threads(member.totals, N(0), thread)
+    scatter(buffer, a, b, member.totals[at], documents, start + before, middle + (a - start) - before)
+    before = sum_of_threads(member.totals, one, thread)
     left_at, right_at = start + sampled_left + before, right_sample_end + (c - sample_end) - before
-    scatter(buffer, c, d, member.n_left[at + 1], documents, left_at, right_at)
+    scatter(buffer, c, d, member.totals[at + 1], documents, left_at, right_at)
     return Partition(start + sampled_left, middle, right_sample_end, is_left_small, is_enough)
 
 
@@ -102,9 +103,9 @@ def scatter_rows(buffer: Rows, a: Int, b: Int, n_left: Int, rows: Rows, left_at:
 
 
 @helper
-def _n_left(n_left: Ints, which: Int, n_threads: Int) -> Int:
-    """How many documents, of the sample (0) or the others (1), the first threads sent left."""
+def sum_of_threads(totals: Ints, which: Int, n_threads: Int) -> Int:
+    """The sum of one of the totals of the first threads."""
     total = np.int64(0)
     for thread in range(n_threads):
-        total += n_left[thread * WORDS_PER_THREAD + which]
+        total += totals[thread * WORDS_PER_THREAD + which]
     return total

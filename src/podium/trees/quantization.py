@@ -21,7 +21,7 @@ from podium.core.sums import ExactSum
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.errors import DataError
-from podium.trees.layout import Floats, Int, Ints, Rows
+from podium.trees.layout import Floats, Int, Ints, Rows, U
 from podium.trees.parameters import SplitMode
 
 NEGATIVE_HESSIAN = "a hessian is negative: this objective needs another step than Newton's"
@@ -238,13 +238,11 @@ def largest_of(values: Floats, others: Floats) -> tuple[float, float]:
 @helper
 def _largest_of(values: Floats, others: Floats) -> tuple[float, float]:
     """The largest |value| of two columns, as bits: infinities and NaN are above all numbers, so none is missed."""
-    first, second = values.view(np.int64), others.view(np.int64)
     largest, other = np.int64(0), np.int64(0)
-    for k in range(len(first)):
-        largest = max(largest, first[k] & np.int64(0x7FFFFFFFFFFFFFFF))
-        other = max(other, second[k] & np.int64(0x7FFFFFFFFFFFFFFF))
-    found = np.array([largest, other]).view(np.float64)
-    return found[0], found[1]
+    for k in range(len(values)):
+        largest = max(largest, np.float64(values[k]).view(np.int64) & np.int64(0x7FFFFFFFFFFFFFFF))
+        other = max(other, np.float64(others[k]).view(np.int64) & np.int64(0x7FFFFFFFFFFFFFFF))
+    return np.int64(largest).view(np.float64), np.int64(other).view(np.float64)
 
 
 @kernel
@@ -280,10 +278,10 @@ def pack(gradients: Floats, hessians: Floats, by_gradient: float, by_weight: flo
     return largest if lowest == 0 else np.int64(-1)
 
 
-@kernel
-def sum_words(words: Ints, rows: Rows) -> Int:
+@helper
+def total_of(words: Ints, rows: Rows) -> Int:
     """The sum of the words of some rows."""
     total = np.int64(0)
     for k in range(len(rows)):
-        total += words[rows[k]]
+        total += words[U(rows[k])]
     return total

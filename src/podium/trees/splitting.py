@@ -133,6 +133,21 @@ def _is_category(is_categorical: Flags | None, feature: Int) -> bool:
 
 
 @helper
+def choose_for_new_leaves(
+    member: Member, bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: Limits,
+    new: NewLeaves, tree: GrowingTree, scratch: Record,
+) -> None:  # fmt: skip
+    """Choose the splits of the new leaves from their scores; each thread those of its leaves."""
+    for which in range(new.count):
+        if which % member.n_threads == member.thread:
+            leaf = tree.leaves[new.small if which == 0 else new.large]
+            if may_split(leaf, limits):
+                choose_split(bins, gradients, features, limits, leaf, tree.splits[which], False, tree, scratch)
+            else:
+                leaf.feature, leaf.gain = N(-1), 0.0
+
+
+@helper
 def choose_counted_split(
     bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: Limits, leaf: Record,
     tree: GrowingTree, scratch: Record,
@@ -360,13 +375,10 @@ def score_splits(sums: Ints, begin: Int, end: Int, total: Int, minimum: Int, l2:
         hl, hr = wl + l2, wr + l2
         score = (gl * gl * hr + gr * gr * hl) / (hl * hr)
         scores[b] = score if (wl >= lightest) & (wr >= lightest) else -1.0
-    bits = scores.view(np.int64)
     best = np.int64(-1)
     for b in range(U(begin), U(end)):
-        best = max(best, bits[b])
-    last = U(len(scores) - 1)
-    bits[last] = best  # there are never so many splits
-    return scores[last] if best >= 0 else -1.0
+        best = max(best, np.float64(scores[b]).view(np.int64))
+    return np.int64(best).view(np.float64) if best >= 0 else -1.0
 
 
 @helper
