@@ -76,8 +76,8 @@ class TreeBuilder:
             tree: its number, which random numbers depend on.
 
         """
-        self.grower.wait_for_compilation()  # of these kernels, too
         bounded = BoundedGradients.of(gradients, hessians, self.team)
+        self.grower.wait_for_compilation()  # of the sample's kernels, too
         grown = self._grow(bounded, weights, sample, tree)
         return grown, grown.within_bounds(self.step.leaf_values(grown, bounded, self.team))
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.bitwise import MAX_LEVELS, TILE, WORD, find_ranks, levels_for, pivots_of
+from podium.core.bitwise import MAX_LEVELS, WORD, find_ranks, levels_for, pivots_of
 from podium.core.compiling import helper, kernel
-from podium.core.dense_rows import COLUMN_STRIDE, DenseRows, as_rows, load_columns
+from podium.core.dense_rows import COLUMN_STRIDE, DenseRows, as_rows, load_columns, room_for_columns
 from podium.core.intrinsics import copy_16_bytes, inlined
 from podium.core.simd import LANES, all_lanes, count_lanes, load_lanes
 from podium.core.threads import map_threads, n_threads_for, ranges
@@ -118,7 +118,8 @@ def bin_features(
         rows, searches = as_rows(features), _searches(bins)
 
         def work(bounds: tuple[int, int]) -> None:
-            bin_rows(rows, *bounds, searches, n, columns)
+            words = np.zeros(WORD // 8, np.uint64)
+            bin_rows(rows, *bounds, searches, n, columns, room_for_columns(), words, words.view(np.int8))
 
     threads = n_threads_for(columns.size, n_threads, VALUES_WORTH_SHARING)
     for _ in map_threads(work, ranges(n, threads), threads):
@@ -202,10 +203,15 @@ def _bins_of_zero(table: CutTable) -> Ints:
 
 
 @kernel
-def bin_rows(rows: DenseRows, first: Int, last: Int, searches: Searches, n: Int, bins: Bytes) -> None:
-    """The bins of some of n rows, 64 rows at a time, column by column."""
-    columns, words = np.zeros(TILE * COLUMN_STRIDE, np.float32), np.zeros(WORD // 8, np.uint64)
-    ranks, n_features = words.view(np.int8), len(searches.table)
+def bin_rows(
+    rows: DenseRows, first: Int, last: Int, searches: Searches, n: Int, bins: Bytes, columns: NDArray[np.float32],
+    words: NDArray[np.uint64], ranks: NDArray[np.int8],
+) -> None:  # fmt: skip
+    """The bins of some of n rows, 64 rows at a time, column by column.
+
+    `columns` is scratch (`room_for_columns`), as are `words` and `ranks`: the same memory, a byte for each row.
+    """
+    n_features = len(searches.table)
     for start in range(first, last, WORD):
         n_rows, feature = min(WORD, last - start), 0
         while feature < n_features:

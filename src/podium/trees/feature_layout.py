@@ -162,7 +162,7 @@ def bin_matrix(
     pieces = [(first, min(first + step, n_rows)) for first in range(0, n_rows, step)]
 
     def lay_rows(piece: tuple[int, int]) -> None:
-        to_rows(columns, n_rows, layout.dense, width, *piece, rows)
+        to_rows(columns, n_rows, layout.dense, width, *piece, rows, np.empty(TILE * TILE, np.uint8))
         for group in range(n_groups):
             features = layout.sparse[layout.groups[group] : layout.groups[group + 1]]
             counts = starts[group * (n_rows + 1) + 1 : (group + 1) * (n_rows + 1)]
@@ -193,9 +193,10 @@ def bin_matrix(
 
 
 @kernel
-def to_rows(columns: Bytes, n: Int, features: Ints, width: Int, first: Int, last: Int, rows: Bytes) -> None:
-    """Copy columns row by row, those of the features in turn, 16 rows and columns at a time."""
-    tile = np.zeros(TILE * TILE, np.uint8)
+def to_rows(
+    columns: Bytes, n: Int, features: Ints, width: Int, first: Int, last: Int, rows: Bytes, tile: Bytes
+) -> None:
+    """Copy columns row by row, those of the features in turn, 16 rows and columns at a time; `tile` is scratch."""
     for first_row in range(first, last, ROWS_AT_ONCE):
         for block in range(0, len(features), TILE):
             n_columns = min(TILE, len(features) - block)

@@ -131,9 +131,11 @@ class GradientSampler:
         """All of it in one kernel, for one thread."""
         n, packed = len(self.keys), np.empty(len(self.keys), np.int64) if words is None else words
         documents = Documents(gradients.gradients, gradients.hessians, counting, self.importances, 0.0)
+        counts = np.zeros(1 << LEADING_BITS, np.int64)
         size, largest, by_gradient, by_weight = sample_alone(
-            documents, *gradients.largest, *sums, self.fraction * n, self.keys, seed, self.buffer, self.rows, packed
-        )
+            documents, *gradients.largest, *sums, self.fraction * n, self.keys, seed, counts, self.buffer, self.rows,
+            packed,
+        )  # fmt: skip
         if size < 0:
             raise DataError(NEGATIVE_HESSIAN)
         unit, rows = 1.0 / by_weight if by_weight else 1.0, self.rows
@@ -330,15 +332,14 @@ def _pack_sample(documents: Documents, sampled: Rows, by_gradient: float, by_wei
 @kernel
 def sample_alone(
     documents: Documents, largest: float, largest_weight: float, gradient_sum: float, weight_sum: float,
-    expected_size: float, keys: NDArray[np.uint64], seed: Any, buffer: Rows, rows: Rows, words: Ints,
+    expected_size: float, keys: NDArray[np.uint64], seed: Any, counts: Ints, buffer: Rows, rows: Rows, words: Ints,
 ) -> tuple[Int, Int, float, float]:  # fmt: skip
     """Draw a sample and round it to integers: its size (−1 if a weight is negative), the largest weight, the scales.
 
-    All that `GradientSampler` does on several threads, in the same steps.
+    All that `GradientSampler` does on several threads, in the same steps. `counts` holds zeros.
     """
     gradients, weights, counting = documents.gradients, documents.weights, documents.counting
     importances, n = documents.importances, len(keys)
-    counts = np.zeros(1 << LEADING_BITS, np.int64)
     by = n / gradient_sum, n / weight_sum
     if _compute_importances(gradients, weights, counting, by[0], by[1], importances, counts) < 0:
         return np.int64(-1), np.int64(0), 0.0, 0.0

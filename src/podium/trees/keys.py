@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from podium.core.bitwise import TILE, WORD
 from podium.core.compiling import helper, kernel
-from podium.core.dense_rows import COLUMN_STRIDE, DenseRows, as_rows, load_columns
+from podium.core.dense_rows import COLUMN_STRIDE, DenseRows, as_rows, load_columns, room_for_columns
 from podium.core.threads import map_threads, n_threads_for, ranges
 from podium.data.features import Features
 from podium.data.sparse import is_sparse
@@ -83,7 +83,7 @@ def _dense_columns(features: Features, n_threads: int) -> tuple[int, Callable[[i
     def columns_from(first: int) -> KeyColumns:
         size = min(step, width - first)
         keys, (n_keys, n_zeros) = np.empty(size * stride, np.uint32), np.zeros((2, size), np.int64)
-        copy_keys(rows, first, keys, stride, n_keys, n_zeros)
+        copy_keys(rows, first, keys, stride, n_keys, n_zeros, room_for_columns())
         return KeyColumns(keys, stride * np.arange(size), n_keys, n_zeros)
 
     return step, columns_from
@@ -132,9 +132,14 @@ def is_key(bits: Any) -> Any:
 
 
 @kernel
-def copy_keys(rows: DenseRows, first: Int, keys: Keys, stride: Int, n_keys: Ints, n_zeros: Ints) -> None:
-    """The keys of the columns from `first` on, `stride` from one to the next; how many, and how many zeros."""
-    columns, last_column = np.zeros(TILE * COLUMN_STRIDE, np.float32), first + len(n_keys)
+def copy_keys(
+    rows: DenseRows, first: Int, keys: Keys, stride: Int, n_keys: Ints, n_zeros: Ints, columns: NDArray[np.float32]
+) -> None:
+    """The keys of the columns from `first` on, `stride` from one to the next; how many, and how many zeros.
+
+    `columns` is scratch (`room_for_columns`).
+    """
+    last_column = first + len(n_keys)
     for start in range(0, rows.n_rows, WORD):
         n, column = min(WORD, rows.n_rows - start), first
         while column < last_column:

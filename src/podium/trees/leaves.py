@@ -78,8 +78,11 @@ class GrownTree:
         if leaf_of_row is not None:
             parts = team.shares(
                 len(leaf_of_row),
-                lambda a, b: sum_by_leaf(leaf_of_row, a, b, n_leaves, gradients.gradients, gradients.hessians, *scales),
-            )
+                lambda a, b: sum_by_leaf(
+                    leaf_of_row, a, b, gradients.gradients, gradients.hessians, *scales,
+                    np.zeros((SUMS_AT_ONCE, n_leaves, 2), np.int64), np.zeros((2, n_leaves), np.int64),
+                ),
+            )  # fmt: skip
             total: Ints = sum(parts[1:], parts[0])
             return total
         sums = np.zeros((2, n_leaves), np.int64)
@@ -173,21 +176,20 @@ def add_leaf_values(
 
 @kernel
 def sum_by_leaf(
-    leaf_of_row: Bytes, first: Int, last: Int, n_leaves: Int, gradients: Floats, hessians: Floats,
-    gradient_scale: float, hessian_scale: float,
+    leaf_of_row: Bytes, first: Int, last: Int, gradients: Floats, hessians: Floats, gradient_scale: float,
+    hessian_scale: float, sums: Ints, total: Ints,
 ) -> Ints:  # fmt: skip
     """What `sum_leaves` sums, for all leaves and some rows, in the order of the rows: memory is read from end to end.
 
     Neighbours are often of one leaf, and a sum that was just written is slow to read: so there are some of each.
+    `sums` and `total` hold zeros; the result is `total`.
     """
-    sums = np.zeros((SUMS_AT_ONCE, n_leaves, 2), np.int64)
     for row in range(first, last):
         at, leaf = U(row % SUMS_AT_ONCE), U(leaf_of_row[U(row)])
         sums[at, leaf, 0] += np.int64(np.rint(gradients[U(row)] * gradient_scale))
         sums[at, leaf, 1] += np.int64(np.rint(hessians[U(row)] * hessian_scale))
-    total = np.zeros((2, n_leaves), np.int64)
     for at in range(SUMS_AT_ONCE):
-        for leaf in range(n_leaves):
+        for leaf in range(total.shape[1]):
             total[0, leaf] += sums[at, leaf, 0]
             total[1, leaf] += sums[at, leaf, 1]
     return total
@@ -239,7 +241,8 @@ def add_values_by_columns(
 @helper
 def regions_of_nodes(n_nodes: Int, left: Rows, right: Rows) -> Bytes:
     """The region that each node splits: what goes left keeps its number, what goes right gets the node's plus 1."""
-    region = np.zeros(n_nodes + 1, np.uint8)
+    region = np.empty(n_nodes + 1, np.uint8)
+    region[0] = 0
     for node in range(n_nodes):
         if left[node] >= 0:
             region[left[node]] = region[node]

@@ -44,7 +44,7 @@ def sample_small_tree_in_shares() -> None:
 
 
 def _gradients() -> BoundedGradients:
-    return BoundedGradients.of(np.arange(4.0), np.ones(4), Team(1))
+    return BoundedGradients(np.arange(4.0), np.ones(4), (3.0, 1.0), (6.0, 4.0))
 
 
 def _sampler() -> GradientSampler:
