@@ -58,6 +58,12 @@ def test_convert_there_and_back(sample, tmp_path):
     scaled = run("convert", sample, tmp_path / "c.txt", "--normalize", "minmax")
     assert scaled.returncode == 0
     assert podium.read(tmp_path / "c.txt").features.max() == 1
+    names = tmp_path / "names.txt"
+    names.write_text("".join(f"field {k}\n" for k in range(podium.read(sample).n_features)))
+    assert run("convert", sample, tmp_path / "d.parquet", "--feature-names", names).returncode == 0
+    assert podium.read(tmp_path / "d.parquet").feature_names[:2] == ("field 0", "field 1")
+    names.write_text("one\n")
+    assert "feature_names" in run("convert", sample, tmp_path / "e.parquet", "--feature-names", names).stderr
 
 
 def test_columns_are_named_on_the_command_line(tmp_path):
@@ -317,7 +323,7 @@ def test_every_model_trains_and_its_config_comes_back(sample, tmp_path, model, o
         (["--model=mcrank"], "a model is named first: podium train mcrank DATA…"),
         (["--objective", "lambda(ndgc)"], "ndgc"),
         (["--objective", "lamda(ndcg)"], "there is no 'lamda' (did you mean 'lambda'?)"),
-        (["--objective", "local()"], "use step='gradient'"),
+        (["--objective", "local()"], "use the step 'gradient'"),
     ],
 )
 def test_models_and_objectives_that_make_no_sense(sample, tmp_path, options, words):

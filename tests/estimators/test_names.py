@@ -252,3 +252,15 @@ def test_translated_models_train():
 def test_arguments_of_other_tools_fits_are_named(argument, message):
     with pytest.raises(podium.errors.ParameterError, match=message):
         LambdaMART().fit([[1.0]], [1], qid=[1], **{argument: 1})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["AdditiveGroves", "Committee", "LambdaRank", "LinearRanker", "MART", "McRank", "OrdinalMART", "PRank", "Ranker",
+     "RankNet", "RankNetTrees"],
+)  # fmt: skip
+def test_every_fit_says_what_has_the_place_of_group(name):
+    if name in ("LambdaRank", "RankNet"):
+        pytest.importorskip("torch", reason="torch is not installed")
+    with pytest.raises(podium.errors.ParameterError, match=rf"{name}.fit has no argument 'group': .*qid"):
+        getattr(podium, name)().fit([[1.0]], [1], qid=[1], group=[1])

@@ -227,7 +227,7 @@ class TestObjectivesInTrees:
             LambdaMART(step="leap").fit(data)
         with pytest.raises(DataError, match="objective must be an Objective"):
             LambdaMART(objective=3).fit(data)
-        with pytest.raises(DataError, match="use step='gradient'"):
+        with pytest.raises(DataError, match="use the step 'gradient'"):
             LambdaMART(objective="local()").fit(data)
         with pytest.raises(DataError, match="one score for each document"):
             LinearRanker(objective=Multiclass()).fit(data)

@@ -140,7 +140,7 @@ class TestTraining:
 
     def test_only_by_the_gradient_step(self):
         data = podium.artificial(20, features=4)
-        with pytest.raises(DataError, match="the hessian of SoftRank changes its sign: use step='gradient'"):
+        with pytest.raises(DataError, match="the hessian of SoftRank changes its sign: use the step 'gradient'"):
             LambdaMART(2, objective="softrank").fit(data)
         with pytest.raises(DataError, match="takes Newton steps, but the hessian of SoftRank"):
             LinearRanker(objective="softrank").fit(data)

@@ -106,7 +106,7 @@ class Newton(Step):
         """The hessian must be positive."""
         if not objective.has_hessian:
             raise DataError(
-                f"Newton's step divides by the hessian, but {objective.no_hessian_because}: use step='gradient'"
+                f"Newton's step divides by the hessian, but {objective.no_hessian_because}: use the step 'gradient'"
             )
 
     def leaf_values(self, grown: GrownTree, gradients: BoundedGradients, team: Team) -> Floats:

@@ -21,8 +21,25 @@ def convert(
     lossy: Annotated[
         bool, typer.Option("--lossy", help="Leave out what LETOR text cannot hold, such as weights.")
     ] = False,
+    feature_names: Annotated[
+        Path | None, typer.Option(help="A text file with the name of each feature, one a line, for .parquet.")
+    ] = None,
 ) -> None:
     """Convert ranking data from one format to another; several files become one."""
     data = reader(sources)
+    if feature_names is not None:
+        data = data.replace(feature_names=_lines(feature_names))
     data.write(output, absent=leave_out.value, lossy=lossy)
     typer.echo(f"{output}: {data}")
+
+
+def _lines(file: Path) -> list[str]:
+    """The lines of a text file."""
+    from podium.errors import FileFormatError
+
+    try:
+        return file.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise FileFormatError(file, f"cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise FileFormatError(file, f"is not UTF-8: {error}") from error

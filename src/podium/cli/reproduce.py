@@ -33,5 +33,11 @@ def reproduce(
         return
     results = run(names or (), output, quick=quick, seeds=seeds, data=data or ())
     page = write_page(output)
-    typer.echo(verdict_table(results).render())
+    left_out = {result.name: result.outcome.nothing_because for result in results if result.outcome.nothing_because}
+    if len(left_out) < len(results):
+        typer.echo(verdict_table(results).render())
+    for name, reason in left_out.items():
+        typer.echo(f"{name}: left out, {reason}")
     typer.echo(f"{page}: tables and pictures", err=True)
+    if len(left_out) == len(results):
+        raise typer.Exit(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from podium.core.parameters import check_parameters
 from podium.data import RankingData
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import AdditiveGrovesParameters
+from podium.estimators.ranker import refuse_unknown_arguments
 from podium.estimators.regressor_ranker import RegressorRanker
 from podium.estimators.sklearn_bases import BaseEstimator, check_is_fitted
 from podium.estimators.tree_ranker import categorical_features
@@ -68,8 +69,10 @@ class AdditiveGroves(AdditiveGrovesParameters, RegressorRanker, BaseEstimator):
         query_weight: Any = None,
         valid: RankingData | Mapping[str, RankingData] | None = None,
         eval_set: tuple[Any, ...] | Sequence[tuple[Any, ...]] | None = None,
+        **unknown: Never,
     ) -> AdditiveGroves:
         """Train, see `LambdaMART.fit`. Without queries, `eval_set` takes `(X, y)`, or `(X, y, None, sample_weight)`."""
+        refuse_unknown_arguments(self, unknown)
         check_parameters(self)
         is_plain = self._has_no_queries(X, qid)
         train = self._data(X, y, qid, sample_weight, query_weight)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from podium.data import RankingData
 from podium.errors import DataError
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import CommitteeParameters
-from podium.estimators.ranker import RankerMixin
+from podium.estimators.ranker import RankerMixin, refuse_unknown_arguments
 from podium.estimators.sklearn_bases import BaseEstimator, check_is_fitted
 from podium.evaluation.tables import Table
 from podium.measures import as_selection
@@ -68,8 +68,10 @@ class Committee(CommitteeParameters, RankerMixin, BaseEstimator):
         query_weight: Any = None,
         valid: RankingData | None = None,
         eval_set: tuple[Any, ...] | None = None,
+        **unknown: Never,
     ) -> Committee:
         """Train on `RankingData`, or on features, labels and the query of each row, see `LambdaMART.fit`."""
+        refuse_unknown_arguments(self, unknown)
         check_parameters(self)
         train = self._data(X, y, qid, sample_weight, query_weight)
         sets = self._validation(valid, eval_set) if valid is not None or eval_set is not None else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,7 @@ from podium.data import RankingData
 from podium.errors import DataError
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import LinearRankerParameters
-from podium.estimators.ranker import RankerMixin, lambda_objective
+from podium.estimators.ranker import RankerMixin, lambda_objective, refuse_unknown_arguments
 from podium.estimators.sklearn_bases import BaseEstimator, check_is_fitted
 from podium.linear import Ascent, Descent, DescentResult
 from podium.measures import as_selection, as_watched, selection_for
@@ -49,8 +49,10 @@ class LinearRanker(LinearRankerParameters, RankerMixin, BaseEstimator):
         valid: RankingData | None = None,
         eval_set: Any = None,
         observers: Sequence[Observer] = (),
+        **unknown: Never,
     ) -> LinearRanker:
         """Train, see `LambdaMART.fit`. Observers hear of each step (`podium.linear.LinearStep`)."""
+        refuse_unknown_arguments(self, unknown)
         check_parameters(self)
         train = self._data(X, y, qid, sample_weight, query_weight)
         sets = self._validation(valid, eval_set)

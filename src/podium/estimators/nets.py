@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,7 @@ from podium.core.parameters import check_parameters
 from podium.data import RankingData
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import NetParameters
-from podium.estimators.ranker import RankerMixin
+from podium.estimators.ranker import RankerMixin, refuse_unknown_arguments
 from podium.estimators.sklearn_bases import BaseEstimator
 from podium.measures import as_watched, selection_for
 from podium.objectives import Objective
@@ -46,10 +46,12 @@ class NetRanker(NetParameters, RankerMixin, BaseEstimator):
         eval_set: Any = None,
         observers: Sequence[Observer] = (),
         checkpoint: Checkpoint | None = None,
+        **unknown: Never,
     ) -> NetRanker:
         """Train, see `LambdaMART.fit`. Observers see each `podium.neural.Epoch`; a checkpoint keeps the state."""
         from podium.neural import Layers, NetTraining
 
+        refuse_unknown_arguments(self, unknown)
         check_parameters(self)
         train = self._data(X, y, qid, sample_weight, query_weight)
         training = NetTraining(

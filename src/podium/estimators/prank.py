@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from podium.data.schema import Schema
 from podium.errors import DataError
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import PRankParameters
-from podium.estimators.ranker import RankerMixin, to_rows
+from podium.estimators.ranker import RankerMixin, refuse_unknown_arguments, to_rows
 from podium.estimators.sklearn_bases import BaseEstimator, check_is_fitted
 from podium.linear import PRankTraining
 from podium.linear.design import DesignMatrix
@@ -67,8 +67,10 @@ class PRank(PRankParameters, RankerMixin, BaseEstimator):
         valid: RankingData | None = None,
         eval_set: Any = None,
         observers: Sequence[Observer] = (),
+        **unknown: Never,
     ) -> PRank:
         """Train, see `LambdaMART.fit`: in an order that depends on content and seed, not on the order of the rows."""
+        refuse_unknown_arguments(self, unknown)
         check_parameters(self)
         train = self._data(X, y, qid, sample_weight, query_weight)
         result = PRankTraining(

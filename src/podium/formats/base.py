@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 from podium.core.files import replacing
 from podium.core.validation import did_you_mean, to_path
 from podium.errors import DataError, FileFormatError, ParameterError
+from podium.formats.trees import feature_labels
 from podium.models import Model
 from podium.models.file import MOST_FEATURES
 
@@ -76,6 +77,7 @@ class Format:
         title: what it is, in a few words.
         suffixes: of files that are mostly of this format.
         carries: for each kind of content whether a written file holds it; see `CONTENTS`.
+        finds_by_name: whether its consumer looks for features by their names.
 
     Example:
         >>> from podium.formats import get_format
@@ -89,6 +91,7 @@ class Format:
     title: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]] = ()
     carries: ClassVar[dict[str, Carries]] = {}
+    finds_by_name: ClassVar[bool] = False
     read: Callable[[bytes, str], Model]  # the model of a file's content; where it has the method, the format is read
     write: Callable[..., Written]  # of a model, a suffix and options by keyword; where it has it, it is written
 
@@ -197,7 +200,7 @@ def import_model(source: Any, format: str | None = None) -> Model:  # noqa: A002
     candidates = [one for one in formats().values() if one.can_read() and one.recognizes(content, path.suffix.lower())]
     if not candidates:
         known = ", ".join(name for name, one in formats().items() if one.can_read())
-        raise FileFormatError(path, f"is of no format that is known; name it with format=…, one of {known}")
+        raise FileFormatError(path, f"is of no format that is known; give its format, one of {known}")
     return _read(candidates[0], content, path)
 
 
@@ -259,7 +262,17 @@ def export_model(model: Model, path: str | os.PathLike[str], format: str | None 
     written = chosen.write(model, path.suffix.lower(), **options)
     with replacing(path) as temporary:
         temporary.write_bytes(written.content)
-    return Export(chosen.name, path, written.missing, (*written.notes, *_notes_of_reading(model)))
+    notes = (*written.notes, *_notes_of_names(chosen, model), *_notes_of_reading(model))
+    return Export(chosen.name, path, written.missing, notes)
+
+
+def _notes_of_names(chosen: Format, model: Model) -> tuple[str, ...]:
+    """Names that nobody gave on purpose, for a consumer that looks for features by them."""
+    names = feature_labels(model)
+    if not chosen.finds_by_name or not (model.feature_names is None or all(name.isdecimal() for name in names)):
+        return ()
+    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    return (f"features are called {shown}: the engine must call them so, or train with feature names",)
 
 
 def _notes_of_reading(model: Model) -> tuple[str, ...]:
@@ -274,5 +287,5 @@ def _by_suffix(path: Path) -> str:
     matching = [name for name, one in formats().items() if one.can_write() and path.suffix.lower() in one.suffixes]
     if len(matching) != 1:
         choices = ", ".join(matching or (name for name, one in formats().items() if one.can_write()))
-        raise DataError(f"name the format of {path.name} with format=…: one of {choices}")
+        raise DataError(f"the suffix of {path.name} does not tell the format; give one of {choices}")
     return matching[0]

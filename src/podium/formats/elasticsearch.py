@@ -34,6 +34,7 @@ class Elasticsearch(Format):
 
     name = "elasticsearch"
     title = "Elasticsearch's native learning to rank"
+    finds_by_name = True
     carries = {  # noqa: RUF012
         "missing directions": "yes", "categories": "by other means", "combined models": "by other means",
         "several outputs": "no", "linear models": "no", "nets": "no", "shifted features": "by other means",

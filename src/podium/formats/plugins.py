@@ -32,6 +32,8 @@ OBJECTIVE = "rank:pairwise"  # scores as they are; older plugins refuse rank:ndc
 class Plugin(Format):
     """What both plugins read."""
 
+    finds_by_name = True
+
     def read(self, content: bytes, source: str) -> Model:
         """The trees or weights of a request body."""
         model = json.loads(content)["model"]["model"]

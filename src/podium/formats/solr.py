@@ -44,6 +44,7 @@ class Solr(Format):
 
     name = "solr"
     title = "Solr's model store"
+    finds_by_name = True
     carries = {  # noqa: RUF012
         "missing directions": "yes", "categories": "by other means", "combined models": "by other means",
         "several outputs": "no", "linear models": "yes", "nets": "no", "shifted features": "no",

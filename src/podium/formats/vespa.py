@@ -21,6 +21,7 @@ class Vespa(Format):
 
     name = "vespa"
     title = "Vespa, as a LightGBM model"
+    finds_by_name = True
     carries = LightGBMJson.carries
 
     def read(self, content: bytes, source: str) -> Model:

@@ -114,4 +114,5 @@ def as_measure(value: Measure | str) -> Measure:
         return value
     if isinstance(value, str):
         return parse(value)
-    raise DataError(f"a measure is given by name or as an object such as NDCG(10), not {value!r}")
+    own = "; a measure of your own is a class, see podium.measures.register" if callable(value) else ""
+    raise DataError(f"a measure is given by name or as an object such as NDCG(10), not {value!r}{own}")
