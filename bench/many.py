@@ -34,12 +34,13 @@ def fit_podium(sets: list[Any], with_valid: bool, trees: int = TREES) -> None:
 
 def fit_lightgbm(sets: list[Any], with_valid: bool, trees: int = TREES) -> None:
     """All fits by LightGBM in joblib's processes."""
-    arrays = [(_arrays(train), _arrays(valid) if with_valid else None) for train, valid, _ in sets]
+    arrays = [(in_order(train), in_order(valid) if with_valid else None) for train, valid, _ in sets]
     tasks = (delayed(_fit_one)(train, valid, rate, trees) for train, valid in arrays for rate in RATES)
     Parallel(n_jobs=thread_count())(tasks)
 
 
-def _arrays(data: podium.RankingData) -> tuple[Any, Any, Any]:
+def in_order(data: podium.RankingData) -> tuple[Any, Any, Any]:
+    """Features, labels and query sizes, query after query."""
     return data.features[data.order], data.relevance[data.order], data.query_sizes
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from bench.harness import Report, in_child, measured_memory
 
 FOLDER = Path(os.environ.get("PODIUM_DATA", "../shared/data"))
-REPETITIONS = 5
+REPETITIONS = 15  # small data is soon trained, and a shared machine has slow seconds
 
 
 def _fold(name: str) -> tuple[Any, Any]:

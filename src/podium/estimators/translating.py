@@ -25,7 +25,7 @@ REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
         "data_sample_strategy": (("bagging",), "Podium has split_fraction in its place"),
         "other_rate": ((), "Podium has split_fraction in its place"),
         "min_sum_hessian_in_leaf min_child_weight min_sum_hessian_per_leaf min_sum_hessian min_hessian":
-            ((0,), "Podium counts documents: use min_documents_in_leaf"),
+            ((0, 1e-3), "Podium counts documents: use min_documents_in_leaf"),  # 1e-3 is get_params() of LGBMRanker()
         "lambda_l1 reg_alpha l1_regularization": ((0,), NO_COUNTERPART),
         "min_gain_to_split min_split_gain": ((0,), NO_COUNTERPART),
         "feature_fraction_bynode sub_feature_bynode colsample_bynode": ((1,), "Podium samples features for each tree"),

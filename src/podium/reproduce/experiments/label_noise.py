@@ -143,8 +143,8 @@ def _figure(arms: dict[float, dict[str, Arm]]) -> Figure:
 
 
 FINDINGS = {
-    GRADIENT: "Without wrong labels annealed λ is behind, less than the margin: -.004 in the full run.",
-    NEWTON: "Without wrong labels annealed λ is behind, by about the margin: -.006 in the full run.",
+    GRADIENT: "Without wrong labels annealed λ is behind, less than the margin: -.004 with other seeds.",
+    NEWTON: "Without wrong labels annealed λ is behind, by about the margin: -.006 with other seeds.",
 }
 
 EXPERIMENT = Experiment(
