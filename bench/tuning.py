@@ -120,17 +120,17 @@ def _fit_lightgbm(
         if left == 0 and n & (n - 1) == 0:
             curve[step] = max([value, *curve.values()])
             if curve[step] < limits.get(step, -1.0):
-                raise _Hopeless
+                raise _Pruned
 
     stop = lightgbm.early_stopping(PATIENCE, verbose=False)
     try:
         booster = lightgbm.train(params, data, ROUNDS, valid_sets=[judging], callbacks=[look, stop])
-    except _Hopeless:
+    except _Pruned:
         return None, curve, ""
     return float(booster.best_score["valid_0"]["ndcg@10"]), curve, booster.model_to_string()
 
 
-class _Hopeless(Exception):  # noqa: N818
+class _Pruned(Exception):  # noqa: N818
     """Most other trials were better so far."""
 
 
