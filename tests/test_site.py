@@ -98,9 +98,20 @@ def test_docstrings_become_restructured_text(extensions):
     lines = ["The |ΔZ| of `a_`, n_trees_ and `k`².", "", ":param x: of `y`", ":type x_: int", "", ">>> f(`x`)", "|a|"]
     text = r"The \|ΔZ\| of ``a_``, n_trees\_ and ``k``\ ²."
     assert as_rst(lines) == [
-        text, "", ":param x: of ``y``", ":type x_: int", "", ">>> f(`x`)", "|a|",
+        text, "", ":param x: of ``y``", r":type x\_: int", "", ">>> f(`x`)", "|a|",
     ]  # fmt: skip
+    assert as_rst(["By NDCG@10 (`a`, `b`)."]) == [r"By NDCG\@10 (``a``, ``b``)."]
     assert as_rst(["So:", "", "    a_ = 1", "", "End."]) == ["So:", "", "::", "", "    a_ = 1", "", "End."]
+
+
+def test_sentences_and_names_are_not_taken_for_types(extensions):
+    module = extensions("markdown_docstrings")
+    assert module.without_types(["the trees.", "", ":type: Rounds"]) == ["Rounds: the trees.", ""]
+    assert module.without_types([":returns: *Data* -- read."]) == [":returns: Data: read."]
+    shared = [":ivar a, b_: as given,", "    both.", ":ivar c: none."]
+    assert module.told_apart(shared) == [
+        ":ivar a: as given,", "    both.", ":ivar b_: as given,", "    both.", ":ivar c: none.",
+    ]  # fmt: skip
 
 
 def test_benchmarks_come_from_json(extensions, tmp_path):
