@@ -59,6 +59,8 @@ def test_formulas_have_the_spaces_of_tex(extensions):
     assert mathml("|x|").count('<mo lspace="0" rspace="0" stretchy="false">') == 2
     assert '<mi>log</mi><mspace width="0.167em" /><mi>x</mi>' in mathml(r"\log x")
     assert "mspace" not in mathml(r"\log(x)")
+    assert '</msub><mspace width="0.167em" /><mi>log</mi>' in mathml(r"P_i \log(x)")
+    assert mathml(r"\lvert x \rvert").count('stretchy="false"') == 2
 
 
 def test_signatures_name_arrays_as_users_do(extensions):
