@@ -50,8 +50,9 @@ def test_rows_of_tables_have_the_cells_of_their_heads():
         lines = page.read_text().splitlines()
         for k, line in enumerate(lines):
             if re.fullmatch(r"\|[-:| ]*-[-:| ]*\|", line):
-                cells = [len(re.findall(r"(?<!\\)\|", row)) for row in (lines[k - 1], line)]
-                assert cells[0] == cells[1], f"{page.name}, line {k}: {lines[k - 1]}"
+                end = next((n for n in range(k, len(lines)) if not lines[n].startswith("|")), len(lines))
+                for row in lines[k - 1 : end]:
+                    assert len(re.findall(r"(?<!\\)\|", row)) == line.count("|"), f"{page.name}: {row}"
 
 
 def test_formulas_have_the_spaces_of_tex(extensions):
