@@ -61,6 +61,7 @@ def test_formulas_have_the_spaces_of_tex(extensions):
     assert '<mi>log</mi><mspace width="0.167em" /><mi>x</mi>' in mathml(r"\log x")
     assert "mspace" not in mathml(r"\log(x)")
     assert '</msub><mspace width="0.167em" /><mi>log</mi>' in mathml(r"P_i \log(x)")
+    assert "<msub><mi>log</mi><mn>2</mn></msub>" in mathml(r"\log_2 x")
     assert mathml(r"\lvert x \rvert").count('stretchy="false"') == 2
 
 

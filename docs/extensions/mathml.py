@@ -10,7 +10,8 @@ from sphinx.application import Sphinx
 
 
 BAR = re.compile('<mo(?: stretchy="false")?>&#x0007C;</mo>')
-FUNCTION = re.compile(r"<mi>(log|exp|sin|cos|ln)</mi>(?!<mo)")  # with something other than a bracket behind it
+# With something other than a bracket behind it; in <msub> it would be a third part.
+FUNCTION = re.compile(r"(?<!<msub>)<mi>(log|exp|sin|cos|ln)</mi>(?!<mo)")
 FACTOR = re.compile(r"(</(?:mi|mn|msub|msup|mfrac|mover)>|&#x00029;</mo>)(?=(?:<msub>)?<mi>(?:log|exp|sin|cos|ln)</mi>)")
 SPACE = '<mspace width="0.167em" />'
 

@@ -78,11 +78,11 @@ def signature_of(
     """
     if what == "class" and getattr(value, "_is_protocol", False):
         return "", None
-    if what == "class" and (hasattr(value, "get_params") or is_dataclass(value)):
+    if what == "class" and hasattr(value, "get_params"):
         own = inspect.signature(value)
-        own = own.replace(parameters=[one for one in own.parameters.values() if not one.name.startswith("_")])
         arguments = stringify_signature(own, unqualified_typehints=True, show_return_annotation=False)
     if arguments:
+        arguments = re.sub(r", _\w+: [^=]*(?=\)$)", "", arguments)  # fields of a class's own, which stand last
         arguments = shorten_arrays(arguments).replace("<factory>", "...")  # else Sphinx could not read it
     return arguments, returned and shorten_arrays(returned)
 
