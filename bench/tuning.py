@@ -120,17 +120,17 @@ def _fit_lightgbm(
         if left == 0 and n & (n - 1) == 0:
             curve[step] = max([value, *curve.values()])
             if curve[step] < limits.get(step, -1.0):
-                raise _Hopeless
+                raise _Pruned
 
     stop = lightgbm.early_stopping(PATIENCE, verbose=False)
     try:
         booster = lightgbm.train(params, data, ROUNDS, valid_sets=[judging], callbacks=[look, stop])
-    except _Hopeless:
+    except _Pruned:
         return None, curve, ""
     return float(booster.best_score["valid_0"]["ndcg@10"]), curve, booster.model_to_string()
 
 
-class _Hopeless(Exception):  # noqa: N818
+class _Pruned(Exception):  # noqa: N818
     """Most other trials were better so far."""
 
 
@@ -150,11 +150,8 @@ def run() -> Report:
                     of_tool = found.setdefault(tool, {"seconds": [], "valid": [], "test": [], "all data": []})
                     of_tool["seconds"].append(time.perf_counter() - started)
                     again = train_on(podium.RankingData.concatenate([train, valid]))
-                    for part, data, ranker in (
-                        ("valid", valid, model),
-                        ("test", test, model),
-                        ("all data", test, again),
-                    ):
+                    parts = (("valid", valid, model), ("test", test, model), ("all data", test, again))
+                    for part, data, ranker in parts:
                         evaluation = podium.evaluate(data, ranker.predict(data.features), MEASURE)
                         of_tool[part].append(evaluation.per_query[MEASURE])
         per_minute = {tool: 60 * TRIALS / np.mean(of["seconds"]) for tool, of in found.items()}
@@ -170,8 +167,8 @@ def run() -> Report:
     notes = [
         f"{TRIALS} trials, {ROUNDS} trees at most, patience {PATIENCE}; folds {', '.join(map(str, FOLDS))}, seeds "
         f"{', '.join(map(str, SEEDS))}; the final fit of Podium's counts in its time. The difference is that of the "
-        "test queries, each the mean over the seeds, with its 95% interval and p by a randomisation test. Trained again "
-        "on both: the settings and number of trees that were found, on training and validation data together."
+        "test queries, each the mean over the seeds, with its 95% interval and p by a randomisation test. Trained "
+        "again on both: the settings and number of trees that were found, on training and validation data together."
     ]
     return Report("tuning", "A search of parameters", rows, notes)
 

@@ -8,11 +8,13 @@ from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 
-
 BAR = re.compile('<mo(?: stretchy="false")?>&#x0007C;</mo>')
 # With something other than a bracket behind it; in <msub> it would be a third part.
 FUNCTION = re.compile(r"(?<!<msub>)<mi>(log|exp|sin|cos|ln)</mi>(?!<mo)")
-FACTOR = re.compile(r"(</(?:mi|mn|msub|msup|mfrac|mover)>|&#x00029;</mo>)(?=(?:<msub>)?<mi>(?:log|exp|sin|cos|ln)</mi>)")
+# A number, a name or a closing bracket before it.
+FACTOR = re.compile(
+    r"(</(?:mi|mn|msub|msup|mfrac|mover)>|&#x00029;</mo>)(?=(?:<msub>)?<mi>(?:log|exp|sin|cos|ln)</mi>)"
+)
 SPACE = '<mspace width="0.167em" />'
 
 

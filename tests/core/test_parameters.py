@@ -30,8 +30,7 @@ from podium.core.parameters import (
 )  # fmt: skip
 from podium.errors import DataError, ParameterError
 from podium.estimators.parameters import MODELS
-from podium.linear import Descent
-from podium.linear import PRankTraining
+from podium.linear import Descent, PRankTraining
 from podium.trees import GrowthParameters
 
 DECLARED = [one for one in vars(h).values() if isinstance(one, Parameter) and one is not h.LABEL_GAIN]

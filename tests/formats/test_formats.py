@@ -541,11 +541,11 @@ class TestNothingIsLostSilently:
         assert any("normalized within each query (minmax)" in note for note in written.notes)
         assert export_model(models["numeric"], tmp_path / "m", format="lightgbm").notes == ()
 
-    @pytest.mark.parametrize("format", ["elasticsearch", "elasticsearch-plugin", "opensearch", "solr", "vespa"])
-    def test_names_that_are_only_numbers_are_told_where_features_are_found_by_name(self, tmp_path, format):
+    @pytest.mark.parametrize("name", ["elasticsearch", "elasticsearch-plugin", "opensearch", "solr", "vespa"])
+    def test_names_that_are_only_numbers_are_told_where_features_are_found_by_name(self, tmp_path, name):
         ensemble = podium.LambdaMART(2).fit(podium.artificial(20, features=4)).model_
         for names, told in ((None, "f0, f1, f2, …"), (("1", "2", "3", "4"), "1, 2, 3, …"), (tuple("abcd"), None)):
-            notes = export_model(replace(ensemble, feature_names=names), tmp_path / "m", format=format).notes
+            notes = export_model(replace(ensemble, feature_names=names), tmp_path / "m", format=name).notes
             assert [note for note in notes if "called" in note] == (
                 [f"features are called {told}: the engine must call them so, or train with feature names"] * bool(told)
             )

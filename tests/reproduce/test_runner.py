@@ -240,6 +240,19 @@ def test_what_is_missing_leaves_an_experiment_out_until_it_is_there(inject, tmp_
         Outcome([])
 
 
+def test_the_command_says_what_was_left_out_and_fails_where_that_is_all(inject, tmp_path, capsys, monkeypatch):
+    inject(small)
+    inject(lambda work: Outcome([], nothing_because="there is no data"), "real")
+    for names, code in ((["real"], 1), (["small", "real"], 0)):
+        monkeypatch.setattr(sys, "argv", ["podium", "reproduce", *names, "--output", str(tmp_path)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert (ended.value.code or 0) == code
+        shown = capsys.readouterr().out
+        assert "real: left out, there is no data" in shown
+        assert ("nobody knows" in shown) == (code == 0)
+
+
 def test_the_page_is_made_from_results_alone(inject, tmp_path, lines, monkeypatch):
     inject(small)
     reproduce([], tmp_path, seeds=4, report=lines.append)

@@ -121,6 +121,7 @@ def descending_order(
 ) -> NDArray[np.int64]:
     """The places of each query's values from the highest to the lowest; equal ones stay in their order."""
     places, ranked = np.arange(len(values)), np.empty(len(values), np.int64)
+    places.flags.writeable = False  # as the rows of data are: the kernel is compiled once for both
     for_queries(offsets, lambda part, _: rank_queries(values, places, part, ranked), n_threads=n_threads)
     return ranked
 

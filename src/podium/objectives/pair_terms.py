@@ -198,6 +198,12 @@ class BoundPairs(BoundObjective):
         )  # fmt: skip
         self.extras = self._extras(among)
         self.shares = Shares(data.query_sizes, self.tables.depth, self.tables.discounts)
+        self._compile()
+
+    def _compile(self) -> None:
+        """Have the kernel compiled before λ are asked for: in training another process compiles growth meanwhile."""
+        none, alone = np.empty(0), Meeting(0, 1, np.zeros(1, np.int64), np.zeros(16, np.int64), True, True)
+        self._compute(task(0, 0), none, Gradients(none, none, NO_TOTALS), self.shares.scratch(0), alone)
 
     def _extras(self, among: PairFilter) -> Singles | None:
         """Groups and trusts; None where the kernel can do without all that is not RankNet's or NDCG's."""

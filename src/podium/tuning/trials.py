@@ -160,7 +160,7 @@ class Proposal:
     trial: Any
     values: dict[str, Value]
 
-    def is_hopeless(self, step: int, value: float) -> bool:
+    def is_worse_than_most(self, step: int, value: float) -> bool:
         """Note a value on the way; whether most trials before had a better one at this step."""
         self.trial.report(value, step)
         return bool(self.trial.should_prune())

@@ -273,7 +273,7 @@ class _Trials:
                 sums[shown] += judge.n_queries * mean
             n_queries += judge.n_queries
             rounds.append(getattr(fitted, "best_iteration_", None))
-            if waiting and proposal.is_hopeless(len(self.judges) - len(waiting), sums[first] / n_queries):
+            if waiting and proposal.is_worse_than_most(len(self.judges) - len(waiting), sums[first] / n_queries):
                 for left in waiting:
                     left.shared.close()
                 return Trial(number, proposal.values, "pruned", {first: sums[first] / n_queries}, None, _since(started))
@@ -304,7 +304,7 @@ class _PrunedError(Exception):
 
 
 class _Look:
-    """Looks at a training run after 25, 50, 100, … rounds, and breaks it off where it is hopeless."""
+    """Looks at a training run after 25, 50, 100, … rounds, and breaks it off where most others are better."""
 
     needs_arrays = False
 
@@ -317,7 +317,7 @@ class _Look:
             return
         self.best = max(self.best, float(value))
         n, looks = divmod(round_.iteration + 1, FIRST_LOOK)
-        if looks == 0 and n & (n - 1) == 0 and self.proposal.is_hopeless(round_.iteration + 1, self.best):
+        if looks == 0 and n & (n - 1) == 0 and self.proposal.is_worse_than_most(round_.iteration + 1, self.best):
             raise _PrunedError(self.best)
 
 
