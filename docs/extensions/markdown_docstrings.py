@@ -74,7 +74,7 @@ def told_apart(lines: list[str]) -> list[str]:
 
 def without_types(lines: list[str]) -> list[str]:
     """Sentences with a colon, whose first half napoleon takes for the type of a property or of what is returned."""
-    lines = [re.sub(r"^(:returns: )\*([^*]+)\* -- ", r"\1\2: ", line) for line in lines]
+    lines = [re.sub(r"^(:returns: )\*?(.+?)\*? -- ", r"\1\2: ", line) for line in lines]
     for k, line in enumerate(lines):
         if line.startswith(":type: "):
             first = f"{line.removeprefix(':type: ')}: {lines[0]}"

@@ -22,7 +22,7 @@ import podium
 from podium.core.parameters import parameters
 
 # Classes of scikit-learn whose methods are told of there.
-FOREIGN = "BaseEstimator, RegressorMixin, ClassifierMixin, TransformerMixin"
+FOREIGN = "BaseEstimator, RegressorMixin, ClassifierMixin, TransformerMixin, OneToOneFeatureMixin"
 # As Sphinx writes what NumPy calls NDArray[float64] and ArrayLike; ~ has it leave out the module.
 ARRAY = re.compile(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[(\w+)\]\]")
 ARRAY_LIKE = (
