@@ -41,8 +41,8 @@ def run(shapes: tuple[tuple[int, int], ...] = SHAPES, documents: int = DOCUMENTS
                     if name != "podium" else "",
                 })  # fmt: skip
     notes = [
-        f"{documents} documents with 136 features, one thread, least processor time of {rounds} runs; interventional",
-        f"values against {BACKGROUND} documents. LightGBM and shap have the model as Podium exports it. What a tool",
+        f"{documents} documents with 136 features, one thread, least processor time of {rounds} runs; interventional "
+        f"values against {BACKGROUND} documents. LightGBM and shap have the model as Podium exports it. What a tool "
         "does once for a model is done before.",
     ]
     return Report("explain", "Shapley values", table, notes)

@@ -84,7 +84,7 @@ def list_losses() -> Any:
         x=alt.X("λ:Q", title="λ, the largest is 1", axis=alt.Axis(values=[-1, 0, 1])),
         y=alt.Y("rank:N", sort=ranks, title=None),
     ).properties(width=150, height=150)  # fmt: skip
-    return themed(chart.facet(alt.Facet("objective:N", sort=list(objectives), title=None), columns=3, spacing=25))
+    return themed(chart.facet(alt.Facet("objective:N", sort=list(objectives), title=None), columns=3, spacing=45))
 
 
 def _curves(x: Any, curves: dict[str, Any], x_title: str, y_title: str) -> Any:

@@ -50,8 +50,9 @@ def test_rows_of_tables_have_the_cells_of_their_heads():
         lines = page.read_text().splitlines()
         for k, line in enumerate(lines):
             if re.fullmatch(r"\|[-:| ]*-[-:| ]*\|", line):
-                cells = [len(re.findall(r"(?<!\\)\|", row)) for row in (lines[k - 1], line)]
-                assert cells[0] == cells[1], f"{page.name}, line {k}: {lines[k - 1]}"
+                end = next((n for n in range(k, len(lines)) if not lines[n].startswith("|")), len(lines))
+                for row in lines[k - 1 : end]:
+                    assert len(re.findall(r"(?<!\\)\|", row)) == line.count("|"), f"{page.name}: {row}"
 
 
 def test_formulas_have_the_spaces_of_tex(extensions):
@@ -59,6 +60,9 @@ def test_formulas_have_the_spaces_of_tex(extensions):
     assert mathml("|x|").count('<mo lspace="0" rspace="0" stretchy="false">') == 2
     assert '<mi>log</mi><mspace width="0.167em" /><mi>x</mi>' in mathml(r"\log x")
     assert "mspace" not in mathml(r"\log(x)")
+    assert '</msub><mspace width="0.167em" /><mi>log</mi>' in mathml(r"P_i \log(x)")
+    assert "<msub><mi>log</mi><mn>2</mn></msub>" in mathml(r"\log_2 x")
+    assert mathml(r"\lvert x \rvert").count('stretchy="false"') == 2
 
 
 def test_signatures_name_arrays_as_users_do(extensions):
@@ -98,9 +102,21 @@ def test_docstrings_become_restructured_text(extensions):
     lines = ["The |ΔZ| of `a_`, n_trees_ and `k`².", "", ":param x: of `y`", ":type x_: int", "", ">>> f(`x`)", "|a|"]
     text = r"The \|ΔZ\| of ``a_``, n_trees\_ and ``k``\ ²."
     assert as_rst(lines) == [
-        text, "", ":param x: of ``y``", ":type x_: int", "", ">>> f(`x`)", "|a|",
+        text, "", ":param x: of ``y``", r":type x\_: int", "", ">>> f(`x`)", "|a|",
     ]  # fmt: skip
+    assert as_rst(["By NDCG@10 (`a`, `b`)."]) == [r"By NDCG\@10 (``a``, ``b``)."]
     assert as_rst(["So:", "", "    a_ = 1", "", "End."]) == ["So:", "", "::", "", "    a_ = 1", "", "End."]
+
+
+def test_sentences_and_names_are_not_taken_for_types(extensions):
+    module = extensions("markdown_docstrings")
+    assert module.without_types(["the trees.", "", ":type: Rounds"]) == ["Rounds: the trees.", ""]
+    assert module.without_types([":returns: *Data* -- read."]) == [":returns: Data: read."]
+    assert module.without_types([":returns: Data, and `x` -- read."]) == [":returns: Data, and `x`: read."]
+    shared = [":ivar a, b_: as given,", "    both.", ":ivar c: none."]
+    assert module.told_apart(shared) == [
+        ":ivar a: as given,", "    both.", ":ivar b_: as given,", "    both.", ":ivar c: none.",
+    ]  # fmt: skip
 
 
 def test_benchmarks_come_from_json(extensions, tmp_path):

@@ -31,8 +31,9 @@ def section(path: Path) -> str:
 
 
 def row_of(values: list[Any]) -> str:
-    """A row of a Markdown table."""
-    return "| " + " | ".join(str(value).replace("|", "\\|") for value in values) + " |"
+    """A row of a Markdown table; options stand as code, else -- would become a dash, and ± stays with its number."""
+    cells = (re.sub(r"(?<!\S)--[\w-]+", r"`\g<0>`", str(value)) for value in values)
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("± ", "±\xa0") for cell in cells) + " |"
 
 
 def tables(results: Path = RESULTS) -> str:

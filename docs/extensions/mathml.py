@@ -8,15 +8,20 @@ from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 
-
-BAR = re.compile('<mo( stretchy="false")?>&#x0007C;</mo>')
-FUNCTION = re.compile(r"<mi>(log|exp|sin|cos|ln)</mi>(?!<mo)")  # with something other than a bracket behind it
+BAR = re.compile('<mo(?: stretchy="false")?>&#x0007C;</mo>')
+# With something other than a bracket behind it; in <msub> it would be a third part.
+FUNCTION = re.compile(r"(?<!<msub>)<mi>(log|exp|sin|cos|ln)</mi>(?!<mo)")
+# A number, a name or a closing bracket before it.
+FACTOR = re.compile(
+    r"(</(?:mi|mn|msub|msup|mfrac|mover)>|&#x00029;</mo>)(?=(?:<msub>)?<mi>(?:log|exp|sin|cos|ln)</mi>)"
+)
+SPACE = '<mspace width="0.167em" />'
 
 
 def mathml(formula: str, display: str = "inline") -> str:
-    """A formula in MathML, with TeX's spaces: none beside the bars of |x|, a thin one in log x."""
-    text = BAR.sub(r'<mo lspace="0" rspace="0"\1>&#x0007C;</mo>', convert(formula, display=display))
-    return FUNCTION.sub(r'<mi>\1</mi><mspace width="0.167em" />', text)
+    """A formula in MathML, with TeX's spaces: none beside the bars of |x|, thin ones in a log x."""
+    text = BAR.sub('<mo lspace="0" rspace="0" stretchy="false">&#x0007C;</mo>', convert(formula, display=display))
+    return FUNCTION.sub(rf"<mi>\1</mi>{SPACE}", FACTOR.sub(rf"\1{SPACE}", text))
 
 
 def inline(writer: Any, node: nodes.math) -> None:

@@ -8,10 +8,12 @@ import inspect
 import re
 from dataclasses import is_dataclass
 from importlib import import_module
+from itertools import accumulate
 from typing import Any
 
 from docutils import nodes
 from docutils.statemachine import StringList
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.inspect import stringify_signature
@@ -20,7 +22,7 @@ import podium
 from podium.core.parameters import parameters
 
 # Classes of scikit-learn whose methods are told of there.
-FOREIGN = "BaseEstimator, RegressorMixin, ClassifierMixin, TransformerMixin"
+FOREIGN = "BaseEstimator, RegressorMixin, ClassifierMixin, TransformerMixin, OneToOneFeatureMixin"
 # As Sphinx writes what NumPy calls NDArray[float64] and ArrayLike; ~ has it leave out the module.
 ARRAY = re.compile(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[(\w+)\]\]")
 ARRAY_LIKE = (
@@ -74,10 +76,15 @@ def signature_of(
 
     The `__new__` of estimators takes any names, to say what is wrong with them.
     """
+    if what == "class" and getattr(value, "_is_protocol", False):
+        return "", None
     if what == "class" and hasattr(value, "get_params"):
         own = inspect.signature(value)
         arguments = stringify_signature(own, unqualified_typehints=True, show_return_annotation=False)
-    return arguments and shorten_arrays(arguments), returned and shorten_arrays(returned)
+    if arguments:
+        arguments = re.sub(r", _\w+: [^=]*(?=\)$)", "", arguments)  # fields of a class's own, which stand last
+        arguments = shorten_arrays(arguments).replace("<factory>", "...")  # else Sphinx could not read it
+    return arguments, returned and shorten_arrays(returned)
 
 
 def shorten_arrays(text: str) -> str:
@@ -86,9 +93,24 @@ def shorten_arrays(text: str) -> str:
     return ARRAY.sub(r"NDArray[\1]", re.sub(r"~?numpy\.", "", text)).replace(ARRAY_LIKE, "ArrayLike")
 
 
-def is_skipped(app: Sphinx, what: str, name: str, *_: Any) -> bool | None:
-    """Leave out what scikit-learn adds to each class for its routing of metadata."""
-    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
+def shorten_types(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """The types of attributes in a docstring, which napoleon adds, with the same names."""
+    lines[:] = [shorten_arrays(line) if line.startswith(":vartype ") else line for line in lines]
+
+
+def shorten_properties(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """The types of properties, which no event hands out before: parts that together name an array become one."""
+    for annotation in doctree.findall(addnodes.desc_annotation):
+        starts = [0, *accumulate(len(child.astext()) for child in annotation.children)]
+        for found in reversed(list(ARRAY.finditer(annotation.astext()))):
+            first, last = starts.index(found.start()), starts.index(found.end())
+            annotation[first:last] = [nodes.Text(f"NDArray[{found[1]}]")]
+
+
+def is_skipped(app: Sphinx, what: str, name: str, value: Any, *_: Any) -> bool | None:
+    """Leave out what scikit-learn adds to each class, and fields of named tuples, whose class tells of them."""
+    foreign = re.fullmatch(r"set_\w+_request|get_metadata_routing|set_output", name)
+    return True if foreign or str(value.__doc__).startswith("Alias for field number") else None
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -96,4 +118,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("public-names", PublicNames)
     app.connect("autodoc-process-signature", signature_of)
     app.connect("autodoc-skip-member", is_skipped)
+    app.connect("autodoc-process-docstring", shorten_types, priority=550)
+    app.connect("doctree-resolved", shorten_properties)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -30,7 +30,7 @@ from podium.core.parameters import (
 )  # fmt: skip
 from podium.errors import DataError, ParameterError
 from podium.estimators.parameters import MODELS
-from podium.linear import Descent
+from podium.linear import Descent, PRankTraining
 from podium.trees import GrowthParameters
 
 DECLARED = [one for one in vars(h).values() if isinstance(one, Parameter) and one is not h.LABEL_GAIN]
@@ -109,6 +109,7 @@ def test_docstrings_and_tables():
     assert DEPTH.summary == "Levels, at most."
     assert "n_leaves: leaves of a tree, at most" in inspect.getdoc(GrowthParameters)
     assert "monotone: for each feature" in inspect.getdoc(GrowthParameters)
+    assert inspect.getdoc(PRankTraining).count("    seed: ") == 1  # told of by the class itself
 
 
 def test_settings_are_frozen_and_checked_when_they_are_made():

@@ -274,15 +274,17 @@ def _wrapped(text: str) -> str:
 
 
 def _document(cls: type) -> None:
-    """Put the declared parameters into the `Args` of a class's docstring."""
+    """Put the declared parameters into the `Args` of a class's docstring; what it says of one itself stays."""
     if "__doc__" not in vars(cls) or not cls.__doc__ or cls.__doc__.startswith(f"{cls.__name__}("):
         return
     text = inspect.cleandoc(cls.__doc__)
-    args = "\n".join(_wrapped(f"{name}: {parameter.help}") for name, parameter in parameters(cls).items())
     head, section, rest = text.partition("Args:\n")
+    cut = re.search(r"\n\n(?=\S)|\Z", rest)
+    end = cut.start() if cut else len(rest)
+    told = re.findall(r"^ {4}(\w+):", rest[:end], re.MULTILINE)
+    declared = {name: parameter for name, parameter in parameters(cls).items() if name not in told}
+    args = "\n".join(_wrapped(f"{name}: {parameter.help}") for name, parameter in declared.items())
     if section:
-        cut = re.search(r"\n\n(?=\S)|\Z", rest)
-        end = cut.start() if cut else len(rest)
         cls.__doc__ = f"{head}Args:\n{rest[:end].rstrip()}\n{args}{rest[end:]}"
         return
     cut = re.search(r"\n\n(?=Attributes:|Example|>>>)", text)
@@ -297,10 +299,10 @@ def table(cls: type) -> str:
     >>> class Trees(Parameterized):
     ...     n_leaves: int = N_LEAVES(15)
     >>> print(table(Trees))
-    | parameter | default | |
+    | parameter | default | what it is |
     |---|---|---|
     | `n_leaves` | `15` | leaves of a tree, at most |
     <BLANKLINE>
     """
     rows = [f"| `{name}` | `{one.default!r}` | {one.help.rstrip('.')} |" for name, one in parameters(cls).items()]
-    return "\n".join(["| parameter | default | |", "|---|---|---|", *rows]) + "\n"
+    return "\n".join(["| parameter | default | what it is |", "|---|---|---|", *rows]) + "\n"

@@ -59,8 +59,9 @@ class RankingData:
     those roles by themselves; the other columns are features, or those named in `feature_names`.
 
     Attributes:
-        features, qid, labels, document_weights, query_weights, positions, preferences, document_ids,
-            feature_names: as given, checked and converted; `labels` includes `"relevance"`.
+        features, qid, document_weights, query_weights, positions: as given, checked and converted.
+        preferences, document_ids, feature_names: likewise.
+        labels: likewise, and of `"relevance"`.
         query_ids: the distinct query ids in order of first appearance; query k is `query_ids[k]`.
         order, offsets: the rows of query k are `order[offsets[k]:offsets[k + 1]]`.
         encoding: how features were encoded: `encoding.categories` has the names of categories by feature,

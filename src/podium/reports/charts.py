@@ -23,6 +23,8 @@ Row = Mapping[str, Any]
 WIDTH, HEIGHT = 460, 260  # of one panel, in pixels
 # Liberation Sans comes with vl-convert and has the widths of Arial: the same picture on every machine.
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+# Where a reader has none of these fonts, words may be a fifth wider: they get room at the sides.
+MARGINS = {"left": 28, "right": 28, "top": 12, "bottom": 12}
 SUFFIXES = (".svg", ".png", ".html", ".json")
 
 
@@ -121,7 +123,7 @@ def theme(dark: bool = False) -> dict[str, Any]:
     return {
         "background": colours.background,
         "font": FONT,
-        "padding": 12,
+        "padding": MARGINS,
         "view": {"continuousWidth": WIDTH, "continuousHeight": HEIGHT, "stroke": None},
         "axis": words | {
             "titleFontWeight": "normal", "titlePadding": 8, "gridColor": colours.grid, "domainColor": colours.quiet,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def chart_of(figure: Figure) -> Chart:
     if panels:
         facet = altair.Facet("panel:N", title=None, sort=panels)
         chart = chart.facet(facet, columns=2).resolve_scale(x="independent", y="independent")
-    return chart.properties(title=figure.title)
+    return chart.properties(title=wrap(figure.title, 52 if len(panels) < 2 else 80))
 
 
 def _arrows(figure: Figure) -> Chart:
@@ -35,7 +36,7 @@ def _arrows(figure: Figure) -> Chart:
     ranks, labels, scores = (np.array([row[name] for row in figure.rows]) for name in ("rank", "label", "score"))
     data = RankingData(ranks[:, None], labels, qid=np.zeros(len(ranks), np.int64))
     chart: Chart = lambda_arrows(scores, data, data.query_ids[0]).plot(most=len(ranks))
-    return chart.properties(title=figure.title)
+    return chart.properties(title=wrap(figure.title, 80))
 
 
 def _names(figure: Figure) -> list[str]:
@@ -52,7 +53,7 @@ def _series(altair: Any, figure: Figure) -> dict[str, Any]:
 def _axes(altair: Any, figure: Figure) -> dict[str, Any]:
     kinds = {name: {"type": "log"} if name in figure.log else {"zero": False} for name in ("x", "y")}
     x = altair.X("x:Q", title=figure.x, scale=altair.Scale(**kinds["x"], nice=False))
-    return {"x": x, "y": altair.Y("y:Q", title=figure.y, scale=altair.Scale(**kinds["y"]))}
+    return {"x": x, "y": altair.Y("y:Q", title=wrap(figure.y, 26) or None, scale=altair.Scale(**kinds["y"]))}
 
 
 def _lines(altair: Any, figure: Figure) -> list[Chart]:

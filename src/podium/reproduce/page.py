@@ -102,7 +102,7 @@ def _section(root: Path, result: Result) -> str:
     """One experiment."""
     about, outcome = result.about, result.outcome
     place = f" *{about['place']}.*" if about["place"] else ""
-    lines = [f"## {result.name}", "", f"**{about['title']}.**{place} {about['says']}".strip(), ""]
+    lines = [f"## {result.name}", "", f"**{_sentence(about['title'])}**{place} {about['says']}".strip(), ""]
     if outcome.nothing_because:
         return "\n".join([*lines, f"Left out: {outcome.nothing_because}.", ""])
     lines += [*_facts(result), *(f"{_claim(claim)}\n" for claim in outcome.claims)]
@@ -128,14 +128,26 @@ def _facts(result: Result) -> list[str]:
     ]  # fmt: skip
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
     return [
-        " ".join(part if part.endswith(".") else f"{part}." for part in parts if part), "",
+        " ".join(_sentence(part) for part in parts if part), "",
         f"{facts['seconds']:.0f} s on {facts['machine']['cores']} cores, {facts['machine']['processor']}; {versions}.",
         "",
     ]  # fmt: skip
 
 
+def _sentence(text: str) -> str:
+    """A text that ends as a sentence does."""
+    return text if text.endswith((".", "?")) else f"{text}."
+
+
 def _listed(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    """A setting in words: lists within lists, and values by name, in brackets."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_bracketed(part)}" for name, part in value.items())
+    return ", ".join(map(_bracketed, value)) if isinstance(value, list) else str(value)
+
+
+def _bracketed(part: Any) -> str:
+    return f"({_listed(part)})" if isinstance(part, list | dict) else str(part)
 
 
 def _claim(claim: Claim) -> str:
