@@ -20,7 +20,7 @@ podium.LambdaMART(1, split_fraction={fraction}, n_threads=2).fit(podium.artifici
 for kernel, signatures in before.items():
     assert kernel.dispatcher.signatures == signatures, (kernel.__name__, kernel.dispatcher.signatures, signatures)
 """
-GROWTH = {"grow", "describe_tree"}
+GROWTH = {"grow"}
 SHARES = {"compute_importances", "sampling_threshold", "draw_sample", "scatter_rows", "pack_sample"}
 
 

@@ -66,7 +66,7 @@ def test_what_cannot_be_quantised():
 def sampled(g, h, fraction, seed=0, split="newton", n_threads=1):
     keys = np.random.default_rng(5).integers(0, 2**64, len(g), dtype=np.uint64)
     with Team(n_threads) as team:
-        return GradientSampler(fraction, keys, split, team).quantize(BoundedGradients.of(g, h, team), np.uint64(seed))
+        return GradientSampler(fraction, keys, split, team).quantize(g, h, np.uint64(seed))
 
 
 @given(st.lists(st.floats(2.0**-60, 2.0**60), min_size=1, max_size=60), st.floats(0.01, 0.99))
@@ -132,7 +132,7 @@ def test_random_numbers_are_those_of_the_data():
     for n_threads in (1, 3):
         with Team(n_threads) as team:
             sampler = GradientSampler(0.25, keys, "newton", team)
-            found = sampler.quantize(BoundedGradients.of(g, g, team), random.seed_of("a purpose"))
+            found = sampler.quantize(g, g, random.seed_of("a purpose"))
         # √2, the importance of all, is known by its leading bits only
         near = random.uniform(keys, "a purpose")
         assert len(found.sampled) == pytest.approx(0.25 * n, rel=0.05)

@@ -34,7 +34,7 @@ from podium.models import Ensemble
 from podium.models.trees_on_base_scores import checksum
 from podium.objectives import BoundObjective
 from podium.objectives.base import require_one_output
-from podium.trees import GrownTree, Tree
+from podium.trees import GrownTree
 from podium.trees.quantization import BoundedGradients
 
 if TYPE_CHECKING:
@@ -83,11 +83,11 @@ def _run_rounds(trainer: Trainer, checkpointer: Checkpointer, observers: Sequenc
         advance(state.n_rounds)
         while not trainer.is_done():
             check_signals()
-            round_ = trainer.add_round()
+            means = trainer.add_round()
             if observers:
-                state.observations.tell(observers, trainer.shown(round_, needs_arrays))
+                state.observations.tell(observers, trainer.shown_round(means, needs_arrays))
             checkpointer.write_if_due(state.n_rounds, trainer.ensemble)
-            advance(1, ", ".join(f"{name} {value:.4f}" for name, value in round_.means.items()))
+            advance(1, ", ".join(f"{name} {value:.4f}" for name, value in means.items()))
 
 
 class Trainer:
@@ -131,16 +131,15 @@ class Trainer:
         is_over = self.evaluator.is_patience_over(state.n_rounds, state.best_iteration)
         return state.n_rounds >= self.settings.n_trees or is_over or state.is_exhausted
 
-    def add_round(self) -> Round:
-        """Grow a tree for each output, add them to all scores, and measure."""
+    def add_round(self) -> dict[str, float]:
+        """Grow a tree for each output, add them to all scores, and measure: the mean of each measure."""
         state, iteration, started = self.state, self.state.n_rounds, time.perf_counter()
         original = self._compute_gradients(iteration)
         sample = self.builder.sample(iteration)
         for output in range(state.objective.n_outputs):
             self._add_tree(output, sample, original, state.initial_score if iteration == 0 else 0.0)
-        trees, weights = tuple(state.last_trees), tuple(state.last_weights)
         state.is_exhausted = self._is_exhausted()
-        if not any(weights):
+        if not any(state.last_weights):
             warnings.warn(
                 f"tree {iteration} has the weight 0, and so would have all after it", PodiumWarning, stacklevel=2
             )
@@ -151,24 +150,27 @@ class Trainer:
         state.best_iteration = self.evaluator.best_iteration(state.history)
         state.n_finished += 1
         if log.isEnabledFor(logging.INFO):  # a round may take less than a millisecond
-            n_leaves, seconds = "+".join(str(tree.n_leaves) for tree in trees), time.perf_counter() - started
+            n_leaves = "+".join(str(tree.n_leaves) for tree in state.last_trees)
+            seconds = time.perf_counter() - started
             log.info("tree %d: %s leaves, %.3f s%s", iteration, n_leaves, seconds, _shown(means))
-        return self._round(iteration, trees, weights, means)
+        return means
 
-    def _round(
-        self, iteration: int, trees: tuple[Tree, ...], weights: tuple[float, ...], means: dict[str, float]
-    ) -> Round:
-        state = self.state
+    def shown_round(self, means: dict[str, float], needs_arrays: bool) -> Round:
+        """The last round for observers, with arrays of its own if they need them: the next one writes over the run's.
+
+        Args:
+            means: of each measure after it.
+            needs_arrays: whether they do.
+
+        """
+        state, settings = self.state, self.settings
+        scores, gradients, hessians = (
+            array.copy() if needs_arrays else array for array in (state.scores, state.gradients, state.hessians)
+        )
         return Round(
-            iteration, trees, state.scores, state.gradients, state.hessians, weights, means, state.best_iteration,
-            self.data.train, self.settings.objective, state.scores,
+            state.n_rounds - 1, tuple(state.last_trees), scores, gradients, hessians, tuple(state.last_weights), means,
+            state.best_iteration, self.data.train, settings.objective, state.objective.ranked_by(scores),
         )  # fmt: skip
-
-    def shown(self, round_: Round, needs_arrays: bool) -> Round:
-        """A round as observers see it, with arrays of its own if they need them: the next one writes over the run's."""
-        names = ("scores", "gradients", "hessians") if needs_arrays else ()
-        round_ = replace(round_, **{name: getattr(round_, name).copy() for name in names})
-        return replace(round_, document_scores=self.state.objective.ranked_by(round_.scores))
 
     def _compute_gradients(self, iteration: int) -> tuple[Floats, Floats] | None:
         """Fill the gradients and hessians that trees are grown on; those of the objective if a line search needs them.

@@ -76,17 +76,21 @@ class TreeBuilder:
             tree: its number, which random numbers depend on.
 
         """
-        bounded = BoundedGradients.of(gradients, hessians, self.team)
         self.grower.wait_for_compilation()  # of the sample's kernels, too
-        grown = self._grow(bounded, weights, sample, tree)
+        grown, bounded = self._grow(gradients, hessians, weights, sample, tree)
         return grown, grown.within_bounds(self.step.leaf_values(grown, bounded, self.team))
 
-    def _grow(self, gradients: BoundedGradients, weights: Floats | None, sample: Sample, tree: int) -> GrownTree:
+    def _grow(
+        self, gradients: Floats, hessians: Floats, weights: Floats | None, sample: Sample, tree: int
+    ) -> tuple[GrownTree, BoundedGradients]:
         """Grow a tree, its splits from a sample if asked for; where that shows nothing to split by, from all."""
+        bounded = None
         if self.sampler is not None:
             seed = self.sampling.sampling.split_seed(tree)
-            grown = self.grower.grow(self.sampler.quantize(gradients, seed, self.words, weights), *sample)
+            quantized = self.sampler.quantize(gradients, hessians, seed, self.words, weights)
+            grown, bounded = self.grower.grow(quantized, *sample), quantized.source
             if grown.tree.n_leaves > 1:
-                return grown
-        split = self.grower.parameters.split
-        return self.grower.grow(quantize(gradients, split, self.team, self.words, weights), *sample)
+                return grown, bounded
+        bounded = bounded or BoundedGradients.of(gradients, hessians, self.team)
+        quantized = quantize(bounded, self.grower.parameters.split, self.team, self.words, weights)
+        return self.grower.grow(quantized, *sample), bounded

@@ -37,7 +37,7 @@ from podium.errors import DataError, PodiumWarning
 from podium.measures import as_measure, as_selection
 from podium.models import Ensemble
 from podium.objectives import BoundObjective
-from podium.trees import GrownTree, Tree
+from podium.trees import GrownTree
 from podium.trees.frontier import DistantTree, FrontierGrower, Root
 from podium.trees.quantization import BoundedGradients, QuantizedGradients
 
@@ -87,7 +87,7 @@ class ClusterTrainer(Trainer):
         self.builder: Any = ClusterBuilder(settings, self.plan, self.engine, self.data.binned)
         self._last_look = time.monotonic()
 
-    def add_round(self) -> Round:
+    def add_round(self) -> dict[str, float]:
         """A round; where a worker is lost, once more, with its documents on others."""
         state = self.state
         self._take_in_new_workers()
@@ -191,14 +191,9 @@ class ClusterTrainer(Trainer):
     def _add_scores(self, outputs: Sequence[Ensemble]) -> None:
         self.engine.defer("restore", *self._restored())
 
-    def _round(
-        self, iteration: int, trees: tuple[Tree, ...], weights: tuple[float, ...], means: dict[str, float]
-    ) -> Round:
-        return ClusterRound(self, iteration, trees, weights, means)
-
-    def shown(self, round_: Round, needs_arrays: bool) -> Round:
+    def shown_round(self, means: dict[str, float], needs_arrays: bool) -> Round:
         """Arrays come from the workers when they are asked for."""
-        return round_
+        return ClusterRound(self, means)
 
     def fetch_arrays(self, iteration: int) -> list[dict[str, Floats]]:
         """Scores, gradients and hessians after the last round, for each worker; as its round had them."""
@@ -225,13 +220,12 @@ class ClusterRound(Round):
     They have the documents of one worker after the other. The documents themselves stay where they are.
     """
 
-    def __init__(
-        self, trainer: ClusterTrainer, iteration: int, trees: tuple[Tree, ...], weights: tuple[float, ...],
-        means: dict[str, float],
-    ) -> None:  # fmt: skip
+    def __init__(self, trainer: ClusterTrainer, means: dict[str, float]) -> None:
+        state = trainer.state
         values = {
-            "iteration": iteration, "trees": trees, "weights": weights, "means": means, "_trainer": trainer,
-            "best_iteration": trainer.state.best_iteration, "objective": trainer.settings.objective,
+            "iteration": state.n_rounds - 1, "trees": tuple(state.last_trees), "weights": tuple(state.last_weights),
+            "means": means, "_trainer": trainer, "best_iteration": state.best_iteration,
+            "objective": trainer.settings.objective,
         }  # fmt: skip
         self.__dict__.update(values)
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.compiling import compiled_for
 from podium.core.team import Team
 from podium.core.validation import require_whole
 from podium.data import RankingData
@@ -198,12 +201,19 @@ class BoundPairs(BoundObjective):
         )  # fmt: skip
         self.extras = self._extras(among)
         self.shares = Shares(data.query_sizes, self.tables.depth, self.tables.discounts)
-        self._compile()
+        _ = self._lambda_gradients  # before λ are asked for: in training another process compiles growth meanwhile
 
-    def _compile(self) -> None:
-        """Have the kernel compiled before λ are asked for: in training another process compiles growth meanwhile."""
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lambda_gradients"}
+
+    @cached_property
+    def _lambda_gradients(self) -> Callable[..., Any]:
+        """The compiled kernel, which does not go along where this is copied."""
         none, alone = np.empty(0), Meeting(0, 1, np.zeros(1, np.int64), np.zeros(16, np.int64), True, True)
-        self._compute(task(0, 0), none, Gradients(none, none, NO_TOTALS), self.shares.scratch(0), alone)
+        return compiled_for(
+            lambda_gradients, self.documents, self.tables, self.settings, self.extras, task(0, 0), none,
+            Gradients(none, none, NO_TOTALS), self.shares.scratch(0), alone,
+        )  # fmt: skip
 
     def _extras(self, among: PairFilter) -> Singles | None:
         """Groups and trusts; None where the kernel can do without all that is not RankNet's or NDCG's."""
@@ -228,6 +238,7 @@ class BoundPairs(BoundObjective):
         if self.tables.family == BY_SWAPS:
             self._fill_by_swaps(scores, Gradients(gradients, hessians, np.zeros(self.data.n_queries)))
             return
+        scores = np.ascontiguousarray(scores, np.float64)
         result = Gradients(gradients, hessians, NO_TOTALS)
         with nullcontext(self.team) if self.team else Team(None if self.shares.is_worth_it else 1) as team:
             n_threads = team.n_threads if self.shares.is_worth_it else 1
@@ -243,7 +254,7 @@ class BoundPairs(BoundObjective):
                 team.run_kernel(work)
 
     def _compute(self, part: Task, scores: Floats, result: Gradients, scratch: Scratch, meeting: Meeting) -> None:
-        lambda_gradients(
+        self._lambda_gradients(
             self.documents, self.tables, self.settings, self.extras, part, scores, result, scratch, meeting
         )
 

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from podium.core.compiling import kernel
 from podium.core.team import Team
 from podium.trees.bins import BinnedFeatures
-from podium.trees.growing import Grower, add_node, make_root, share_of_features
+from podium.trees.growing import Grower, add_node, describe_tree, make_root, share_of_features
 from podium.trees.layout import (
     COUNTED,
     LEAF,
     BinMatrix,
     FeatureTable,
-    Flags,
     GrowingTree,
     Int,
     Ints,
@@ -34,7 +33,6 @@ from podium.trees.layout import (
     NewLeaves,
     PackedGradients,
     Records,
-    Rows,
 )
 from podium.trees.leaves import GrownTree
 from podium.trees.parameters import GrowthParameters
@@ -48,7 +46,6 @@ from podium.trees.splitting import (
     score_features,
     score_leaf,
 )
-from podium.trees.tree import Tree
 
 ROOM = 4  # times as many leaves as a tree may have can be split on trial
 LEAST_SHARE = 0.6  # of the gain of the next split that one which is split along with it must have
@@ -84,7 +81,6 @@ class FrontierGrower(Grower):
         n_pairs = ROOM * self.n_leaves
         self.pool, self.pool_nodes = np.zeros(2 * n_pairs + 1, LEAF), np.zeros(2 * n_pairs + 1, LEAF)
         self.histograms = np.empty((n_pairs + 1, self.layout.total_cells), np.int64)  # memory is taken as it is used
-        self.leaf_numbers: list[int] = []
 
     def grow_from(
         self, root: Root, gradients: QuantizedGradients, features: NDArray[np.int64] | None, ask: Ask
@@ -102,17 +98,18 @@ class FrontierGrower(Grower):
         growth = _Growth(self, root, gradients, table)
         while (question := growth.next_question()) is not None:
             growth.take(question, *ask(question))
-        leaves, nodes, self.leaf_numbers = growth.result()
-        return self._finish(gradients, np.empty(0, np.int32), leaves, nodes)
+        leaves, nodes, numbers = growth.result()
+        arrays = self._tree_arrays(len(leaves), gradients)
+        describe_tree(leaves, nodes, len(leaves), table.is_categorical, arrays)
+        tree, starts, ends, goes_left = self._described(len(leaves), arrays)
+        grown = DistantTree(
+            tree, np.empty(0, np.int32), starts, ends, goes_left, leaf_numbers=numbers, whole_sums=self.whole_sums
+        )
+        return self._with_bounds(grown, gradients, leaves)
 
     def _begin_compilation(self) -> Callable[[], None]:
         """Growth of documents that are here is not needed."""
         return lambda: None
-
-    def _grown_tree(self, tree: Tree, rows: Rows, starts: Ints, ends: Ints, goes_left: Flags) -> GrownTree:
-        return DistantTree(
-            tree, rows, starts, ends, goes_left, leaf_numbers=self.leaf_numbers, whole_sums=self.whole_sums
-        )
 
 
 @dataclass(frozen=True)

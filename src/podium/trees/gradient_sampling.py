@@ -24,7 +24,9 @@ from podium.trees.quantization import (
     TINY,
     BoundedGradients,
     QuantizedGradients,
+    find_bounds,
     fixed_point_exponent,
+    quantize,
     quantize_in_parts,
     require_countable,
     scales,
@@ -32,6 +34,7 @@ from podium.trees.quantization import (
 
 LEADING_BITS = 13  # of an importance, by which documents are counted to find the threshold
 CHUNK = 1024  # documents that are drawn in one go
+NEGATIVE, UNDEFINED = -1, -2  # in place of the size of a sample: a weight is negative; importances are not defined
 
 
 class Documents(NamedTuple):
@@ -72,33 +75,46 @@ class GradientSampler:
     def __init__(self, fraction: float, keys: NDArray[np.uint64], split: SplitMode, team: Team) -> None:
         n = len(keys)
         self.fraction, self.keys, self.split, self.team = fraction, keys, split, team
+        self.is_alone = n_threads_for(n, team.n_threads) == 1
         self.importances = np.empty(n, np.float32)
         self.rows, self.buffer = np.empty(n, np.int32), np.empty(n, np.int32)
+        self.counts, self.factors = np.empty(1 << LEADING_BITS, np.int64), np.empty(n if self.is_alone else 0)
 
     def quantize(
         self,
-        gradients: BoundedGradients,
+        gradients: Floats,
+        hessians: Floats,
         seed: np.uint64,
         words: NDArray[np.int64] | None = None,
         weights: Floats | None = None,
     ) -> QuantizedGradients:
-        """Draw a sample and round it to integers; `words` and `weights` are those of `quantization.quantize`."""
-        return alone(self.quantize_in_parts(gradients, seed, words, weights, len(self.keys), is_alone=True))
+        """Find the bounds of gradients, draw a sample and round it to integers.
+
+        Args:
+            gradients, hessians: of each document.
+            seed: of the random numbers.
+            words, weights: see `quantization.quantize`.
+
+        """
+        if self.is_alone and (weights is None or self.split == "newton"):
+            return self._quantize_alone(gradients, hessians, seed, words)
+        bounded = BoundedGradients.of(gradients, hessians, self.team)
+        return alone(self.quantize_in_parts(bounded, seed, words, weights, len(self.keys)))
 
     def quantize_in_parts(
         self, gradients: BoundedGradients, seed: np.uint64, words: NDArray[np.int64] | None, weights: Floats | None,
-        n_total: int, is_alone: bool = False,
+        n_total: int,
     ) -> Generator[Any, Any, QuantizedGradients]:  # fmt: skip
         """The same for a part of `n_total` documents; the largest weight is that of the part."""
         counting, bounded = self.split == "least-squares" and weights is None, gradients
         if self.split == "least-squares" and weights is not None:
             bounded = yield from BoundedGradients.in_parts(gradients.gradients, weights, self.team, n_total)
-        quantized = yield from self._quantize(bounded, seed, words, counting, n_total, is_alone)
+        quantized = yield from self._quantize(bounded, seed, words, counting, n_total)
         return quantized if bounded is gradients else replace(quantized, source=gradients)
 
     def _quantize(
         self, gradients: BoundedGradients, seed: np.uint64, words: NDArray[np.int64] | None, counting: bool,
-        n_total: int, is_alone: bool,
+        n_total: int,
     ) -> Generator[Any, Any, QuantizedGradients]:  # fmt: skip
         n, team = len(self.keys), self.team
         require_countable(n_total)
@@ -107,8 +123,6 @@ class GradientSampler:
             return (
                 yield from quantize_in_parts(gradients, "least-squares" if counting else "newton", team, n_total, words)
             )
-        if is_alone and n_threads_for(n, team.n_threads) == 1:
-            return self._quantize_alone(gradients, sums, seed, words, counting)
         counts = yield Sum(self._count_importances(gradients, sums, counting, n_total))
         threshold = float(sampling_threshold(counts, self.fraction * n_total))
         documents = Documents(gradients.gradients, gradients.hessians, counting, self.importances, threshold)
@@ -125,22 +139,24 @@ class GradientSampler:
         return QuantizedGradients(packed, 1.0 / by_gradient, unit, max(largest), False, gradients, sampled, unsampled)
 
     def _quantize_alone(
-        self, gradients: BoundedGradients, sums: tuple[float, float], seed: np.uint64,
-        words: NDArray[np.int64] | None, counting: bool,
-    ) -> QuantizedGradients:  # fmt: skip
+        self, gradients: Floats, hessians: Floats, seed: np.uint64, words: NDArray[np.int64] | None
+    ) -> QuantizedGradients:
         """All of it in one kernel, for one thread."""
-        n, packed = len(self.keys), np.empty(len(self.keys), np.int64) if words is None else words
-        documents = Documents(gradients.gradients, gradients.hessians, counting, self.importances, 0.0)
-        counts = np.zeros(1 << LEADING_BITS, np.int64)
-        size, largest, by_gradient, by_weight = sample_alone(
-            documents, *gradients.largest, *sums, self.fraction * n, self.keys, seed, counts, self.buffer, self.rows,
-            packed,
+        n, counting = len(self.keys), self.split == "least-squares"
+        require_countable(n)
+        packed = np.empty(n, np.int64) if words is None else words
+        size, largest, by_gradient, by_weight, g_largest, h_largest, g_bound, h_bound = sample_alone(
+            Documents(gradients, hessians, counting, self.importances, 0.0), self.fraction * n, self.keys, seed,
+            self.counts, self.factors, self.buffer, self.rows, packed,
         )  # fmt: skip
-        if size < 0:
+        bounded = BoundedGradients(gradients, hessians, (g_largest, h_largest), (g_bound, h_bound))
+        bounded.require_finite()
+        if size == NEGATIVE:
             raise DataError(NEGATIVE_HESSIAN)
+        if size == UNDEFINED:
+            return quantize(bounded, self.split, self.team, words)
         unit, rows = 1.0 / by_weight if by_weight else 1.0, self.rows
-        sampled, others = rows[:size], rows[size:]
-        return QuantizedGradients(packed, 1.0 / by_gradient, unit, largest, False, gradients, sampled, others)
+        return QuantizedGradients(packed, 1.0 / by_gradient, unit, largest, False, bounded, rows[:size], rows[size:])
 
     def _count_importances(
         self, gradients: BoundedGradients, sums: tuple[float, float], counting: bool, n_total: int
@@ -271,39 +287,40 @@ def draw_sample(
     by_weight: float, rows: Rows,
 ) -> tuple[Int, Int, Int]:  # fmt: skip
     """`_draw_sample`, called from Python."""
-    return _draw_sample(documents, keys, seed, first, last, by_gradient, by_weight, rows)
+    return _draw_sample(documents, keys, seed, first, last, by_gradient, by_weight, rows, np.empty(CHUNK))
 
 
 @helper
 def _draw_sample(
     documents: Documents, keys: NDArray[np.uint64], seed: Any, first: Int, last: Int, by_gradient: float,
-    by_weight: float, rows: Rows,
+    by_weight: float, rows: Rows, factors: Floats,
 ) -> tuple[Int, Int, Int]:  # fmt: skip
     """Draw the sample of the rows first … last − 1; its size, and the sums of |gradient|/p and weight/p over it.
 
     The sums are in fixed point, as in `whole_sums`, and unbiased estimates of those over all documents. Sampled rows
-    are written to the front of rows[first:last], ascending, the others to its end, descending.
+    are written to the front of rows[first:last], ascending, the others to its end, descending. The `factors`, 1/p or 0
+    for a document that is not in the sample, are kept if they are as many as the documents.
     """
     gradients, weights, counting = documents.gradients, documents.weights, documents.counting
     importances, threshold = documents.importances, documents.threshold
     left, right = first, last - 1
     total, weight = np.int64(0), np.int64(0)
-    factors = np.empty(CHUNK)  # 1/p, 0 for a document that is not in the sample
     for start in range(first, last, CHUNK):  # three loops, of which two vectorise
         begin, m = U(start), U(min(CHUNK, last - start))
+        at = begin if len(factors) == len(keys) else U(0)
         for k in range(m):
             p = np.float64(importances[begin + k]) / threshold
             is_sampled = to_unit(keyed_bits(keys[begin + k], seed)) < p
-            factors[k] = _inverse_probability(importances[begin + k], threshold) if is_sampled else 0.0
+            factors[at + k] = _inverse_probability(importances[begin + k], threshold) if is_sampled else 0.0
         for k in range(m):
-            is_sampled = np.int64(factors[k] > 0.0)
+            is_sampled = np.int64(factors[at + k] > 0.0)
             rows[U(left)] = begin + k
             rows[U(right)] = begin + k
             left += is_sampled
             right -= 1 - is_sampled
         for k in range(m):
-            total += np.int64(np.rint(abs(gradients[begin + k]) * factors[k] * by_gradient))
-            weight += np.int64(np.rint((1.0 if counting else weights[begin + k]) * factors[k] * by_weight))
+            total += np.int64(np.rint(abs(gradients[begin + k]) * factors[at + k] * by_gradient))
+            weight += np.int64(np.rint((1.0 if counting else weights[begin + k]) * factors[at + k] * by_weight))
     return left - first, total, weight
 
 
@@ -329,26 +346,52 @@ def _pack_sample(documents: Documents, sampled: Rows, by_gradient: float, by_wei
     return largest
 
 
+@helper
+def _pack_with_factors(documents: Documents, factors: Floats, by_gradient: float, by_weight: float, words: Ints) -> Int:
+    """`_pack_sample` of all rows, from 1/p or 0; the words of those that are not in the sample say nothing."""
+    gradients, weights, counting = documents.gradients, documents.weights, documents.counting
+    largest = np.int64(0)
+    for row in range(U(len(words))):
+        factor = factors[row]
+        gradient = np.int64(np.rint(gradients[row] * factor * by_gradient))
+        weight = max(np.int64(np.rint((1.0 if counting else weights[row]) * factor * by_weight)), np.int64(1))
+        words[row] = (gradient << 32) + weight
+        largest = max(largest, weight)
+    return largest
+
+
 @kernel
 def sample_alone(
-    documents: Documents, largest: float, largest_weight: float, gradient_sum: float, weight_sum: float,
-    expected_size: float, keys: NDArray[np.uint64], seed: Any, counts: Ints, buffer: Rows, rows: Rows, words: Ints,
-) -> tuple[Int, Int, float, float]:  # fmt: skip
-    """Draw a sample and round it to integers: its size (−1 if a weight is negative), the largest weight, the scales.
+    documents: Documents, expected_size: float, keys: NDArray[np.uint64], seed: Any, counts: Ints, factors: Floats,
+    buffer: Rows, rows: Rows, words: Ints,
+) -> tuple[Int, Int, float, float, float, float, float, float]:  # fmt: skip
+    """Find the bounds of gradients, draw a sample and round it to integers.
 
-    All that `GradientSampler` does on several threads, in the same steps. `counts` holds zeros.
+    All that `BoundedGradients` and `GradientSampler` do on several threads, in the same steps.
+
+    Returns:
+        The size of the sample, the largest weight, the two scales; the four bounds.
+
     """
     gradients, weights, counting = documents.gradients, documents.weights, documents.counting
     importances, n = documents.importances, len(keys)
-    by = n / gradient_sum, n / weight_sum
+    largest, largest_weight, gradient_bound, weight_bound = find_bounds(gradients, weights)
+    weight_sum = float(n) if counting else weight_bound
+    none = np.int64(0)
+    if not (largest < math.inf and largest_weight < math.inf and min(gradient_bound, weight_sum) > TINY):
+        return np.int64(UNDEFINED), none, 0.0, 0.0, largest, largest_weight, gradient_bound, weight_bound
+    for leading in range(len(counts)):
+        counts[leading] = 0
+    by = n / gradient_bound, n / weight_sum
     if _compute_importances(gradients, weights, counting, by[0], by[1], importances, counts) < 0:
-        return np.int64(-1), np.int64(0), 0.0, 0.0
+        return np.int64(NEGATIVE), none, 0.0, 0.0, largest, largest_weight, gradient_bound, weight_bound
     threshold = _sampling_threshold(counts, expected_size)
     documents = Documents(gradients, weights, counting, importances, threshold)
-    exponents = exponents_of_sample(largest, largest_weight, gradient_sum, weight_sum, threshold, n, counting)
+    exponents = exponents_of_sample(largest, largest_weight, gradient_bound, weight_sum, threshold, n, counting)
     units = math.ldexp(1.0, exponents[0]), math.ldexp(1.0, exponents[1])
-    size, total, weight = _draw_sample(documents, keys, seed, 0, n, units[0], units[1], buffer)
+    size, total, weight = _draw_sample(documents, keys, seed, 0, n, units[0], units[1], buffer, factors)
     scatter(buffer, 0, n, size, rows, 0, size)
     bounds = math.ldexp(float(total + n), -exponents[0]), math.ldexp(float(weight + n), -exponents[1])
     by_gradient, by_weight = scales(n, bounds)
-    return size, _pack_sample(documents, rows[:size], by_gradient, by_weight, words), by_gradient, by_weight
+    heaviest = _pack_with_factors(documents, factors, by_gradient, by_weight, words)
+    return size, heaviest, by_gradient, by_weight, largest, largest_weight, gradient_bound, weight_bound

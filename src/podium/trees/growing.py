@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.compiling import compile_beside, helper, kernel
+from podium.core.compiling import compile_beside, compiled_for, helper, kernel
 from podium.core.intrinsics import borrowed, not_inlined, wait_at_barrier
 from podium.core.team import Team, leave, set_event
 from podium.errors import DataError
@@ -31,10 +31,10 @@ from podium.trees.layout import (
     FeatureShare,
     FeatureTable,
     Flags,
-    Floats,
     GrowingTree,
     Int,
     Ints,
+    LeafSums,
     Limits,
     Member,
     N,
@@ -43,16 +43,16 @@ from podium.trees.layout import (
     Record,
     Records,
     Rows,
+    Singles,
+    TreeArrays,
 )
-from podium.trees.leaves import MOST_BYTES, GrownTree, find_leaves_by_columns
+from podium.trees.leaves import MOST_BYTES, SUMS_AT_ONCE, GrownTree, from_units, scales_of_sums, sum_grown_leaves
 from podium.trees.monotone import newton_bounds
 from podium.trees.parameters import GrowthParameters
 from podium.trees.partitioning import WORDS_PER_THREAD, Partition, partition_leaf, sum_of_threads
-from podium.trees.quantization import QuantizedGradients, gradient_of, total_of, weight_of
+from podium.trees.quantization import BoundedGradients, QuantizedGradients, gradient_of, total_of, weight_of
 from podium.trees.splitting import choose_counted_split, choose_for_new_leaves, may_split, score_features
 from podium.trees.tree import Tree
-
-Singles = NDArray[np.float32]
 
 
 class Grower:
@@ -78,6 +78,7 @@ class Grower:
 
     def __init__(self, binned: BinnedFeatures, parameters: GrowthParameters, team: Team | None = None) -> None:
         self.wait_for_compilation = self._begin_compilation()
+        self._grow: Callable[..., Any] | None = None  # for the types of arrays that this grower has
         self.binned, self.parameters, self.team = binned, parameters, team or Team(1)
         bins, n, n_threads = binned.bins, binned.n_rows, self.team.n_threads
         self.is_categorical = np.zeros(bins.n_features, bool)
@@ -90,6 +91,8 @@ class Grower:
         self.histograms = np.empty((self.n_leaves, n_cells), np.int64)  # memory is taken as leaves come to be
         self.documents, self.buffer = np.empty(n, np.int32), np.empty(n, np.int32)
         self.leaf_of_row = np.empty(n, np.uint8)
+        self.sums = np.empty((n_threads, SUMS_AT_ONCE, self.n_leaves, 2), np.int64)
+        self.totals = np.empty((n_threads, 2, self.n_leaves), np.int64)
         barrier, totals = np.zeros(16, np.int64), np.zeros(n_threads * WORDS_PER_THREAD, np.int64)
         partial, shares = np.empty((n_threads - 1, n_cells), np.int64), self.layout.shares(n_threads)
         self.members = [
@@ -136,16 +139,39 @@ class Grower:
         l2 = p.l2 / gradients.weight_unit if p.split == "newton" else 0.0
         max_depth = -1 if p.max_depth is None else p.max_depth
         limits = Limits(self.n_leaves, max_depth, p.min_documents_in_leaf, p.min_documents_to_split, l2)
-        tree, nodes = GrowingTree(self.leaves, documents, self.histograms, self.splits), self.nodes
+        tree = GrowingTree(self.leaves, documents, self.histograms, self.splits)
+        scales = scales_of_sums(gradients.source)
+        arrays, sums = self._tree_arrays(self.n_leaves, gradients), self._leaf_sums(gradients.source, scales)
+        arguments = (
+            self.bins, packed, table, limits, n_sampled, tree, self.nodes, self.buffer, self.tiles, self.scratch,
+            arrays, sums,
+        )  # fmt: skip
+        if self._grow is None:
+            self._grow = compiled_for(grow, self.members[0], *arguments)
+        compiled, members = self._grow, self.members
+        n_leaves = int(self.team.run_kernel(lambda thread: compiled(members[thread], *arguments)))
+        described, starts, ends, goes_left = self._described(n_leaves, arrays)
+        leaf_of_row = known = None
+        if len(documents) == self.binned.n_rows and n_leaves <= MOST_BYTES:
+            totals: Ints = sums.totals[0] if len(members) == 1 else sums.totals.sum(axis=0)
+            leaf_of_row, known = self.leaf_of_row, (gradients.source, from_units(totals[:, :n_leaves], scales))
+        grown = GrownTree(described, documents, starts, ends, goes_left, leaf_of_row, None, known)
+        return self._with_bounds(grown, gradients, self.leaves[:n_leaves])
 
-        def work(thread: int) -> Any:
-            return grow(
-                self.members[thread], self.bins, packed, table, limits, n_sampled, tree, nodes, self.buffer,
-                self.tiles[thread], self.scratch,
-            )  # fmt: skip
+    def _tree_arrays(self, n_leaves: int, gradients: QuantizedGradients) -> TreeArrays:
+        """Arrays for a tree of so many leaves, which it keeps."""
+        n_nodes, gain_unit = n_leaves - 1, gradients.gradient_unit**2 / gradients.weight_unit
+        numbers, counts = np.empty((4, n_nodes), np.int32), np.empty((3, n_leaves), np.int64)
+        return TreeArrays(
+            *self.cuts, gain_unit, numbers[0], np.empty(n_nodes, np.float32), np.empty(n_nodes, bool), numbers[1],
+            numbers[2], numbers[3], np.empty(n_nodes), counts[0, :n_nodes], np.empty((n_nodes, CELLS), bool),
+            counts[1], counts[2],
+        )  # fmt: skip
 
-        n_leaves = int(self.team.run_kernel(work))
-        return self._finish(gradients, documents, tree.leaves[:n_leaves], nodes[: n_leaves - 1])
+    def _leaf_sums(self, gradients: BoundedGradients, scales: tuple[float, float]) -> LeafSums:
+        """What is summed over leaves: all that most steps need."""
+        g, h = np.ascontiguousarray(gradients.gradients), np.ascontiguousarray(gradients.hessians)
+        return LeafSums(g, h, *scales, self.leaf_of_row, self.sums, self.totals)
 
     def _table(self, candidates: NDArray[np.int64]) -> FeatureTable:
         """What the kernel knows of features."""
@@ -168,57 +194,36 @@ class Grower:
             parts = [part[takes_part[part]] for part in (gradients.sampled, gradients.unsampled)]
         return np.concatenate(parts, out=self.documents[: sum(map(len, parts))]), len(parts[0])
 
-    def _finish(
-        self, gradients: QuantizedGradients, documents: NDArray[np.int32], leaves: Records, nodes: Records
-    ) -> GrownTree:
-        """The tree as flat arrays, its leaves in the order in which they came to be, their rows with them."""
-        n_nodes, n_leaves = len(nodes), len(leaves)
-        children, missing_left = np.empty((2, n_nodes), np.int32), np.empty(n_nodes, bool)
-        goes_left, feature = np.empty((n_nodes, CELLS), bool), np.empty(n_nodes, np.int32)
-        threshold, category = np.empty(n_nodes, np.float32), np.full(n_nodes, -1, np.int32)
-        starts, ends = np.empty(n_leaves, np.int64), np.empty(n_leaves, np.int64)
-        gain, count = np.empty(n_nodes), np.empty(n_nodes, np.int64)
-        gain_unit = gradients.gradient_unit**2 / gradients.weight_unit
-        describe_tree(
-            nodes, *self.cuts, gain_unit, children, feature, threshold, missing_left, goes_left, gain, count, leaves,
-            starts, ends,
-        )  # fmt: skip
-        categories = self._categories(nodes, goes_left, threshold, category)
+    def _described(self, n_leaves: int, arrays: TreeArrays) -> tuple[Tree, Ints, Ints, Flags]:
+        """The tree, its leaves in the order in which they came to be; where the rows of each begin and end."""
+        a, n_nodes = arrays, n_leaves - 1
+        starts, ends, goes_left = a.starts[:n_leaves], a.ends[:n_leaves], a.goes_left[:n_nodes]
+        feature, threshold, category = a.feature[:n_nodes], a.threshold[:n_nodes], a.category[:n_nodes]
         tree = Tree(
-            feature, threshold, missing_left, category, children[0], children[1], gain, count, np.zeros(n_leaves),
-            ends - starts, categories,
+            feature, threshold, a.missing_left[:n_nodes], category, a.left[:n_nodes], a.right[:n_nodes],
+            a.gain[:n_nodes], a.counts[:n_nodes], np.zeros(n_leaves), ends - starts,
+            self._categories(feature, goes_left, threshold, category),
         )  # fmt: skip
-        grown = self._grown_tree(tree, documents, starts, ends, goes_left)
+        return tree, starts, ends, goes_left
+
+    def _with_bounds(self, grown: GrownTree, gradients: QuantizedGradients, leaves: Records) -> GrownTree:
+        """The tree with the bounds that monotone constraints set for its leaves, if there are any."""
         if not self.is_monotone:
             return grown
         value_unit = gradients.gradient_unit / gradients.weight_unit
-        bounds = value_unit * leaves["low"], value_unit * leaves["high"]
-        grown = replace(grown, bounds=bounds)
+        grown = replace(grown, bounds=(value_unit * leaves["low"], value_unit * leaves["high"]))
         if self.parameters.split == "least-squares":
             return newton_bounds(grown, gradients.source, self.monotone, self.parameters.l2, self.team)
         return grown
 
-    def _grown_tree(self, tree: Tree, rows: Rows, starts: Ints, ends: Ints, goes_left: Flags) -> GrownTree:
-        """A tree whose leaves have no bounds."""
-        if len(rows) < self.binned.n_rows or len(starts) > MOST_BYTES:
-            return GrownTree(tree, rows, starts, ends, goes_left)
-        columns, n, t = self.bins.columns, self.bins.n_rows, tree
-        self.team.shares(
-            n,
-            lambda a, b: find_leaves_by_columns(
-                columns, n, a, b, t.feature, t.category, goes_left, t.left, t.right, self.leaf_of_row
-            ),
-        )
-        return GrownTree(tree, rows, starts, ends, goes_left, self.leaf_of_row)
-
     def _categories(
-        self, nodes: Records, goes_left: NDArray[np.bool_], threshold: Singles, category: NDArray[np.int32]
+        self, features: Rows, goes_left: NDArray[np.bool_], threshold: Singles, category: Rows
     ) -> tuple[Singles, ...]:
         """The values that categorical nodes send left; such a node has the number of its set, and no threshold."""
         bins, categories = self.binned.bins, list[Singles]()
         if not bins.categories:
             return ()
-        for k, feature in enumerate(nodes["feature"].tolist()):
+        for k, feature in enumerate(features.tolist()):
             if feature in bins.categories:
                 threshold[k], category[k] = 0.0, len(categories)
                 values = bins.categories[feature]
@@ -247,32 +252,49 @@ def _monotone_directions(parameters: GrowthParameters, is_categorical: NDArray[n
 
 @kernel
 def describe_tree(
-    nodes: Records, cuts: Singles, first_cut: Ints, gain_unit: float, children: NDArray[np.int32],
-    feature: NDArray[np.int32], threshold: Singles, missing_left: Flags, goes_left: Flags, gain: Floats, count: Ints,
-    leaves: Records, starts: Ints, ends: Ints,
-) -> None:  # fmt: skip
-    """Nodes and leaves as arrays; `cuts` are those of all features, one after the other."""
-    for k in range(len(nodes)):
+    leaves: Records, nodes: Records, n_leaves: Int, is_categorical: Flags | None, arrays: TreeArrays
+) -> None:
+    """`describe`, called from Python."""
+    describe(leaves, nodes, n_leaves, is_categorical, arrays)
+
+
+@helper
+def describe(leaves: Records, nodes: Records, n_leaves: Int, is_categorical: Flags | None, arrays: TreeArrays) -> None:
+    """Nodes and leaves as arrays."""
+    not_inlined()
+    left, right, cuts, first_cut = arrays.left, arrays.right, arrays.cuts, arrays.first_cut
+    for k in range(n_leaves - 1):
         node = nodes[k]
         if node.parent >= 0:
-            children[0 if node.is_left == 1 else 1, node.parent] = k
+            if node.is_left == 1:
+                left[node.parent] = k
+            else:
+                right[node.parent] = k
         first, end = first_cut[node.feature], first_cut[node.feature + 1]
-        feature[k], missing_left[k] = node.feature, node.missing_left == 1
-        threshold[k] = cuts[first + node.bin - 1] if first + node.bin <= end else np.float32(np.inf)
-        gain[k], count[k] = node.gain * gain_unit, node.end - node.start
+        arrays.feature[k], arrays.missing_left[k] = node.feature, node.missing_left == 1
+        arrays.threshold[k] = cuts[first + node.bin - 1] if first + node.bin <= end else np.float32(np.inf)
+        arrays.gain[k], arrays.counts[k] = node.gain * arrays.gain_unit, node.end - node.start
+        arrays.category[k] = -1
+        if is_categorical is not None:
+            if is_categorical[node.feature]:
+                arrays.category[k] = 0
         for b in range(CELLS):
-            goes_left[k, b] = node.goes_left[b] == 1
-    for k in range(len(leaves)):
+            arrays.goes_left[k, b] = node.goes_left[b] == 1
+    for k in range(n_leaves):
         leaf = leaves[k]
-        starts[k], ends[k] = leaf.start, leaf.end
+        arrays.starts[k], arrays.ends[k] = leaf.start, leaf.end
         if leaf.parent >= 0:
-            children[0 if leaf.is_left == 1 else 1, leaf.parent] = ~k
+            if leaf.is_left == 1:
+                left[leaf.parent] = ~k
+            else:
+                right[leaf.parent] = ~k
 
 
 @kernel
 def grow(
     member: Member, bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: Limits,
-    n_sampled: Int, tree: GrowingTree, nodes: Records, buffer: Rows, tile: Bytes, scratches: Records,
+    n_sampled: Int, tree: GrowingTree, nodes: Records, buffer: Rows, tiles: Bytes, scratches: Records,
+    arrays: TreeArrays, sums: LeafSums,
 ) -> Int:  # fmt: skip
     """Grow one tree, best leaf first; the number of leaves. Every thread of a team calls this.
 
@@ -284,8 +306,11 @@ def grow(
         tree: with its documents alone; afterwards with all leaves.
         nodes: where the leaves that are split go, in that order.
         buffer: as large as the documents of the tree, for partitioning.
-        tile: for bins that are counted in one go.
-        scratches: one for each thread.
+        tiles: for bins that are counted in one go; one for each thread, as
+        scratches.
+        arrays: where the tree goes.
+        sums: where the leaf of each row goes, and the sums of leaves, if all rows take part and a byte tells leaves
+            apart.
 
     """
     set_event(member.thread, member.event)
@@ -293,7 +318,8 @@ def grow(
     member, bins, tree = borrow(member, bins, tree)
     features = borrow_features(features, features.is_categorical)
     gradients = PackedGradients(borrowed(gradients.words), gradients.largest_weight, gradients.counts_documents)
-    nodes, buffer, tile, scratch = borrowed(nodes), borrowed(buffer), borrowed(tile), scratches[member.thread]
+    nodes, buffer = borrowed(nodes), borrowed(buffer)
+    tile, scratch = borrowed(tiles)[member.thread], scratches[member.thread]
     own = share_of_features(member, features)
     plant(member, gradients.words, n_sampled, tree)
     new, n_leaves = NewLeaves(N(0), N(0), N(1)), N(1)
@@ -323,6 +349,15 @@ def grow(
         wait_at_barrier(member.barrier, member.n_threads)
         if n_leaves == limits.n_leaves:
             break
+    arrays = borrow_arrays(arrays)
+    if member.thread == 0:
+        describe(tree.leaves, nodes, n_leaves, features.is_categorical, arrays)
+    wait_at_barrier(member.barrier, member.n_threads)
+    if len(tree.documents) == bins.n_rows and n_leaves <= MOST_BYTES:
+        one = N(1)
+        first = share(bins.n_rows, one, member.thread, member.n_threads)
+        last = share(bins.n_rows, one, member.thread + 1, member.n_threads)
+        sum_grown_leaves(bins, first, last, n_leaves, arrays, sums, member.thread, scratch.regions)
     leave(member.thread, member.n_threads, member.barrier, member.event)
     return n_leaves
 
@@ -351,6 +386,17 @@ def borrow_features(features: FeatureTable, is_categorical: Flags | None) -> Fea
         borrowed(features.candidates), borrowed(features.scanned), borrowed(features.n_bins),
         borrowed(features.first_cell), borrowed(features.n_cells), borrowed(features.common),
         borrowed(features.block_cells), borrowed(features.block_strides), kinds, borrowed(features.monotone),
+    )  # fmt: skip
+
+
+@helper
+def borrow_arrays(arrays: TreeArrays) -> TreeArrays:
+    """The same for those of a tree that has grown."""
+    return TreeArrays(
+        borrowed(arrays.cuts), borrowed(arrays.first_cut), arrays.gain_unit, borrowed(arrays.feature),
+        borrowed(arrays.threshold), borrowed(arrays.missing_left), borrowed(arrays.category), borrowed(arrays.left),
+        borrowed(arrays.right), borrowed(arrays.gain), borrowed(arrays.counts), borrowed(arrays.goes_left),
+        borrowed(arrays.starts), borrowed(arrays.ends),
     )  # fmt: skip
 
 

@@ -34,6 +34,7 @@ Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int32]
+Singles = NDArray[np.float32]
 Int = Any  # an integer, compiled as int64
 Records = Any  # a structured array, whose elements have fields that no type checker knows of
 Record = Any  # such an element
@@ -85,6 +86,7 @@ SCRATCH = np.dtype(
         ("means", np.float64, (CELLS,)),  # and their means
         ("scores", np.float64, (CELLS,)),  # of the split after each bin, missing values on the right,
         ("missing_left_scores", np.float64, (CELLS,)),  # and on the left
+        ("regions", np.uint8, (CELLS,)),  # that the nodes of a tree split
     ],
     align=True,
 )
@@ -191,6 +193,56 @@ class GrowingTree(NamedTuple):
     documents: Rows
     histograms: Ints
     splits: Records
+
+
+class TreeArrays(NamedTuple):
+    """A tree that has grown, as flat arrays: for as many nodes and leaves as it may have.
+
+    Attributes:
+        cuts, first_cut: those of all features, one after the other, and where the cuts of each begin.
+        gain_unit: what one unit of a gain is worth.
+        feature, threshold, missing_left, category, left, right, gain, counts: of each node, see `podium.trees.Tree`;
+            the category is 0 where there is one, and −1 else.
+        goes_left: for each node and bin whether it goes left.
+        starts, ends: of the documents of each leaf.
+
+    """
+
+    cuts: Singles
+    first_cut: Ints
+    gain_unit: float
+    feature: Rows
+    threshold: Singles
+    missing_left: Flags
+    category: Rows
+    left: Rows
+    right: Rows
+    gain: Floats
+    counts: Ints
+    goes_left: Flags
+    starts: Ints
+    ends: Ints
+
+
+class LeafSums(NamedTuple):
+    """What is summed over the documents of each leaf when a tree has grown.
+
+    Attributes:
+        gradients, hessians: of each row,
+        gradient_scale, hessian_scale: and what they are multiplied by before they are rounded.
+        leaf_of_row: where the leaf of each row goes.
+        parts: for each thread some sums of each leaf (`SUMS_AT_ONCE`), which rows take in turn,
+        totals: and what they are together.
+
+    """
+
+    gradients: Floats
+    hessians: Floats
+    gradient_scale: float
+    hessian_scale: float
+    leaf_of_row: Bytes
+    parts: Ints
+    totals: Ints
 
 
 class NewLeaves(NamedTuple):

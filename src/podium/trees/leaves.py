@@ -10,10 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import helper, kernel
+from podium.core.intrinsics import borrowed, not_inlined
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.trees.bins import BinnedFeatures
-from podium.trees.layout import CELLS, MISSING, Bytes, Flags, Floats, Int, Ints, Rows, U
+from podium.trees.layout import (
+    CELLS,
+    MISSING,
+    BinMatrix,
+    Bytes,
+    Flags,
+    Floats,
+    Int,
+    Ints,
+    LeafSums,
+    Rows,
+    TreeArrays,
+    U,
+)
 from podium.trees.quantization import TINY, BoundedGradients
 from podium.trees.tree import Tree
 
@@ -33,6 +47,7 @@ class GrownTree:
         goes_left: for each node and bin whether it goes left.
         leaf_of_row: the leaf of each row, where all rows took part and a byte tells the leaves apart.
         bounds: the lowest and the highest value that monotone constraints allow each leaf; None without any.
+        known_sums: gradients whose sums were computed when it had grown, and these; None for none.
 
     Example:
         >>> import numpy as np
@@ -55,6 +70,7 @@ class GrownTree:
     goes_left: NDArray[np.bool_]
     leaf_of_row: Bytes | None = None
     bounds: tuple[Floats, Floats] | None = None
+    known_sums: tuple[BoundedGradients, tuple[Floats, Floats]] | None = None
 
     @property
     def leaf_rows(self) -> list[NDArray[np.int32]]:
@@ -62,15 +78,11 @@ class GrownTree:
         return [self.rows[a:b] for a, b in zip(self.starts, self.ends, strict=True)]
 
     def sums(self, gradients: BoundedGradients, team: Team) -> tuple[Floats, Floats]:
-        """Gradients and hessians summed over the rows of each leaf, in int64 fixed point: exact in any order.
-
-        The scale 2^61 / Σ|values| leaves every partial sum below 2^62, rounding included, for up to 2^60 documents.
-        """
-        g, h = (
-            math.ldexp(1.0, 61 - math.ceil(math.log2(bound))) if bound > TINY else 0.0 for bound in gradients.sum_bounds
-        )
-        sums = self.sums_in_units(gradients, (g, h), team)
-        return sums[0] / (g or 1.0), sums[1] / (h or 1.0)
+        """Gradients and hessians summed over the rows of each leaf, in int64 fixed point: exact in any order."""
+        if self.known_sums is not None and self.known_sums[0] is gradients:
+            return self.known_sums[1]
+        scales = scales_of_sums(gradients)
+        return from_units(self.sums_in_units(gradients, scales, team), scales)
 
     def sums_in_units(self, gradients: BoundedGradients, scales: tuple[float, float], team: Team) -> Ints:
         """The same as whole numbers, in units of 1/scale."""
@@ -80,7 +92,7 @@ class GrownTree:
                 len(leaf_of_row),
                 lambda a, b: sum_by_leaf(
                     leaf_of_row, a, b, gradients.gradients, gradients.hessians, *scales,
-                    np.zeros((SUMS_AT_ONCE, n_leaves, 2), np.int64), np.zeros((2, n_leaves), np.int64),
+                    np.empty((SUMS_AT_ONCE, n_leaves, 2), np.int64), np.empty((2, n_leaves), np.int64),
                 ),
             )  # fmt: skip
             total: Ints = sum(parts[1:], parts[0])
@@ -146,6 +158,24 @@ class GrownTree:
         )  # fmt: skip
 
 
+def scales_of_sums(gradients: BoundedGradients) -> tuple[float, float]:
+    """What gradients and hessians are multiplied by for sums over leaves in int64 fixed point.
+
+    The scale 2^61 / Σ|values| leaves every partial sum below 2^62, rounding included, for up to 2^60 documents.
+    """
+    g, h = gradients.sum_bounds
+    return _scale_of_sum(g), _scale_of_sum(h)
+
+
+def _scale_of_sum(bound: float) -> float:
+    return math.ldexp(1.0, 61 - math.ceil(math.log2(bound))) if bound > TINY else 0.0
+
+
+def from_units(sums: Ints, scales: tuple[float, float]) -> tuple[Floats, Floats]:
+    """Sums of gradients and hessians, from whole numbers in units of 1/scale."""
+    return sums[0] / (scales[0] or 1.0), sums[1] / (scales[1] or 1.0)
+
+
 # --- kernels
 
 
@@ -179,20 +209,56 @@ def sum_by_leaf(
     leaf_of_row: Bytes, first: Int, last: Int, gradients: Floats, hessians: Floats, gradient_scale: float,
     hessian_scale: float, sums: Ints, total: Ints,
 ) -> Ints:  # fmt: skip
+    """`_sum_by_leaf` of as many leaves as `total` has, called from Python; the result is `total`."""
+    _sum_by_leaf(
+        leaf_of_row, first, last, gradients, hessians, gradient_scale, hessian_scale, total.shape[1], sums, total
+    )
+    return total
+
+
+@helper
+def _sum_by_leaf(
+    leaf_of_row: Bytes, first: Int, last: Int, gradients: Floats, hessians: Floats, gradient_scale: float,
+    hessian_scale: float, n_leaves: Int, sums: Ints, total: Ints,
+) -> None:  # fmt: skip
     """What `sum_leaves` sums, for all leaves and some rows, in the order of the rows: memory is read from end to end.
 
-    Neighbours are often of one leaf, and a sum that was just written is slow to read: so there are some of each.
-    `sums` and `total` hold zeros; the result is `total`.
+    Neighbours are often of one leaf, and a sum that was just written is slow to read: so there are some of each,
+    `sums[place, leaf]`. They are added up into `total[:, leaf]`.
     """
+    not_inlined()
+    for leaf in range(U(n_leaves)):
+        total[U(0), leaf], total[U(1), leaf] = 0, 0
+        for at in range(U(SUMS_AT_ONCE)):
+            sums[at, leaf, U(0)], sums[at, leaf, U(1)] = 0, 0
     for row in range(first, last):
         at, leaf = U(row % SUMS_AT_ONCE), U(leaf_of_row[U(row)])
         sums[at, leaf, 0] += np.int64(np.rint(gradients[U(row)] * gradient_scale))
         sums[at, leaf, 1] += np.int64(np.rint(hessians[U(row)] * hessian_scale))
-    for at in range(SUMS_AT_ONCE):
-        for leaf in range(total.shape[1]):
-            total[0, leaf] += sums[at, leaf, 0]
-            total[1, leaf] += sums[at, leaf, 1]
-    return total
+    for leaf in range(U(n_leaves)):
+        for at in range(U(SUMS_AT_ONCE)):
+            total[U(0), leaf] += sums[at, leaf, U(0)]
+            total[U(1), leaf] += sums[at, leaf, U(1)]
+
+
+@helper
+def sum_grown_leaves(
+    bins: BinMatrix, first: Int, last: Int, n_leaves: Int, tree: TreeArrays, sums: LeafSums, thread: Int, region: Bytes
+) -> None:  # fmt: skip
+    """Find the leaf of some rows of a tree that has grown, and sum over them; `region` is scratch."""
+    not_inlined()
+    leaf_of_row = borrowed(sums.leaf_of_row)
+    regions_of_nodes(n_leaves - 1, tree.left, tree.right, region)
+    for start in range(first, last, ROWS_AT_ONCE):
+        n = min(ROWS_AT_ONCE, last - start)
+        find_regions(
+            bins.columns, bins.n_rows, start, n, n_leaves - 1, tree.feature, tree.category, tree.goes_left, region,
+            leaf_of_row, start,
+        )  # fmt: skip
+    _sum_by_leaf(
+        leaf_of_row, first, last, borrowed(sums.gradients), borrowed(sums.hessians), sums.gradient_scale,
+        sums.hessian_scale, n_leaves, borrowed(sums.parts)[thread], borrowed(sums.totals)[thread],
+    )  # fmt: skip
 
 
 @kernel
@@ -203,25 +269,14 @@ def add_by_leaf(leaf_of_row: Bytes, first: Int, last: Int, values: Floats, score
 
 
 @kernel
-def find_leaves_by_columns(
-    columns: Bytes, n_rows: Int, first: Int, last: Int, feature: Rows, category: Rows, goes_left: Flags, left: Rows,
-    right: Rows, leaf_of_row: Bytes,
-) -> None:  # fmt: skip
-    """The leaf of some rows as a byte; for trees whose right children are new leaves, numbered as they come."""
-    region = regions_of_nodes(len(feature), left, right)
-    for start in range(first, last, ROWS_AT_ONCE):
-        n = min(ROWS_AT_ONCE, last - start)
-        find_regions(columns, n_rows, start, n, feature, category, goes_left, region, leaf_of_row, start)
-
-
-@kernel
 def add_values_by_columns(
     columns: Bytes, n_rows: Int, first: Int, last: Int, feature: Rows, category: Rows, goes_left: Flags, left: Rows,
     right: Rows, values: Floats, scores: Floats,
 ) -> None:  # fmt: skip
     """Add a tree's values to the scores of some rows, node by node and column by column."""
     n_nodes = len(feature)
-    region = regions_of_nodes(n_nodes, left, right)
+    region = np.empty(n_nodes + 1, np.uint8)
+    regions_of_nodes(n_nodes, left, right, region)
     region_values = np.empty(n_nodes + 1)
     if n_nodes == 0:
         region_values[0] = values[0]
@@ -233,28 +288,29 @@ def add_values_by_columns(
     regions = np.empty(ROWS_AT_ONCE, np.uint8)
     for start in range(first, last, ROWS_AT_ONCE):
         n = min(ROWS_AT_ONCE, last - start)
-        find_regions(columns, n_rows, start, n, feature, category, goes_left, region, regions, 0)
+        find_regions(columns, n_rows, start, n, n_nodes, feature, category, goes_left, region, regions, 0)
         for k in range(U(n)):
             scores[U(start) + k] += region_values[regions[k]]
 
 
 @helper
-def regions_of_nodes(n_nodes: Int, left: Rows, right: Rows) -> Bytes:
-    """The region that each node splits: what goes left keeps its number, what goes right gets the node's plus 1."""
-    region = np.empty(n_nodes + 1, np.uint8)
+def regions_of_nodes(n_nodes: Int, left: Rows, right: Rows, region: Bytes) -> None:
+    """The region that each node splits: what goes left keeps its number, what goes right gets the node's plus 1.
+
+    For trees whose right children are new leaves, numbered as they come: the regions are then the leaves.
+    """
     region[0] = 0
     for node in range(n_nodes):
         if left[node] >= 0:
             region[left[node]] = region[node]
         if right[node] >= 0:
             region[right[node]] = node + 1
-    return region
 
 
 @helper
 def find_regions(
-    columns: Bytes, n_rows: Int, start: Int, n: Int, feature: Rows, category: Rows, goes_left: Flags, region: Bytes,
-    regions: Bytes, first: Int,
+    columns: Bytes, n_rows: Int, start: Int, n: Int, n_nodes: Int, feature: Rows, category: Rows, goes_left: Flags,
+    region: Bytes, regions: Bytes, first: Int,
 ) -> None:  # fmt: skip
     """Write the region that each of n rows from `start` on comes to, to regions[first:].
 
@@ -264,7 +320,7 @@ def find_regions(
     """
     for k in range(U(n)):
         regions[U(first) + k] = 0
-    for node in range(len(feature)):
+    for node in range(n_nodes):
         here, right_region = region[node], np.uint8(node + 1)
         at, table = feature[node] * n_rows + start, goes_left[node]
         if category[node] < 0:

@@ -220,6 +220,12 @@ def weight_of(word: Int) -> Any:
 
 @kernel
 def bounds_of(values: Floats, others: Floats) -> tuple[float, float, float, float]:
+    """`find_bounds`, called from Python."""
+    return find_bounds(values, others)
+
+
+@helper
+def find_bounds(values: Floats, others: Floats) -> tuple[float, float, float, float]:
     """The largest |value| of two columns, and bounds of their sums of |values|; all that one thread needs."""
     n = len(values)
     largest, other = _largest_of(values, others)

@@ -33,8 +33,8 @@ def grow_small_tree() -> None:
 
 def sample_small_tree() -> None:
     """Draw a sample on one thread, and grow a tree."""
-    gradients, sampler = _gradients(), _sampler()
-    _grow(sampler.quantize(gradients, np.uint64(0)))
+    gradients = _gradients()
+    _grow(_sampler().quantize(gradients.gradients, gradients.hessians, np.uint64(0)))
 
 
 def sample_small_tree_in_shares() -> None:
