@@ -37,8 +37,7 @@ OPERATIONS = {
     "load_lanes(b, 9)))",
     "roots_of": "store_lanes(out, 0, roots_of(absolute(load_lanes(a, 0))))",
     "upper_halves": "w = a.view(np.int64)\n    store_lanes(out, 0, upper_halves(load_words(w, 0), load_words(w, 8)))",
-    "lower_halves": "w = np.abs(a).view(np.int64)\n    "
-    "store_lanes(out, 0, lower_halves(load_words(w, 0), load_words(w, 8)))",
+    "lower_halves": "w = a.view(np.int64)\n    store_lanes(out, 0, lower_halves(load_words(w, 0), load_words(w, 8)))",
     "highest_lane": "out[0] = highest_lane(load_lanes(a, 10))",
     "count_lanes": "out[0] = count_lanes(load_lanes(a, 10) < load_lanes(b, 3))",
     "sum_lanes": "out[0] = sum_lanes(load_lanes(a, 10))",

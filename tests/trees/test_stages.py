@@ -9,6 +9,7 @@ from podium.core.compiling import kernel
 from podium.core.intrinsics import wait_at_barrier
 from podium.core.team import Team
 from podium.trees import bin_features, find_bins
+from podium.trees.feature_layout import cell_of
 from podium.trees.growing import add_node, leaf_with_highest_gain, share_of_features
 from podium.trees.histograms import build_histograms, complete_histograms
 from podium.trees.layout import (
@@ -78,8 +79,8 @@ class Problem:
         kinds = np.isin(np.arange(width), categorical) if categorical else None
         layout, counts = self.layout, self.binned.bins.counts
         self.table = FeatureTable(
-            np.arange(width), np.argsort(layout.first_cell), counts, layout.first_cell, layout.n_cells, layout.common,
-            layout.block_cells, layout.block_strides, kinds, np.zeros(width, np.int64),
+            np.arange(width), np.argsort(layout.first_cell), counts, layout.first_cell, layout.n_cells,
+            layout.common_cell, layout.block_cells, layout.block_strides, kinds, np.zeros(width, np.int64),
         )  # fmt: skip
         documents = rng.permutation(n).astype(np.int32)
         leaves = np.zeros(3, LEAF)
@@ -108,7 +109,8 @@ class Problem:
         """The reference: words by feature and bin, in the cells of each feature."""
         counted = np.zeros(self.layout.total_cells, np.int64)
         for feature, first in enumerate(self.layout.first_cell):
-            np.add.at(counted, first + self.binned.column(feature)[rows].astype(int), self.words[rows])
+            cells = cell_of(self.binned.column(feature)[rows].astype(int), self.layout.n_cells[feature])
+            np.add.at(counted, first + cells, self.words[rows])
         return counted
 
     def cells(self, leaf):
@@ -179,7 +181,7 @@ def test_only_rare_bins_of_sparse_features_are_kept():
             cells[row] += bins.entries[starts[row] : starts[row + 1]].tolist()
     for row in range(bins.n_rows):
         expected = [
-            layout.first_cell[f] + problem.binned.column(f)[row]
+            layout.first_cell[f] + cell_of(int(problem.binned.column(f)[row]), layout.n_cells[f])
             for f in layout.sparse
             if problem.binned.column(f)[row] != layout.common[f]
         ]

@@ -28,7 +28,7 @@ from podium.core.validation import to_path
 from podium.errors import FileFormatError
 
 MANIFEST = "podium-bins.json"
-FORMAT = 1  # of the folder; another number where its files, or what trees read of them, mean something else
+FORMAT = 2  # of the folder; another number where its files, or what trees read of them, mean something else
 COLUMNS, HASHES, BINS, LAYOUT = "columns.npy", "hashes.npy", "bins.npz", "layout.npz"
 DOCUMENTS, QUERY_IDS, VALUES = "documents.npz", "query_ids.json", "values"
 MATRIX = ("rows", "entries", "starts")  # .npy

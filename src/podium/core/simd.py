@@ -108,8 +108,14 @@ def upper_halves(first: Any, second: Any) -> Any:
 
 
 def lower_halves(first: Any, second: Any) -> Any:
-    """The lower 32 bits of the words of two vectors, which must be below 2^31, in the same order."""
-    return _in_turn(first & 0xFFFFFFFF, second & 0xFFFFFFFF)
+    """The lower 32 bits of the words of two vectors, likewise with a sign, in the same order."""
+    return _in_turn(_with_sign(first), _with_sign(second))
+
+
+@helper
+def _with_sign(words: Any) -> Any:
+    """The lower 32 bits as numbers with a sign."""
+    return ((words & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
 
 
 @helper

@@ -7,6 +7,10 @@ document, 16 features of a document together.
 
 A feature has as many cells as bins, up to a multiple of 16; of 16 dense features all have as many as the largest, a
 power of two, so that the counting loop knows the distance from one to the next.
+
+Splits are scored 16 at a time (`bounding`). So the bins of a feature are cut into 16 ranges of equal length, and its
+cells hold the first bin of each range, then the second of each, and so on (`cell_of`): sums over bins are then
+cumulated in all ranges at the same time, lane by lane. What is counted has the number of its cell in place of its bin.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.bitwise import TILE, transpose_bytes
-from podium.core.compiling import kernel
+from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import copy_16_bytes, prefetch
 from podium.core.simd import LANES, WORDS
 from podium.core.threads import map_threads, n_threads_for
@@ -75,6 +79,11 @@ class FeatureLayout:
     costs: NDArray[np.float64]
 
     @property
+    def common_cell(self) -> Ints:
+        """The cell of the bin that is not counted, among those of its feature; −1 for dense ones."""
+        return np.where(self.common < 0, -1, cell_of(self.common, self.n_cells))
+
+    @property
     def total_cells(self) -> int:
         """The cells of a histogram of all features."""
         return int(self.ends[-1, 2])
@@ -91,6 +100,13 @@ class FeatureLayout:
         units[0], units[-1] = 0, len(self.costs) - 1
         starts: Ints = self.ends[units]
         return starts
+
+
+@helper
+def cell_of(bin_: Any, n_cells: Any) -> Any:
+    """Where a bin lies among the cells of its feature."""
+    n = n_cells // LANES  # bins of a range
+    return bin_ % n * LANES + bin_ // n
 
 
 def bin_counts(columns: Bytes, n_rows: int, n_features: int) -> Ints:
@@ -162,7 +178,7 @@ def bin_matrix(
     pieces = [(first, min(first + step, n_rows)) for first in range(0, n_rows, step)]
 
     def lay_rows(piece: tuple[int, int]) -> None:
-        to_rows(columns, n_rows, layout.dense, width, *piece, rows, np.empty(TILE * TILE, np.uint8))
+        to_rows(columns, n_rows, layout.dense, layout.n_cells, width, *piece, rows, np.empty(TILE * TILE, np.uint8))
         for group in range(n_groups):
             features = layout.sparse[layout.groups[group] : layout.groups[group + 1]]
             counts = starts[group * (n_rows + 1) + 1 : (group + 1) * (n_rows + 1)]
@@ -182,7 +198,9 @@ def bin_matrix(
         for group in range(n_groups):
             features = layout.sparse[layout.groups[group] : layout.groups[group + 1]]
             of_group = starts[group * (n_rows + 1) : (group + 1) * (n_rows + 1)]
-            fill_entries(columns, n_rows, features, layout.common, layout.first_cell, *piece, of_group, entries)
+            fill_entries(
+                columns, n_rows, features, layout.common, layout.first_cell, layout.n_cells, *piece, of_group, entries
+            )
 
     for _ in map_threads(lay_entries, pieces, threads):
         advance(1 / len(pieces))
@@ -192,11 +210,21 @@ def bin_matrix(
 # --- kernels
 
 
+@helper
+def _cell_of_byte(bin_: Any, n: Any, inverse: Any) -> Any:
+    """`cell_of` for n bins of a range, without a division: `inverse` is 2^16 // n + 1."""
+    lane = np.uint32(np.uint32(np.uint32(bin_) * inverse) >> np.uint32(16))
+    return np.uint32(np.uint32(np.uint32(bin_) - np.uint32(lane * n)) * np.uint32(LANES) + lane)
+
+
 @kernel
 def to_rows(
-    columns: Bytes, n: Int, features: Ints, width: Int, first: Int, last: Int, rows: Bytes, tile: Bytes
+    columns: Bytes, n: Int, features: Ints, n_cells: Ints, width: Int, first: Int, last: Int, rows: Bytes, tile: Bytes
 ) -> None:
-    """Copy columns row by row, those of the features in turn, 16 rows and columns at a time; `tile` is scratch."""
+    """Copy columns row by row, those of the features in turn, as numbers of cells; 16 rows and columns at a time.
+
+    `tile` is scratch.
+    """
     for first_row in range(first, last, ROWS_AT_ONCE):
         for block in range(0, len(features), TILE):
             n_columns = min(TILE, len(features) - block)
@@ -211,6 +239,10 @@ def to_rows(
                     else:
                         for k in range(TILE):
                             tile[U(j * TILE + k)] = columns[U(at + k)] if j < n_columns and k < n_rows else MISSING
+                    of_range = np.uint32(n_cells[features[block + min(j, n_columns - 1)]] // LANES)
+                    inverse = np.uint32(np.uint32(1 << 16) // of_range + 1)
+                    for k in range(TILE):
+                        tile[U(j * TILE + k)] = _cell_of_byte(tile[U(j * TILE + k)], of_range, inverse)
                 if n_rows == TILE:
                     transpose_bytes(tile, N(0), N(TILE), rows, start * width + block, width)
                 else:
@@ -234,8 +266,8 @@ def count_entries(
 
 @kernel
 def fill_entries(
-    columns: Bytes, n: Int, features: Ints, common: Ints, first_cell: Ints, first: Int, last: Int, starts: Ints,
-    entries: NDArray[np.uint32],
+    columns: Bytes, n: Int, features: Ints, common: Ints, first_cell: Ints, n_cells: Ints, first: Int, last: Int,
+    starts: Ints, entries: NDArray[np.uint32],
 ) -> None:  # fmt: skip
     """The cells of each row: those of bins that are not common. Every bin is written, a common one written over."""
     width = len(features) + 1
@@ -247,9 +279,11 @@ def fill_entries(
         for feature in features:
             column, usual, cell = feature * n + start, np.uint8(common[feature]), np.uint32(first_cell[feature])
             prefetch(columns, min(column + AHEAD, len(columns) - 1))
+            of_range = np.uint32(n_cells[feature] // LANES)
+            inverse = np.uint32(np.uint32(1 << 16) // of_range + 1)
             for k in range(n_rows):
                 bin_ = columns[U(column + k)]
-                lists[U(lengths[k])] = cell + np.uint32(bin_)
+                lists[U(lengths[k])] = cell + _cell_of_byte(bin_, of_range, inverse)
                 lengths[k] += np.int64(bin_ != usual)
         for k in range(n_rows):
             to = starts[start + k]

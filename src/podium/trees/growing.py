@@ -178,7 +178,7 @@ class Grower:
         layout = self.layout
         scanned = candidates[np.argsort(layout.first_cell[candidates])]
         return FeatureTable(
-            candidates, scanned, self.n_bins, layout.first_cell, layout.n_cells, layout.common, layout.block_cells,
+            candidates, scanned, self.n_bins, layout.first_cell, layout.n_cells, layout.common_cell, layout.block_cells,
             layout.block_strides, self.is_categorical if self.is_categorical.any() else None, self.monotone,
         )  # fmt: skip
 
@@ -384,7 +384,7 @@ def borrow_features(features: FeatureTable, is_categorical: Flags | None) -> Fea
     kinds = None if is_categorical is None else borrowed(is_categorical)
     return FeatureTable(
         borrowed(features.candidates), borrowed(features.scanned), borrowed(features.n_bins),
-        borrowed(features.first_cell), borrowed(features.n_cells), borrowed(features.common),
+        borrowed(features.first_cell), borrowed(features.n_cells), borrowed(features.common_cell),
         borrowed(features.block_cells), borrowed(features.block_strides), kinds, borrowed(features.monotone),
     )  # fmt: skip
 

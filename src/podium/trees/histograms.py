@@ -33,6 +33,7 @@ from podium.trees.layout import (
 )
 
 AHEAD = 32  # rows between the one that is copied and the one whose cache lines are asked for
+NEAR = 1 << 19  # bytes of bins that are in a near cache anyway
 ROWS_FOR_CELLS = 0.25  # documents for each cell from which a leaf's rows, not its features, are shared out
 
 
@@ -134,18 +135,20 @@ def _gather(
     """Copy the words of some documents, and of their bins `n_blocks` times 16, into a tile.
 
     The tile holds the first 16 bins of all rows, then the next 16. What is copied now was asked for `AHEAD` rows
-    ago: the next documents of a leaf lie anywhere, and no hardware guesses where.
+    ago, unless all lies near: the next documents of a leaf lie anywhere, and no hardware guesses where.
     """
     rows, width, first, last = bins.rows, bins.width, first_block * BLOCK, len(documents) - 1
+    is_far = bins.n_rows * width > NEAR
     for k in range(n_rows):
-        soon = np.int64(documents[min(start + k + AHEAD, last)])
-        prefetch(words, soon)
-        coming = soon * width + first
-        for line in range(0, n_blocks * BLOCK, 64):
-            prefetch(rows, coming + line)
-        prefetch(rows, coming + n_blocks * BLOCK - 1)
-        row = np.int64(documents[start + k])
-        tile_words[k] = words[row]
+        if is_far:
+            soon = np.int64(documents[U(min(start + k + AHEAD, last))])
+            prefetch(words, soon)
+            coming = soon * width + first
+            for line in range(0, n_blocks * BLOCK, 64):
+                prefetch(rows, coming + line)
+            prefetch(rows, coming + n_blocks * BLOCK - 1)
+        row = np.int64(documents[U(start + k)])
+        tile_words[U(k)] = words[U(row)]
         for block in range(n_blocks):
             copy_16_bytes(tile, (block * CHUNK + k) * BLOCK, rows, row * width + first + block * BLOCK)
 
@@ -214,7 +217,7 @@ def complete_histograms(
     n_parts, total = member.n_threads - 1 if are_rows_shared(member, small) else N(0), small.total
     for number in range(U(own.first), U(own.last)):
         feature = U(features.scanned[number])
-        first, common = features.first_cell[feature], features.common[feature]
+        first, common = features.first_cell[feature], features.common_cell[feature]
         end = first + features.n_cells[feature]
         for part in range(n_parts):
             counted = member.partial_histograms[part]

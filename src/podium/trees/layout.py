@@ -120,7 +120,7 @@ class BinMatrix(NamedTuple):
     Attributes:
         columns: `columns[feature * n_rows + row]`.
         n_rows: how many there are.
-        rows, width: `rows[row * width + place]`, of the dense features.
+        rows, width: `rows[row * width + place]`, of the dense features; the cell of each bin among its feature's.
         entries: the cells that each row is counted in, of the sparse features,
         starts: row k of group g has those from `starts[g * (n_rows + 1) + k]` on, up to the next row's.
 
@@ -149,7 +149,7 @@ class FeatureTable(NamedTuple):
         candidates: those that may be split on, ascending.
         scanned: the same in the order of their cells.
         n_bins: apart from that of missing values.
-        first_cell, n_cells, common: see `FeatureLayout`.
+        first_cell, n_cells, common_cell: see `FeatureLayout`.
         block_cells, block_strides: of each 16 dense features, see there.
         is_categorical: None where none is: what is for categories is then not compiled.
         monotone: +1, −1 or 0.
@@ -161,7 +161,7 @@ class FeatureTable(NamedTuple):
     n_bins: Ints
     first_cell: Ints
     n_cells: Ints
-    common: Ints
+    common_cell: Ints
     block_cells: Ints
     block_strides: Ints
     is_categorical: Flags | None

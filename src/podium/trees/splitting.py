@@ -13,7 +13,9 @@ import numpy as np
 
 from podium.core.compiling import helper
 from podium.core.intrinsics import not_inlined
+from podium.core.simd import LANES
 from podium.trees.bounding import bound_numbers, can_be_bounded
+from podium.trees.feature_layout import cell_of
 from podium.trees.histograms import complete_histograms
 from podium.trees.layout import (
     BOUNDED,
@@ -112,7 +114,7 @@ def score_leaf(
 ) -> None:  # fmt: skip
     """Score the best split of each feature of one leaf, from its complete histogram."""
     minimum = limits.min_documents if gradients.counts_documents else np.int64(1)
-    is_in_range = can_be_bounded(leaf, minimum, limits)
+    is_in_range = can_be_bounded(minimum, limits)
     if is_in_range:
         bound_numbers(cells, leaf.total, features, own, minimum, limits.l2, splits)
     for number in range(own.first, own.last):
@@ -269,10 +271,12 @@ def _scan_numbers(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Record) 
     not_inlined()
     sums, counts_below, counts = scratch.sums, scratch.counts_below, scratch.counts
     scores, missing_scores = scratch.scores, scratch.missing_left_scores
-    missing = cells[MISSING]
-    word = np.int64(0)
+    missing, n_cells = cells[MISSING], len(cells)
+    word, cell = np.int64(0), MISSING
     for b in range(n_bins):
-        word += cells[b + 1]
+        cell += LANES  # `cell_of` the next bin
+        cell -= n_cells - 1 if cell >= n_cells else 0
+        word += cells[U(cell)]
         sums[b] = word
     if rules.precision == COUNTED:
         count = np.int64(0)
@@ -319,7 +323,7 @@ def _scan_categories(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Recor
     word, count = np.int64(0), np.int64(0)
     for rank in range(n_present):
         b = ranked[rank]
-        word += cells[b]
+        word += cells[cell_of(b, len(cells))]
         count += scratch.counts[b]
         sums[rank], counts_below[rank] = word, count
     best = _score_allowed(sums, counts_below, N(0), n_present, rules, scratch.scores)
@@ -335,8 +339,9 @@ def rank_categories(cells: Ints, n_bins: Int, l2: float, ranked: Ints, means: Fl
     """Bins with documents, by descending mean gradient, of equal ones the lower bin first; their number."""
     n_present = 0
     for b in range(1, n_bins + 1):
-        if np.uint32(cells[b]) > 0:
-            mean = gradient_of(cells[b]) / (weight_of(cells[b]) + l2)
+        word = cells[cell_of(b, len(cells))]
+        if np.uint32(word) > 0:
+            mean = gradient_of(word) / (weight_of(word) + l2)
             rank = n_present
             while rank > 0 and means[rank - 1] < mean:
                 means[rank], ranked[rank] = means[rank - 1], ranked[rank - 1]
