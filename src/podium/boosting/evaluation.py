@@ -97,6 +97,8 @@ class BestRound:
 
     def __init__(self, selection: Measure | Graded, names: list[str]) -> None:
         self.selection, self.names = selection, names
+        kind = type(selection)
+        self._is_one_mean = kind.pick_and_keep is Measure.pick_and_keep and kind.pick is Measure.pick
         self._n_rounds, self._best = 0, -1
         self._left: list[tuple[int, list[float]]] = []  # rounds that may still be picked, with their means
 
@@ -114,7 +116,10 @@ class BestRound:
         if n_rounds == 0 or n_rounds > len(columns[0]):
             n_rounds, left = 0, [] if base_means is None else [(-1, [base_means[name] for name in self.names])]
         for k in range(n_rounds, len(columns[0])):
-            left = [*left, (k, [column[k] for column in columns])]
+            means = [column[k] for column in columns]
+            if self._is_one_mean and left and left[0][1][0] >= means[0]:  # most rounds; neither mean is NaN
+                continue
+            left = [*left, (k, means)]
             picked, kept = self.selection.pick_and_keep(np.array([means for _, means in left]))
             best, left = left[picked][0], [left[place] for place in kept]
         self._n_rounds, self._best, self._left = len(columns[0]), best, left

@@ -19,6 +19,7 @@ from podium.errors import DataError
 from podium.objectives import Objective
 from podium.objectives.base import query_weights_of
 from podium.trees import GrownTree
+from podium.trees.layout import LeafRule
 from podium.trees.quantization import BoundedGradients
 
 if TYPE_CHECKING:
@@ -63,6 +64,10 @@ class Step(ABC):
 
     def prepare(self, data: RankingData, gradients: Floats, hessians: Floats) -> None:  # noqa: B027
         """Change gradients and hessians, in place, before trees are grown on them; nothing by default."""
+
+    def leaf_rule(self, learning_rate: float) -> LeafRule | None:
+        """What `leaf_values` and `scale` come to, where growth itself can do it; None where it cannot."""
+        return None
 
     @abstractmethod
     def leaf_values(self, grown: GrownTree, gradients: BoundedGradients, team: Team) -> Floats:
@@ -109,6 +114,10 @@ class Newton(Step):
                 f"Newton's step divides by the hessian, but {objective.no_hessian_because}: use the step 'gradient'"
             )
 
+    def leaf_rule(self, learning_rate: float) -> LeafRule | None:
+        """The same values."""
+        return LeafRule(float(self.l2), self._limit, float(learning_rate)) if type(self) is Newton else None
+
     def leaf_values(self, grown: GrownTree, gradients: BoundedGradients, team: Team) -> Floats:
         """Exact sums in fixed point: their order does not matter."""
         gradient_sums, hessian_sums = grown.sums(gradients, team)
@@ -117,8 +126,11 @@ class Newton(Step):
 
     def scale(self, values: Floats, learning_rate: float) -> Floats:
         """Within the limit, which leaves the order of leaf values as monotone constraints have it."""
-        limit = math.inf if self.max_delta_step is None else self.max_delta_step
-        return learning_rate * np.minimum(np.maximum(values, -limit), limit)
+        return learning_rate * np.minimum(np.maximum(values, -self._limit), self._limit)
+
+    @property
+    def _limit(self) -> float:
+        return math.inf if self.max_delta_step is None else float(self.max_delta_step)
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,7 @@ class Trainer:
         settings, data, team: what it was started with.
         builder: gives trees.
         search: the line search that follows each tree, if there is one.
+        leaf_rule: by which growth gives leaves their values itself, where it can.
         state: what the run has so far.
         evaluator: measures the validation data.
         base_scores: of the submodel, if there is one.
@@ -111,6 +112,8 @@ class Trainer:
         self.evaluator = Evaluator(settings, data, objective, team)
         self.base_scores = None if settings.submodel is None else self._start_from(settings.submodel)
         self.search = settings.step.bind_search(settings.objective, data.train, data.valid, settings.n_threads)
+        rule = self.builder.step.leaf_rule(settings.learning_rate)
+        self.leaf_rule = None if self.search is not None or settings.growth.monotone is not None else rule
 
     def _start_from(self, submodel: Callable[[RankingData], Floats]) -> BaseScores:
         """Take over the scores of a submodel, on the scale that training needs."""
@@ -190,18 +193,22 @@ class Trainer:
         self, output: int, sample: Sample, original: tuple[Floats, Floats] | None, initial_score: float
     ) -> None:
         """Build one tree, weigh it, and add it to the scores of its output."""
-        state = self.state
+        state, builder = self.state, self.builder
         gradients, hessians = of_output(state.gradients, output), of_output(state.hessians, output)
-        weights = state.objective.document_weights
-        grown, values = self.builder.build(gradients, hessians, weights, sample, len(state.trees))
-        values, tree_weight = self._weigh(grown, values, original)
-        state.tree_weights.append(tree_weight)
-        values = values + initial_score if initial_score else values
-        scores = of_output(state.scores, output)
-        if sample.rows is None:
-            grown.add_to_rows(values, scores, self.team)
+        scores, weights, number = of_output(state.scores, output), state.objective.document_weights, len(state.trees)
+        if self.leaf_rule is None or initial_score:
+            grown, bounded = builder.build(gradients, hessians, weights, sample, number)
         else:
-            grown.add_by_bins(values, self.data.binned, scores, self.team)
+            grown, bounded = builder.build(gradients, hessians, weights, sample, number, scores, self.leaf_rule)
+        values, tree_weight = grown.added_values, 1.0
+        if values is None:
+            values, tree_weight = self._weigh(grown, builder.leaf_values(grown, bounded), original)
+            values = values + initial_score if initial_score else values
+            if sample.rows is None:
+                grown.add_to_rows(values, scores, self.team)
+            else:
+                grown.add_by_bins(values, self.data.binned, scores, self.team)
+        state.tree_weights.append(tree_weight)
         self.evaluator.add_tree(grown, values, output)
         state.trees.append(grown.with_values(values))
 
@@ -221,9 +228,10 @@ class Trainer:
     def _is_exhausted(self) -> bool:
         """Whether trees of one leaf, grown on all documents and features, say that there is nothing left to learn."""
         state, sampling = self.state, self.settings.sampling
+        if not state.trees or any(tree.n_leaves > 1 for tree in state.last_trees):
+            return False
         uses_all = sampling.takes_all_documents and sampling.feature_fraction == 1
-        has_splits = any(tree.n_leaves > 1 for tree in state.last_trees)
-        return bool(state.trees) and not has_splits and uses_all and not state.objective.changes
+        return uses_all and not state.objective.changes
 
     def checkpointer(self, checkpoint: Checkpoint | None) -> Checkpointer:
         """What reads and writes the checkpoint of this run; nothing without one."""

@@ -13,6 +13,8 @@ from podium.boosting.sampling import BoundSampling
 from podium.core.team import Team
 from podium.trees import Grower, GrownTree
 from podium.trees.gradient_sampling import GradientSampler
+from podium.trees.growing import NO_RULE, NONE
+from podium.trees.layout import LeafRule
 from podium.trees.quantization import BoundedGradients, quantize
 
 if TYPE_CHECKING:
@@ -65,32 +67,31 @@ class TreeBuilder:
         return Sample(self.sampling.rows(iteration), settings.features(iteration, self.grower.binned.bins.n_features))
 
     def build(
-        self, gradients: Floats, hessians: Floats, weights: Floats | None, sample: Sample, tree: int
-    ) -> tuple[GrownTree, Floats]:
-        """Build a tree: the tree, and a value for each leaf, within the bounds of monotone constraints.
+        self, gradients: Floats, hessians: Floats, weights: Floats | None, sample: Sample, tree: int,
+        scores: Floats = NONE, rule: LeafRule = NO_RULE,
+    ) -> tuple[GrownTree, BoundedGradients]:  # fmt: skip
+        """Build a tree, its splits from a sample if asked for; where that shows nothing to split by, from all.
 
         Args:
             gradients, hessians: of one output, as `Step.prepare` left them.
             weights: how often each document counts in splits of least squares; None for once.
             sample: what it is grown on.
             tree: its number, which random numbers depend on.
+            scores, rule: see `Grower.grow`.
 
         """
         self.grower.wait_for_compilation()  # of the sample's kernels, too
-        grown, bounded = self._grow(gradients, hessians, weights, sample, tree)
-        return grown, grown.within_bounds(self.step.leaf_values(grown, bounded, self.team))
-
-    def _grow(
-        self, gradients: Floats, hessians: Floats, weights: Floats | None, sample: Sample, tree: int
-    ) -> tuple[GrownTree, BoundedGradients]:
-        """Grow a tree, its splits from a sample if asked for; where that shows nothing to split by, from all."""
         bounded = None
         if self.sampler is not None:
             seed = self.sampling.sampling.split_seed(tree)
             quantized = self.sampler.quantize(gradients, hessians, seed, self.words, weights)
-            grown, bounded = self.grower.grow(quantized, *sample), quantized.source
+            grown, bounded = self.grower.grow(quantized, *sample, scores, rule), quantized.source
             if grown.tree.n_leaves > 1:
                 return grown, bounded
         bounded = bounded or BoundedGradients.of(gradients, hessians, self.team)
         quantized = quantize(bounded, self.grower.parameters.split, self.team, self.words, weights)
-        return self.grower.grow(quantized, *sample), bounded
+        return self.grower.grow(quantized, *sample, scores, rule), bounded
+
+    def leaf_values(self, grown: GrownTree, gradients: BoundedGradients) -> Floats:
+        """A value for each leaf, within the bounds of monotone constraints."""
+        return grown.within_bounds(self.step.leaf_values(grown, gradients, self.team))

@@ -31,9 +31,11 @@ from podium.trees.layout import (
     FeatureShare,
     FeatureTable,
     Flags,
+    Floats,
     GrowingTree,
     Int,
     Ints,
+    LeafRule,
     LeafSums,
     Limits,
     Member,
@@ -46,13 +48,24 @@ from podium.trees.layout import (
     Singles,
     TreeArrays,
 )
-from podium.trees.leaves import MOST_BYTES, SUMS_AT_ONCE, GrownTree, from_units, scales_of_sums, sum_grown_leaves
+from podium.trees.leaves import (
+    MOST_BYTES,
+    SUMS_AT_ONCE,
+    GrownTree,
+    add_grown_leaves,
+    from_units,
+    scales_of_sums,
+    sum_grown_leaves,
+)
 from podium.trees.monotone import newton_bounds
 from podium.trees.parameters import GrowthParameters
 from podium.trees.partitioning import WORDS_PER_THREAD, Partition, partition_leaf, sum_of_threads
-from podium.trees.quantization import BoundedGradients, QuantizedGradients, gradient_of, total_of, weight_of
+from podium.trees.quantization import QuantizedGradients, gradient_of, total_of, weight_of
 from podium.trees.splitting import choose_counted_split, choose_for_new_leaves, may_split, score_features
 from podium.trees.tree import Tree
+
+NONE: Floats = np.empty(0)
+NO_RULE = LeafRule(0.0, 0.0, 0.0)
 
 
 class Grower:
@@ -116,6 +129,8 @@ class Grower:
         gradients: QuantizedGradients,
         rows: NDArray[np.int32] | None = None,
         features: NDArray[np.int64] | None = None,
+        scores: Floats = NONE,
+        rule: LeafRule = NO_RULE,
     ) -> GrownTree:
         """Grow a tree.
 
@@ -126,6 +141,9 @@ class Grower:
             gradients: of all rows.
             rows: those that take part, ascending; all by default.
             features: those that may be split on, ascending; all by default.
+            scores: of all rows, to which leaf values are added at once, as the rule gives them; none by default. It is
+                not done where rows are left out, or there are more than 256 leaves or only one.
+            rule: gives leaf values.
 
         Returns:
             The tree. Its rows are an array of this grower, which the next tree writes over.
@@ -140,8 +158,11 @@ class Grower:
         max_depth = -1 if p.max_depth is None else p.max_depth
         limits = Limits(self.n_leaves, max_depth, p.min_documents_in_leaf, p.min_documents_to_split, l2)
         tree = GrowingTree(self.leaves, documents, self.histograms, self.splits)
-        scales = scales_of_sums(gradients.source)
-        arrays, sums = self._tree_arrays(self.n_leaves, gradients), self._leaf_sums(gradients.source, scales)
+        source, scales = gradients.source, scales_of_sums(gradients.source)
+        g, h = np.ascontiguousarray(source.gradients), np.ascontiguousarray(source.hessians)
+        values = np.empty(self.n_leaves)
+        sums = LeafSums(g, h, *scales, self.leaf_of_row, self.sums, self.totals, rule, values, scores)
+        arrays = self._tree_arrays(self.n_leaves, gradients)
         arguments = (
             self.bins, packed, table, limits, n_sampled, tree, self.nodes, self.buffer, self.tiles, self.scratch,
             arrays, sums,
@@ -150,12 +171,13 @@ class Grower:
             self._grow = compiled_for(grow, self.members[0], *arguments)
         compiled, members = self._grow, self.members
         n_leaves = int(self.team.run_kernel(lambda thread: compiled(members[thread], *arguments)))
-        described, starts, ends, goes_left = self._described(n_leaves, arrays)
-        leaf_of_row = known = None
+        leaf_of_row = known = added = None
         if len(documents) == self.binned.n_rows and n_leaves <= MOST_BYTES:
-            totals: Ints = sums.totals[0] if len(members) == 1 else sums.totals.sum(axis=0)
-            leaf_of_row, known = self.leaf_of_row, (gradients.source, from_units(totals[:, :n_leaves], scales))
-        grown = GrownTree(described, documents, starts, ends, goes_left, leaf_of_row, None, known)
+            totals: Ints = self.totals[0] if len(members) == 1 else self.totals.sum(axis=0)
+            leaf_of_row, known = self.leaf_of_row, (source, from_units(totals[:, :n_leaves], scales))
+            added = values[:n_leaves] if len(scores) and n_leaves > 1 else None
+        described, a = self._described(n_leaves, arrays, added)
+        grown = GrownTree(described, documents, a.starts, a.ends, a.goes_left, leaf_of_row, None, known, added)
         return self._with_bounds(grown, gradients, self.leaves[:n_leaves])
 
     def _tree_arrays(self, n_leaves: int, gradients: QuantizedGradients) -> TreeArrays:
@@ -167,11 +189,6 @@ class Grower:
             numbers[2], numbers[3], np.empty(n_nodes), counts[0, :n_nodes], np.empty((n_nodes, CELLS), bool),
             counts[1], counts[2],
         )  # fmt: skip
-
-    def _leaf_sums(self, gradients: BoundedGradients, scales: tuple[float, float]) -> LeafSums:
-        """What is summed over leaves: all that most steps need."""
-        g, h = np.ascontiguousarray(gradients.gradients), np.ascontiguousarray(gradients.hessians)
-        return LeafSums(g, h, *scales, self.leaf_of_row, self.sums, self.totals)
 
     def _table(self, candidates: NDArray[np.int64]) -> FeatureTable:
         """What the kernel knows of features."""
@@ -187,24 +204,27 @@ class Grower:
         if gradients.sampled is None or gradients.unsampled is None:
             parts = [np.arange(self.binned.n_rows, dtype=np.int32) if rows is None else rows]
         elif rows is None:
-            parts = [gradients.sampled, gradients.unsampled]
+            documents, size = self.documents, len(gradients.sampled)
+            documents[:size], documents[size:] = gradients.sampled, gradients.unsampled
+            return documents, size
         else:
             takes_part = np.zeros(self.binned.n_rows, bool)
             takes_part[rows] = True
             parts = [part[takes_part[part]] for part in (gradients.sampled, gradients.unsampled)]
         return np.concatenate(parts, out=self.documents[: sum(map(len, parts))]), len(parts[0])
 
-    def _described(self, n_leaves: int, arrays: TreeArrays) -> tuple[Tree, Ints, Ints, Flags]:
-        """The tree, its leaves in the order in which they came to be; where the rows of each begin and end."""
-        a, n_nodes = arrays, n_leaves - 1
-        starts, ends, goes_left = a.starts[:n_leaves], a.ends[:n_leaves], a.goes_left[:n_nodes]
-        feature, threshold, category = a.feature[:n_nodes], a.threshold[:n_nodes], a.category[:n_nodes]
+    def _described(self, n_leaves: int, arrays: TreeArrays, values: Floats | None = None) -> tuple[Tree, TreeArrays]:
+        """The tree, its leaves in the order in which they came to be, and its arrays as long as they are in use."""
+        a = arrays
+        if n_leaves < len(a.starts):
+            cut: list[Any] = [of_nodes[: n_leaves - 1] for of_nodes in a[3:-2]]
+            a = TreeArrays(*a[:3], *cut, a.starts[:n_leaves], a.ends[:n_leaves])
         tree = Tree(
-            feature, threshold, a.missing_left[:n_nodes], category, a.left[:n_nodes], a.right[:n_nodes],
-            a.gain[:n_nodes], a.counts[:n_nodes], np.zeros(n_leaves), ends - starts,
-            self._categories(feature, goes_left, threshold, category),
+            a.feature, a.threshold, a.missing_left, a.category, a.left, a.right, a.gain, a.counts,
+            np.zeros(n_leaves) if values is None else values, a.ends - a.starts,
+            self._categories(a.feature, a.goes_left, a.threshold, a.category),
         )  # fmt: skip
-        return tree, starts, ends, goes_left
+        return tree, a
 
     def _with_bounds(self, grown: GrownTree, gradients: QuantizedGradients, leaves: Records) -> GrownTree:
         """The tree with the bounds that monotone constraints set for its leaves, if there are any."""
@@ -309,8 +329,8 @@ def grow(
         tiles: for bins that are counted in one go; one for each thread, as
         scratches.
         arrays: where the tree goes.
-        sums: where the leaf of each row goes, and the sums of leaves, if all rows take part and a byte tells leaves
-            apart.
+        sums: where the leaf of each row goes, and the sums and values of leaves, if all rows take part and a byte tells
+            leaves apart.
 
     """
     set_event(member.thread, member.event)
@@ -358,6 +378,9 @@ def grow(
         first = share(bins.n_rows, one, member.thread, member.n_threads)
         last = share(bins.n_rows, one, member.thread + 1, member.n_threads)
         sum_grown_leaves(bins, first, last, n_leaves, arrays, sums, member.thread, scratch.regions)
+        if len(sums.scores) > 0 and n_leaves > 1:
+            wait_at_barrier(member.barrier, member.n_threads)
+            add_grown_leaves(first, last, n_leaves, sums, member.thread, member.n_threads, scratch.scores)
     leave(member.thread, member.n_threads, member.barrier, member.event)
     return n_leaves
 

@@ -224,8 +224,16 @@ class TreeArrays(NamedTuple):
     ends: Ints
 
 
+class LeafRule(NamedTuple):
+    """How leaf values follow from sums: Σ gradients / (Σ hessians + l2), within ± limit, times rate."""
+
+    l2: float
+    limit: float
+    rate: float
+
+
 class LeafSums(NamedTuple):
-    """What is summed over the documents of each leaf when a tree has grown.
+    """What is summed over the documents of each leaf when a tree has grown, and what becomes of the sums.
 
     Attributes:
         gradients, hessians: of each row,
@@ -233,6 +241,9 @@ class LeafSums(NamedTuple):
         leaf_of_row: where the leaf of each row goes.
         parts: for each thread some sums of each leaf (`SUMS_AT_ONCE`), which rows take in turn,
         totals: and what they are together.
+        rule: gives values,
+        values: that go here,
+        scores: and are added to the score of each row; nothing is added, and no value is given, where there are none.
 
     """
 
@@ -243,6 +254,9 @@ class LeafSums(NamedTuple):
     leaf_of_row: Bytes
     parts: Ints
     totals: Ints
+    rule: LeafRule
+    values: Floats
+    scores: Floats
 
 
 class NewLeaves(NamedTuple):

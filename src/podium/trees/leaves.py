@@ -48,6 +48,7 @@ class GrownTree:
         leaf_of_row: the leaf of each row, where all rows took part and a byte tells the leaves apart.
         bounds: the lowest and the highest value that monotone constraints allow each leaf; None without any.
         known_sums: gradients whose sums were computed when it had grown, and these; None for none.
+        added_values: of the leaves, which were added to the scores of rows when it had grown; None for none.
 
     Example:
         >>> import numpy as np
@@ -71,6 +72,7 @@ class GrownTree:
     leaf_of_row: Bytes | None = None
     bounds: tuple[Floats, Floats] | None = None
     known_sums: tuple[BoundedGradients, tuple[Floats, Floats]] | None = None
+    added_values: Floats | None = None
 
     @property
     def leaf_rows(self) -> list[NDArray[np.int32]]:
@@ -152,6 +154,8 @@ class GrownTree:
     def with_values(self, values: Floats) -> Tree:
         """The tree with leaf values."""
         t = self.tree  # `replace` takes longer than all else that Python does for a small tree
+        if t.leaf_value is values:
+            return t
         return Tree(
             t.feature, t.threshold, t.missing_left, t.category, t.left, t.right, t.gain, t.count, values, t.leaf_count,
             t.categories,
@@ -259,6 +263,29 @@ def sum_grown_leaves(
         leaf_of_row, first, last, borrowed(sums.gradients), borrowed(sums.hessians), sums.gradient_scale,
         sums.hessian_scale, n_leaves, borrowed(sums.parts)[thread], borrowed(sums.totals)[thread],
     )  # fmt: skip
+
+
+@helper
+def add_grown_leaves(
+    first: Int, last: Int, n_leaves: Int, sums: LeafSums, thread: Int, n_threads: Int, values: Floats
+) -> None:
+    """Leaf values from the sums of all threads, and each added to the scores of some rows; `values` is scratch."""
+    not_inlined()
+    rule, totals, scores, leaf_of_row = sums.rule, sums.totals, borrowed(sums.scores), borrowed(sums.leaf_of_row)
+    g, h = sums.gradient_scale, sums.hessian_scale
+    g, h = g if g > 0.0 else 1.0, h if h > 0.0 else 1.0  # as `from_units`
+    for leaf in range(n_leaves):
+        gradient, hessian = np.int64(0), np.int64(0)
+        for part in range(n_threads):
+            gradient += totals[part, 0, leaf]
+            hessian += totals[part, 1, leaf]
+        divisor = hessian / h + rule.l2
+        value = gradient / g / divisor if divisor > 0.0 else 0.0
+        values[leaf] = rule.rate * min(max(value, -rule.limit), rule.limit)
+        if thread == 0:
+            sums.values[leaf] = values[leaf]
+    for row in range(U(first), U(last)):
+        scores[row] += values[leaf_of_row[row]]
 
 
 @kernel
