@@ -189,6 +189,17 @@ def test_only_rare_bins_of_sparse_features_are_kept():
     assert sum(map(len, cells)) < 0.5 * len(layout.sparse) * bins.n_rows
 
 
+def test_rows_are_ordered_by_their_rare_bins():
+    problem = Problem(np.random.default_rng(3), width=75)
+    columns = np.array([problem.binned.column(f) for f in problem.layout.sparse])
+    n_rare = (columns != problem.layout.common[problem.layout.sparse][:, None]).sum(axis=0)
+    order = problem.binned.rows_by_entries
+    assert sorted(order) == list(range(problem.bins.n_rows))
+    assert (np.diff(n_rare[order]) >= 0).all()
+    dense = np.random.default_rng(0).random((50, 3), np.float32)
+    assert bin_features(dense, find_bins(dense)).rows_by_entries is None
+
+
 def sides(problem, rows, l2):
     """All splits of a leaf: feature, whether each row goes left."""
     for feature in range(problem.x.shape[1]):

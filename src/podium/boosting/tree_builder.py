@@ -56,7 +56,8 @@ class TreeBuilder:
         self.sampler = None
         if self.sampling.split_fraction < 1:  # before the grower takes its memory: keys take some for a moment
             keys = self.sampling.random.document_keys
-            self.sampler = GradientSampler(self.sampling.split_fraction, keys, growth.split, team)
+            order = data.binned.rows_by_entries
+            self.sampler = GradientSampler(self.sampling.split_fraction, keys, growth.split, team, order)
         self.grower = Grower(data.binned, growth, team)
         self.step = settings.step.bind(settings.objective)
         self.words = np.empty(data.train.n_documents, np.int64)

@@ -18,7 +18,7 @@ from podium.core.threads import n_threads_for
 from podium.errors import DataError
 from podium.trees.layout import Floats, Int, Ints, Rows, U
 from podium.trees.parameters import SplitMode
-from podium.trees.partitioning import scatter, scatter_rows
+from podium.trees.partitioning import scatter_rows
 from podium.trees.quantization import (
     NEGATIVE_HESSIAN,
     TINY,
@@ -69,16 +69,20 @@ class GradientSampler:
         keys: of each document, from which its random numbers follow (`podium.data.content_random.ContentRandom`).
         split: which weights splits are scored by.
         team: threads.
+        order: in which rows are listed where one thread draws the sample; ascending by default.
 
     """
 
-    def __init__(self, fraction: float, keys: NDArray[np.uint64], split: SplitMode, team: Team) -> None:
+    def __init__(
+        self, fraction: float, keys: NDArray[np.uint64], split: SplitMode, team: Team, order: Rows | None = None
+    ) -> None:
         n = len(keys)
         self.fraction, self.keys, self.split, self.team = fraction, keys, split, team
         self.is_alone = n_threads_for(n, team.n_threads) == 1
         self.importances = np.empty(n, np.float32)
         self.rows, self.buffer = np.empty(n, np.int32), np.empty(n, np.int32)
         self.counts, self.factors = np.empty(1 << LEADING_BITS, np.int64), np.empty(n if self.is_alone else 0)
+        self.order = np.arange(n if self.is_alone else 0, dtype=np.int32) if order is None else order
 
     def quantize(
         self,
@@ -147,7 +151,7 @@ class GradientSampler:
         packed = np.empty(n, np.int64) if words is None else words
         size, largest, by_gradient, by_weight, g_largest, h_largest, g_bound, h_bound = sample_alone(
             Documents(gradients, hessians, counting, self.importances, 0.0), self.fraction * n, self.keys, seed,
-            self.counts, self.factors, self.buffer, self.rows, packed,
+            self.counts, self.factors, self.order, self.rows, packed,
         )  # fmt: skip
         bounded = BoundedGradients(gradients, hessians, (g_largest, h_largest), (g_bound, h_bound))
         bounded.require_finite()
@@ -287,41 +291,60 @@ def draw_sample(
     by_weight: float, rows: Rows,
 ) -> tuple[Int, Int, Int]:  # fmt: skip
     """`_draw_sample`, called from Python."""
-    return _draw_sample(documents, keys, seed, first, last, by_gradient, by_weight, rows, np.empty(CHUNK))
+    return _draw_sample(documents, keys, seed, first, last, by_gradient, by_weight, rows)
 
 
 @helper
 def _draw_sample(
     documents: Documents, keys: NDArray[np.uint64], seed: Any, first: Int, last: Int, by_gradient: float,
-    by_weight: float, rows: Rows, factors: Floats,
+    by_weight: float, rows: Rows,
 ) -> tuple[Int, Int, Int]:  # fmt: skip
     """Draw the sample of the rows first … last − 1; its size, and the sums of |gradient|/p and weight/p over it.
 
     The sums are in fixed point, as in `whole_sums`, and unbiased estimates of those over all documents. Sampled rows
-    are written to the front of rows[first:last], ascending, the others to its end, descending. The `factors`, 1/p or 0
-    for a document that is not in the sample, are kept if they are as many as the documents.
+    are written to the front of rows[first:last], ascending, the others to its end, descending.
     """
-    gradients, weights, counting = documents.gradients, documents.weights, documents.counting
-    importances, threshold = documents.importances, documents.threshold
     left, right = first, last - 1
     total, weight = np.int64(0), np.int64(0)
+    factors = np.empty(CHUNK)
     for start in range(first, last, CHUNK):  # three loops, of which two vectorise
         begin, m = U(start), U(min(CHUNK, last - start))
-        at = begin if len(factors) == len(keys) else U(0)
+        _fill_factors(documents, keys, seed, begin, m, factors)
         for k in range(m):
-            p = np.float64(importances[begin + k]) / threshold
-            is_sampled = to_unit(keyed_bits(keys[begin + k], seed)) < p
-            factors[at + k] = _inverse_probability(importances[begin + k], threshold) if is_sampled else 0.0
-        for k in range(m):
-            is_sampled = np.int64(factors[at + k] > 0.0)
+            is_sampled = np.int64(factors[k] > 0.0)
             rows[U(left)] = begin + k
             rows[U(right)] = begin + k
             left += is_sampled
             right -= 1 - is_sampled
-        for k in range(m):
-            total += np.int64(np.rint(abs(gradients[begin + k]) * factors[at + k] * by_gradient))
-            weight += np.int64(np.rint((1.0 if counting else weights[begin + k]) * factors[at + k] * by_weight))
+        gradient_sum, weight_sum = _sums_of_sample(documents, begin, m, factors, by_gradient, by_weight)
+        total += gradient_sum
+        weight += weight_sum
     return left - first, total, weight
+
+
+@helper
+def _fill_factors(
+    documents: Documents, keys: NDArray[np.uint64], seed: Any, begin: Any, n: Any, factors: Floats
+) -> None:
+    """Draw a sample of n rows: 1/p of each, 0 for one that is not in it."""
+    importances, threshold = documents.importances, documents.threshold
+    for k in range(n):
+        p = np.float64(importances[begin + k]) / threshold
+        is_sampled = to_unit(keyed_bits(keys[begin + k], seed)) < p
+        factors[k] = _inverse_probability(importances[begin + k], threshold) if is_sampled else 0.0
+
+
+@helper
+def _sums_of_sample(
+    documents: Documents, begin: Any, n: Any, factors: Floats, by_gradient: float, by_weight: float
+) -> tuple[Int, Int]:
+    """Σ |gradient|/p and Σ weight/p of n rows in fixed point, p that of `_fill_factors`."""
+    gradients, weights, counting = documents.gradients, documents.weights, documents.counting
+    total, weight = np.int64(0), np.int64(0)
+    for k in range(n):
+        total += np.int64(np.rint(abs(gradients[begin + k]) * factors[k] * by_gradient))
+        weight += np.int64(np.rint((1.0 if counting else weights[begin + k]) * factors[k] * by_weight))
+    return total, weight
 
 
 @kernel
@@ -360,14 +383,29 @@ def _pack_with_factors(documents: Documents, factors: Floats, by_gradient: float
     return largest
 
 
+@helper
+def _list_sample(factors: Floats, order: Rows, rows: Rows) -> Int:
+    """Write the rows of the sample to the front of `rows`, in the given order, the others to its end; its size."""
+    left, right = 0, len(order) - 1
+    for k in range(U(len(order))):
+        row = order[k]
+        is_sampled = int(factors[U(row)] > 0.0)
+        rows[U(left)] = row
+        rows[U(right)] = row
+        left += is_sampled
+        right -= 1 - is_sampled
+    return left
+
+
 @kernel
 def sample_alone(
     documents: Documents, expected_size: float, keys: NDArray[np.uint64], seed: Any, counts: Ints, factors: Floats,
-    buffer: Rows, rows: Rows, words: Ints,
+    order: Rows, rows: Rows, words: Ints,
 ) -> tuple[Int, Int, float, float, float, float, float, float]:  # fmt: skip
     """Find the bounds of gradients, draw a sample and round it to integers.
 
-    All that `BoundedGradients` and `GradientSampler` do on several threads, in the same steps.
+    All that `BoundedGradients` and `GradientSampler` do on several threads, in the same steps; but the sample is listed
+    in the order that is given.
 
     Returns:
         The size of the sample, the largest weight, the two scales; the four bounds.
@@ -389,8 +427,9 @@ def sample_alone(
     documents = Documents(gradients, weights, counting, importances, threshold)
     exponents = exponents_of_sample(largest, largest_weight, gradient_bound, weight_sum, threshold, n, counting)
     units = math.ldexp(1.0, exponents[0]), math.ldexp(1.0, exponents[1])
-    size, total, weight = _draw_sample(documents, keys, seed, 0, n, units[0], units[1], buffer, factors)
-    scatter(buffer, 0, n, size, rows, 0, size)
+    _fill_factors(documents, keys, seed, U(0), U(n), factors)
+    size = _list_sample(factors, order, rows)
+    total, weight = _sums_of_sample(documents, U(0), U(n), factors, units[0], units[1])
     bounds = math.ldexp(float(total + n), -exponents[0]), math.ldexp(float(weight + n), -exponents[1])
     by_gradient, by_weight = scales(n, bounds)
     heaviest = _pack_with_factors(documents, factors, by_gradient, by_weight, words)

@@ -217,8 +217,8 @@ class Grower:
         """The tree, its leaves in the order in which they came to be, and its arrays as long as they are in use."""
         a = arrays
         if n_leaves < len(a.starts):
-            cut: list[Any] = [of_nodes[: n_leaves - 1] for of_nodes in a[3:-2]]
-            a = TreeArrays(*a[:3], *cut, a.starts[:n_leaves], a.ends[:n_leaves])
+            nodes = (of_nodes[: n_leaves - 1] for of_nodes in a[3:-2])
+            a = TreeArrays._make((*a[:3], *nodes, a.starts[:n_leaves], a.ends[:n_leaves]))
         tree = Tree(
             a.feature, a.threshold, a.missing_left, a.category, a.left, a.right, a.gain, a.counts,
             np.zeros(n_leaves) if values is None else values, a.ends - a.starts,

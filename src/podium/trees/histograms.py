@@ -16,6 +16,7 @@ from podium.core.simd import WORDS, all_words, load_words, store_words, sum_word
 from podium.trees.layout import (
     BLOCK,
     CHUNK,
+    NEAR,
     STRIDES,
     BinMatrix,
     Bytes,
@@ -33,7 +34,6 @@ from podium.trees.layout import (
 )
 
 AHEAD = 32  # rows between the one that is copied and the one whose cache lines are asked for
-NEAR = 1 << 19  # bytes of bins that are in a near cache anyway
 ROWS_FOR_CELLS = 0.25  # documents for each cell from which a leaf's rows, not its features, are shared out
 
 

@@ -27,6 +27,7 @@ CELLS = 256  # bins of a feature, that of missing values included, at most
 STRIDES = (64, 128, 256)  # cells from one dense feature to the next
 MISSING = 0  # the bin of a missing value
 CHUNK = 1024  # rows that are counted in one go: their words and one block of their bins stay near the core
+NEAR = 1 << 19  # bytes of bins that are in a near cache anyway
 BOUNDED, LOCATED, COUNTED = range(3)  # how well a feature's best split is known
 
 Bytes = NDArray[np.uint8]

@@ -112,7 +112,7 @@ class QuantizedGradients:
         largest_weight: as an integer.
         counts_documents: whether every weight is 1, so that their sums count documents.
         source: what was rounded.
-        sampled, unsampled: the rows on which splits are searched, ascending, and the others; None without a sample.
+        sampled, unsampled: the rows on which splits are searched, and the others; None without a sample.
 
     """
 
