@@ -15,7 +15,7 @@ from podium.core.threads import USES_LLVM
 @kernel
 def add_together(thread, n_threads, event, barrier, sums):
     """Every thread adds its number and 1; none leaves before all have."""
-    set_event(thread, event)
+    set_event(thread, n_threads, event)
     add_atomically(sums, 0, thread + 1)
     leave(thread, n_threads, barrier, event)
     return sums[0]

@@ -49,11 +49,19 @@ def read_atomically(array: Any, index: Any) -> Any:
     return array[index]
 
 
+def write_atomically(array: Any, index: Any, value: Any) -> None:
+    """array[index] = value, and all that was written before is seen by whoever reads it atomically."""
+    array[index] = value
+
+
 def yield_thread() -> None:
     """Let other threads run, for a thread that waits for them."""
 
 
-OPERATIONS = (not_inlined, inlined, borrowed, prefetch, copy_16_bytes, add_atomically, read_atomically, yield_thread)
+OPERATIONS = (
+    not_inlined, inlined, borrowed, prefetch, copy_16_bytes, add_atomically, read_atomically, write_atomically,
+    yield_thread,
+)  # fmt: skip
 
 
 @helper

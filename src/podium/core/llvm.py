@@ -124,6 +124,15 @@ def _read_atomically(_typing: Any, array: Any, _index: Any) -> Any:
     return types.int64(array, types.int64), generate
 
 
+@means(intrinsics.write_atomically)
+def _write_atomically(_typing: Any, array: Any, _index: Any, _value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store_atomic(arguments[2], element(context, builder, signature, arguments, 0), "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64), generate
+
+
 @means(intrinsics.yield_thread)
 def _yield_thread(_typing: Any) -> Any:
     def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:

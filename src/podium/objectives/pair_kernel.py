@@ -97,7 +97,7 @@ class Meeting(NamedTuple):
 
     Attributes:
         thread, n_threads: its number, and how many there are.
-        event: of the team.
+        event: of the team; the turn where there is one thread.
         barrier: where they meet when all is done.
         is_first, is_last: of the tasks of the thread.
 
@@ -283,7 +283,7 @@ def lambda_gradients(
 
     """
     if meeting.is_first:
-        set_event(meeting.thread, meeting.event)
+        set_event(meeting.thread, meeting.n_threads, meeting.event)
     documents, scratch = borrow(documents, scratch)
     tables = LookupTables(
         tables.family, borrowed(tables.values), borrowed(tables.norms), borrowed(tables.discounts),

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import compiled_for
-from podium.core.team import Team
+from podium.core.team import TURN, Team
 from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.errors import DataError
@@ -209,7 +209,7 @@ class BoundPairs(BoundObjective):
     @cached_property
     def _lambda_gradients(self) -> Callable[..., Any]:
         """The compiled kernel, which does not go along where this is copied."""
-        none, alone = np.empty(0), Meeting(0, 1, np.zeros(1, np.int64), np.zeros(16, np.int64), True, True)
+        none, alone = np.empty(0), Meeting(0, 1, TURN, np.zeros(16, np.int64), True, True)
         return compiled_for(
             lambda_gradients, self.documents, self.tables, self.settings, self.extras, task(0, 0), none,
             Gradients(none, none, NO_TOTALS), self.shares.scratch(0), alone,
@@ -242,7 +242,8 @@ class BoundPairs(BoundObjective):
         result = Gradients(gradients, hessians, NO_TOTALS)
         with nullcontext(self.team) if self.team else Team(None if self.shares.is_worth_it else 1) as team:
             n_threads = team.n_threads if self.shares.is_worth_it else 1
-            shares, meetings = self.shares.of(n_threads), self.shares.meetings(n_threads, team.event)
+            event = team.event if n_threads > 1 else TURN
+            shares, meetings = self.shares.of(n_threads), self.shares.meetings(n_threads, event)
 
             def work(thread: int) -> None:
                 for (part, scratch), meeting in zip(shares[thread], meetings[thread], strict=True):
@@ -264,7 +265,7 @@ class BoundPairs(BoundObjective):
         result.gradients[:], result.hessians[:] = 0.0, 0.0
         ranking = Ranking(self.data, scores, base=self.data.canonical_order)
         labels, offsets = ranking.labels(self.measure.labels).astype(np.float64), self.data.offsets
-        alone = self.shares.meetings(1, np.zeros(1, np.int64))[0][0]
+        alone = self.shares.meetings(1, TURN)[0][0]
         for q in range(self.data.n_queries):
             ranked = labels[offsets[q] : offsets[q + 1]]
             step = max(1, BLOCK_CELLS // max(1, len(ranked)))

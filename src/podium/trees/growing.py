@@ -78,7 +78,7 @@ class Grower:
 
     Examples:
         >>> import numpy as np
-        >>> from podium.core.team import Team, leave, set_event
+        >>> from podium.core.team import Team
         >>> from podium.trees import Grower, GrowthParameters, bin_features, find_bins
         >>> from podium.trees.quantization import BoundedGradients, quantize
         >>> x = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32)
@@ -333,7 +333,7 @@ def grow(
             leaves apart.
 
     """
-    set_event(member.thread, member.event)
+    set_event(member.thread, member.n_threads, member.event)
     not_inlined()
     member, bins, tree = borrow(member, bins, tree)
     features = borrow_features(features, features.is_categorical)
