@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +59,7 @@ class Sampling:
 
     def split_seed(self, tree: int) -> np.uint64:
         """The seed of the gradient-based sampling of a tree."""
-        return seed_of(f"{self.seed}/{tree}/splits")
+        return _split_seed(self.seed, tree)
 
     def features(self, iteration: int, n_features: int) -> NDArray[np.int64] | None:
         """The features of the sample of a round, or None for all."""
@@ -67,6 +68,12 @@ class Sampling:
         numbers = np.arange(n_features, dtype=np.uint64)
         order = np.argsort(uniform(numbers, f"{self.seed}/{iteration}/features"), kind="stable")
         return np.sort(order[: max(1, math.ceil(self.feature_fraction * len(numbers)))])
+
+
+@lru_cache(1 << 14)
+def _split_seed(seed: int, tree: int) -> np.uint64:
+    """Kept, for fits of one seed that run beside each other."""
+    return seed_of(f"{seed}/{tree}/splits")
 
 
 class BoundSampling:

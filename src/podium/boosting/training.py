@@ -298,18 +298,21 @@ class Trainer:
     def result(self) -> TrainingResult:
         """The model, cut after the best tree where there was validation data."""
         state, ensemble = self.state, self._all_trees()
+        n_splits = self._n_splits(ensemble)
         if state.best_iteration is not None:
             ensemble = ensemble.truncate((state.best_iteration + 1) * state.objective.n_outputs)
             state.restore_objective(state.best_iteration)
         history = state.history | state.observations.columns(state.n_finished)
-        return TrainingResult(
-            ensemble, history, state.best_iteration, state.objective, self.base_scores, self._n_splits()
-        )
+        return TrainingResult(ensemble, history, state.best_iteration, state.objective, self.base_scores, n_splits)
 
-    def _n_splits(self) -> int:
+    def _n_splits(self, ensemble: Ensemble) -> int:
         """Splits of all trees whose leaves differ, or of all if a weight of 0, which was warned of, ended training."""
-        has_zero_weight = 0.0 in self.state.last_weights
-        return sum(len(tree.feature) for tree in self.state.trees if has_zero_weight or np.ptp(tree.leaf_value) > 0)
+        arrays, n_splits = ensemble.arrays, np.diff(ensemble.arrays["node_offsets"])
+        values, first = arrays["leaf_value"], arrays["leaf_offsets"][:-1]
+        if 0.0 in self.state.last_weights or not len(first):
+            return int(n_splits.sum())
+        differ = np.maximum.reduceat(values, first) > np.minimum.reduceat(values, first)
+        return int(n_splits[differ].sum())
 
 
 def _bind_objective(settings: Boosting, data: BinnedData, team: Team) -> BoundObjective:

@@ -53,12 +53,14 @@ class Kernel:
 
     Attributes:
         py_func: the function as it stands in the source.
+        compiled: what it was compiled to, by the types of arguments (`compiled_for`).
 
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(self, function)
         self.py_func = function
+        self.compiled: dict[bytes, Callable[..., Any]] = {}
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the compiled function."""
@@ -95,9 +97,12 @@ def compiled_for(kernel: Callable[..., Any], *arguments: Any) -> Callable[..., A
     For what is called again and again with many arrays: to look at the types of 50 takes 10 µs.
     """
     assert isinstance(kernel, Kernel)
-    dispatcher = kernel.dispatcher
-    compiled: Callable[..., Any] = dispatcher.compile(tuple(map(dispatcher.typeof_pyval, arguments)))
-    return compiled
+    from numba._dispatcher import compute_fingerprint  # of types, an inner part of Numba, see `podium.core.llvm`
+
+    dispatcher, types = kernel.dispatcher, compute_fingerprint(arguments)
+    if types not in kernel.compiled:
+        kernel.compiled[types] = dispatcher.compile(tuple(map(dispatcher.typeof_pyval, arguments)))
+    return kernel.compiled[types]
 
 
 def _load_code_alone(dispatcher: Any) -> None:

@@ -76,16 +76,13 @@ class Ensemble(Model):
     def of_trees(cls, trees: Sequence[Tree], n_features: int, **others: Any) -> Ensemble:
         """Flat arrays from trees."""
         columns: dict[str, NDArray[Any]] = {}
-        for name in (*(name for name in OF_NODES if name != "category"), *OF_LEAVES):
+        for name in (*OF_NODES, *OF_LEAVES):
             columns[name] = np.concatenate([np.empty(0, ARRAYS[name]), *(getattr(tree, name) for tree in trees)])
         sets = [values for tree in trees for values in tree.categories]
-        before = np.cumsum([0, *(len(tree.categories) for tree in trees)])
-        columns["category"] = np.concatenate(
-            [
-                np.empty(0, np.int32),
-                *(np.where(t.category >= 0, t.category + first, -1) for t, first in zip(trees, before, strict=False)),
-            ]
-        )
+        if sets:
+            before = np.cumsum([0, *(len(tree.categories) for tree in trees[:-1])])
+            first, category = np.repeat(before, [len(tree.category) for tree in trees]), columns["category"]
+            columns["category"] = np.where(category >= 0, category + first, -1)
         columns["category_values"] = np.concatenate([np.empty(0, np.float32), *sets])
         columns["category_offsets"] = np.cumsum([0, *map(len, sets)])
         columns["node_offsets"] = np.cumsum([0, *(len(tree.feature) for tree in trees)])

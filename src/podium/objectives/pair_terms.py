@@ -30,7 +30,7 @@ from podium.objectives.links import CROSS_ENTROPY, Link
 from podium.objectives.pair_kernel import Gradients, Meeting, Task, lambda_gradients
 from podium.objectives.pair_layout import GROUPS, TRUSTS, Documents, Scratch
 from podium.objectives.pair_rows import PairSettings
-from podium.objectives.pair_sharing import Shares, task
+from podium.objectives.pair_sharing import Shares, Work, task
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -240,19 +240,20 @@ class BoundPairs(BoundObjective):
             return
         scores = np.ascontiguousarray(scores, np.float64)
         result = Gradients(gradients, hessians, NO_TOTALS)
-        with nullcontext(self.team) if self.team else Team(None if self.shares.is_worth_it else 1) as team:
-            n_threads = team.n_threads if self.shares.is_worth_it else 1
-            event = team.event if n_threads > 1 else TURN
-            shares, meetings = self.shares.of(n_threads), self.shares.meetings(n_threads, event)
+        if not self.shares.is_worth_it or (self.team is not None and self.team.n_threads == 1):
+            self._fill_share(0, self.shares.of(1), self.shares.meetings(1, TURN), scores, result)
+            return
+        with nullcontext(self.team) if self.team else Team() as team:
+            n = team.n_threads
+            shares, meetings = self.shares.of(n), self.shares.meetings(n, team.event)
+            team.run_kernel(lambda thread: self._fill_share(thread, shares, meetings, scores, result))
 
-            def work(thread: int) -> None:
-                for (part, scratch), meeting in zip(shares[thread], meetings[thread], strict=True):
-                    self._compute(part, scores, result, scratch, meeting)
-
-            if n_threads == 1:
-                work(0)
-            else:
-                team.run_kernel(work)
+    def _fill_share(
+        self, thread: int, shares: list[Work], meetings: list[list[Meeting]], scores: Floats, result: Gradients
+    ) -> None:
+        """The part of one thread."""
+        for (part, scratch), meeting in zip(shares[thread], meetings[thread], strict=True):
+            self._compute(part, scores, result, scratch, meeting)
 
     def _compute(self, part: Task, scores: Floats, result: Gradients, scratch: Scratch, meeting: Meeting) -> None:
         self._lambda_gradients(

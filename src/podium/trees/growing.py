@@ -173,9 +173,11 @@ class Grower:
         n_leaves = int(self.team.run_kernel(lambda thread: compiled(members[thread], *arguments)))
         leaf_of_row = known = added = None
         if len(documents) == self.binned.n_rows and n_leaves <= MOST_BYTES:
-            totals: Ints = self.totals[0] if len(members) == 1 else self.totals.sum(axis=0)
-            leaf_of_row, known = self.leaf_of_row, (source, from_units(totals[:, :n_leaves], scales))
-            added = values[:n_leaves] if len(scores) and n_leaves > 1 else None
+            leaf_of_row = self.leaf_of_row
+            if len(scores) and n_leaves > 1:
+                added = values[:n_leaves]
+            else:
+                known = source, from_units(self.totals.sum(axis=0)[:, :n_leaves], scales)
         described, a = self._described(n_leaves, arrays, added)
         grown = GrownTree(described, documents, a.starts, a.ends, a.goes_left, leaf_of_row, None, known, added)
         return self._with_bounds(grown, gradients, self.leaves[:n_leaves])

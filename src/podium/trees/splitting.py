@@ -271,13 +271,12 @@ def _scan_numbers(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Record) 
     not_inlined()
     sums, counts_below, counts = scratch.sums, scratch.counts_below, scratch.counts
     scores, missing_scores = scratch.scores, scratch.missing_left_scores
-    missing, n_cells = cells[MISSING], len(cells)
-    word, cell = np.int64(0), MISSING
-    for b in range(n_bins):
-        cell += LANES  # `cell_of` the next bin
-        cell -= n_cells - 1 if cell >= n_cells else 0
-        word += cells[U(cell)]
-        sums[b] = word
+    missing, word, place = cells[MISSING], np.int64(0), U(0)
+    for lane in range(U(LANES)):  # one range of bins after the other (`cell_of`)
+        for cell in range(U(LANES) if lane == 0 else lane, U(len(cells)), U(LANES)):
+            word += cells[cell]
+            sums[place] = word
+            place += U(1)
     if rules.precision == COUNTED:
         count = np.int64(0)
         for b in range(n_bins):
