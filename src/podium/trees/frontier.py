@@ -101,9 +101,9 @@ class FrontierGrower(Grower):
         leaves, nodes, numbers = growth.result()
         arrays = self._tree_arrays(len(leaves), gradients)
         describe_tree(leaves, nodes, len(leaves), table.is_categorical, arrays)
-        tree, a = self._described(len(leaves), arrays)
         no_rows, whole_sums = np.empty(0, np.int32), self.whole_sums
-        grown = DistantTree(tree, no_rows, a.starts, a.ends, a.goes_left, leaf_numbers=numbers, whole_sums=whole_sums)
+        tree, starts, ends, goes_left = self._described(len(leaves), arrays)
+        grown = DistantTree(tree, no_rows, starts, ends, goes_left, leaf_numbers=numbers, whole_sums=whole_sums)
         return self._with_bounds(grown, gradients, leaves)
 
     def _begin_compilation(self) -> Callable[[], None]:

@@ -21,11 +21,17 @@ from podium.errors import DataError
 from podium.trees.bins import BinnedFeatures
 from podium.trees.histograms import build_histograms, share
 from podium.trees.layout import (
+    CATEGORY,
     CELLS,
     CHUNK,
+    COUNT,
+    END,
+    FEATURE,
     LEAF,
+    RIGHT,
     SCRATCH,
     SPLIT,
+    START,
     BinMatrix,
     Bytes,
     FeatureShare,
@@ -178,18 +184,17 @@ class Grower:
                 added = values[:n_leaves]
             else:
                 known = source, from_units(self.totals.sum(axis=0)[:, :n_leaves], scales)
-        described, a = self._described(n_leaves, arrays, added)
-        grown = GrownTree(described, documents, a.starts, a.ends, a.goes_left, leaf_of_row, None, known, added)
+        described, starts, ends, goes_left = self._described(n_leaves, arrays, added)
+        grown = GrownTree(described, documents, starts, ends, goes_left, leaf_of_row, None, known, added)
         return self._with_bounds(grown, gradients, self.leaves[:n_leaves])
 
     def _tree_arrays(self, n_leaves: int, gradients: QuantizedGradients) -> TreeArrays:
         """Arrays for a tree of so many leaves, which it keeps."""
         n_nodes, gain_unit = n_leaves - 1, gradients.gradient_unit**2 / gradients.weight_unit
-        numbers, counts = np.empty((4, n_nodes), np.int32), np.empty((3, n_leaves), np.int64)
         return TreeArrays(
-            *self.cuts, gain_unit, numbers[0], np.empty(n_nodes, np.float32), np.empty(n_nodes, bool), numbers[1],
-            numbers[2], numbers[3], np.empty(n_nodes), counts[0, :n_nodes], np.empty((n_nodes, CELLS), bool),
-            counts[1], counts[2],
+            *self.cuts, gain_unit, np.empty((4, n_nodes), np.int32), np.empty(n_nodes, np.float32),
+            np.empty(n_nodes, bool), np.empty(n_nodes), np.empty((n_nodes, CELLS), bool),
+            np.empty((3, n_leaves), np.int64),
         )  # fmt: skip
 
     def _table(self, candidates: NDArray[np.int64]) -> FeatureTable:
@@ -215,18 +220,23 @@ class Grower:
             parts = [part[takes_part[part]] for part in (gradients.sampled, gradients.unsampled)]
         return np.concatenate(parts, out=self.documents[: sum(map(len, parts))]), len(parts[0])
 
-    def _described(self, n_leaves: int, arrays: TreeArrays, values: Floats | None = None) -> tuple[Tree, TreeArrays]:
-        """The tree, its leaves in the order in which they came to be, and its arrays as long as they are in use."""
-        a = arrays
-        if n_leaves < len(a.starts):
-            nodes = (of_nodes[: n_leaves - 1] for of_nodes in a[3:-2])
-            a = TreeArrays._make((*a[:3], *nodes, a.starts[:n_leaves], a.ends[:n_leaves]))
+    def _described(
+        self, n_leaves: int, arrays: TreeArrays, values: Floats | None = None
+    ) -> tuple[Tree, Ints, Ints, Flags]:
+        """The tree, its leaves in the order in which they came to be; where the rows of each begin and end."""
+        numbers, counts, n = arrays.numbers, arrays.counts, n_leaves - 1
+        threshold, missing_left, gain, goes_left = arrays.threshold, arrays.missing_left, arrays.gain, arrays.goes_left
+        if n_leaves < counts.shape[1]:
+            numbers, counts, threshold = numbers[:, :n].copy(), counts[:, :n_leaves].copy(), threshold[:n]
+            missing_left, gain, goes_left = missing_left[:n], gain[:n], goes_left[:n]
+        feature, category, left, right = numbers
+        count, starts, ends = counts
         tree = Tree(
-            a.feature, a.threshold, a.missing_left, a.category, a.left, a.right, a.gain, a.counts,
-            np.zeros(n_leaves) if values is None else values, a.ends - a.starts,
-            self._categories(a.feature, a.goes_left, a.threshold, a.category),
+            feature, threshold, missing_left, category, left, right, gain, count[:n],
+            np.zeros(n_leaves) if values is None else values, ends - starts,
+            self._categories(feature, goes_left, threshold, category),
         )  # fmt: skip
-        return tree, a
+        return tree, starts, ends, goes_left
 
     def _with_bounds(self, grown: GrownTree, gradients: QuantizedGradients, leaves: Records) -> GrownTree:
         """The tree with the bounds that monotone constraints set for its leaves, if there are any."""
@@ -284,32 +294,26 @@ def describe_tree(
 def describe(leaves: Records, nodes: Records, n_leaves: Int, is_categorical: Flags | None, arrays: TreeArrays) -> None:
     """Nodes and leaves as arrays."""
     not_inlined()
-    left, right, cuts, first_cut = arrays.left, arrays.right, arrays.cuts, arrays.first_cut
+    numbers, counts, cuts, first_cut = arrays.numbers, arrays.counts, arrays.cuts, arrays.first_cut
     for k in range(n_leaves - 1):
         node = nodes[k]
         if node.parent >= 0:
-            if node.is_left == 1:
-                left[node.parent] = k
-            else:
-                right[node.parent] = k
+            numbers[RIGHT - node.is_left, node.parent] = k
         first, end = first_cut[node.feature], first_cut[node.feature + 1]
-        arrays.feature[k], arrays.missing_left[k] = node.feature, node.missing_left == 1
-        arrays.threshold[k] = cuts[first + node.bin - 1] if first + node.bin <= end else np.float32(np.inf)
-        arrays.gain[k], arrays.counts[k] = node.gain * arrays.gain_unit, node.end - node.start
-        arrays.category[k] = -1
+        numbers[FEATURE, k], numbers[CATEGORY, k] = node.feature, -1
         if is_categorical is not None:
             if is_categorical[node.feature]:
-                arrays.category[k] = 0
+                numbers[CATEGORY, k] = 0
+        arrays.missing_left[k] = node.missing_left == 1
+        arrays.threshold[k] = cuts[first + node.bin - 1] if first + node.bin <= end else np.float32(np.inf)
+        arrays.gain[k], counts[COUNT, k] = node.gain * arrays.gain_unit, node.end - node.start
         for b in range(CELLS):
             arrays.goes_left[k, b] = node.goes_left[b] == 1
     for k in range(n_leaves):
         leaf = leaves[k]
-        arrays.starts[k], arrays.ends[k] = leaf.start, leaf.end
+        counts[START, k], counts[END, k] = leaf.start, leaf.end
         if leaf.parent >= 0:
-            if leaf.is_left == 1:
-                left[leaf.parent] = ~k
-            else:
-                right[leaf.parent] = ~k
+            numbers[RIGHT - leaf.is_left, leaf.parent] = ~k
 
 
 @kernel
@@ -379,7 +383,9 @@ def grow(
         one = N(1)
         first = share(bins.n_rows, one, member.thread, member.n_threads)
         last = share(bins.n_rows, one, member.thread + 1, member.n_threads)
-        sum_grown_leaves(bins, first, last, n_leaves, arrays, sums, member.thread, scratch.regions)
+        sum_grown_leaves(
+            bins, first, last, n_leaves, arrays, features.is_categorical, sums, member.thread, scratch.regions
+        )
         if len(sums.scores) > 0 and n_leaves > 1:
             wait_at_barrier(member.barrier, member.n_threads)
             add_grown_leaves(first, last, n_leaves, sums, member.thread, member.n_threads, scratch.scores)
@@ -418,10 +424,9 @@ def borrow_features(features: FeatureTable, is_categorical: Flags | None) -> Fea
 def borrow_arrays(arrays: TreeArrays) -> TreeArrays:
     """The same for those of a tree that has grown."""
     return TreeArrays(
-        borrowed(arrays.cuts), borrowed(arrays.first_cut), arrays.gain_unit, borrowed(arrays.feature),
-        borrowed(arrays.threshold), borrowed(arrays.missing_left), borrowed(arrays.category), borrowed(arrays.left),
-        borrowed(arrays.right), borrowed(arrays.gain), borrowed(arrays.counts), borrowed(arrays.goes_left),
-        borrowed(arrays.starts), borrowed(arrays.ends),
+        borrowed(arrays.cuts), borrowed(arrays.first_cut), arrays.gain_unit, borrowed(arrays.numbers),
+        borrowed(arrays.threshold), borrowed(arrays.missing_left), borrowed(arrays.gain), borrowed(arrays.goes_left),
+        borrowed(arrays.counts),
     )  # fmt: skip
 
 

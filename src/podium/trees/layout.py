@@ -28,6 +28,8 @@ STRIDES = (64, 128, 256)  # cells from one dense feature to the next
 MISSING = 0  # the bin of a missing value
 CHUNK = 1024  # rows that are counted in one go: their words and one block of their bins stay near the core
 NEAR = 1 << 19  # bytes of bins that are in a near cache anyway
+FEATURE, CATEGORY, LEFT, RIGHT = range(4)  # rows of `TreeArrays.numbers`
+COUNT, START, END = range(3)  # and of `TreeArrays.counts`
 BOUNDED, LOCATED, COUNTED = range(3)  # how well a feature's best split is known
 
 Bytes = NDArray[np.uint8]
@@ -202,27 +204,22 @@ class TreeArrays(NamedTuple):
     Attributes:
         cuts, first_cut: those of all features, one after the other, and where the cuts of each begin.
         gain_unit: what one unit of a gain is worth.
-        feature, threshold, missing_left, category, left, right, gain, counts: of each node, see `podium.trees.Tree`;
-            the category is 0 where there is one, and −1 else.
+        numbers: of each node the rows `FEATURE`, `CATEGORY` (0 where there is one, and −1 else), `LEFT` and `RIGHT`,
+        threshold, missing_left, gain: and these, see `podium.trees.Tree`.
         goes_left: for each node and bin whether it goes left.
-        starts, ends: of the documents of each leaf.
+        counts: the rows `COUNT` of each node, `START` and `END` of the documents of each leaf.
 
     """
 
     cuts: Singles
     first_cut: Ints
     gain_unit: float
-    feature: Rows
+    numbers: Rows
     threshold: Singles
     missing_left: Flags
-    category: Rows
-    left: Rows
-    right: Rows
     gain: Floats
-    counts: Ints
     goes_left: Flags
-    starts: Ints
-    ends: Ints
+    counts: Ints
 
 
 class LeafRule(NamedTuple):

@@ -15,8 +15,12 @@ from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.trees.bins import BinnedFeatures
 from podium.trees.layout import (
+    CATEGORY,
     CELLS,
+    FEATURE,
+    LEFT,
     MISSING,
+    RIGHT,
     BinMatrix,
     Bytes,
     Flags,
@@ -247,16 +251,18 @@ def _sum_by_leaf(
 
 @helper
 def sum_grown_leaves(
-    bins: BinMatrix, first: Int, last: Int, n_leaves: Int, tree: TreeArrays, sums: LeafSums, thread: Int, region: Bytes
+    bins: BinMatrix, first: Int, last: Int, n_leaves: Int, tree: TreeArrays, is_categorical: Flags | None,
+    sums: LeafSums, thread: Int, region: Bytes,
 ) -> None:  # fmt: skip
     """Find the leaf of some rows of a tree that has grown, and sum over them; `region` is scratch."""
     not_inlined()
-    leaf_of_row = borrowed(sums.leaf_of_row)
-    regions_of_nodes(n_leaves - 1, tree.left, tree.right, region)
+    leaf_of_row, numbers = borrowed(sums.leaf_of_row), tree.numbers
+    category = None if is_categorical is None else numbers[CATEGORY]
+    regions_of_nodes(n_leaves - 1, numbers[LEFT], numbers[RIGHT], region)
     for start in range(first, last, ROWS_AT_ONCE):
         n = min(ROWS_AT_ONCE, last - start)
         find_regions(
-            bins.columns, bins.n_rows, start, n, n_leaves - 1, tree.feature, tree.category, tree.goes_left, region,
+            bins.columns, bins.n_rows, start, n, n_leaves - 1, numbers[FEATURE], category, tree.goes_left, region,
             leaf_of_row, start,
         )  # fmt: skip
     _sum_by_leaf(
@@ -336,35 +342,36 @@ def regions_of_nodes(n_nodes: Int, left: Rows, right: Rows, region: Bytes) -> No
 
 @helper
 def find_regions(
-    columns: Bytes, n_rows: Int, start: Int, n: Int, n_nodes: Int, feature: Rows, category: Rows, goes_left: Flags,
-    region: Bytes, regions: Bytes, first: Int,
+    columns: Bytes, n_rows: Int, start: Int, n: Int, n_nodes: Int, feature: Rows, category: Rows | None,
+    goes_left: Flags, region: Bytes, regions: Bytes, first: Int,
 ) -> None:  # fmt: skip
     """Write the region that each of n rows from `start` on comes to, to regions[first:].
 
     A node looks at all rows, also at those of other regions: 32 at a time, without a branch, that takes less time than
     to walk with each row. The bins that go left at a node without categories follow each other, so two comparisons find
-    them.
+    them. `category` is None where no node has any: the other loop is then not compiled.
     """
     for k in range(U(n)):
         regions[U(first) + k] = 0
     for node in range(n_nodes):
         here, right_region = region[node], np.uint8(node + 1)
         at, table = feature[node] * n_rows + start, goes_left[node]
-        if category[node] < 0:
-            lowest = 0 if table[MISSING] else 1
-            n_left = 0
-            for k in range(CELLS):
-                n_left += table[k]
-            low, high = np.uint8(lowest), np.uint8(lowest + n_left - 1)
-            for k in range(U(n)):
-                bin_, now = columns[U(at) + k], regions[U(first) + k]
-                leaves = (now == here) & ((bin_ < low) | (bin_ > high))
-                regions[U(first) + k] = right_region if leaves else now
-        else:
-            for k in range(U(n)):
-                now = regions[U(first) + k]
-                leaves = (now == here) & (not table[columns[U(at) + k]])
-                regions[U(first) + k] = right_region if leaves else now
+        if category is not None:
+            if category[node] >= 0:
+                for k in range(U(n)):
+                    now = regions[U(first) + k]
+                    leaves = (now == here) & (not table[columns[U(at) + k]])
+                    regions[U(first) + k] = right_region if leaves else now
+                continue
+        lowest = 0 if table[MISSING] else 1
+        n_left = 0
+        for k in range(CELLS):
+            n_left += table[k]
+        low, high = np.uint8(lowest), np.uint8(lowest + n_left - 1)
+        for k in range(U(n)):
+            bin_, now = columns[U(at) + k], regions[U(first) + k]
+            leaves = (now == here) & ((bin_ < low) | (bin_ > high))
+            regions[U(first) + k] = right_region if leaves else now
 
 
 @kernel

@@ -12,8 +12,10 @@ from podium.core.merging import alone
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.trees.bins import BinnedFeatures, Bins
+from podium.trees.feature_layout import lay_out
 from podium.trees.gradient_sampling import GradientSampler
 from podium.trees.growing import Grower, grow
+from podium.trees.layout import CELLS, BinMatrix
 from podium.trees.parameters import GrowthParameters
 from podium.trees.quantization import BoundedGradients, QuantizedGradients, quantize
 
@@ -52,5 +54,10 @@ def _sampler() -> GradientSampler:
 
 
 def _grow(gradients: QuantizedGradients) -> None:
-    binned = BinnedFeatures(Bins((np.zeros(1, np.float32),), {}), 4, np.ones(4, np.uint8))
+    """Grow a tree on one dense feature; its bins are laid out here, which is compiled elsewhere."""
+    bins, columns = Bins((np.zeros(1, np.float32),), {}), np.ones(4, np.uint8)
+    layout = lay_out(np.ones((1, CELLS), np.int64), 4, bins.counts)
+    rows, no_cells = np.ones((4 + 2) * layout.width, np.uint8), np.empty(0, np.uint32)
+    matrix = BinMatrix(columns, 4, rows, layout.width, no_cells, np.empty(0, np.int64))
+    binned = BinnedFeatures(bins, 4, columns).with_matrix(layout, matrix)
     Grower(binned, GrowthParameters()).grow(gradients)
