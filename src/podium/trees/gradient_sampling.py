@@ -355,17 +355,21 @@ def pack_sample(documents: Documents, sampled: Rows, by_gradient: float, by_weig
 
 
 @helper
+def _packed(gradient: Any, weight: Any, factor: Any, by_gradient: float, by_weight: float) -> tuple[Int, Int]:
+    """A gradient and a weight, both times a factor, as a packed word (`quantization.pack`); and the weight in it."""
+    whole = max(np.int64(np.rint(weight * factor * by_weight)), np.int64(1))
+    return (np.int64(np.rint(gradient * factor * by_gradient)) << 32) + whole, whole
+
+
+@helper
 def _pack_sample(documents: Documents, sampled: Rows, by_gradient: float, by_weight: float, words: Ints) -> Int:
     """The same as `quantization.pack` for the rows of the sample, each divided by its probability p."""
     gradients, weights, counting = documents.gradients, documents.weights, documents.counting
-    importances, threshold = documents.importances, documents.threshold
     largest = np.int64(0)
     for k in range(len(sampled)):
         row = U(sampled[k])
-        factor = _inverse_probability(importances[row], threshold)
-        gradient = np.int64(np.rint(gradients[row] * factor * by_gradient))
-        weight = max(np.int64(np.rint((1.0 if counting else weights[row]) * factor * by_weight)), np.int64(1))
-        words[row] = (gradient << 32) + weight
+        factor = _inverse_probability(documents.importances[row], documents.threshold)
+        words[row], weight = _packed(gradients[row], 1.0 if counting else weights[row], factor, by_gradient, by_weight)
         largest = max(largest, weight)
     return largest
 
@@ -376,10 +380,9 @@ def _pack_with_factors(documents: Documents, factors: Floats, by_gradient: float
     gradients, weights, counting = documents.gradients, documents.weights, documents.counting
     largest = np.int64(0)
     for row in range(U(len(words))):
-        factor = factors[row]
-        gradient = np.int64(np.rint(gradients[row] * factor * by_gradient))
-        weight = max(np.int64(np.rint((1.0 if counting else weights[row]) * factor * by_weight)), np.int64(1))
-        words[row] = (gradient << 32) + weight
+        words[row], weight = _packed(
+            gradients[row], 1.0 if counting else weights[row], factors[row], by_gradient, by_weight
+        )
         largest = max(largest, weight)
     return largest
 

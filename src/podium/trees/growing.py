@@ -332,8 +332,7 @@ def grow(
         tree: with its documents alone; afterwards with all leaves.
         nodes: where the leaves that are split go, in that order.
         buffer: as large as the documents of the tree, for partitioning.
-        tiles: for bins that are counted in one go; one for each thread, as
-        scratches.
+        tiles, scratches: what each thread works with; a tile is for bins that are counted in one go.
         arrays: where the tree goes.
         sums: where the leaf of each row goes, and the sums and values of leaves, if all rows take part and a byte tells
             leaves apart.
