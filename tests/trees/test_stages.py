@@ -68,6 +68,7 @@ class Problem:
     def __init__(self, rng, n=300, width=6, n_threads=1, sizes=(50, 90), categorical=()):
         self.x = rng.integers(0, 9, (n, width)).astype(np.float32)
         self.x[:, 1::4] = rng.integers(0, 200, self.x[:, 1::4].shape)  # more bins, and so more cells
+        self.x[:, 6::8] = rng.integers(0, 200, self.x[:, 6::8].shape)
         self.x[:, 2::4] = np.where(rng.random(self.x[:, 2::4].shape) < 0.7, 0, self.x[:, 2::4])  # one common bin
         self.x[rng.random((n, width)) < 0.1] = np.nan
         self.x[:, 3::8] = np.where(rng.random(self.x[:, 3::8].shape) < 0.7, np.nan, self.x[:, 3::8])
