@@ -191,3 +191,32 @@ def test_nothing_is_left_behind():
                 if np.isfinite(labels[rows]).any():
                     expected = objective.bind(alone).gradients(scores[rows])
                     assert np.array_equal(np.array(kept)[:, rows], expected)
+
+
+# --- arrays of other types than the kernel is compiled for
+
+
+class Steep(NDCG):
+    """A measure without a family, whose swap deltas are of another type and order than the kernel's."""
+
+    def lookup_tables(self, labels, offsets):
+        return None
+
+    def swaps(self, labels, first=0, last=None):
+        return np.asfortranarray(super().swaps(labels, first, last).astype(f32))
+
+
+@pytest.mark.parametrize("measure", [NDCG(), Steep()])
+def test_arrays_of_any_type_are_taken(measure):
+    rng = np.random.default_rng(0)
+    bound = Lambda(measure).bind(one_query(in_runs(rng, 40)))
+    single = rng.normal(size=40).astype(f32)
+    expected = bound.gradients(single.astype(float))
+    usual = Lambda(NDCG()).bind(bound.data).gradients(single.astype(float))
+    np.testing.assert_allclose(expected, usual, rtol=1e-5, atol=1e-7)
+    for scores in (single, np.repeat(single.astype(float), 2)[::2]):
+        assert np.array_equal(bound.gradients(scores), expected)
+    for dtype, step in ((np.float64, 2), (f32, 1)):
+        into = np.zeros((2, 40 * step), dtype)[:, ::step]
+        bound.fill(single.astype(float), 0, *into)
+        assert np.array_equal(into, np.array(expected, dtype))

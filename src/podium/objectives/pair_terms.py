@@ -175,6 +175,11 @@ def _have_pairs(labels: Singles, offsets: NDArray[np.int64]) -> NDArray[np.bool_
     return np.fmax.reduceat(labels, offsets[:-1]) > np.fmin.reduceat(labels, offsets[:-1])
 
 
+def _is_plain(array: NDArray[Any]) -> bool:
+    """Whether an array is of the type that the kernel is compiled for."""
+    return array.dtype == np.float64 and array.flags.carray
+
+
 class BoundPairs(BoundObjective):
     """A pair term on some data."""
 
@@ -235,10 +240,13 @@ class BoundPairs(BoundObjective):
 
     def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
         """The same into arrays that are there."""
+        if not (_is_plain(gradients) and _is_plain(hessians)):
+            gradients[:], hessians[:] = self.gradients(scores, iteration)
+            return
+        scores = np.ascontiguousarray(scores, np.float64)
         if self.tables.family == BY_SWAPS:
             self._fill_by_swaps(scores, Gradients(gradients, hessians, np.zeros(self.data.n_queries)))
             return
-        scores = np.ascontiguousarray(scores, np.float64)
         result = Gradients(gradients, hessians, NO_TOTALS)
         if not self.shares.is_worth_it or (self.team is not None and self.team.n_threads == 1):
             self._fill_share(0, self.shares.of(1), self.shares.meetings(1, TURN), scores, result)
@@ -272,7 +280,7 @@ class BoundPairs(BoundObjective):
             step = max(1, BLOCK_CELLS // max(1, len(ranked)))
             for first in range(0, len(ranked), step):
                 last = min(first + step, len(ranked))
-                deltas = np.abs(self.measure.swaps(ranked, first, last))
+                deltas = np.ascontiguousarray(np.abs(self.measure.swaps(ranked, first, last)), np.float64)
                 part = task(q, q + 1, first_row=first, last_row=last, deltas=deltas)
                 self._compute(part, scores, result, self.shares.scratch(0), alone)
             total = result.totals[q]

@@ -147,8 +147,8 @@ class Grower:
             gradients: of all rows.
             rows: those that take part, ascending; all by default.
             features: those that may be split on, ascending; all by default.
-            scores: of all rows, to which leaf values are added at once, as the rule gives them; none by default. It is
-                not done where rows are left out, or there are more than 256 leaves or only one.
+            scores: of all rows, contiguous, to which leaf values are added at once, as the rule gives them; none by
+                default. It is not done where rows are left out, or there are more than 256 leaves or only one.
             rule: gives leaf values.
 
         Returns:
@@ -165,7 +165,7 @@ class Grower:
         limits = Limits(self.n_leaves, max_depth, p.min_documents_in_leaf, p.min_documents_to_split, l2)
         tree = GrowingTree(self.leaves, documents, self.histograms, self.splits)
         source, scales = gradients.source, scales_of_sums(gradients.source)
-        g, h = np.ascontiguousarray(source.gradients), np.ascontiguousarray(source.hessians)
+        g, h = (np.ascontiguousarray(values, np.float64) for values in (source.gradients, source.hessians))
         values = np.empty(self.n_leaves)
         sums = LeafSums(g, h, *scales, self.leaf_of_row, self.sums, self.totals, rule, values, scores)
         arrays = self._tree_arrays(self.n_leaves, gradients)
