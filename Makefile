@@ -10,12 +10,13 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache/$(DIGEST)
 # Tests run in as many processes as there are cores; a process that has done its share takes over from the others.
 PYTEST := $(BIN)/python -m pytest --numprocesses=$(shell getconf _NPROCESSORS_ONLN) --dist=worksteal
 
-.PHONY: help demo test quick lint style types kernels bench docs release-check clean
+.PHONY: help demo test quick compat lint style types kernels bench docs release-check clean
 
 help:
 	@echo 'make demo   train on artificial data, compare, write demo/report.html'
 	@echo 'make test   everything CI checks: lint, types, tests'
 	@echo 'make quick  the tests that take under a minute'
+	@echo 'make compat the quick tests with the oldest and the newest supported dependencies'
 	@echo 'make lint   ruff and mypy --strict'
 	@echo 'make bench  measure against other tools; writes bench/results/'
 	@echo 'make docs   build the documentation into site/'
@@ -32,6 +33,10 @@ test: style
 
 quick: kernels
 	$(PYTEST) -m 'not slow'
+
+# VERSIONS=oldest or VERSIONS=newest runs one of the two.
+compat:
+	$(PYTHON) -m tests.compat $(VERSIONS)
 
 lint: style types
 
@@ -56,7 +61,7 @@ release-check: $(BIN)/python
 	$(BIN)/python -m tests.release
 
 clean:
-	rm -rf $(VENV) .numba_cache build demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .compat .numba_cache build demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
