@@ -63,29 +63,6 @@ def test_imports_go_down_the_layers_only(path):
 UPWARD = {
     "models/file.py": {"podium.neural.file"},
     "models/base.py": {"podium.explain", "podium.formats"},
-    "models/combination.py": {"podium.reports.path"},
-    "evaluation/evaluating.py": {"podium.reports.queries"},
-    "evaluation/comparing.py": {"podium.reports.comparison"},
-    "diagnostics/optimality.py": {"podium.reports.optimality"},
-    "diagnostics/agreement.py": {"podium.reports.agreement"},
-    "diagnostics/arrows.py": {"podium.reports.lambda_arrows"},
-    "diagnostics/line_search_weights.py": {"podium.reports.line_search_weights"},
-    "diagnostics/measure_curves.py": {"podium.reports.history"},
-    "diagnostics/probabilities.py": {"podium.reports.calibration"},
-    "diagnostics/rank_changes.py": {"podium.reports.rank_changes"},
-    "diagnostics/shares.py": {"podium.reports.lambda_shares"},
-    "diagnostics/top_labels.py": {"podium.reports.top_labels"},
-    "explain/comparing.py": {"podium.reports.stacked_contributions"},
-    "explain/explanation.py": {
-        "podium.reports.contributions",
-        "podium.reports.importance",
-        "podium.reports.stacked_contributions",
-    },
-    "explain/importance.py": {"podium.reports.importance"},
-    "explain/dependence.py": {"podium.reports.partial_dependence"},
-    "estimators/ranker.py": {"podium.reports.history", "podium.reports.importance"},
-    "estimators/cross_validation.py": {"podium.reports.folds"},
-    "tuning/tuning.py": {"podium.reports.tuning"},
 }
 
 

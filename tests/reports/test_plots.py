@@ -9,7 +9,7 @@ import podium
 from podium import DataError, LambdaMART, LinearRanker
 from podium.reports import save_chart
 from podium.reports.charts import thinned
-from podium.reports.history import history_chart
+from podium.reports.training_charts import history_chart
 
 MEASURES = ["ndcg(ties=expected)@10", "ap(ties=expected)"]
 

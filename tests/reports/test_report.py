@@ -10,11 +10,11 @@ import pytest
 import podium
 from podium import DataError, MissingExtraError, PodiumWarning
 from podium.diagnostics import WatchLambdaShares, WatchRankChanges, WatchTopLabels, lambda_arrows
-from podium.reports.contributions_summary import summary_chart
+from podium.reports.comparison_charts import wins_and_losses_chart
+from podium.reports.feature_charts import summary_chart
 from podium.reports.page import comparison_report
 from podium.reports.page.building import subject_of
 from podium.reports.page.learning import learning_section
-from podium.reports.wins_and_losses import wins_and_losses_chart
 from tests.reports.pages import Page
 
 NDCG, AP = "ndcg(ties=expected)@10", "ap(ties=expected)"

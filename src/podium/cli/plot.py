@@ -22,7 +22,7 @@ def plot(
     from podium.errors import DataError
     from podium.models import load
     from podium.reports import save_chart
-    from podium.reports.history import history_chart
+    from podium.reports.training_charts import history_chart
 
     folder = RunFolder(run)
     history = folder.read_history()

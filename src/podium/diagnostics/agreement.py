@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from podium.core.plotting import draw
 from podium.diagnostics.looking import as_objective, bind_to_look
 from podium.diagnostics.shares import objective_of
 from podium.diagnostics.watching import ByIteration, Floats, Ints, TrainingObserver, TrainingRound
@@ -54,7 +54,7 @@ class Agreement(ByIteration):
 
     def plot(self) -> Any:
         """The shares by iteration."""
-        return import_module("podium.reports.agreement").agreement_chart(self)
+        return draw("agreement", self)
 
 
 class WatchAgreement(TrainingObserver):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.plotting import draw
 from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.data.schema import as_data
@@ -146,7 +146,7 @@ class LambdaArrows:
 
     def plot(self, most: int = 30) -> Any:
         """The first documents by rank, coloured by label, with an arrow for each λ and a panel for each objective."""
-        return import_module("podium.reports.lambda_arrows").lambda_arrows_chart(self, most)
+        return draw("lambda_arrows", self, most)
 
 
 def lambda_arrows(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
+from podium.core.plotting import draw
 from podium.diagnostics.watching import ByIteration, Floats, Ints, TrainingObserver, TrainingRound
 from podium.errors import DataError
 
@@ -36,7 +36,7 @@ class LineSearchWeights(ByIteration):
 
     def plot(self) -> Any:
         """The weights by iteration."""
-        return import_module("podium.reports.line_search_weights").line_search_chart(self)
+        return draw("line_search", self)
 
 
 class WatchLineSearch(TrainingObserver):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from podium.core.plotting import draw
 from podium.diagnostics.watching import ByIteration, Floats, Ints, TrainingObserver, TrainingRound
 from podium.errors import DataError
 from podium.measures import BoundMeasures, Measure, as_measure, as_watched
@@ -46,7 +46,7 @@ class MeasureCurves(ByIteration):
         for name, column in by_round.items():
             column[self.iterations] = self.means[name]
         history = {name: column.tolist() for name, column in by_round.items()}
-        return import_module("podium.reports.history").history_chart(history)
+        return draw("history", history)
 
 
 class WatchMeasures(TrainingObserver):

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, cast
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from podium.core.plotting import draw
 from podium.core.progress import progress
 from podium.core.threads import map_threads
 from podium.core.validation import numbers_of, require_number, require_whole
@@ -105,7 +105,7 @@ class Optimality:
 
     def plot(self) -> Any:
         """The changes by step, and the curves of single weights, as a chart (extra `report`)."""
-        return import_module("podium.reports.optimality").optimality_chart(self)
+        return draw("optimality", self)
 
 
 @contextmanager

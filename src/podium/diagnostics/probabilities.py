@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import kernel
+from podium.core.plotting import draw
 from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
 from podium.data.schema import as_data
@@ -87,7 +87,7 @@ class Calibration:
 
     def plot(self) -> Any:
         """Observed against predicted, a point for each bin, and the number of pairs."""
-        return import_module("podium.reports.calibration").calibration_chart(self)
+        return draw("calibration", self)
 
 
 def calibration(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.plotting import draw
 from podium.core.sums import mean
 from podium.core.validation import require_whole
 from podium.diagnostics.ranked import RankedDocuments, count_changes
@@ -47,7 +47,7 @@ class RankChanges(ByIteration):
 
     def plot(self) -> Any:
         """The shares by iteration."""
-        return import_module("podium.reports.rank_changes").rank_changes_chart(self)
+        return draw("rank_changes", self)
 
 
 class WatchRankChanges(TrainingObserver):

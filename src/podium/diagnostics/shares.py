@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from podium.core.plotting import draw
 from podium.core.sums import mean
 from podium.core.validation import numbers_of
 from podium.data import RankingData
@@ -68,7 +68,7 @@ class LambdaShares(ByIteration):
 
     def plot(self) -> Any:
         """The shares by iteration, both ways side by side."""
-        return import_module("podium.reports.lambda_shares").lambda_shares_chart(self)
+        return draw("lambda_shares", self)
 
 
 class _Shares:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from podium.core.plotting import draw
 from podium.core.validation import require_whole
 from podium.diagnostics.ranked import RankedDocuments, count_classes
 from podium.diagnostics.watching import (
@@ -53,7 +53,7 @@ class TopLabels(ByIteration):
 
     def plot(self) -> Any:
         """The shares by iteration."""
-        return import_module("podium.reports.top_labels").top_labels_chart(self)
+        return draw("top_labels", self)
 
 
 class WatchTopLabels(TrainingObserver):

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.plotting import draw
 from podium.core.sums import mean
 from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
@@ -110,7 +110,7 @@ class CrossValidation:
 
     def plot(self) -> Any:
         """The mean of each system with its 95% interval, and those of its folds, as a chart (extra `report`)."""
-        return import_module("podium.reports.folds").folds_chart(self)
+        return draw("folds", self)
 
     def __str__(self) -> str:
         n_folds = len(self.fold_names)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from podium.core.hyperparameters import advice
 from podium.core.parameters import parameters
+from podium.core.plotting import draw
 from podium.data import RankingData, frames
 from podium.data.features import as_list_of_features
 from podium.data.schema import columns_of_text
@@ -239,15 +239,14 @@ class RankerMixin:
         """
         check_is_fitted(self)
         before = getattr(self, "submodel_means_", None)
-        chart = import_module("podium.reports.history").history_chart
         measured = {name: values for name, values in self.history_.items() if "/" in name}  # others are of observers
-        return chart(measured, self.best_iteration_, before)
+        return draw("history", measured, self.best_iteration_, before)
 
     def plot_importance(self, top: int = 20) -> Any:
         """The features with the largest `feature_importances_` as bars, as a chart (extra `report`)."""
         shares = self.feature_importances_
         names = [self.model_.label_of_feature(k) for k in range(len(shares))]
-        return import_module("podium.reports.importance").importance_chart(names, shares, "importance", top=top)
+        return draw("importance", names, shares, "importance", top=top)
 
     def explain(self, data: Any, background: Any = None) -> Any:
         """What each feature adds to each score, see `podium.Model.explain`."""

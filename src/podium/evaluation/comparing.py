@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.plotting import draw
 from podium.core.sums import mean
 from podium.errors import DataError
 from podium.evaluation.evaluating import Evaluation, Measures, as_measures, evaluated, measures_of, rankings_of
@@ -115,7 +115,7 @@ class Comparison:
 
     def plot(self) -> Any:
         """Means and paired differences with their 95% intervals, as a chart (extra `report`)."""
-        return import_module("podium.reports.comparison").comparison_chart(self)
+        return draw("comparison", self)
 
     def __str__(self) -> str:
         return f"{self.means_table()}\n\n{self.table()}"

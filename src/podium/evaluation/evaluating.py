@@ -7,12 +7,12 @@ import os
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.plotting import draw
 from podium.core.sums import mean
 from podium.data import RankingData
 from podium.data.schema import as_data
@@ -124,7 +124,7 @@ class Evaluation:
 
     def plot(self) -> Any:
         """How the values are spread over the queries, with means and 95% intervals, as a chart (extra `report`)."""
-        return import_module("podium.reports.queries").queries_chart(self)
+        return draw("queries", self)
 
     def __str__(self) -> str:
         return str(self.table())

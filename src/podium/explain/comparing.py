@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.plotting import draw
 from podium.core.validation import require_whole
 from podium.data.schema import as_data
 from podium.errors import DataError
@@ -96,7 +96,7 @@ class ExplanationComparison:
 
     def plot(self, top: int = 20) -> Any:
         """What the features change for the documents that moved most, as a chart (extra `report`)."""
-        return import_module("podium.reports.stacked_contributions").comparison_chart(self, top)
+        return draw("explanation_comparison", self, top)
 
     def __str__(self) -> str:
         return str(self.table())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from podium.core.plotting import draw
 from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.data.content_random import ContentRandom
@@ -60,7 +60,7 @@ class PartialDependence:
 
     def plot(self) -> Any:
         """The mean, and the curves of single documents, as a chart (extra `report`)."""
-        return import_module("podium.reports.partial_dependence").partial_dependence_chart(self)
+        return draw("partial_dependence", self)
 
 
 def partial_dependence(

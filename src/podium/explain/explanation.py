@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.plotting import draw
 from podium.core.sums import total
 from podium.core.validation import require_whole
 from podium.data import RankingData
@@ -202,7 +202,7 @@ class MeanContributions(Table):
     def plot(self, top: int = 20) -> Any:
         """The first features as bars, as a chart (extra `report`)."""
         names, values = zip(*self.rows, strict=True) if self.rows else ((), ())
-        return import_module("podium.reports.importance").importance_chart(names, values, self.columns[1], top=top)
+        return draw("importance", names, values, self.columns[1], top=top)
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ class DocumentExplanation(Table):
 
     def plot(self, top: int = 12) -> Any:
         """The largest contributions as bars from the base to the score, as a chart (extra `report`)."""
-        return import_module("podium.reports.contributions").document_chart(self, top)
+        return draw("document", self, top)
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,7 @@ class QueryExplanation(Table):
 
     def plot(self, top: int = 20) -> Any:
         """What the features add to the first documents, against the mean of the query (extra `report`)."""
-        return import_module("podium.reports.stacked_contributions").query_chart(self, top)
+        return draw("query", self, top)
 
 
 @dataclass(frozen=True)
@@ -300,7 +300,7 @@ class PairExplanation(Table):
 
     def plot(self, top: int = 12) -> Any:
         """The largest differences as bars, for and against, as a chart (extra `report`)."""
-        return import_module("podium.reports.contributions").pair_chart(self, top)
+        return draw("pair", self, top)
 
 
 def _records(pair: PairExplanation) -> Iterable[dict[str, Any]]:

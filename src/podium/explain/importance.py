@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.plotting import draw
 from podium.core.progress import progress
 from podium.core.random import seed_of
 from podium.core.sums import mean
@@ -44,9 +44,8 @@ class Importance(Table):
         """The first features as bars, with their 95% intervals, as a chart (extra `report`)."""
         features, losses, *ends = zip(*self.rows, strict=True)
         title = f"{self.columns[1]} when shuffled"
-        chart = import_module("podium.reports.importance").importance_chart
-        intervals = list(zip(*ends, strict=True))
-        return chart([shown_name(feature) for feature in features], losses, title, intervals=intervals, top=top)
+        names, intervals = [shown_name(feature) for feature in features], list(zip(*ends, strict=True))
+        return draw("importance", names, losses, title, intervals=intervals, top=top)
 
 
 def permutation_importance(

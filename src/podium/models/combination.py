@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from podium.combining import Path, Sweep, best_mixture
+from podium.core.plotting import draw
 from podium.data import RankingData
 from podium.data.schema import as_data
 from podium.measures import Measure, as_measure, warn_of_powers
@@ -57,7 +57,7 @@ class Combination:
 
     def plot(self) -> Any:
         """The measure along all α, with the best of them, as a chart (extra `report`)."""
-        return import_module("podium.reports.path").path_chart(self)
+        return draw("path", self)
 
 
 def combine(

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from podium.core.jobs import each_warning_once, run_jobs
 from podium.core.parameters import parameters
+from podium.core.plotting import draw
 from podium.core.progress import progress
 from podium.core.threads import thread_count
 from podium.core.validation import require_number, require_whole
@@ -91,7 +91,7 @@ class Tuning:
 
     def plot(self) -> Any:
         """The first measure of each trial with the best so far, and what mattered, as a chart (extra `report`)."""
-        return import_module("podium.reports.tuning").tuning_chart(self)
+        return draw("tuning", self)
 
     def __str__(self) -> str:
         pruned = sum(trial.state == "pruned" for trial in self.trials)

@@ -20,7 +20,7 @@ from podium.reports.page.contents import Figures, Missing, Numbers, Part, Sectio
 from podium.reports.page.figures import figures_of
 from podium.reports.page.measuring import NO_LABELS
 from podium.reports.page.subject import Subject, of_some, sample
-from podium.reports.speed import speed_chart
+from podium.reports.training_charts import speed_chart
 
 POINTS = 12
 MOST_DOCUMENTS = 100_000

@@ -13,8 +13,7 @@ from podium.errors import PodiumError
 from podium.evaluation.tables import Table
 from podium.explain import Explanation, explain, partial_dependence, permutation_importance
 from podium.models.base import model_of, shown_name
-from podium.reports.contributions_summary import summary_chart
-from podium.reports.importance import importance_chart
+from podium.reports.feature_charts import importance_chart, summary_chart
 from podium.reports.page.contents import Figure, Figures, Missing, Numbers, Part, Section, Words
 from podium.reports.page.figures import figures_of
 from podium.reports.page.measuring import warnings_of

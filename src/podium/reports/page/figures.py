@@ -18,7 +18,7 @@ def figures_of(chart: Chart, caption: str = "") -> tuple[Figure, ...]:
         caption: of a single view, or before the views' own titles; by default the chart's title.
 
     Example:
-        >>> from podium.reports.history import history_chart
+        >>> from podium.reports.training_charts import history_chart
         >>> from podium.reports.page.figures import figures_of
         >>> [figure.caption for figure in figures_of(history_chart({"valid/ap": [0.4, 0.6]}, best_iteration=1))]
         ['valid/ap 0.6000 after round 2 of 2']

@@ -14,14 +14,12 @@ from podium.diagnostics import WatchLambdaShares, WatchRankChanges, WatchTopLabe
 from podium.diagnostics.watching import Floats
 from podium.errors import PodiumError
 from podium.objectives import Objective
-from podium.reports.history import history_chart
-from podium.reports.lambda_shares import lambda_shares_chart
 from podium.reports.page.contents import Figures, Missing, Part, Section, Words
 from podium.reports.page.figures import figures_of
 from podium.reports.page.measuring import warnings_of
 from podium.reports.page.subject import Subject, has_labels, of_some, sample
-from podium.reports.rank_changes import rank_changes_chart
-from podium.reports.top_labels import top_labels_chart
+from podium.reports.query_charts import top_labels_chart
+from podium.reports.training_charts import history_chart, lambda_shares_chart, rank_changes_chart
 
 LOOKS = 25  # rounds that are looked at
 MOST_DOCUMENTS = 50_000  # that are ranked again after each of them

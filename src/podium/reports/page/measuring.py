@@ -8,11 +8,11 @@ from podium.errors import PodiumError
 from podium.evaluation import Evaluation, evaluate
 from podium.evaluation.comparing import Comparison, compared
 from podium.evaluation.tables import Table
+from podium.reports.comparison_charts import wins_and_losses_chart
 from podium.reports.page.contents import Figure, Figures, Missing, Numbers, Part, Section, Words
 from podium.reports.page.figures import figures_of
 from podium.reports.page.subject import Subject, has_labels
-from podium.reports.queries import queries_chart
-from podium.reports.wins_and_losses import wins_and_losses_chart
+from podium.reports.query_charts import queries_chart
 
 NO_LABELS = "The data has no labels, so nothing can be measured: give labels, as RankingData(features, labels, qid=…)."
 

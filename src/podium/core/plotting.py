@@ -1,0 +1,23 @@
+"""Charts of results, found by name.
+
+Results are defined in lower layers than `podium.reports`, so their `plot` methods load a chart when it is asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_CHARTS = {
+    "comparison_charts": ("comparison", "path"),
+    "feature_charts": ("document", "explanation_comparison", "importance", "pair", "partial_dependence", "query"),
+    "optimality": ("optimality",),
+    "query_charts": ("calibration", "lambda_arrows", "queries", "top_labels"),
+    "training_charts": ("agreement", "folds", "history", "lambda_shares", "line_search", "rank_changes", "tuning"),
+}
+_HOMES = {chart: module for module, charts in _CHARTS.items() for chart in charts}
+
+
+def draw(chart: str, *arguments: Any, **options: Any) -> Any:
+    """Return the named chart of a result, by Vega-Altair (extra `report`)."""
+    return getattr(import_module(f"podium.reports.{_HOMES[chart]}"), f"{chart}_chart")(*arguments, **options)

@@ -1,0 +1,173 @@
+"""Charts that compare rankers: means and differences, wins and losses, combinations of two."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from podium.reports.charts import HEIGHT, Chart, chart_of, import_altair, themed, thinned
+
+if TYPE_CHECKING:
+    from podium.evaluation import Comparison
+    from podium.models import Combination
+
+
+ROW = 30  # pixels from one system, or pair, to the next
+
+
+def comparison_chart(comparison: Comparison) -> Chart:
+    """For each measure the means of all systems, and the paired differences, both with 95% intervals.
+
+    Two intervals of means may overlap and the systems differ for certain: the differences, on the same queries, tell.
+
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(20, features=4)
+        >>> result = podium.compare(data, {"a": data.feature(0), "b": data.relevance}, "ndcg@10")
+        >>> from podium.reports.comparison_charts import comparison_chart
+        >>> [panel["title"]["text"] for panel in comparison_chart(result).to_dict()["hconcat"]]
+        ['ndcg@10, mean', 'difference, query by query']
+
+    """
+    alt = import_altair()
+    measures = list(next(iter(comparison.evaluations.values())).means)
+    panels = [alt.hconcat(_means(comparison, name), _differences(comparison, name)) for name in measures]
+    return themed(panels[0] if len(panels) == 1 else alt.vconcat(*panels))
+
+
+def _means(comparison: Comparison, measure: str) -> Chart:
+    rows = [
+        {"system": name, "mean": one.means[measure], "low": one.intervals[measure][0],
+         "high": one.intervals[measure][1]}
+        for name, one in comparison.evaluations.items()
+    ]  # fmt: skip
+    tooltip = _numbers("mean", "low", "high")
+    return _intervals(rows, "system", "mean", measure, tooltip).properties(
+        width=300, height=ROW * len(rows) + 10, title=import_altair().TitleParams(f"{measure}, mean")
+    )
+
+
+def _differences(comparison: Comparison, measure: str) -> Chart:
+    alt = import_altair()
+    rows = [
+        {"pair": f"{p.b} − {p.a}", "difference": p.difference, "low": p.low, "high": p.high, "p": p.p_t_holm,
+         "p (random)": p.p_random_holm, "wins": p.wins, "ties": p.ties, "losses": p.losses, "label": _p(p.p_t_holm)}
+        for p in comparison.pairs if p.measure == measure
+    ]  # fmt: skip
+    tooltip = [*_numbers("difference", "low", "high", "p", "p (random)"), "wins:Q", "ties:Q", "losses:Q"]
+    zero = chart_of([{"difference": 0.0}]).mark_rule(style="zero").encode(x="difference:Q")
+    points = _intervals(rows, "pair", "difference", f"difference of {measure}", tooltip)
+    words = chart_of(rows).mark_text(style="words", align="left").encode(
+        y=alt.Y("pair:N", sort=None), x=alt.value(308), text="label:N",
+    )  # fmt: skip
+    return alt.layer(zero, points, words).properties(
+        width=300, height=ROW * len(rows) + 10, title=alt.TitleParams("difference, query by query")
+    )
+
+
+def _intervals(rows: list[dict[str, Any]], name: str, value: str, title: str, tooltip: list[Any]) -> Chart:
+    """A point with its interval for each row."""
+    alt = import_altair()
+    y = alt.Y(f"{name}:N", sort=None, title=None, axis=alt.Axis(grid=True, tickSize=0, domain=False))
+    x = alt.X(f"{value}:Q", title=title, scale=alt.Scale(zero=False))
+    rules = chart_of(rows).mark_rule(style="interval").encode(
+        x=alt.X("low:Q", title=title, scale=alt.Scale(zero=False)), x2="high:Q", y=y, tooltip=tooltip,
+    )  # fmt: skip
+    return alt.layer(rules, chart_of(rows).mark_point(size=80).encode(x=x, y=y, tooltip=tooltip))
+
+
+def _numbers(*names: str) -> list[Any]:
+    return [import_altair().Tooltip(f"{name}:Q", format=".4f") for name in names]
+
+
+def _p(value: float) -> str:
+    """A p-value as people read it."""
+    return "" if value != value else "p < 0.0001" if value < 0.00005 else f"p = {value:.4f}"
+
+
+MOST_POINTS = 600  # points of a curve
+
+
+def wins_and_losses_chart(comparison: Comparison, measure: str | None = None) -> Chart:
+    """For each pair of systems the differences of all queries, from the largest win of b to its largest loss.
+
+    Args:
+        comparison: what `podium.compare` returned.
+        measure: of the differences; the first by default.
+
+    Example:
+        >>> import podium
+        >>> from podium.reports.comparison_charts import wins_and_losses_chart
+        >>> data = podium.artificial(20, features=4)
+        >>> result = podium.compare(data, {"a": data.feature(0), "b": data.relevance}, "ndcg@10")
+        >>> wins_and_losses_chart(result).to_dict()["title"]["text"]
+        'b − a, query by query: 20 wins, 0 ties, 0 losses'
+
+    """
+    name = comparison.pairs[0].measure if measure is None else measure
+    alt = import_altair()
+    panels = [_wins_panel(comparison, pair) for pair in comparison.pairs if pair.measure == name]
+    return themed(panels[0] if len(panels) == 1 else alt.vconcat(*panels))
+
+
+def _wins_panel(comparison: Comparison, pair: Any) -> Chart:
+    alt = import_altair()
+    left, right = comparison.evaluations[pair.a], comparison.evaluations[pair.b]
+    change = right.values[pair.measure] - left.values[pair.measure]
+    change = -np.sort(-change[~np.isnan(change)])
+    rows = [
+        {"queries": (k + 0.5) / len(change), "win": max(float(change[k]), 0.0), "loss": min(float(change[k]), 0.0),
+         "difference": float(change[k])}
+        for k in thinned(change, MOST_POINTS)
+    ]  # fmt: skip
+    x = alt.X("queries:Q", title="queries", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1], nice=False))
+    title = f"difference of {pair.measure}"
+    y = alt.Y("difference:Q", title=title)
+    tooltip = [alt.Tooltip("queries:Q", format=".1%"), alt.Tooltip("difference:Q", format="+.4f")]
+    better = [f"{who} is better" for who in (pair.b, pair.a)]
+    colour = alt.Color("who:N", scale=alt.Scale(domain=better), title=None)
+    areas = [
+        chart_of([{**row, "who": who} for row in rows]).mark_area(interpolate="step", opacity=0.8).encode(
+            x=x, y=alt.Y(f"{kind}:Q", title=title), color=colour, tooltip=tooltip,
+        )
+        for kind, who in zip(("win", "loss"), better, strict=True)
+    ]  # fmt: skip
+    zero = chart_of([{"difference": 0.0}]).mark_rule(style="zero").encode(y=y)
+    counts = f"{pair.wins:,} wins, {pair.ties:,} ties, {pair.losses:,} losses"
+    text = f"{pair.b} − {pair.a}, query by query: {counts}"
+    return alt.layer(*areas, zero).properties(height=HEIGHT, title=alt.TitleParams(text))
+
+
+def path_chart(combination: Combination) -> Chart:
+    """The stair of the measure over α, with the best α.
+
+    Example:
+        >>> import podium
+        >>> data = podium.RankingData([[1.0, 0.0], [0.0, 1.0]], [0, 1], qid=[1, 1])
+        >>> from podium.reports.comparison_charts import path_chart
+        >>> path_chart(podium.combine(data.feature(0), data.feature(1), data, "ndcg")).to_dict()["title"]["text"]
+        'ndcg(ties=expected) 1.0000 at α = 0.75 (a 0.6309, b 1.0000)'
+
+    """
+    alt = import_altair()
+    path, name = combination.path, combination.measure
+    kept = thinned(path.values)
+    ends = [*path.alphas[kept].tolist(), float(path.alphas[-1])]
+    values = path.values[kept].tolist()
+    rows = [{"alpha": alpha, "value": value} for alpha, value in zip(ends, [*values, values[-1]], strict=True)]
+    best = {
+        "alpha": combination.alpha, "value": combination.value, "low": combination.interval[0],
+        "high": combination.interval[1],
+    }  # fmt: skip
+    x = alt.X("alpha:Q", title="α: 0 is a alone, 1 is b alone", scale=alt.Scale(domain=[ends[0], ends[-1]], nice=False))
+    y = alt.Y("value:Q", title=name, scale=alt.Scale(zero=False))
+    tooltip = [alt.Tooltip("alpha:Q", title="α", format=".6g"), alt.Tooltip("value:Q", title=name, format=".4f")]
+    line = chart_of(rows).mark_line(interpolate="step-after", strokeWidth=1.5).encode(x, y, tooltip=tooltip)
+    rule = chart_of([best]).mark_rule(style="quiet").encode(x=x)
+    point = chart_of([best]).mark_point(style="mark").encode(
+        x, y, tooltip=[*tooltip, alt.Tooltip("low:Q", format=".6g"), alt.Tooltip("high:Q", format=".6g")]
+    )  # fmt: skip
+    a, b = combination.values
+    title = f"{name} {combination.value:.4f} at α = {combination.alpha:.4g} (a {a:.4f}, b {b:.4f})"
+    return themed(alt.layer(rule, line, point).properties(title=alt.TitleParams(title)))

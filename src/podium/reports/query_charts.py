@@ -1,0 +1,231 @@
+"""Charts of queries: measures over queries, labels at the top, λ as arrows, calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from podium.core.validation import require_whole
+from podium.errors import DataError
+from podium.reports.charts import HEIGHT, Chart, chart_of, import_altair, themed, thinned
+
+if TYPE_CHECKING:
+    from podium.diagnostics import Calibration, LambdaArrows, TopLabels
+    from podium.evaluation import Evaluation
+
+
+HISTOGRAM_BINS = 20
+
+
+def queries_chart(evaluation: Evaluation) -> Chart:
+    """A histogram of each measure over the queries, with the mean and its 95% interval.
+
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(20, features=4)
+        >>> from podium.reports.query_charts import queries_chart
+        >>> queries_chart(podium.evaluate(data, data.relevance, "ndcg")).to_dict()["title"]["text"]
+        'ndcg: mean 1.0000 (95% from 1.0000 to 1.0000), 20 queries'
+
+    """
+    known = {name: values[~np.isnan(values)] for name, values in evaluation.values.items()}
+    known = {name: values for name, values in known.items() if len(values)}
+    if not known:
+        raise DataError("there is nothing to plot: every query was skipped by every measure")
+    height = HEIGHT if len(known) == 1 else 160
+    panels = [_histogram(evaluation, name, values, height) for name, values in known.items()]
+    return themed(panels[0] if len(panels) == 1 else import_altair().vconcat(*panels))
+
+
+def _histogram(evaluation: Evaluation, name: str, values: Any, height: int) -> Chart:
+    alt = import_altair()
+    low, high = (0.0, 1.0) if values.min() >= 0 and values.max() <= 1 else (values.min(), values.max())
+    counts, edges = np.histogram(values, HISTOGRAM_BINS, (low, high))
+    rows = [{"from": edges[k], "to": edges[k + 1], "queries": counts[k]} for k in range(HISTOGRAM_BINS)]
+    tooltip = [alt.Tooltip("from:Q", format=".3f"), alt.Tooltip("to:Q", format=".3f"), "queries:Q"]
+    x = alt.X("from:Q", bin="binned", title=name, scale=alt.Scale(domain=[edges[0], edges[-1]], nice=False))
+    bars = chart_of(rows).mark_bar(binSpacing=1).encode(
+        x=x, x2="to:Q", y=alt.Y("queries:Q", title="queries", axis=alt.Axis(tickMinStep=1)), tooltip=tooltip,
+    )  # fmt: skip
+    value, (below, above) = evaluation.means[name], evaluation.intervals[name]
+    mean_row = {"mean": value, "low": below, "high": above}
+    shown = [alt.Tooltip(f"{key}:Q", format=".4f") for key in mean_row]
+    layers = [bars]
+    if np.isfinite([below, above]).all():
+        band = chart_of([mean_row]).mark_rect(style="band").encode(x="low:Q", x2="high:Q", tooltip=shown)
+        layers.append(band)
+    layers.append(chart_of([mean_row]).mark_rule(style="interval").encode(x="mean:Q", tooltip=shown))
+    interval = f" (95% from {below:.4f} to {above:.4f})" if np.isfinite([below, above]).all() else ""
+    n = len(values)
+    title = f"{name}: mean {value:.4f}{interval}, {n:,} quer{'y' if n == 1 else 'ies'}"
+    return alt.layer(*layers).properties(height=height, title=alt.TitleParams(title))
+
+
+MOST_IN_LEGEND = 8
+
+
+def label_colour(labels: Sequence[float]) -> Any:
+    """The colour of the field `label`: numbers on a ramp, each of them in the legend if they are few.
+
+    Example:
+        >>> from podium.reports.query_charts import label_colour
+        >>> label_colour([0.0, 1.0, 4.0]).to_dict()["scale"]
+        {'domain': [0.0, 4.0]}
+
+    """
+    alt = import_altair()
+    lowest, highest = (min(labels), max(labels)) if labels else (0.0, 1.0)
+    domain = [lowest, highest if highest > lowest else lowest + 1.0]
+    legend = (
+        alt.Legend(type="symbol", values=list(labels), format="~g") if len(labels) <= MOST_IN_LEGEND else alt.Legend()
+    )
+    return alt.Color("label:Q", title="label", scale=alt.Scale(domain=domain), legend=legend)
+
+
+def top_labels_chart(top: TopLabels) -> Chart:
+    """The share of each label among the first documents, one upon the other ([S] fig. 3(b)).
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.diagnostics import TopLabels
+        >>> from podium.reports.query_charts import top_labels_chart
+        >>> shares = np.array([[0.7, 0.3], [0.4, 0.6]])
+        >>> top_labels_chart(TopLabels(np.arange(2), 3, np.array([0.0, 1.0]), shares)).to_dict()["title"]["text"]
+        'Labels of the top 3 documents'
+
+    """
+    alt = import_altair()
+    labels = top.labels.tolist()
+    kept = np.unique(np.concatenate([thinned(column, 400) for column in top.shares.T]))
+    rows = [
+        {"round": int(top.iterations[k]) + 1, "label": label, "place": -c, "share": float(top.shares[k, c])}
+        for k in kept
+        for c, label in enumerate(labels)
+    ]
+    chart = chart_of(rows).mark_area().encode(
+        x=alt.X("round:Q", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(nice=False)),
+        y=alt.Y("share:Q", title="documents", stack="zero", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
+        color=label_colour(labels),
+        detail="label:N",
+        order=alt.Order("place:Q"),
+        tooltip=["label:Q", "round:Q", alt.Tooltip("share:Q", format=".1%")],
+    )  # fmt: skip
+    title = alt.TitleParams(f"Labels of the top {top.k} documents")
+    return themed(chart.properties(height=HEIGHT, title=title))
+
+
+ARROW_ROW = 16  # pixels of a document
+REACH = 4.0  # ranks that the longest arrow of a panel is long
+LANES = 8  # arrows beside each other: those of one lane do not meet
+
+
+def lambda_arrows_chart(arrows: LambdaArrows, most: int = 30) -> Chart:
+    """A bar for each document from the top, coloured by its label, and an arrow where each objective moves it.
+
+    The longest arrow is as long in every panel: objectives differ in scale, and what counts is where they push most.
+
+    Args:
+        arrows: the list and its λ.
+        most: so many documents from the top.
+
+    Example:
+        >>> import podium
+        >>> from podium.diagnostics import lambda_arrows
+        >>> from podium.reports.query_charts import lambda_arrows_chart
+        >>> data = podium.RankingData([[0.0], [1.0], [2.0]], [0, 1, 0], qid=["a", "a", "a"])
+        >>> len(lambda_arrows_chart(lambda_arrows([3.0, 2.0, 1.0], data, "a")).to_dict()["hconcat"])
+        2
+
+    """
+    require_whole("most", most, 1)
+    alt = import_altair()
+    n = min(most, len(arrows.rows))
+    panels = [_arrow_panel(arrows, k, n) for k in range(len(arrows.objectives))]
+    left_out = f", the first {n} of {len(arrows.rows)} documents" if n < len(arrows.rows) else ""
+    title = alt.TitleParams(f"λ of query {arrows.query}{left_out}")
+    return themed(alt.hconcat(*panels).resolve_scale(color="shared").properties(title=title))
+
+
+def _arrow_panel(arrows: LambdaArrows, objective: int, n: int) -> Chart:
+    alt = import_altair()
+    lambdas, shown = arrows.lambdas[objective], arrows.labels[:n][~np.isnan(arrows.labels[:n])]
+    longest = float(np.abs(lambdas).max()) or 1.0
+    rows: list[dict[str, Any]] = []
+    for k in range(n):
+        length = REACH * float(lambdas[k]) / longest
+        label = arrows.labels[k]
+        rows.append(
+            {
+                "rank": k + 1, "label": float(label), "score": float(arrows.scores[k]),
+                "λ": float(lambdas[k]), "end": k + 1 - length, "left": 0.0, "right": 1.0,
+                "lane": 1.1 + 0.09 * (k % LANES), "angle": 0 if length > 0 else 180,
+            }
+        )  # fmt: skip
+    edge = REACH / 2
+    y = alt.Y("rank:Q", title="rank", scale=alt.Scale(domain=[n + edge, 1 - edge], nice=False, zero=False),
+              axis=alt.Axis(values=[1, *range(5, n + 1, 5)], format="d", grid=False, titleAngle=0, titleAlign="right",
+                            titleAnchor="start", titleY=-4))  # fmt: skip
+    scale = alt.Scale(domain=[0.0, 1.8], nice=False)
+    x = alt.X("left:Q", axis=None, scale=scale)
+    tooltip = ["rank:Q", "label:Q", alt.Tooltip("score:Q", format=".4g"), alt.Tooltip("λ:Q", format="+.4g")]
+    bars = chart_of(rows).mark_bar(height=ARROW_ROW - 5).encode(
+        x=x, x2="right:Q", y=y, tooltip=tooltip,
+        color=alt.condition("isValid(datum.label)", label_colour(np.unique(shown).tolist()), alt.value("none")),
+    )  # fmt: skip
+    pushed = [row for row in rows if abs(row["end"] - row["rank"]) > 0.02 * REACH]
+    stems = chart_of(pushed).mark_rule(style="interval").encode(
+        x=alt.X("lane:Q", axis=None, scale=scale), y=y, y2="end:Q", tooltip=tooltip
+    )  # fmt: skip
+    heads = chart_of(pushed).mark_point(style="words", shape="triangle", size=45).encode(
+        x=alt.X("lane:Q", axis=None, scale=scale), y=alt.Y("end:Q"), angle=alt.Angle("angle:Q", scale=None),
+        tooltip=tooltip,
+    )  # fmt: skip
+    title = alt.TitleParams(arrows.objectives[objective], fontSize=13, fontWeight="normal")
+    return alt.layer(bars, stems, heads).properties(
+        width=260, height=ARROW_ROW * n + ARROW_ROW * int(edge), title=title
+    )
+
+
+CALIBRATION_SIDE = 320
+
+
+def calibration_chart(calibration: Calibration) -> Chart:
+    """Above: observed against predicted, the line of true probabilities beside it. Below: the pairs of each bin.
+
+    Example:
+        >>> import podium
+        >>> from podium.diagnostics import calibration
+        >>> from podium.reports.query_charts import calibration_chart
+        >>> data = podium.artificial(20, features=4)
+        >>> chart = calibration_chart(calibration(podium.RankNetTrees(20).fit(data), data))
+        >>> len(chart.to_dict()["vconcat"])
+        2
+
+    """
+    alt = import_altair()
+    columns = (calibration.edges[:-1], calibration.edges[1:], calibration.counts, calibration.predicted)
+    names = ("from", "to", "pairs", "predicted", "observed")
+    table = zip(*(column.tolist() for column in (*columns, calibration.observed)), strict=True)
+    bins = [dict(zip(names, row, strict=True)) for row in table]
+    rows = [row for row in bins if row["pairs"]]
+    scale = alt.Scale(domain=[0.5, 1.0], nice=False)
+    tooltip = [alt.Tooltip(f"{name}:Q", format=".3f") for name in names if name != "pairs"]
+    tooltip.append(alt.Tooltip("pairs:Q", format=","))
+    axis = alt.Axis(tickCount=5)
+    x = alt.X("predicted:Q", title="predicted P", scale=scale, axis=axis)
+    low = min([0.5, *(row["observed"] for row in rows)])
+    y = alt.Y("observed:Q", title="observed share", scale=alt.Scale(domain=[low, 1.0], nice=False), axis=axis)
+    line = chart_of(rows).mark_line(point=True).encode(x, y, tooltip=tooltip)
+    ends = [{"predicted": p, "observed": p} for p in (0.5, 1.0)]
+    true = chart_of(ends).mark_line(style="quiet").encode(x, y)
+    counts = chart_of(bins).mark_bar(binSpacing=1).encode(
+        x=alt.X("from:Q", bin="binned", title="predicted P", scale=scale, axis=axis), x2="to:Q",
+        y=alt.Y("pairs:Q", title="pairs", axis=alt.Axis(tickCount=3, format="~s")), tooltip=tooltip,
+    )  # fmt: skip
+    title = f"Calibration error {calibration.error:.4f} over {calibration.n_pairs:,} pairs, σ = {calibration.sigma:g}"
+    above = alt.layer(true, line).properties(
+        width=CALIBRATION_SIDE, height=CALIBRATION_SIDE, title=alt.TitleParams(title)
+    )
+    return themed(alt.vconcat(above, counts.properties(width=CALIBRATION_SIDE, height=80)))

@@ -1,0 +1,410 @@
+"""Charts of training: history, folds, tuning, and what observers saw by round."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.errors import DataError
+from podium.reports.charts import HEIGHT, Chart, chart_of, import_altair, themed, thinned
+
+if TYPE_CHECKING:
+    from podium.diagnostics import Agreement, LambdaShares, LineSearchWeights, RankChanges
+    from podium.estimators.cross_validation import CrossValidation
+    from podium.tuning import Tuning
+
+
+FEW = 30  # points that are drawn as such
+
+
+def lines_by_iteration(
+    iterations: NDArray[np.int64],
+    columns: Mapping[str, NDArray[np.float64]],
+    title: str,
+    *,
+    legend: str | None = None,
+    is_share: bool = True,
+    height: int = HEIGHT,
+) -> Chart:
+    """A line for each column, without a theme; what is NaN is left out.
+
+    Args:
+        iterations: of the rows.
+        columns: by the name that stands in the legend.
+        title: of the vertical axis.
+        legend: its title.
+        is_share: whether values are shown in percent.
+        height: of the panel.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.reports.training_charts import lines_by_iteration
+        >>> chart = lines_by_iteration(np.arange(2), {"all": np.array([np.nan, 0.5])}, "share")
+        >>> chart.to_dict()["data"]["values"]
+        [{'iteration': 2, 'name': 'all', 'value': 0.5}]
+
+    """
+    alt = import_altair()
+    rows = []
+    for name, column in columns.items():
+        known = np.flatnonzero(~np.isnan(column))
+        for k in known[thinned(column[known])]:
+            rows.append({"iteration": int(iterations[k]) + 1, "name": name, "value": float(column[k])})
+    shown = ".1%" if is_share else ".4g"
+    colour = alt.Color(
+        "name:N", title=legend, scale=alt.Scale(domain=list(columns)), sort=list(columns),
+        legend=alt.Legend() if len(columns) > 1 else None,
+    )  # fmt: skip
+    axis = alt.Axis(tickMinStep=1, format="d")
+    few = len({row["iteration"] for row in rows}) <= FEW
+    return (
+        chart_of(rows)
+        .mark_line(point={"size": 30} if few else False)
+        .encode(
+            x=alt.X("iteration:Q", title="round", axis=axis, scale=alt.Scale(nice=False)),
+            y=alt.Y("value:Q", title=title, axis=alt.Axis(format="%") if is_share else alt.Axis()),
+            color=colour,
+            tooltip=[alt.Tooltip("name:N", title=legend or "of"), alt.Tooltip("iteration:Q", title="round"),
+                     alt.Tooltip("value:Q", format=shown)],
+        )
+        .properties(height=height)
+    )  # fmt: skip
+
+
+def history_chart(
+    history: Mapping[str, Sequence[float]],
+    best_iteration: int | None = None,
+    before: Mapping[str, float] | None = None,
+) -> Chart:
+    """A panel for each measure, a line for each data set; the best round is marked.
+
+    Args:
+        history: means after each round, by `set/measure`; the first of them picked the best round.
+        best_iteration: the best round, from 0; −1 for what was there before the first.
+        before: means before the first round, where there were any.
+
+    Example:
+        >>> from podium.reports.training_charts import history_chart
+        >>> chart = history_chart({"valid/ndcg@10": [0.4, 0.6, 0.5]}, best_iteration=1)
+        >>> chart.to_dict()["title"]["text"]
+        'valid/ndcg@10 0.6000 after round 2 of 3'
+
+    """
+    lines = {name: _with_first(values, (before or {}).get(name)) for name, values in history.items()}
+    lines = {name: line for name, line in lines.items() if line[0]}
+    if not lines:
+        raise DataError(
+            "there is no history to plot: nothing was measured during training. Give validation data: fit(…, valid=…), "
+            "or podium train --valid"
+        )
+    best = None if best_iteration is None else best_iteration + 1
+    measures = list(dict.fromkeys(_parts(name)[1] for name in lines))
+    sets = list(dict.fromkeys(_parts(name)[0] for name in lines))
+    height = HEIGHT if len(measures) == 1 else 160
+    panels = [_history_panel(lines, measure, sets, best, height) for measure in measures]
+    alt = import_altair()
+    chart = panels[0] if len(panels) == 1 else alt.vconcat(*panels).resolve_scale(x="shared", color="shared")
+    first = next(iter(lines))
+    n_rounds = max(rounds[-1] for rounds, _ in lines.values())
+    return themed(chart.properties(title=alt.TitleParams(_title(first, lines[first], best, n_rounds))))
+
+
+def _with_first(values: Sequence[float], before: float | None) -> tuple[list[int], list[float]]:
+    """Rounds, counted from 1, and the means after them; round 0 is before training."""
+    by_round = [
+        (k, value) for k, value in enumerate(values, 1) if not math.isnan(value)
+    ]  # observers may leave some out
+    if before is not None:
+        by_round.insert(0, (0, before))
+    return [k for k, _ in by_round], [value for _, value in by_round]
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """The data set and the measure of a name."""
+    data_set, slash, measure = name.partition("/")
+    return (data_set, measure) if slash else ("", name)
+
+
+def _title(name: str, line: tuple[list[int], list[float]], best: int | None, n_rounds: int) -> str:
+    rounds, values = line
+    if best is None or best not in rounds:
+        return f"{name} {values[-1]:.4f} after {n_rounds} round{'s' * (n_rounds > 1)}"
+    value = values[rounds.index(best)]
+    return f"{name} {value:.4f} " + (f"after round {best} of {n_rounds}" if best else "before the first round")
+
+
+def _history_panel(
+    lines: dict[str, tuple[list[int], list[float]]], measure: str, sets: list[str], best: int | None, height: int
+) -> Chart:
+    """The lines of one measure."""
+    alt = import_altair()
+    rows: list[dict[str, Any]] = []
+    for name, (rounds, values) in lines.items():
+        if _parts(name)[1] == measure:
+            kept = set(thinned(np.array(values)).tolist()) | ({rounds.index(best)} if best in rounds else set())
+            rows += [{"round": rounds[k], "set": _parts(name)[0], "value": values[k]} for k in sorted(kept)]
+    x = alt.X(
+        "round:Q", title="round", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(zero=False, nice=False)
+    )
+    y = alt.Y("value:Q", title=measure, scale=alt.Scale(zero=False))
+    tooltip = [alt.Tooltip("set:N", title="data"), "round:Q", alt.Tooltip("value:Q", format=".4f", title=measure)]
+    colour = alt.Color(
+        "set:N", title=None, scale=alt.Scale(domain=sets), legend=alt.Legend() if len(sets) > 1 else None
+    )
+    few = len({row["round"] for row in rows}) <= 30
+    line = chart_of(rows).mark_line(point={"size": 30} if few else False).encode(x, y, colour, tooltip=tooltip)
+    at_best = [row for row in rows if row["round"] == best]
+    if not at_best:
+        return line.properties(height=height)
+    rule = chart_of(at_best[:1]).mark_rule(style="quiet").encode(x=x)
+    points = chart_of(at_best).mark_point(size=70).encode(x, y, colour, tooltip=tooltip)
+    return alt.layer(rule, line, points).properties(height=height)
+
+
+def speed_chart(points: Sequence[tuple[float, float, float, float]], measure: str) -> Chart:
+    """A measure by the number of trees that score, with its 95% intervals.
+
+    Args:
+        points: the number of trees, the mean, and the ends of its interval.
+        measure: its name.
+
+    Example:
+        >>> from podium.reports.training_charts import speed_chart
+        >>> chart = speed_chart([(1, 0.5, 0.4, 0.6), (10, 0.7, 0.6, 0.8)], "ndcg@10")
+        >>> chart.to_dict()["title"]["text"]
+        'ndcg@10 by the number of trees that score'
+
+    """
+    alt = import_altair()
+    rows = [{"trees": n, "mean": mean, "low": low, "high": high} for n, mean, low, high in points]
+    x = alt.X("trees:Q", title="trees that score a document (time)", scale=alt.Scale(type="log", nice=False),
+              axis=alt.Axis(format="~s", labelOverlap=True, tickCount=6))  # fmt: skip
+    scale = alt.Scale(zero=False)
+    tooltip = ["trees:Q", *(alt.Tooltip(f"{name}:Q", format=".4f") for name in ("mean", "low", "high"))]
+    line = chart_of(rows).mark_line(point={"size": 40}).encode(
+        x=x, y=alt.Y("mean:Q", title=measure, scale=scale), tooltip=tooltip
+    )  # fmt: skip
+    layers = [line]
+    if np.isfinite([(low, high) for *_, low, high in points]).all():
+        band = chart_of(rows).mark_area(opacity=0.2).encode(
+            x=x, y=alt.Y("low:Q", title=measure, scale=scale), y2="high:Q", tooltip=tooltip
+        )  # fmt: skip
+        layers.insert(0, band)
+    title = alt.TitleParams(f"{measure} by the number of trees that score")
+    return themed(alt.layer(*layers).properties(height=HEIGHT, title=title))
+
+
+SYSTEM_ROW = 44  # pixels from one system to the next
+
+
+def folds_chart(result: CrossValidation) -> Chart:
+    """For each measure and system the mean over all queries with its 95% interval, and the mean of each fold.
+
+    Example:
+        >>> import podium
+        >>> result = podium.cross_validate(podium.LambdaMART(n_trees=2), podium.artificial(20, features=4), folds=2,
+        ...     measures="ndcg(ties=expected)")
+        >>> from podium.reports.training_charts import folds_chart
+        >>> folds_chart(result).to_dict()["title"]["text"]
+        '20 queries, 2 folds'
+
+    """
+    alt = import_altair()
+    measures = list(next(iter(result.evaluations.values())).means)
+    panels = [_fold_panel(result, measure) for measure in measures]
+    chart = panels[0] if len(panels) == 1 else alt.vconcat(*panels)
+    n_folds, n_queries = len(result.fold_names), len(result.fold_of_query)
+    title = f"{n_queries:,} queries, {n_folds} fold{'s' * (n_folds > 1)}"
+    return themed(chart.properties(title=alt.TitleParams(title)))
+
+
+def _fold_panel(result: CrossValidation, measure: str) -> Chart:
+    alt = import_altair()
+    of_folds = [
+        {"system": name, "fold": fold, "value": value, "what": "a fold"}
+        for name, means in result.fold_means.items()
+        for fold, value in zip(result.fold_names, means[measure].tolist(), strict=True)
+    ]
+    of_all = [
+        {"system": name, "value": one.means[measure], "low": one.intervals[measure][0],
+         "high": one.intervals[measure][1], "what": "all queries"}
+        for name, one in result.evaluations.items()
+    ]  # fmt: skip
+    y = alt.Y("system:N", sort=None, title=None, axis=alt.Axis(grid=True, tickSize=0, domain=False))
+    scale = alt.Scale(zero=False)
+    colour = alt.Color("what:N", title=None, scale=alt.Scale(domain=["all queries", "a fold"]))
+    value = alt.Tooltip("value:Q", format=".4f", title=measure)
+    rules = chart_of(of_all).mark_rule(style="interval").encode(
+        x=alt.X("low:Q", title=measure, scale=scale), x2="high:Q", y=y,
+    )  # fmt: skip
+    folds = chart_of(of_folds).mark_point(size=40).encode(
+        x=alt.X("value:Q", title=measure, scale=scale), y=y, yOffset=alt.value(SYSTEM_ROW / 2 + 9), color=colour,
+        tooltip=["system:N", "fold:N", value],
+    )  # fmt: skip
+    means = chart_of(of_all).mark_point(size=90).encode(
+        x=alt.X("value:Q", title=measure, scale=scale), y=y, color=colour,
+        tooltip=["system:N", value, alt.Tooltip("low:Q", format=".4f"), alt.Tooltip("high:Q", format=".4f")],
+    )  # fmt: skip
+    return alt.layer(rules, folds, means).properties(height=SYSTEM_ROW * len(of_all))
+
+
+PARAMETER_ROW = 22  # pixels from one parameter to the next
+
+
+def tuning_chart(tuning: Tuning) -> Chart:
+    """The first measure of each trial with the best so far; below it the share of each parameter in the spread.
+
+    Example:
+        >>> import podium
+        >>> train, valid = podium.artificial(20, features=4), podium.artificial(10, features=4, part="valid")
+        >>> tuning = podium.tune(podium.LambdaMART(5), train, valid=valid, space={"n_leaves": (2, 8)}, n_trials=2)
+        >>> from podium.reports.training_charts import tuning_chart
+        >>> tuning_chart(tuning).to_dict()["title"]["text"]
+        '2 trials'
+
+    """
+    alt = import_altair()
+    measure = next(iter(tuning.best.means))
+    title = alt.TitleParams(f"{len(tuning.trials):,} trials")
+    trials = _trials(tuning, measure)
+    if not tuning.importance:
+        return themed(trials.properties(title=title))
+    return themed(alt.vconcat(trials, _parameter_importance(tuning, measure)).properties(title=title))
+
+
+def _trials(tuning: Tuning, measure: str) -> Chart:
+    alt = import_altair()
+    best = float("-inf")
+    rows: list[dict[str, Any]] = []
+    for trial in tuning.trials:
+        value = trial.means[measure]
+        best = max(best, value) if trial.state == "complete" else best
+        rows.append({"trial": trial.number, "value": value, "best": best, "state": trial.state})
+    scale = alt.Scale(zero=False)
+    x = alt.X("trial:Q", title="trial", axis=alt.Axis(format="d", tickMinStep=1))
+    points = chart_of(rows).mark_point(size=50).encode(
+        x=x, y=alt.Y("value:Q", title=measure, scale=scale),
+        color=alt.Color("state:N", title=None, scale=alt.Scale(domain=["complete", "pruned"])),
+        shape=alt.Shape("state:N", title=None, scale=alt.Scale(domain=["complete", "pruned"])),
+        tooltip=["trial:Q", "state:N", alt.Tooltip("value:Q", format=".4f", title=measure)],
+    )  # fmt: skip
+    known = [row for row in rows if row["best"] > float("-inf")]
+    line = chart_of(known).mark_line(interpolate="step-after").encode(
+        x=x, y=alt.Y("best:Q", title=measure, scale=scale),
+    )  # fmt: skip
+    return alt.layer(line, points)
+
+
+def _parameter_importance(tuning: Tuning, measure: str) -> Chart:
+    alt = import_altair()
+    rows = [{"parameter": name, "share": share} for name, share in tuning.importance.items()]
+    x = alt.X("share:Q", title=f"share of the spread of {measure}", axis=alt.Axis(format="%"))
+    y = alt.Y("parameter:N", sort=None, title=None, axis=alt.Axis(tickSize=0, domain=False))
+    tooltip = ["parameter:N", alt.Tooltip("share:Q", format=".1%")]
+    bars = chart_of(rows).mark_bar(height={"band": 0.7}).encode(x=x, y=y, tooltip=tooltip)
+    return bars.properties(height=PARAMETER_ROW * len(rows))
+
+
+def agreement_chart(agreement: Agreement) -> Chart:
+    """The share of documents that both objectives move the same way ([S] fig. 2).
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.diagnostics import Agreement
+        >>> from podium.reports.training_charts import agreement_chart
+        >>> agreement = Agreement(np.arange(2), "lambda(cndcg)", np.array([0.7, 0.6]), np.array([0.8, 0.9]))
+        >>> agreement_chart(agreement).to_dict()["title"]["text"]
+        'Agreement with lambda(cndcg)'
+
+    """
+    alt = import_altair()
+    known = {name: column for name, column in agreement.columns().items() if not np.isnan(column).all()}
+    lines = lines_by_iteration(agreement.iterations, known, "documents")
+    lines.encoding.y.scale = alt.Scale(zero=False)
+    return themed(lines.properties(title=alt.TitleParams(f"Agreement with {agreement.other}")))
+
+
+def rank_changes_chart(changes: RankChanges) -> Chart:
+    """Ranks with another document than at the look before, of all and of the first ([S] fig. 4).
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.diagnostics import RankChanges
+        >>> from podium.reports.training_charts import rank_changes_chart
+        >>> changes = RankChanges(np.arange(2), 3, np.array([np.nan, 0.4]), np.array([np.nan, 0.1]))
+        >>> rank_changes_chart(changes).to_dict()["title"]["text"]
+        'Ranks that changed: 40.0% of all and 10.0% of the top 3 in the last round'
+
+    """
+    lines = lines_by_iteration(changes.iterations, changes.columns(), "ranks with another document")
+    shares = f"{changes.everywhere[-1]:.1%} of all and {changes.top[-1]:.1%} of the top {changes.k}"
+    title = import_altair().TitleParams(f"Ranks that changed: {shares} in the last round")
+    return themed(lines.properties(title=title))
+
+
+def line_search_chart(weights: LineSearchWeights) -> Chart:
+    """α by tree, with the 1 of a tree that is taken as it is ([W] fig. 4).
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.diagnostics import LineSearchWeights
+        >>> from podium.reports.training_charts import line_search_chart
+        >>> line_search_chart(LineSearchWeights(np.arange(3), np.array([1.0, 0.5, 2.0]))).to_dict()["title"]["text"]
+        'Weights of 3 trees: median 1'
+
+    """
+    lines = lines_by_iteration(weights.iterations, weights.columns(), "α, weight of the tree", is_share=False)
+    one = chart_of([{"value": 1.0}]).mark_rule(style="quiet").encode(y="value:Q")
+    alt = import_altair()
+    n, median = len(weights.weights), float(np.median(weights.weights))
+    title = alt.TitleParams(f"Weights of {n} tree{'s' * (n > 1)}: median {median:.3g}")
+    return themed(alt.layer(one, lines).properties(title=title))
+
+
+SHARES_WIDTH = 330
+
+
+def lambda_shares_chart(shares: LambdaShares, of: str | None = None) -> Chart:
+    """Left the shares of Σ|λ|, right those of the net λ ([S] fig. 3(a)); bars where there is one iteration only.
+
+    Args:
+        shares: what was seen.
+        of: what to call the documents whose λ these are; their labels by default.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.diagnostics import LambdaShares
+        >>> from podium.reports.training_charts import lambda_shares_chart
+        >>> values = np.array([[0.9, 0.1], [0.8, 0.2]])
+        >>> shares = LambdaShares(np.arange(2), (1.0,), np.array([0.0, 1.0]), values, values)
+        >>> len(lambda_shares_chart(shares).to_dict()["hconcat"])
+        2
+
+    """
+    alt = import_altair()
+    panels = [
+        _shares_panel(shares, values, name) for name, values in (("Σ|λ|", shares.absolute), ("net λ", shares.net))
+    ]
+    documents = of or f"Documents with label {' or '.join(f'{label:g}' for label in shares.of_labels)}"
+    title = alt.TitleParams(f"{documents}: what their λ come from")
+    return themed(alt.hconcat(*panels).properties(title=title))
+
+
+def _shares_panel(shares: LambdaShares, values: NDArray[np.float64], name: str) -> Chart:
+    alt = import_altair()
+    title, labels = f"share of {name}", [f"{label:g}" for label in shares.labels]
+    if len(shares.iterations) > 1:
+        columns = {label: values[:, c] for c, label in enumerate(labels)}
+        lines = lines_by_iteration(shares.iterations, columns, title, legend="other's label")
+        return lines.properties(width=SHARES_WIDTH)
+    rows = [{"label": label, "share": float(values[0, c])} for c, label in enumerate(labels)]
+    bars = chart_of(rows).mark_bar().encode(
+        x=alt.X("label:O", title="other's label", sort=None, axis=alt.Axis(labelAngle=0)),
+        y=alt.Y("share:Q", title=title, axis=alt.Axis(format="%")),
+        tooltip=["label:O", alt.Tooltip("share:Q", format=".1%")],
+    )  # fmt: skip
+    return bars.properties(width=SHARES_WIDTH)
