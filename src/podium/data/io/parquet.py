@@ -38,13 +38,13 @@ _ABSENT_VALUES = {"0.0": 0.0, "nan": np.nan}
 DAMAGED = (ArithmeticError, EOFError, LookupError, OSError, RecursionError, TypeError, ValueError)
 
 
-def import_pyarrow() -> Any:
-    """The library, or an error that tells how to install it."""
+def import_pyarrow(purpose: str = "Parquet") -> Any:
+    """Import the library, or raise an error that says how to install it."""
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise MissingExtraError("pyarrow", "parquet", "Parquet") from None
+        raise MissingExtraError("pyarrow", "parquet", purpose) from None
     return pyarrow
 
 

@@ -48,10 +48,10 @@ class Block:
         line, column = self.place(at)
         return FileFormatError(self.file, problem, line=line, column=column)
 
-    def token(self, at: int, stops: bytes = b" \t\r\n#") -> str:
+    def token(self, at: int) -> str:
         """What stands at a byte, up to a separator: the words an error message quotes."""
         end = at
-        while self.text[end] not in stops and end - at < 40:
+        while self.text[end] not in b" \t\r\n#" and end - at < 40:
             end += 1
         return self.text[at:end].tobytes().decode("utf-8", errors="replace")
 
