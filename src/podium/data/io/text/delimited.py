@@ -19,10 +19,10 @@ from podium.data.io.parquet import import_pyarrow
 from podium.data.io.text.blocks import Block, Source, source_name, text_blocks
 from podium.data.io.text.characters import LINE_FEED, RETURN
 from podium.data.io.text.delimited_problems import MISSING, check_bytes, check_lines, check_quotes, header_names
-from podium.data.io.text.parsing import OBJECT_BYTES, ROW_BYTES, Counted, drain
+from podium.data.io.text.parsing import OBJECT_BYTES, Counted, drain
 from podium.data.io.text.queries import Run, query_ids
 from podium.data.io.text.reader import Facts, TextReader
-from podium.data.memory import Budget
+from podium.data.memory import ROW_BYTES, Budget
 from podium.errors import FileFormatError
 
 _WINDOW = 1 << 12  # bytes in which `scan_lines` first looks for the end of a group

@@ -22,7 +22,6 @@ from podium.errors import FileFormatError, PodiumWarning
 
 Scan = Callable[[NDArray[np.uint8], int], tuple[int, int, int, int]]  # as `scan_letor`
 ALL_ROWS = 2**62
-ROW_BYTES = 128  # what a row takes beside its features while it is read: its id, its label, places in the text
 MERGE_SAMPLE = 1 << 16
 OBJECT_BYTES = 256  # a run of rows with one query id, or a document id: Python's objects
 
