@@ -252,5 +252,4 @@ class ParquetFiles:
 
 def _table_bytes(table: Any) -> int:
     """What a table takes as it is and as float32: at least 12 bytes a number, and some for each row."""
-    n_bytes = max(int(table.nbytes), 12 * table.num_rows * table.num_columns)
-    return n_bytes + ROW_BYTES * table.num_rows
+    return int(max(table.nbytes, 12 * table.num_rows * table.num_columns) + ROW_BYTES * table.num_rows)
