@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
+HEAD, TAIL = 1500, 400  # characters of a long message that are shown
+
+
+def _shortened(arguments: tuple[object, ...]) -> tuple[object, ...]:
+    """Messages without the middle of very long ones: names and fields that they quote may be of any length."""
+    return tuple(
+        f"{text[:HEAD]} … {text[-TAIL:]}" if isinstance(text, str) and len(text) > HEAD + TAIL + 3 else text
+        for text in arguments
+    )
+
 
 class PodiumError(Exception):
     """The base of all errors that Podium raises on purpose."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*_shortened(arguments))
 
 
 class DataError(PodiumError, ValueError):
@@ -54,6 +67,9 @@ class MissingExtraError(PodiumError, ImportError):
 
 class PodiumWarning(UserWarning):
     """Something legal that is often a mistake."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*_shortened(arguments))
 
 
 def _rebuild_file_format_error(path: str, problem: str, line: int | None, column: int | None) -> FileFormatError:

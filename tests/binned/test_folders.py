@@ -4,6 +4,8 @@ import errno
 import io
 import json
 import mmap
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -96,6 +98,88 @@ def test_damage_is_found_in_every_file(copy):
             podium.open_binned(copy, verify=False)
         path.write_bytes(content)
     assert podium.open_binned(copy).n_queries == 40
+
+
+CRAFTED = """
+import json, shutil, sys, warnings
+from pathlib import Path
+import numpy as np
+import podium
+from podium.binned.folder import MANIFEST, write_manifest
+warnings.simplefilter("ignore")
+source, seed, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+rng = np.random.default_rng(seed)
+ODD = [-1, 0, 1, 2, 255, 256, 2**31 - 1, 2**31, 2**62, -(2**62)]
+
+def other(array):
+    kind, array = rng.integers(7), array.copy()
+    if kind <= 2 and array.size and array.dtype.kind in "iuf":
+        for _ in range(1 + rng.integers(3)):
+            with np.errstate(all="ignore"):
+                value = np.array([ODD[rng.integers(len(ODD))]]).astype(array.dtype)[0]
+            array.reshape(-1)[rng.integers(array.size)] = value
+    elif kind == 3 and array.size:
+        array = array[: rng.integers(array.size)]
+    elif kind == 4:
+        array = np.concatenate([array, array])
+    elif kind == 5:
+        array = array.astype([np.int32, np.float64, ">i8", np.uint8, bool][rng.integers(5)])
+    elif array.size:
+        rng.shuffle(array.reshape(-1))
+    return array
+
+def change(folder, manifest):
+    paths = sorted(folder.iterdir())
+    path = paths[rng.integers(len(paths))]
+    if path.suffix == ".npy":
+        np.save(path, other(np.load(path)))
+    elif path.suffix == ".npz":
+        arrays = dict(np.load(path))
+        for name in rng.choice(list(arrays), 1 + rng.integers(2)):
+            arrays[name] = other(arrays[name])
+        (np.savez if rng.integers(8) else np.savez_compressed)(path, **arrays)
+    elif path.suffix == ".json":
+        path.write_text(["[]", "[1]", '["a"]', "{}", "null", "[1.5]", "[1e999]"][rng.integers(7)])
+    elif path.name == "values":
+        path.write_bytes(path.read_bytes()[: 4 * rng.integers(99)])
+    else:
+        name = list(manifest)[rng.integers(len(manifest))]
+        manifest[name] = [0, -1, 1, 2**40, None, [], {}, "x", [1], ["a"], 2.5][rng.integers(11)]
+
+for k in range(count):
+    folder = Path(f"crafted{seed}-{k}")
+    shutil.copytree(source, folder)
+    manifest = json.loads((folder / MANIFEST).read_text())
+    (folder / MANIFEST).rename(folder / "manifest")  # one of the files that may be changed
+    manifest = {name: value for name, value in manifest.items() if name not in ("files", "sha256")}
+    change(folder, manifest)
+    (folder / "manifest").unlink()
+    write_manifest(folder, manifest)
+    print(k, end=" ", flush=True)
+    try:
+        data = podium.open_binned(folder)
+        podium.LambdaMART(n_trees=2, n_leaves=4, max_bins=data.max_bins).fit(data)
+        data.summary()
+        print("read")
+    except podium.PodiumError as error:
+        print("refused", str(error)[-120:].replace(chr(10), " "))
+    shutil.rmtree(folder)
+"""
+
+
+def crafted(folder, tmp_path, seed, count):
+    """Change folders at random, with right checksums, open them and train; what became of each."""
+    command = [sys.executable, "-c", CRAFTED, str(folder), str(seed), str(count)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert not done.returncode, (done.returncode, done.stdout[-300:], done.stderr[-2000:])
+    return [line.split()[1] for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(500, marks=pytest.mark.slow)])
+def test_crafted_folders_are_read_or_refused(bins, tmp_path, count):
+    outcomes = crafted(bins, tmp_path, seed=count, count=count)
+    assert len(outcomes) == count
+    assert outcomes.count("refused") > count // 2
 
 
 def test_other_folders_and_versions_are_refused(copy, tmp_path):

@@ -2,8 +2,11 @@
 
 import gzip
 import io
+import sys
+import time
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import podium
@@ -62,6 +65,13 @@ def test_several_files_are_read_as_one_if_their_headers_agree(tmp_path):
         ('qid,f\n1,"1"x\n', 2, 6, "after the closing quote"),
         ("qid,f\n1,1\x00\n", 2, 4, "NUL byte"),
         ("qid,f\n1,1\r2,1\n", 2, 4, "carriage return"),
+        ("qid,f\x00\n1,1\n", 1, 6, "NUL byte"),
+        ("qid,f\rg\n1,1\n", 1, 6, "carriage return"),
+        ('qid,"f\n1,1\n', 1, 5, "not closed on the same line"),
+        ('qid,"f"g\n1,1\n', 1, 8, "after the closing quote"),
+        ('qid,document_id\n1,"a\n2,b"\n', 2, 3, "not closed on the same line"),
+        ('qid,document_id\n1,"a"b\n', 2, 6, "after the closing quote, but found 'b'"),
+        ("qid,f\n1,1_0\n", 2, 3, "expected a number, but found '1_0'"),
         ('qid,document_id\n1,"a\x00b"\n', 2, 5, "NUL byte"),
         ('qid,f\n"",1\n', 2, 1, "query id is empty"),
         (",qid,f\n0,1,1\n", 1, None, "column 1 has no name"),
@@ -108,6 +118,38 @@ def test_neither_blocks_nor_threads_change_what_is_read(monkeypatch):
     assert np.array_equal(whole.features[:, 0], np.array([k / 7 for k in range(300)], np.float32))
     assert pieces.qid.tolist() == whole.qid.tolist()
     assert pieces.document_ids.tolist() == whole.document_ids.tolist()
+
+
+def test_missing_numbers_may_be_written_in_several_ways():
+    data = read("qid,f,g\n1,,NA\n1, ,null\n1,nan,2\n")
+    assert np.isnan(data.feature("f")).all()
+    assert np.array_equal(data.feature("g"), [np.nan, np.nan, 2], equal_nan=True)
+
+
+def test_numbers_are_those_of_a_frame():
+    numbers = np.random.default_rng(1).standard_normal((400, 3)) * 10.0 ** np.arange(-30, 31, 30)
+    frame = pd.DataFrame(numbers, columns=["a", "b", "c"]).assign(qid=1)
+    assert np.array_equal(read(frame.to_csv(index=False)).features, podium.RankingData(frame).features)
+
+
+@pytest.mark.parametrize("numbers", [(2**60 + 1, 2**60 + 3), (1700000001, 1700000002), ("1e300", "5")])
+def test_numbers_that_float32_does_not_hold_are_said(numbers):
+    with pytest.warns(PodiumWarning, match="became equal in float32 in feature 'f'|1 numbers beyond float32's range"):
+        read("qid,f\n" + "".join(f"1,{number}\n" for number in numbers))
+
+
+def test_time_is_linear_in_the_columns():
+    n = 40_000
+    text = ",".join(["qid", *(f"f{k}" for k in range(n))]) + "\n" + ("1" + ",0.5" * n + "\n") * 5
+    started = time.process_time()
+    assert read(text).n_features == n
+    assert time.process_time() - started < 5
+
+
+def test_without_pyarrow_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(podium.errors.MissingExtraError, match=r"CSV needs pyarrow.*podium\[parquet\]"):
+        read(TEXT)
 
 
 def test_the_real_sessions_are_read(real_data):

@@ -4,6 +4,9 @@ import bz2
 import gzip
 import io
 import lzma
+import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -67,10 +70,85 @@ def test_parquet_that_says_it_is_large_is_not_unpacked(tmp_path):
         podium.read(tmp_path / "a.parquet", max_bytes=LIMIT)
 
 
+BOMBS = """
+import resource, sys
+import pyarrow as pa, pyarrow.parquet as pq, numpy as np
+import podium, podium.data.io.parquet_blocks
+n = 400_000
+text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int8)), pa.array(["x" * 20_000]))
+tables = {
+    "ids": {"qid": np.zeros(n, np.int64), "document_id": text}, "queries": {"qid": text, "f": np.zeros(n)},
+    "categories": {"qid": np.zeros(n, np.int64), "f": text},
+}
+for name, columns in tables.items():
+    for stores in (True, False):
+        pq.write_table(pa.table(columns), f"{name}{stores}.parquet", compression="zstd", store_schema=stores)
+pq.write_table(pa.table({"qid": np.arange(4_000_000)}), "many.parquet", compression="zstd", use_dictionary=False,
+               column_encoding={"qid": "DELTA_BINARY_PACKED"})
+used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+resource.setrlimit(resource.RLIMIT_DATA, (used + (1 << 29),) * 2)
+categorical = {"categoriesTrue": ["f"], "categoriesFalse": ["f"]}
+for name in [f"{name}{stores}" for name in tables for stores in (True, False)]:
+    chosen = {"categorical": categorical.get(name, []), "max_bytes": 100 << 20}
+    assert len(podium.read(f"{name}.parquet", **chosen)) == n
+    assert sum(map(len, podium.read_blocks(f"{name}.parquet", **chosen))) == n
+    assert sum(map(len, podium.read_blocks(f"{name}.parquet", whole_queries=True, **chosen))) == n
+try:
+    list(podium.read_blocks("many.parquet", whole_queries=True, max_bytes=100 << 20))
+except podium.FileFormatError as error:
+    print(error)
+"""
+
+
+def test_small_parquet_that_repeats_long_text_stays_small(tmp_path):
+    done = subprocess.run([sys.executable, "-c", BOMBS], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+    assert "many.parquet: holds over 100.0 MiB of query ids in memory" in done.stdout
+
+
+def test_text_in_parquet_is_a_feature_only_if_it_is_said_to_hold_categories(tmp_path):
+    table = pa.table(
+        {"qid": [1, 1], "brand": ["a", "b"], "empty": pa.array([None, None], pa.string()), "v": [[1], [2]]}
+    )
+    pq.write_table(table, tmp_path / "a.parquet")
+    names = ["brand", "empty"]
+    with pytest.raises(FileFormatError, match="column 'brand' holds string, not numbers: name it in categorical"):
+        podium.read(tmp_path / "a.parquet", feature_names=names)
+    with pytest.raises(FileFormatError, match="column 'brand' holds string, not numbers: name it in categorical"):
+        list(podium.read_blocks(tmp_path / "a.parquet", feature_names=names))
+    for data in (
+        podium.read(tmp_path / "a.parquet", feature_names=names, categorical=["brand"]),
+        *podium.read_blocks(tmp_path / "a.parquet", feature_names=names, categorical=["brand"]),
+    ):
+        assert np.array_equal(data.features, [[0, np.nan], [1, np.nan]], equal_nan=True)
+    with pytest.raises(FileFormatError, match=r"column 'v' holds list<.*>, not numbers"):
+        podium.read(tmp_path / "a.parquet", feature_names=["v"])
+
+
+@pytest.mark.parametrize("kind", ["letor", "csv"])
+def test_what_is_not_text_is_refused_early(kind):
+    noise = np.random.default_rng(0).integers(0, 256, 1 << 16).astype(np.uint8).tobytes()
+    stream = Endless(noise)
+    with pytest.raises(FileFormatError, match=r"line \d+, column \d+: a NUL byte"):
+        podium.read(stream, kind)
+    assert stream.n_read <= 1 << 23
+
+
+def test_messages_stay_short(tmp_path):
+    long = "x" * 262_144
+    with pytest.raises(FileFormatError, match=r"two columns are named 'xx.* … .*xx'; names must differ") as caught:
+        podium.read(io.BytesIO(f"qid,{long},{long}\n1,1,1\n".encode()), "csv")
+    assert len(str(caught.value)) < 2000
+    with pytest.warns(podium.PodiumWarning, match="x … x") as warned:
+        podium.read(io.BytesIO(f"qid,f\n{long},1\n2,1\n{long},1\n".encode()), "csv")
+    assert len(str(warned[0].message)) < 2000
+    assert len(str(pickle.loads(pickle.dumps(caught.value)))) < 2000
+
+
 def test_the_limit_comes_from_the_machine(monkeypatch, tmp_path):
     assert memory.Budget().limit > 1 << 20
-    monkeypatch.setattr(memory, "free_bytes", lambda: LIMIT * 4 // 3)
-    with pytest.raises(FileFormatError, match=r"75% of the free memory; max_bytes=… sets another limit"):
+    monkeypatch.setattr(memory, "free_bytes", lambda: LIMIT * 2)
+    with pytest.raises(FileFormatError, match=r"50% of the free memory; max_bytes=… sets another limit"):
         podium.read(Endless(LINE), "letor")
     (tmp_path / "run.txt").write_bytes(b"1 Q0 d 1 0.5 x\n" * 10_000)
     with pytest.raises(FileFormatError, match=r"run\.txt.*over 64\.0 KiB"):

@@ -73,6 +73,17 @@ def test_files_by_suffix(chart, suffix, tmp_path):
         assert json.loads(contents[2])["config"]["background"] == DARK.background
 
 
+def test_names_cannot_end_the_script_of_a_page(tmp_path):
+    name = "</script><script>alert(1)</script><!--"
+    rows = data_of([{name: 1, "y": 2}, {name: 2, "y": 3}])
+    chart = import_altair().Chart(rows, title=name).mark_line().encode(x="y:Q", y="y:Q", tooltip=["y:Q"])
+    save_chart(chart, tmp_path / "x.html")
+    page = (tmp_path / "x.html").read_text()
+    assert "alert(1)" in page
+    assert "<script>alert(1)" not in page
+    assert page.count("</script") == page.count("<script")
+
+
 def test_png_grows_with_the_scale(chart, tmp_path):
     for scale in (1, 3):
         save_chart(chart, tmp_path / f"{scale}.png", scale=scale)

@@ -82,6 +82,8 @@ def check_files(folder: Path, manifest: Mapping[str, Any], reads_all: bool) -> N
     """Refuse a folder whose files are absent, cut off or, where all are read, changed."""
     for name, described in manifest["files"].items():
         path = folder / name
+        if name in ("", ".", "..") or Path(name).name != name:
+            raise _damage(folder / MANIFEST, f"{name!r} is not the name of a file in it")
         if not path.is_file():
             raise _damage(path, "the file is not there")
         if path.stat().st_size != described["bytes"]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.binned import checking
 from podium.binned.binned_files import BinnedFiles, Content
+from podium.binned.checking import naming_damage
 from podium.binned.folder import (
     BINS,
     COLUMNS,
@@ -39,7 +42,8 @@ def open_binned(folder: str | os.PathLike[str], *, verify: bool = True) -> Binne
 
     Args:
         folder: where it is.
-        verify: compare the checksums of all files, which reads them once; else only their sizes.
+        verify: compare the checksums of all files, and prove that no index in them leads out of an array; this reads
+            them once. Without it only sizes are compared: leave it out for folders that you wrote yourself.
 
     Returns:
         The data. Its bins are mapped: they are read as training uses them.
@@ -58,14 +62,26 @@ def open_binned(folder: str | os.PathLike[str], *, verify: bool = True) -> Binne
     """
     folder = to_path(folder)
     manifest = read_manifest(folder)
-    check_files(folder, manifest, verify)
+    with naming_damage(folder):
+        check_files(folder, manifest, verify)
+        checking.check_manifest(manifest)
+        data = _open(folder, manifest)
+        if verify:
+            checking.check_columns(data.binned)
+            if _has_layout(folder):
+                checking.check_matrix(data.binned)
+    return data
+
+
+def _open(folder: Path, manifest: Mapping[str, Any]) -> BinnedFiles:
+    """The data that a manifest describes."""
     n, n_features = manifest["n_documents"], manifest["n_features"]
-    documents = dict(np.load(folder / DOCUMENTS, allow_pickle=False))
+    documents = checking.load_arrays(folder / DOCUMENTS)
     names, counts = manifest["feature_names"], manifest["counts"]
     content = Content(
         folder=folder.resolve(),
-        binned=_binned(folder, n),
-        hashes=map_array(folder / HASHES),
+        binned=_binned(folder, n, n_features, manifest["max_bins"]),
+        hashes=_mapped(folder, HASHES, np.uint64, n),
         values=map_rows(folder / VALUES, n_features) if VALUES in manifest["files"] else None,
         max_bins=manifest["max_bins"],
         feature_names=None if names is None else tuple(names),
@@ -78,7 +94,7 @@ def open_binned(folder: str | os.PathLike[str], *, verify: bool = True) -> Binne
     )  # fmt: skip
     columns: dict[str, Any] = {name: documents.get(name) for name in ("document_weights", "query_weights", "positions")}
     columns["labels"] = {name.removeprefix(LABEL): v for name, v in documents.items() if name.startswith(LABEL)}
-    columns["qid"] = np.repeat(_query_ids(folder), documents["query_sizes"])
+    columns["qid"] = np.repeat(_query_ids(folder, documents["query_sizes"], n), documents["query_sizes"])
     return BinnedFiles(content, columns, documents.get("preferences"))
 
 
@@ -104,28 +120,46 @@ def save_bins(folder: Path, bins: Bins) -> None:
     np.savez(folder / BINS, **arrays)
 
 
-def load_bins(folder: Path) -> Bins:
+def load_bins(folder: Path, n_features: int, max_bins: int) -> Bins:
     """How features are cut."""
-    arrays, tables = np.load(folder / BINS, allow_pickle=False), []
+    arrays, tables = checking.load_arrays(folder / BINS), []
+    checking.check_tables(arrays, n_features)
     for name in ("cuts", "categories", "rare"):
         ends = np.cumsum(arrays[f"{name}_sizes"])
         parts = np.split(arrays[name], ends[:-1]) if len(ends) else []
         tables.append(dict(zip(arrays[f"{name}_of"].tolist(), parts, strict=True)))
-    return Bins(tuple(tables[0].values()), *tables[1:])
+    bins = Bins(tuple(tables[0].values()), *tables[1:])
+    checking.check_bins(bins, max_bins)
+    return bins
 
 
-def _binned(folder: Path, n: int) -> BinnedFeatures:
-    columns = map_array(folder / COLUMNS)
-    binned = BinnedFeatures(load_bins(folder), n, columns)
-    if not (folder / LAYOUT).exists():  # of validation data, which no tree is grown from
+def _mapped(folder: Path, name: str, dtype: Any, size: int) -> NDArray[Any]:
+    array = map_array(folder / name)
+    checking.check_array(name, array, dtype, size)
+    return array
+
+
+def _has_layout(folder: Path) -> bool:
+    """Whether bins are laid out for growth; not those of validation data."""
+    return (folder / LAYOUT).exists()
+
+
+def _binned(folder: Path, n: int, n_features: int, max_bins: int) -> BinnedFeatures:
+    columns = _mapped(folder, COLUMNS, np.uint8, n * n_features)
+    binned = BinnedFeatures(load_bins(folder, n_features, max_bins), n, columns)
+    if not _has_layout(folder):
         return binned
-    layout = FeatureLayout(**np.load(folder / LAYOUT, allow_pickle=False))
+    layout = FeatureLayout(**checking.load_arrays(folder / LAYOUT))
+    checking.check_layout(layout, binned.bins, n)
     rows, entries, starts = (map_array(folder / f"{name}.npy") for name in MATRIX)
-    return binned.with_matrix(layout, BinMatrix(columns, n, rows, layout.width, entries, starts))
+    matrix = BinMatrix(columns, n, rows, layout.width, entries, starts)
+    checking.check_matrix_shape(matrix, layout, n)
+    return binned.with_matrix(layout, matrix)
 
 
-def _query_ids(folder: Path) -> NDArray[Any]:
+def _query_ids(folder: Path, sizes: NDArray[Any], n: int) -> NDArray[Any]:
     ids = json.loads((folder / QUERY_IDS).read_text(encoding="utf-8"))
+    checking.check_queries(ids, sizes, n)
     if all(isinstance(one, int) for one in ids):
         return np.array(ids, np.int64)
     array = np.empty(len(ids), object)

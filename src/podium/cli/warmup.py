@@ -32,10 +32,8 @@ def use_everything(folder: Path) -> None:
 
     data = podium.artificial_web(12, features=20)
     podium.write(data, folder / "data.txt")
-    (folder / "data.csv").write_text("qid,label,a\n1,0,0.5\n1,1,0.25\n", encoding="utf-8")
     podium.read(folder / "data.txt")
     podium.read(folder / "data.txt", sparse=True)
-    podium.read(folder / "data.csv")
     sparse_data = podium.RankingData(sparse.csr_array(data.features), data.relevance, qid=data.qid)
     model = podium.LambdaMART(n_trees=2, n_leaves=4)
     for documents in (data, sparse_data):

@@ -167,23 +167,24 @@ def _to_matrix(
         else:
             holds_categories = k in encoding.categories
         if holds_categories:
-            builder.set_categories(k, repr(name), series.to_list())
+            builder.set_categories(k, repr(name), objects_of(series))
         elif series.null_count() == len(series):  # of no type, where a library knows none
             builder.set_numbers(k, repr(name), np.full(len(series), np.nan, np.float32))
         elif holds_numbers(series):
             builder.set_numbers(k, repr(name), values_of(series))
         else:
-            raise DataError(f"column {name!r} holds {series.dtype}, not numbers: {_remedy(series)}")
+            raise not_numbers(name, series.dtype, is_temporal=series.dtype.is_temporal())
     return builder.result()
 
 
-def _remedy(series: Any) -> str:
-    """What to do with a column that is no feature as it is."""
-    if series.dtype.is_temporal():
-        return "give it as a number, such as seconds (a large one is shifted before it becomes float32), or drop it"
-    return (
+def not_numbers(name: str, dtype: Any, *, is_temporal: bool = False) -> DataError:
+    """The error for a column that cannot be a feature as it is."""
+    remedy = (
         "name it in categorical=… if it holds categories, or else drop it, encode it, or leave it out of feature_names"
     )
+    if is_temporal:
+        remedy = "give it as a number, such as seconds (a large one is shifted before it becomes float32), or drop it"
+    return DataError(f"column {name!r} holds {dtype}, not numbers: {remedy}")
 
 
 def columns_of_text(native: Any, columns: Sequence[Any]) -> list[Any]:
@@ -275,7 +276,21 @@ def values_of(series: Any) -> NDArray[Any]:
         series.null_count() or series.dtype in (nw.Decimal, nw.Boolean, nw.Int128, nw.UInt128)
     ):
         return np.asarray(series.cast(nw.Float64).fill_null(float("nan")).to_numpy(), np.float64)
-    return np.asarray(series.to_numpy())
+    return np.array(objects_of(series), object) if is_categorical(series) else np.asarray(series.to_numpy())
+
+
+def objects_of(series: Any) -> list[Any]:
+    """The values of a column as Python's objects; of a dictionary of pyarrow's, each value is one object."""
+    native = series.to_native()
+    if not hasattr(getattr(native, "type", None), "value_type") or not hasattr(native, "chunks"):
+        return list(series.to_list())
+    values: list[Any] = []
+    for chunk in native.chunks:
+        is_null = chunk.is_null().to_numpy(zero_copy_only=False)
+        used, places = np.unique(chunk.indices.fill_null(0).to_numpy(), return_inverse=True)
+        names = [*chunk.dictionary.take(used).to_pylist(), None] if len(chunk.dictionary) else [None]
+        values += [names[place] for place in np.where(is_null, -1, places).tolist()]
+    return values
 
 
 def row_index(frame: Any) -> NDArray[Any] | None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from podium.core.validation import require_whole
 from podium.errors import FileFormatError
 
-SHARE = 0.75  # of the memory that is free, for one reading
+SHARE = 0.5  # of the memory that is free, for one reading
+ROW_BYTES = 128  # what a row takes in addition to its features while it is read: its id, its label, its place
 _UNKNOWN = 1 << 34  # where the system does not tell
 _PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
@@ -23,20 +24,20 @@ class Budget:
         require_whole("max_bytes", max_bytes, 1, optional=True, most=2**63 - 1)
         self.limit = int(SHARE * free_bytes()) if max_bytes is None else int(max_bytes)
         self._chosen = max_bytes is not None
-        self._held = {"text": 0, "data": 0}
+        self._held = {"text": 0, "data": 0, "query ids": 0}
         self._lock = threading.Lock()
 
     def left(self, what: str) -> int:
-        """The bytes of `text` or `data` that may still be held."""
+        """The bytes of a kind that may still be held."""
         return max(0, self.limit - self._held[what])
 
     def release(self) -> None:
-        """Count from 0 again: what was held is let go."""
+        """Count text and data from 0 again: what was held is let go. Query ids are kept from block to block."""
         with self._lock:
-            self._held = dict.fromkeys(self._held, 0)
+            self._held |= {"text": 0, "data": 0}
 
     def hold(self, what: str, size: int, name: str) -> None:
-        """Count bytes of `text` or `data` that come from the file `name`; an error beyond the limit."""
+        """Count bytes of text, data or query ids that come from the file `name`; an error beyond the limit."""
         with self._lock:
             self._held[what] += size
             held = self._held[what]

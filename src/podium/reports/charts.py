@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import os
 import re
@@ -198,6 +199,18 @@ def save_chart(chart: Chart, path: str | os.PathLike[str], *, dark: bool = False
         temporary.write_bytes(content)
 
 
+def safe_in_script(text: str) -> str:
+    """JSON so that it may be inside a script element, whatever the names in it."""
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+class _ScriptJson(json.JSONEncoder):
+    """Writes JSON for a script element."""
+
+    def encode(self, o: Any) -> str:
+        return safe_in_script(super().encode(o))
+
+
 def _content(chart: Chart, form: str, scale: float) -> bytes:
     """The bytes of a file."""
     if form == "json":
@@ -211,7 +224,7 @@ def _content(chart: Chart, form: str, scale: float) -> bytes:
         chart.save(binary, format=form, scale_factor=scale)
         return binary.getvalue()
     text = io.StringIO()
-    chart.save(text, format=form, **{"inline": True} if form == "html" else {})
+    chart.save(text, format=form, **{"inline": True, "json_kwds": {"cls": _ScriptJson}} if form == "html" else {})
     return (_renumbered(text.getvalue()) if form == "svg" else text.getvalue()).encode()
 
 

@@ -123,10 +123,30 @@ def lay_out(counts_by_feature: Ints, n_rows: int, n_bins: Ints) -> FeatureLayout
     for feature, counts in enumerate(counts_by_feature):
         if counts.max(initial=0) >= SPARSE_FROM * counts.sum() > 0:
             common[feature], shares[feature] = counts.argmax(), counts.max() / counts.sum()
+    rarities = 1 - shares[common >= 0]
+    n_groups = min(MAX_GROUPS, max(int(rarities.sum() / ENTRIES_OF_GROUP), 1)) if len(rarities) else 0
+    group_of = np.minimum(np.cumsum(rarities) / max(rarities.sum(), 1e-9) * n_groups, max(n_groups - 1, 0)).astype(int)
+    groups = np.searchsorted(group_of, np.arange(n_groups + 1))
+    return place_features(n_bins, common, groups, 1 - shares, n_rows)
+
+
+def place_features(
+    n_bins: Ints, common: Ints, groups: Ints, rarities: NDArray[np.float64], n_rows: int
+) -> FeatureLayout:
+    """Give each feature its cells.
+
+    Args:
+        n_bins: of each feature.
+        common: the bin of each sparse feature that is not counted; −1 for dense ones.
+        groups: where each group of sparse features begins, and the end.
+        rarities: the share of documents in other bins than the common one, for the costs.
+        n_rows: the number of documents.
+
+    """
     n_cells = -(-(n_bins + 1) // LANES) * LANES
     dense, sparse = np.flatnonzero(common < 0), np.flatnonzero(common >= 0)
     dense = dense[np.argsort(-n_cells[dense], kind="stable")]
-    first_cell = np.zeros(n_features, np.int64)
+    first_cell = np.zeros(len(n_bins), np.int64)
     units: list[tuple[int, int, int, float]] = [(0, 0, 0, 0.0)]  # dense places, groups, cells, cost of a leaf
     n_counted = TYPICAL_SHARE * n_rows
     block_cells, block_strides, cell = [], [], 0
@@ -140,18 +160,14 @@ def lay_out(counts_by_feature: Ints, n_rows: int, n_bins: Ints) -> FeatureLayout
             cell += 4 * stride
             cost = 4 * COST_OF_BYTE * n_counted + COST_OF_CELL * float(n_cells[block[first : first + 4]].sum())
             units.append((start + first + 4, 0, cell, cost))
-    rarities = 1 - shares[sparse]
-    n_groups = min(MAX_GROUPS, max(int(rarities.sum() / ENTRIES_OF_GROUP), 1)) if len(sparse) else 0
-    group_of = np.minimum(np.cumsum(rarities) / max(rarities.sum(), 1e-9) * n_groups, max(n_groups - 1, 0)).astype(int)
-    for group in range(n_groups):
-        members = sparse[group_of == group]
+    for group in range(len(groups) - 1):
+        members = sparse[groups[group] : groups[group + 1]]
         first_cell[members] = cell + np.cumsum(n_cells[members]) - n_cells[members]
         n_cells_of_group = int(n_cells[members].sum())
         cell += n_cells_of_group
-        n_entries = float(rarities[group_of == group].sum()) + OVERHEAD_OF_GROUP
+        n_entries = float(rarities[members].sum()) + OVERHEAD_OF_GROUP
         cost = COST_OF_ENTRY * n_counted * n_entries + COST_OF_CELL * n_cells_of_group
         units.append((units[-1][0], group + 1, cell, cost))
-    groups = np.searchsorted(group_of, np.arange(n_groups + 1))
     table = np.array([unit[:3] for unit in units], np.int64)
     costs = np.cumsum([unit[3] for unit in units])
     return FeatureLayout(

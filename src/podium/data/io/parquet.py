@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from podium.core.files import replacing
 from podium.data.encoding import Encoding
-from podium.data.frames import LABEL_PREFIX, ROLES, features_by_name, has_role
+from podium.data.frames import LABEL_PREFIX, ROLES, assign_roles, features_by_name, has_role, not_numbers
 from podium.data.io.text.blocks import Source, opened, source_name
-from podium.data.memory import Budget
+from podium.data.memory import ROW_BYTES, Budget
 from podium.data.ranking_data import RankingData
 from podium.errors import DataError, FileFormatError, MissingExtraError
 
@@ -38,13 +38,13 @@ _ABSENT_VALUES = {"0.0": 0.0, "nan": np.nan}
 DAMAGED = (ArithmeticError, EOFError, LookupError, OSError, RecursionError, TypeError, ValueError)
 
 
-def import_pyarrow() -> Any:
-    """The library, or an error that tells how to install it."""
+def import_pyarrow(purpose: str = "Parquet") -> Any:
+    """Import the library, or raise an error that says how to install it."""
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise MissingExtraError("pyarrow", "parquet", "Parquet") from None
+        raise MissingExtraError("pyarrow", "parquet", purpose) from None
     return pyarrow
 
 
@@ -58,19 +58,26 @@ def read_parquet(
     """Read Parquet files with the same columns as one."""
     pyarrow = import_pyarrow()
     tables: list[Any] = []
+    schemas: list[Any] = []
     for source in sources:
         name = source_name(source)
-        with opened_parquet(source, budget) as file, naming_damage(name):
-            budget.hold("data", _unpacked_bytes(file.metadata), name)
-            tables.append(file.read())
-    require_same_columns(sources, [t.schema for t in tables], [len(t) for t in tables])
+        with opened_parquet(source, budget) as (file, schema), naming_damage(name):
+            columns = used_columns(schema, roles, feature_names)
+            n_bytes = _unpacked_bytes(file.metadata, len(columns))
+            budget.hold("data", n_bytes, name)
+            table = file.read(columns).select(columns)
+            budget.hold("data", max(0, table.nbytes - n_bytes), name)
+        schemas.append(schema)
+        tables.append(table)
+    require_same_columns(sources, schemas, [len(t) for t in tables])
     try:
         table = pyarrow.concat_tables([t.replace_schema_metadata(None) for t in tables], promote_options="permissive")
         data = RankingData(
-            table, **roles, feature_names=feature_names, categorical=categorical,
-            preferences=stored_preferences([t.schema for t in tables], [len(t) for t in tables]),
+            without_text(table, schemas, assign_roles(schemas[0].names, roles, feature_names)[1], categorical),
+            **roles, feature_names=feature_names, categorical=categorical,
+            preferences=stored_preferences(schemas, [len(t) for t in tables]),
         )  # fmt: skip
-        description = common_description([t.schema for t in tables])
+        description = common_description(schemas)
         encoding = described_encoding(description, data.n_features) if feature_names is None else None
         if encoding and encoding != data.encoding:
             wide = data.wide
@@ -79,6 +86,31 @@ def read_parquet(
         return as_described(data, description, categorical)
     except (*DAMAGED, pyarrow.ArrowException) as error:
         raise FileFormatError(source_name(sources[0]), str(error)) from None
+
+
+def used_columns(schema: Any, roles: dict[str, Any], feature_names: Sequence[str] | None) -> list[str]:
+    """The columns that have a role or are features, in the order of the file; lists and the like are refused."""
+    types = import_pyarrow().types
+    roles, features = assign_roles(schema.names, roles, feature_names)
+    used = {*features, *roles["labels"].values(), *(value for value in roles.values() if isinstance(value, str))}
+    for name in used:
+        dtype = schema.field(name).type
+        if types.is_nested(dtype) or types.is_fixed_size_binary(dtype):
+            raise not_numbers(name, dtype)
+    return [name for name in schema.names if name in used]
+
+
+def without_text(table: Any, schemas: Sequence[Any], features: Sequence[str], categorical: Sequence[str]) -> Any:
+    """The table, with features of text refused; text is read as a dictionary, but is no category by its type."""
+    pyarrow = import_pyarrow()
+    for name in set(features).difference(categorical):
+        column, dtype = table.column(name), schemas[0].field(name).type
+        if pyarrow.types.is_dictionary(column.type) and not pyarrow.types.is_dictionary(dtype):
+            if column.null_count < len(column):
+                raise not_numbers(name, dtype)
+            missing = pyarrow.nulls(len(column), pyarrow.float32())
+            table = table.set_column(table.column_names.index(name), name, missing)
+    return table
 
 
 def require_same_columns(sources: Sequence[Source], schemas: Sequence[Any], sizes: Sequence[int]) -> None:
@@ -117,10 +149,11 @@ def as_described(data: RankingData, description: dict[str, Any], categorical: Se
 
 
 @contextmanager
-def opened_parquet(source: Source, budget: Budget, buffer_bytes: int = 0) -> Iterator[Any]:
-    """One file, opened by pyarrow; what checksums it has must be right.
+def opened_parquet(source: Source, budget: Budget, buffer_bytes: int = 0) -> Iterator[tuple[Any, Any]]:
+    """One file, opened by pyarrow, and its schema; what checksums it has must be right.
 
-    With `buffer_bytes` so much of a column is read at a time, instead of all that a group of rows has.
+    Text is read as a dictionary, so that a value that comes back takes memory once. With `buffer_bytes` so much of a
+    column is read at a time, instead of all that a group of rows has.
     """
     name, pyarrow = source_name(source), import_pyarrow()
     with opened(source) as stream:
@@ -129,21 +162,26 @@ def opened_parquet(source: Source, budget: Budget, buffer_bytes: int = 0) -> Ite
             position = _position_of_digest(file)
             if position is not None and _digest(file, position) != _bytes_at(file, position, _DIGEST_BYTES):
                 raise FileFormatError(name, "is damaged: its checksum is wrong")
-            parquet = pyarrow.parquet.ParquetFile(
-                file, page_checksum_verification=True, buffer_size=buffer_bytes, pre_buffer=False
-            )
-            if position is None and _CHECKED in (parquet.schema_arrow.metadata or {}).get(_DESCRIPTION, b""):
+            parquet = pyarrow.parquet.ParquetFile(file)
+            schema, columns = parquet.schema_arrow, map(parquet.schema.column, range(len(parquet.schema)))
+            if position is None and _CHECKED in (schema.metadata or {}).get(_DESCRIPTION, b""):
                 raise FileFormatError(name, "is damaged: its checksum is not where it should be")
-        yield parquet
+            parquet = pyarrow.parquet.ParquetFile(
+                file, metadata=parquet.metadata, page_checksum_verification=True, buffer_size=buffer_bytes,
+                pre_buffer=False, read_dictionary=[c.path for c in columns if c.physical_type == "BYTE_ARRAY"],
+            )  # fmt: skip
+        yield parquet, schema
 
 
 @contextmanager
 def naming_damage(name: str) -> Iterator[None]:
-    """Errors of pyarrow with the name of the file."""
+    """Errors of pyarrow, and of roles of columns, with the name of the file."""
     try:
         yield
     except FileFormatError:
         raise
+    except DataError as error:
+        raise FileFormatError(name, str(error)) from None
     except (*DAMAGED, import_pyarrow().ArrowException) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise FileFormatError(name, f"cannot be read as Parquet: {reason}") from error
@@ -158,10 +196,11 @@ def _in_memory(stream: Any, budget: Budget, name: str) -> io.BytesIO:
     return content
 
 
-def _unpacked_bytes(metadata: Any) -> int:
-    """What a file takes as a table and as float32: as much as it says, and at least 12 bytes a number."""
+def _unpacked_bytes(metadata: Any, n_columns: int) -> int:
+    """What a file takes in memory: what it states or 12 bytes a number, and some for each row."""
     stated = sum(max(0, metadata.row_group(k).total_byte_size) for k in range(metadata.num_row_groups))
-    return int(max(stated, 12 * max(0, metadata.num_rows) * metadata.num_columns))
+    n_rows = max(0, metadata.num_rows)
+    return int(ROW_BYTES * n_rows + max(stated, 12 * n_rows * n_columns))
 
 
 def _position_of_digest(file: Any) -> int | None:

@@ -24,10 +24,12 @@ from podium.data.io.parquet import (
     opened_parquet,
     require_same_columns,
     stored_preferences,
+    used_columns,
+    without_text,
 )
 from podium.data.io.text.blocks import Source, source_name
 from podium.data.io.whole_queries import QueryBlocks
-from podium.data.memory import Budget
+from podium.data.memory import ROW_BYTES, Budget
 from podium.data.ranking_data import RankingData
 from podium.data.schema import Schema
 
@@ -70,7 +72,7 @@ class ParquetFiles:
 
     Args:
         sources: what the files are.
-        files: of pyarrow.
+        files: of pyarrow, with their schemas.
         columns: the roles of columns by name, the feature columns, and those that hold categories.
         budget: of one block, and of one column.
 
@@ -79,14 +81,14 @@ class ParquetFiles:
     def __init__(
         self,
         sources: Sequence[Source],
-        files: Sequence[Any],
+        files: Sequence[tuple[Any, Any]],
         columns: tuple[dict[str, Any], Sequence[str] | None, Sequence[str]],
         budget: Budget,
     ) -> None:
-        self.sources, self.files, self.budget = sources, files, budget
+        self.sources, self.files, self.budget = sources, [file for file, _ in files], budget
         self.roles, self.feature_names, self.categorical = columns
-        self.schemas = [file.schema_arrow for file in files]
-        self.sizes = [file.metadata.num_rows for file in files]
+        self.schemas = [schema for _, schema in files]
+        self.sizes = [file.metadata.num_rows for file in self.files]
         require_same_columns(sources, self.schemas, self.sizes)
         self.n_rows = sum(self.sizes)
         self.seen = CategoriesSeen()
@@ -96,11 +98,15 @@ class ParquetFiles:
         return frames.assign_roles(self.schemas[0].names, self.roles, self.feature_names)
 
     @cached_property
+    def _columns(self) -> list[str]:
+        return used_columns(self.schemas[0], self.roles, self.feature_names)
+
+    @cached_property
     def _empty(self) -> Any:
         """A table without rows: its columns have types that hold those of all files."""
         pyarrow = import_pyarrow()
-        tables = [schema.remove_metadata().empty_table() for schema in self.schemas]
-        return pyarrow.concat_tables(tables, promote_options="permissive")
+        tables = [file.schema_arrow.remove_metadata().empty_table() for file in self.files]
+        return pyarrow.concat_tables(tables, promote_options="permissive").select(self._columns)
 
     @cached_property
     def _description(self) -> dict[str, Any]:
@@ -120,12 +126,12 @@ class ParquetFiles:
         is_named = self._description.get("features_are_named") is not False
         for k, name in enumerate(features):
             feature = -1 if like is None else like.feature_of(k, name if is_named else None)
-            if self._holds_categories(series_of[name]):
+            if self._holds_categories(name):
                 if like is not None and feature in like.encoding.categories:
                     categories[k] = like.encoding.categories[feature]
                 elif like is None and not self._described:
                     categories[k] = names_of_categories(
-                        value for part in self._parts(name) for value in part.to_list()
+                        value for part in self._parts(name) for value in frames.objects_of(part)
                     )  # fmt: skip
             elif self._may_be_shifted(series_of[name]) and (like is None or feature in like.encoding.shifts):
                 shift, is_wide = self._shift_of(name, losses)
@@ -141,9 +147,11 @@ class ParquetFiles:
         for part in self._parts(self._assigned[0]["qid"]):
             qid = to_query_ids(frames.values_of(part), len(part))
             starts = np.flatnonzero(np.concatenate([[True], np.asarray(qid[1:] != qid[:-1], bool)]))
+            n_bytes = blocks.n_bytes
             for query, row in zip(qid[starts].tolist(), starts.tolist(), strict=True):
                 if blocks.begin(str(query), before + row):
                     return None
+            self.budget.hold("query ids", blocks.n_bytes - n_bytes, source_name(self.sources[0]))
             before += len(part)
         return blocks.sizes(self.n_rows)
 
@@ -152,14 +160,16 @@ class ParquetFiles:
         pyarrow = import_pyarrow()
         wanted = iter(sizes)
         held, n_held, size = [self._empty], 0, next(wanted)
-        for batch in self._batches(None):
+        for batch in self._batches(self._columns, BATCH_ROWS):
             advance(batch.num_rows)
-            rest = pyarrow.Table.from_batches([batch])
+            rest = pyarrow.Table.from_batches([batch]).select(self._columns)
+            self.budget.hold("data", _table_bytes(rest), source_name(self.sources[0]))
             while n_held + len(rest) >= size:
                 n_more = size - n_held
                 yield self._joined([*held, rest.slice(0, n_more)])
                 self.budget.release()
                 rest, held, n_held, size = rest.slice(n_more), [self._empty], 0, next(wanted, self.n_rows + 1)
+                self.budget.hold("data", _table_bytes(rest), source_name(self.sources[0]))
             held.append(rest)
             n_held += len(rest)
         if n_held:
@@ -167,11 +177,13 @@ class ParquetFiles:
 
     def data(self, table: Any, facts: ColumnFacts, first_row: int, has_whole_queries: bool) -> RankingData:
         """The rows of a table as data."""
-        features, series_of = self._assigned[1], frames.columns_by_name(table)[1]
+        features = self._assigned[1]
+        table = without_text(table, self.schemas, features, self.categorical)
+        series_of = frames.columns_by_name(table)[1]
         categories = dict(facts.encoding.categories)
         for k, name in enumerate(features):
-            if not self._described and k not in categories and self._holds_categories(series_of[name]):
-                categories[k] = names_of_categories(series_of[name].to_list())
+            if not self._described and k not in categories and self._holds_categories(name):
+                categories[k] = names_of_categories(frames.objects_of(series_of[name]))
         encoding = Encoding(categories, facts.encoding.shifts)
         parts = frames.take_apart(table, self.roles, self.feature_names, self.categorical, encoding, self.seen)
         data = RankingData(
@@ -183,8 +195,9 @@ class ParquetFiles:
         data._set(wide=MappingProxyType(wide), losses=facts.losses)
         return data
 
-    def _holds_categories(self, series: Any) -> bool:
-        return series.name in self.categorical or frames.is_categorical(series)
+    def _holds_categories(self, name: str) -> bool:
+        is_dictionary = import_pyarrow().types.is_dictionary
+        return name in self.categorical or any(is_dictionary(schema.field(name).type) for schema in self.schemas)
 
     def _may_be_shifted(self, series: Any) -> bool:
         return frames.holds_numbers(series) and not fits_float32(frames.values_of(series).dtype)
@@ -203,14 +216,14 @@ class ParquetFiles:
         """The values of a column, some rows at a time."""
         pyarrow = import_pyarrow()
         empty = self._empty.select([name])
-        for batch in self._batches([name]):
+        for batch in self._batches([name], ROWS_AT_ONCE):
             table = pyarrow.Table.from_batches([batch]).select([name])
             joined = pyarrow.concat_tables([empty, table.replace_schema_metadata(None)], promote_options="permissive")
             yield frames.columns_by_name(joined)[1][name]
 
-    def _batches(self, names: list[str] | None) -> Iterator[Any]:
+    def _batches(self, names: list[str], n_rows: int) -> Iterator[Any]:
         for source, file in zip(self.sources, self.files, strict=True):
-            batches = file.iter_batches(ROWS_AT_ONCE if names else BATCH_ROWS, columns=names)
+            batches = file.iter_batches(n_rows, columns=names)
             while True:
                 with naming_damage(source_name(source)):
                     batch = next(batches, None)
@@ -220,10 +233,7 @@ class ParquetFiles:
 
     def _joined(self, tables: list[Any]) -> Any:
         tables = [table.replace_schema_metadata(None) for table in tables]
-        table = import_pyarrow().concat_tables(tables, promote_options="permissive")
-        n_bytes = max(table.nbytes, 12 * table.num_rows * table.num_columns)
-        self.budget.hold("data", n_bytes, source_name(self.sources[0]))
-        return table
+        return import_pyarrow().concat_tables(tables, promote_options="permissive")
 
     @cached_property
     def preferences(self) -> NDArray[np.float64] | None:
@@ -238,3 +248,8 @@ class ParquetFiles:
         is_here = (pairs[:, 0] >= first_row) & (pairs[:, 0] < first_row + n_rows)
         shifted: NDArray[np.float64] = pairs[is_here] - np.array([first_row, first_row, 0.0])
         return shifted
+
+
+def _table_bytes(table: Any) -> int:
+    """What a table takes as it is and as float32: at least 12 bytes a number, and some for each row."""
+    return int(max(table.nbytes, 12 * table.num_rows * table.num_columns) + ROW_BYTES * table.num_rows)

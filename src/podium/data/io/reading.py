@@ -87,8 +87,8 @@ def read(
         unlabelled: a label value that stands for "not labelled".
         normalize: bring features to a common scale within each query: `"sum"`, `"zscore"` or `"minmax"`.
         n_threads: threads to parse with; all cores by default. The result is the same.
-        max_bytes: how many bytes of the text, and of its arrays, may be held in memory; by default three
-            quarters of what is free. Beyond that it is an error, so that a stream without an end is stopped.
+        max_bytes: how many bytes of the text, and of its arrays, may be held in memory; by default half
+            of what is free. Beyond that it is an error, so that a stream without an end is stopped.
 
     Returns:
         The data, its rows in the order of the file.

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+QUERY_BYTES = 128  # an id in a set, apart from its characters
+
 
 class QueryBlocks:
     """Hears where queries begin, and says how many rows each block has.
 
     A block has at most so many rows, or one query that has more.
+
+    Attributes:
+        n_bytes: what the ids that are kept take in memory.
 
     Example:
         >>> blocks = QueryBlocks(4)
@@ -25,15 +30,19 @@ class QueryBlocks:
         self._block_start = self._query_start = 0
         self._earlier: set[Hashable] = set()
         self._last: Hashable = None
+        self.n_bytes = 0
 
     def begin(self, query: Hashable, row: int) -> bool:
         """A query begins at a row, or goes on there; whether it comes back after other queries."""
         if self._earlier and query == self._last:
             return False
         self._end_query(row)
-        self._last, n_before = query, len(self._earlier)
+        self._last = query
+        if query in self._earlier:
+            return True
         self._earlier.add(query)
-        return len(self._earlier) == n_before
+        self.n_bytes += QUERY_BYTES + (len(query) if isinstance(query, str) else 0)
+        return False
 
     def sizes(self, n_rows: int) -> list[int]:
         """The rows of each block, now that all rows are known."""

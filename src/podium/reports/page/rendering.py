@@ -10,7 +10,7 @@ from typing import Any
 
 from podium.core.pages import base_style
 from podium.errors import MissingExtraError
-from podium.reports.charts import FONT, import_altair, theme
+from podium.reports.charts import FONT, import_altair, safe_in_script, theme
 from podium.reports.page.contents import Figures, Queries, Report
 
 PACKAGE = "podium.reports.page"
@@ -66,9 +66,7 @@ def _file(name: str) -> str:
 
 
 def _safe_json(content: Any) -> str:
-    """JSON that may stand in a script element, whatever the names in it."""
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return safe_in_script(json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
 
 
 def _safe_style(style: str) -> str:

@@ -1,1 +1,1 @@
-"""Ranking data as text: LETOR / SVMlight lines, and delimited files with a header."""
+"""Ranking data as text: LETOR and SVMlight lines, and CSV or TSV."""

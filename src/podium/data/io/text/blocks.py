@@ -48,10 +48,10 @@ class Block:
         line, column = self.place(at)
         return FileFormatError(self.file, problem, line=line, column=column)
 
-    def token(self, at: int, stops: bytes = b" \t\r\n#") -> str:
+    def token(self, at: int) -> str:
         """What stands at a byte, up to a separator: the words an error message quotes."""
         end = at
-        while self.text[end] not in stops and end - at < 40:
+        while self.text[end] not in b" \t\r\n#" and end - at < 40:
             end += 1
         return self.text[at:end].tobytes().decode("utf-8", errors="replace")
 
@@ -80,7 +80,7 @@ def text_blocks(
         stream = decompressed(raw, head)
         # The beginning of a line whose end is not read yet; in the beginning, what was read to know the format.
         rest = np.frombuffer(head if stream is None else b"", np.uint8)
-        stream, first = stream or raw, True
+        stream, is_first = stream or raw, True
         while True:
             # A line longer than a block makes the next one twice as large: no line is copied often.
             n_more = min(max(BLOCK_BYTES, len(rest)), budget.left("text") + 1)
@@ -89,22 +89,30 @@ def text_blocks(
             filled = _fill(stream, text.data[len(rest) : -1])
             budget.hold("text", filled, name)
             end = len(rest) + filled
-            if first:
-                text, end, first = *_without_mark(name, text, end), False
+            if is_first:
+                text, end = _without_mark(name, text, end)
             elif not filled:
                 break
             cut = _after_last_line_feed(text[:end])
             rest = text[cut:end]
-            if cut == 0 and len(rest) >= BLOCK_BYTES and not rest.all():  # do not look for the end of such a line
-                raise FileFormatError(name, "a NUL byte: this is not a text file, or it is damaged")
+            if end >= BLOCK_BYTES and (is_first or cut == 0):  # before more is read; parsers see to the rest
+                _refuse_nul(Block(name, text[:end]), has_place=is_first)
             if cut > 0:
                 yield Block(name, text[:cut])
+            is_first = False
             if raw.seekable():
                 n_read, before = float(raw.tell()), n_read
                 advance(n_read - before)
         if len(rest) > 0:
             text[end] = ord("\n")
             yield Block(name, text[: end + 1])
+
+
+def _refuse_nul(block: Block, *, has_place: bool) -> None:
+    """Raise at a NUL byte; `has_place` says that the block begins with the first line."""
+    if not block.text.all():
+        problem = "a NUL byte: this is not a text file, or it is damaged"
+        raise block.error(int(block.text.argmin()), problem) if has_place else FileFormatError(block.file, problem)
 
 
 def _pages(size: int) -> NDArray[np.uint8]:

@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Int = Any  # an integer, compiled as int64
 
-TAB, LINE_FEED, RETURN, SPACE, QUOTE, HASH = 9, 10, 13, 32, 34, 35
+TAB, LINE_FEED, RETURN, SPACE, HASH = 9, 10, 13, 32, 35
 PLUS, MINUS, DOT, ZERO, NINE, COLON, LETTER_E = 43, 45, 46, 48, 57, 58, 101
 
 

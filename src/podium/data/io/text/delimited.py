@@ -1,10 +1,10 @@
-"""CSV and TSV with a header line; the names of the columns say what they are."""
+"""CSV and TSV with a header line: pyarrow reads the fields, and the names of the columns say what they are."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -14,34 +14,21 @@ from numpy.typing import NDArray
 
 from podium.core.threads import map_threads
 from podium.data.encoding import CategoriesSeen, Encoding, codes_of_categories, names_of_categories
-from podium.data.frames import assign_roles
+from podium.data.frames import LARGEST_EXACT, assign_roles
+from podium.data.io.parquet import import_pyarrow
 from podium.data.io.text.blocks import Block, Source, source_name, text_blocks
-from podium.data.io.text.delimited_parser import (
-    FIRST_EXTRA,
-    FIRST_TEXT,
-    QID,
-    SKIPPED,
-    Fields,
-    parse_delimited,
-    scan_lines,
-)
-from podium.data.io.text.outcome import VALUE, Outcome
-from podium.data.io.text.parsing import (
-    OBJECT_BYTES,
-    ROW_BYTES,
-    Counted,
-    Merges,
-    decoded,
-    drain,
-    number_at,
-    parse_block,
-    raise_problem,
-    runs_of,
-)
+from podium.data.io.text.characters import LINE_FEED, RETURN
+from podium.data.io.text.delimited_problems import MISSING, check_bytes, check_lines, check_quotes, header_names
+from podium.data.io.text.parsing import OBJECT_BYTES, Counted, drain
 from podium.data.io.text.queries import Run, query_ids
 from podium.data.io.text.reader import Facts, TextReader
-from podium.data.memory import Budget
+from podium.data.memory import ROW_BYTES, Budget
 from podium.errors import FileFormatError
+
+_WINDOW = 1 << 12  # bytes in which `scan_lines` first looks for the end of a group
+_EXACT_FLOAT32 = 2**24  # float32 holds all whole numbers up to here
+_BEYOND_FLOAT32 = 2**128 - 2**103  # rounds to infinity
+_DIGITS = 18  # int64 holds them
 
 
 @dataclass(frozen=True)
@@ -52,14 +39,21 @@ class _Layout:
     names: list[str]
     features: list[str]
     extras: list[tuple[str, str]]  # (argument of RankingData, or label source after "labels.", column)
+    qid: str
     document_ids: str | None
     categorical: list[str]
-    codes: NDArray[np.int64]
 
-    @property
+    @cached_property
     def texts(self) -> list[str]:
-        """The columns that are kept as text."""
+        """The columns, other than the query ids, that are kept as text."""
         return ([] if self.document_ids is None else [self.document_ids]) + self.categorical
+
+    @cached_property
+    def numbers(self) -> dict[str, tuple[int, bool]]:
+        """The columns of numbers: their place among features or extras, and whether they are features."""
+        categorical = set(self.categorical)
+        features = {name: (k, True) for k, name in enumerate(self.features) if name not in categorical}
+        return features | {name: (k, False) for k, (_, name) in enumerate(self.extras)}
 
 
 @dataclass
@@ -82,8 +76,6 @@ class DelimitedReader(TextReader):
 
     """
 
-    scan = staticmethod(scan_lines)
-
     def __init__(
         self,
         delimiter: str,
@@ -92,10 +84,24 @@ class DelimitedReader(TextReader):
         **others: Any,
     ) -> None:
         super().__init__(*arguments, **others)
+        import_pyarrow("CSV")
         self.delimiter, self.columns = delimiter, columns
         self.header: list[str] | None = None
         self.categories: dict[str, set[str]] = {}
         self.seen = CategoriesSeen()
+
+    @staticmethod
+    def scan(text: NDArray[np.uint8], most: int) -> tuple[int, int, int, int]:
+        """The lines, those that are not blank, 0 (there are no indices), and the end: before row `most` + 1."""
+        window = _WINDOW
+        while True:
+            starts, lines_of_rows = _lines(text[:window])
+            if len(lines_of_rows) > most:
+                line = int(lines_of_rows[most])
+                return line, most, 0, int(starts[line])
+            if window >= len(text):
+                return len(starts), len(lines_of_rows), 0, len(text)
+            window *= 4
 
     def open_blocks(self, source: Source, advance: Callable[[float], None], budget: Budget) -> Iterator[Block]:
         """The blocks of a file behind its header."""
@@ -165,7 +171,7 @@ class DelimitedReader(TextReader):
         extras = np.empty((n_rows, len(layout.extras)), np.float32)
 
         def parse(item: Counted) -> _Part:
-            part = _parse(item, features, extras, layout, self.merges)
+            part = self._parse_block(item, features, extras)
             objects = len(part.runs) + (item.rows if layout.document_ids is not None else 0)
             self.budget.hold("data", OBJECT_BYTES * objects + 8 * item.rows * len(layout.categorical), item.block.file)
             return part
@@ -176,11 +182,58 @@ class DelimitedReader(TextReader):
         texts = {name: [text for part in parts for text in part.texts[k]] for k, name in enumerate(layout.texts)}
         return features, extras, runs, texts
 
+    def _parse_block(self, item: Counted, features: NDArray[np.float32], extras: NDArray[np.float32]) -> _Part:
+        """Fill in the numbers of a block's rows; the rest of it."""
+        if not item.rows:
+            return _Part([], [[] for _ in self.layout.texts], 0)
+        block, layout, rows = item.block, self.layout, slice(item.first_row, item.first_row + item.rows)
+        check_bytes(block)
+        check_quotes(block, layout)
+        texts, numbers = [layout.qid, *layout.texts], list(layout.numbers)
+        table = _read_fields(item, layout, texts, numbers)
+        far: dict[str, NDArray[np.int64]] = {}
+        for name, (place, is_feature) in layout.numbers.items():
+            values, short = table.column(name).to_numpy(), (features if is_feature else extras)[rows, place]
+            with np.errstate(over="ignore"):
+                short[:] = values
+            size = np.abs(values)
+            if is_feature and (size >= _EXACT_FLOAT32).any():
+                self._look_at_large(place, values[size < LARGEST_EXACT])
+            if (size >= LARGEST_EXACT).any():
+                far[name] = np.flatnonzero(size >= LARGEST_EXACT)
+        overflows = self._look_at_texts(item, far) if far else 0
+        query, *columns = (_trimmed(table.column(name)) for name in texts)
+        if "" in query.dictionary.to_pylist() or np.isinf(extras[rows]).any():
+            check_lines(block, layout)
+        return _Part(_runs(item, query), [_text_values(column).tolist() for column in columns], overflows)
+
+    def _look_at_large(self, feature: int, values: NDArray[np.float64]) -> None:
+        """Take note of the whole parts of a feature's numbers that float32 does not hold."""
+        whole = np.unique(np.trunc(values))
+        whole = whole[whole != whole.astype(np.float32)].astype(np.int64)
+        self.merges.look(np.column_stack([np.full(len(whole), feature), whole]))
+
+    def _look_at_texts(self, item: Counted, rows_of: dict[str, NDArray[np.int64]]) -> int:
+        """Do the same for numbers that float64 may merge, as they are written; count those beyond float32."""
+        overflows, table = 0, _read_fields(item, self.layout, list(rows_of), [])
+        for name, rows in rows_of.items():
+            place, is_feature = self.layout.numbers[name]
+            texts = table.column(name).take(rows).to_pylist()
+            finite = [text for text in texts if abs(float(text)) < _BEYOND_FLOAT32]
+            overflows += sum("i" not in text.lower() for text in texts) - len(finite)  # "inf" is meant to be infinite
+            numbers = {int(Decimal(text)) for text in finite}
+            lossy = [number for number in numbers if number != int(np.float32(number))]
+            digits = [n if abs(n) < 2**63 else int(str(n)[:_DIGITS]) for n in lossy]
+            if is_feature:
+                self.merges.look(np.column_stack([np.full(len(digits), place), np.array(digits, np.int64)]))
+        return overflows
+
     def _encode(self, features: NDArray[np.float32], texts: dict[str, list[str]]) -> Encoding:
         """Put the numbers of categories into the features; an empty field is a missing value."""
         categories: dict[int, tuple[str, ...]] = {}
+        place_of = {name: k for k, name in enumerate(self.layout.features)}
         for name in self.layout.categorical:
-            column, values = self.layout.features.index(name), [text or None for text in texts[name]]
+            column, values = place_of[name], [text or None for text in texts[name]]
             trained = None
             if self.like is not None:
                 trained = self.like.encoding.categories.get(self.like.feature_of(column, name))
@@ -192,20 +245,21 @@ class DelimitedReader(TextReader):
         return Encoding(categories)
 
 
+def _lines(text: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each whole line of the text begins, and the numbers of those that are not blank."""
+    ends = np.flatnonzero(text == LINE_FEED)
+    starts = np.concatenate([ends[:0], [0], ends + 1])[:-1]
+    is_blank = (starts == ends) | ((starts + 1 == ends) & (text[starts] == RETURN))
+    return starts, np.flatnonzero(~is_blank)
+
+
 def _split_header(source: Source, blocks: Iterator[Block], delimiter: str) -> tuple[list[str], Iterator[Block]]:
     """The names in the first line, and the blocks from the second line on."""
     first = next(blocks, None)
     if first is None:
         raise FileFormatError(source_name(source), "is empty; expected a header line with column names")
     end = first.text.tobytes().index(b"\n") + 1
-    line = decoded(first, 0, end, "header").rstrip("\r\n")
-    names = [name.strip() for name in _fields(line, delimiter)]
-    if not any(names):
-        raise FileFormatError(source_name(source), "expected a header line with column names", line=1)
-    if all(_is_number(name) for name in names):
-        raise FileFormatError(
-            source_name(source), f"expected a header line with column names, but found {line[:40]!r}", line=1
-        )
+    names = header_names(Block(first.file, first.text[:end]), delimiter)
 
     def rest() -> Iterator[Block]:
         for block in chain([Block(first.file, first.text[end:])], blocks):
@@ -213,14 +267,6 @@ def _split_header(source: Source, blocks: Iterator[Block], delimiter: str) -> tu
             yield block
 
     return names, rest()
-
-
-def _is_number(name: str) -> bool:
-    try:
-        float(name)
-    except ValueError:
-        return False
-    return name.lower() not in ("nan", "inf", "infinity")
 
 
 def _layout(
@@ -238,87 +284,80 @@ def _layout(
     numeric = ("relevance", "document_weights", "query_weights", "positions")
     extras = [(role, roles[role]) for role in numeric if roles[role] is not None]
     extras += [(f"labels.{source}", column) for source, column in roles["labels"].items()]
-    used = [*features, *(column for _, column in extras), roles["qid"], roles["document_ids"]]
-    twice = next((name for k, name in enumerate(used) if name is not None and name in used[:k]), None)
-    if twice is not None:
-        raise FileFormatError(file, f"the column {twice!r} is asked to serve for two things", line=1)
-    codes = np.full(len(names), SKIPPED, np.int64)
-    for k, name in enumerate(features):
-        codes[names.index(name)] = k
-    for k, (_, name) in enumerate(extras):
-        codes[names.index(name)] = FIRST_EXTRA - k
-    codes[names.index(roles["qid"])] = QID
-    unknown = next((name for name in categorical if name not in features), None)
+    used: set[str | None] = set()
+    for name in (*features, *(column for _, column in extras), roles["qid"], roles["document_ids"]):
+        if name is not None and name in used:
+            raise FileFormatError(file, f"the column {name!r} is asked to serve for two things", line=1)
+        used.add(name)
+    known = set(features)
+    unknown = next((name for name in categorical if name not in known), None)
     if unknown is not None:
         raise FileFormatError(file, f"categorical: there is no feature {unknown!r}", line=1)
-    layout = _Layout(delimiter, names, features, extras, roles["document_ids"], list(dict.fromkeys(categorical)), codes)
-    for k, name in enumerate(layout.texts):
-        codes[names.index(name)] = FIRST_TEXT - k
-    return layout
+    chosen = list(dict.fromkeys(categorical))
+    return _Layout(delimiter, names, features, extras, roles["qid"], roles["document_ids"], chosen)
 
 
-def _parse(
-    item: Counted, features: NDArray[np.float32], extras: NDArray[np.float32], layout: _Layout, merges: Merges
-) -> _Part:
-    block, rows = item.block, slice(item.first_row, item.first_row + item.rows)
-    texts = np.zeros((item.rows, len(layout.texts), 2), np.int64)
-    fields = Fields(layout.codes, features[rows], extras[rows], texts)
-    delimiter = ord(layout.delimiter)
-    outcome, notes = parse_block(item, lambda *reports: parse_delimited(block.text, delimiter, fields, *reports))
-    if outcome.problem:
-        _raise_problem(block, outcome, layout)
-    merges.look(notes.large)
-    n_features = len(layout.features)
-    for row, slot, start, end in notes.uncertain.tolist():
-        number = number_at(block, start, end)
-        if slot < n_features:
-            fields.features[row, slot] = number
-        else:
-            fields.extras[row, slot - n_features] = number
-
-    def text_of(start: int, end: int) -> str:
-        return _unquoted(decoded(block, start, end, "text"))
-
-    same: dict[str, str] = {}  # one object for each category
-    columns = [[text_of(*bounds) for bounds in texts[:, k].tolist()] for k in range(texts.shape[1])]
-    columns = [[same.setdefault(text, text) for text in column] for column in columns]
-    return _Part(runs_of(item, notes.runs, text_of), columns, outcome.overflows)
-
-
-def _raise_problem(block: Block, outcome: Outcome, layout: _Layout) -> None:
-    """Raise what is wrong, with the name of the column where a number is none."""
-    stops = layout.delimiter.encode() + b"\r\n"
-    n_fields = _count_fields(block, outcome.at, layout.delimiter)
+def _read_fields(item: Counted, layout: _Layout, texts: list[str], numbers: list[str]) -> Any:
+    """Columns of a block as a table: text as it is written, and numbers as float64, null where they are missing."""
+    pyarrow, block = import_pyarrow("CSV"), item.block
     try:
-        raise_problem(block, outcome, stops=stops, columns=len(layout.names), fields=n_fields)
-    except FileFormatError as error:
-        if outcome.problem != VALUE:
-            raise
-        name = _column_at(block, outcome.at, layout)
-        problem = f"{error.problem} in {name!r}; a column of categories is named in categorical=…"
-        raise FileFormatError(error.path, problem, line=error.line, column=error.column) from None
+        table = _read_csv(block, layout, dict.fromkeys(texts, "string") | dict.fromkeys(numbers, "double"))
+    except pyarrow.ArrowException as error:
+        check_lines(block, layout)
+        try:  # pyarrow takes a blank field for a number that is none
+            columns = _read_csv(block, layout, dict.fromkeys([*texts, *numbers], "string"))
+            table = columns.select(texts)
+            for name in numbers:
+                table = table.append_column(name, _to_numbers(columns.column(name)))
+        except pyarrow.ArrowException:
+            raise FileFormatError(block.file, f"cannot be read: {error}", line=block.first_line) from error
+    if len(table) != item.rows:
+        check_lines(block, layout)
+        raise FileFormatError(block.file, f"has {len(table)} rows on {item.rows} lines", line=block.first_line)
+    return table
 
 
-def _column_at(block: Block, at: int, layout: _Layout) -> str:
-    """The name of the column that a byte stands in."""
-    text = block.text.tobytes()
-    line = text[text.rfind(b"\n", 0, at) + 1 : at].decode("utf-8", errors="replace")
-    return layout.names[min(len(_fields(line + "x", layout.delimiter)), len(layout.names)) - 1]
+def _read_csv(block: Block, layout: _Layout, types: dict[str, str]) -> Any:
+    pyarrow = import_pyarrow("CSV")
+    from pyarrow import csv
+
+    return csv.read_csv(
+        pyarrow.BufferReader(pyarrow.py_buffer(block.text)),
+        csv.ReadOptions(column_names=layout.names, use_threads=False, block_size=min(len(block.text), 2**31 - 1)),
+        csv.ParseOptions(delimiter=layout.delimiter),
+        csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=MISSING),
+    )
 
 
-def _count_fields(block: Block, at: int, delimiter: str) -> int:
-    """The number of fields on the line of a byte."""
-    text = block.text.tobytes()
-    line = text[text.rfind(b"\n", 0, at) + 1 : text.index(b"\n", at)].decode("utf-8", errors="replace")
-    return len(_fields(line.rstrip("\r"), delimiter))
+def _to_numbers(texts: Any) -> Any:
+    """A column of text as float64."""
+    pyarrow = import_pyarrow("CSV")
+    from pyarrow import compute
+
+    trimmed = compute.utf8_trim(texts, " ")
+    is_missing = compute.is_in(trimmed, pyarrow.array(MISSING))
+    return compute.if_else(is_missing, None, trimmed).cast(pyarrow.float64())
 
 
-def _fields(line: str, delimiter: str) -> list[str]:
-    try:
-        return next(csv.reader([line], delimiter=delimiter), [])
-    except csv.Error:  # carriage returns inside the line, or a field of over 128 KiB
-        return line.split(delimiter)
+def _trimmed(column: Any) -> Any:
+    """A column of text without blanks around it, as codes and a dictionary."""
+    from pyarrow import compute
+
+    return compute.utf8_trim(column, " ").combine_chunks().dictionary_encode()
 
 
-def _unquoted(field: str) -> str:
-    return field[1:-1].replace('""', '"') if field.startswith('"') else field
+def _text_values(column: Any) -> NDArray[Any]:
+    """The values of a column with a dictionary; equal ones are the same object."""
+    values: NDArray[Any] = np.array(column.dictionary.to_pylist(), object)[column.indices.to_numpy()]
+    return values
+
+
+def _runs(item: Counted, query: Any) -> list[Run]:
+    """Rows of a block where the query id differs from the row before, with rows and lines counted from the start."""
+    codes = query.indices.to_numpy()
+    starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+    names, lines = query.dictionary.to_pylist(), _lines(item.block.text)[1][starts]
+    return [
+        Run(item.first_row + row, names[codes[row]], item.block.file, item.block.first_line + line)
+        for row, line in zip(starts.tolist(), lines.tolist(), strict=True)
+    ]

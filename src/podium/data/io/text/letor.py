@@ -14,7 +14,6 @@ from podium.data.io.text.letor_parser import Indices, Rows, parse_letor, scan_le
 from podium.data.io.text.options import TextOptions
 from podium.data.io.text.parsing import (
     OBJECT_BYTES,
-    ROW_BYTES,
     Counted,
     Merges,
     decoded,
@@ -26,6 +25,7 @@ from podium.data.io.text.parsing import (
 )
 from podium.data.io.text.queries import Run, query_ids
 from podium.data.io.text.reader import Facts, TextReader
+from podium.data.memory import ROW_BYTES
 from podium.errors import FileFormatError
 
 NAME_BYTES = 64  # a feature's name, as Python has it

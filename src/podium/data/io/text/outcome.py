@@ -12,8 +12,7 @@ from podium.data.io.text.characters import Bytes, Int, Ints, same_bytes
 # What can be wrong with text, and the words for it.
 LABEL, INFINITE_LABEL, NO_QID, EMPTY_QID, PAIR, NEGATIVE_INDEX, LOW_INDEX = 1, 2, 3, 4, 5, 6, 7
 REPEATED_INDEX, DESCENDING_INDEX, LARGE_INDEX, VALUE, NUL, LONE_RETURN = 8, 9, 10, 11, 12, 13
-FIELDS, OPEN_QUOTE, AFTER_QUOTE, INFINITE = 14, 15, 16, 17
-FULL_BUFFER = 18  # not the text's fault: the caller comes again with a larger buffer
+FULL_BUFFER = 14  # not the text's fault: the caller comes again with a larger buffer
 
 PROBLEMS = {
     LABEL: "expected a label, a number, but found {token!r}",
@@ -32,10 +31,6 @@ PROBLEMS = {
     VALUE: "expected a number, but found {token!r}",
     NUL: "a NUL byte: this is not a text file, or it is damaged",
     LONE_RETURN: "a carriage return inside a line: convert the file to Unix line ends",
-    FIELDS: "expected {columns} fields as in the header, but this line has {fields}",
-    INFINITE: "the number {token!r} is infinite; labels, weights and positions are finite",
-    OPEN_QUOTE: "this quote is not closed on the same line",
-    AFTER_QUOTE: "expected the end of the field after the closing quote, but found {token!r}",
 }
 
 

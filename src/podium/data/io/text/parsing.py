@@ -15,14 +15,13 @@ from podium.core.threads import map_threads
 from podium.data.encoding import listed
 from podium.data.io.text.blocks import Block, Source, source_name, text_blocks
 from podium.data.io.text.characters import LINE_FEED, RETURN
-from podium.data.io.text.outcome import FIELDS, FULL_BUFFER, LONE_RETURN, NUL, OUTCOME, PROBLEMS, Notes, Outcome
+from podium.data.io.text.outcome import FULL_BUFFER, LONE_RETURN, NUL, OUTCOME, PROBLEMS, Notes, Outcome
 from podium.data.io.text.queries import Run
 from podium.data.memory import Budget
 from podium.errors import FileFormatError, PodiumWarning
 
 Scan = Callable[[NDArray[np.uint8], int], tuple[int, int, int, int]]  # as `scan_letor`
 ALL_ROWS = 2**62
-ROW_BYTES = 128  # what a row takes beside its features while it is read: its id, its label, places in the text
 MERGE_SAMPLE = 1 << 16
 OBJECT_BYTES = 256  # a run of rows with one query id, or a document id: Python's objects
 
@@ -177,8 +176,8 @@ def raise_problem(block: Block, outcome: Outcome, **words: Any) -> None:
     code, at = outcome.problem, outcome.at
     if code == 0:
         return
-    token = block.token(at, words.pop("stops", b" \t\r\n#"))
-    if code != FIELDS and block.text[at] == RETURN and block.text[at + 1] != LINE_FEED:
+    token = block.token(at)
+    if block.text[at] == RETURN and block.text[at + 1] != LINE_FEED:
         code = LONE_RETURN
     if "\x00" in token:
         code, at = NUL, at + token.index("\x00")

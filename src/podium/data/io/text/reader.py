@@ -103,6 +103,8 @@ class TextReader(ABC):
 
     def hear(self, runs: list[Run], n_rows: int, n_overflows: int) -> None:
         """Take note of a group that is parsed."""
+        n_bytes = self.queries.blocks.n_bytes
         self.queries.hear(runs, self.n_rows)
+        self.budget.hold("query ids", self.queries.blocks.n_bytes - n_bytes, self.names)
         self.n_rows += n_rows
         self.n_overflows += n_overflows
