@@ -11,7 +11,6 @@ from podium.errors import FileFormatError, PodiumWarning
 from podium.formats import check_export, export_model, formats, import_model
 
 pd = pytest.importorskip("pandas")
-pytestmark = pytest.mark.filterwarnings("ignore:CatBoost takes:podium.errors.PodiumWarning")
 N = 600
 SITES, YEARS = ["news", "blog", "shop", "wiki"], [2024, 2019, 2021]
 

@@ -17,7 +17,6 @@ from podium.formats.trees import Leaf, Split, below32, floor32, make_tree, raw_t
 from tests.formats import evaluators
 from tests.formats.data import CATEGORICAL, N_FEATURES, QID, X, Y, hard_rows, random_rows
 
-pytestmark = pytest.mark.filterwarnings("ignore:CatBoost takes:podium.errors.PodiumWarning")
 SETTINGS = {"n_trees": 12, "n_leaves": 12, "min_documents_in_leaf": 5}
 
 
