@@ -66,6 +66,18 @@ def test_convert_there_and_back(sample, tmp_path):
     assert "feature_names" in run("convert", sample, tmp_path / "e.parquet", "--feature-names", names).stderr
 
 
+def test_exports_are_checked_and_differences_told(sample, tmp_path):
+    model = tmp_path / "m.podium"
+    podium.LambdaMART(n_trees=3).fit(podium.read(sample)).model_.save(model)
+    done = run("export", model, tmp_path / "m.json", "--format", "elasticsearch", "--check", sample)
+    assert done.returncode == 0, done.stderr
+    assert "scored by the rules of elasticsearch: scores differ by 0 at most, no ranking changes" in done.stdout
+    assert "0 at thresholds, 0 infinite, 0 missing" in done.stdout
+    done = run("export", model, tmp_path / "m.json", "--format", "catboost")
+    assert done.returncode == 0, done.stderr
+    assert "podium: warning: CatBoost takes" in done.stderr
+
+
 def test_columns_are_named_on_the_command_line(tmp_path):
     (tmp_path / "s.csv").write_text("session,grade,clicked,kind,x\n1,-1,1,WEB,2\n1,3,0,WEB,4\n")
     options = ("--qid", "session", "--label", "grade", "--labels", "clicks=clicked", "--features", "x")

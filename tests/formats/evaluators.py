@@ -135,9 +135,15 @@ def plugin(content, rows, names):
     return np.array([score(row) for row in rows])
 
 
-def vespa(content, rows):
-    """LightGBMParser of Vespa: x < threshold, double, whatever LightGBM means; NaN by default_left; sets by `in`."""
-    document = json.loads(content)
+def vespa(content, rows, categories=None):
+    """LightGBMParser of Vespa: x < threshold, double, whatever LightGBM means; NaN by default_left; sets of strings.
+
+    `categories` are the names that the numbers in the rows stand for.
+    """
+    document = json.loads(content, parse_constant=lambda text: 1 / 0)  # Infinity and NaN are not JSON
+    infos = document["feature_infos"]
+    with_values = [k for k, name in enumerate(document["feature_names"]) if infos.get(name, {}).get("values")]
+    names = dict(zip(with_values, document["pandas_categorical"] or [], strict=False))
     assert "pandas_categorical" in document
     assert "objective" in document
 
@@ -148,7 +154,9 @@ def vespa(content, rows):
             while "leaf_value" not in node:
                 x = float(row[node["split_feature"]])
                 if node["decision_type"] == "==":
-                    left = x in {float(c) for c in node["threshold"].split("||") if c}
+                    feature = node["split_feature"]
+                    chosen = {names[feature][int(c)] for c in node["threshold"].split("||")}
+                    left = not math.isnan(x) and categories[feature][int(x)] in chosen
                 elif math.isnan(x):
                     left = node["default_left"]
                 else:

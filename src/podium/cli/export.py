@@ -19,7 +19,7 @@ def export(
     version: Annotated[int | None, typer.Option(help="ONNX: 5, in double, or 3, in float32.")] = None,
     check: Annotated[
         list[str] | None,
-        typer.Option(help="Score these files, read as in training, with both sides; report differences."),
+        typer.Option(help="Score these files with the model and as the other system does; report differences."),
     ] = None,
 ) -> None:
     """Write a model for another system: LightGBM, XGBoost, RankLib, Solr, Elasticsearch, …"""

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from podium.core.files import replacing
 from podium.core.validation import did_you_mean, to_path
-from podium.errors import DataError, FileFormatError, ParameterError
-from podium.formats.trees import feature_labels
+from podium.errors import DataError, FileFormatError, ParameterError, PodiumWarning
+from podium.formats.trees import feature_labels, has_made_up_names, numbered_categories
 from podium.models import Model
 from podium.models.file import MOST_FEATURES
 
 MAX_BYTES = 1 << 30  # of a model file: more is no model that anybody serves
+MOST_SHOWN = 100  # categories of a feature, in a note
 Carries = Literal["yes", "by other means", "no"]
 
 # Every format and the module that it stands in; the order is that of lists and tables.
@@ -41,6 +43,8 @@ class Export:
         path: the file.
         missing: what the consumer does with missing values, and what that means for this model.
         notes: what else must be known to serve it.
+        differences: which values the consumer sends elsewhere than Podium; the export has warned of them.
+        categories: for each feature whose categories the consumer takes as numbers, their names: the k-th is number k.
 
     Example:
         >>> import podium
@@ -55,6 +59,8 @@ class Export:
     path: Path
     missing: str
     notes: tuple[str, ...] = ()
+    differences: tuple[str, ...] = ()
+    categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return "\n".join([f"{self.path}: {self.format}", f"missing values: {self.missing}", *self.notes])
@@ -62,11 +68,20 @@ class Export:
 
 @dataclass(frozen=True)
 class Written:
-    """The content of an export, before it is a file."""
+    """The content of an export, before it is a file.
+
+    Attributes:
+        content: of the file.
+        missing, notes, differences: as in `Export`.
+        named: features whose categories the consumer knows by name.
+
+    """
 
     content: bytes
     missing: str
     notes: tuple[str, ...] = ()
+    differences: tuple[str, ...] = ()
+    named: Collection[int] = frozenset()
 
 
 class Format:
@@ -262,15 +277,31 @@ def export_model(model: Model, path: str | os.PathLike[str], format: str | None 
     written = chosen.write(model, path.suffix.lower(), **options)
     with replacing(path) as temporary:
         temporary.write_bytes(written.content)
-    notes = (*written.notes, *_notes_of_names(chosen, model), *_notes_of_reading(model))
-    return Export(chosen.name, path, written.missing, notes)
+    labels = feature_labels(model)
+    by_name = {labels[k] for k in written.named}
+    numbered = {label: names for label, names in numbered_categories(model).items() if label not in by_name}
+    for difference in written.differences:
+        warnings.warn(difference, PodiumWarning, stacklevel=3)
+    notes = (
+        *written.notes, *map(_note_of_categories, numbered.items()), *_notes_of_names(chosen, model),
+        *_notes_of_reading(model),
+    )  # fmt: skip
+    return Export(chosen.name, path, written.missing, notes, written.differences, numbered)
+
+
+def _note_of_categories(feature: tuple[str, Sequence[str]]) -> str:
+    """Which number each category of a feature has."""
+    label, names = feature
+    shown = ", ".join(f"{name!r} is {k}" for k, name in enumerate(names[:MOST_SHOWN]))
+    more = f", … ({len(names):,} in all: see Export.categories)" if len(names) > MOST_SHOWN else ""
+    return f"categories of {label!r} are numbers: {shown}{more}; any other category is a missing value"
 
 
 def _notes_of_names(chosen: Format, model: Model) -> tuple[str, ...]:
     """Names that nobody gave on purpose, for a consumer that looks for features by them."""
-    names = feature_labels(model)
-    if not chosen.finds_by_name or not (model.feature_names is None or all(name.isdecimal() for name in names)):
+    if not chosen.finds_by_name or not has_made_up_names(model):
         return ()
+    names = feature_labels(model)
     shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
     return (f"features are called {shown}: the engine must call them so, or train with feature names",)
 

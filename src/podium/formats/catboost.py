@@ -7,6 +7,7 @@ where `float32(x) > border`. Only `split_index` counts: it numbers the borders o
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,15 +16,17 @@ from typing import Any
 
 import numpy as np
 
+from podium.data.encoding import listed
 from podium.errors import DataError
 from podium.formats.base import Format, Written
 from podium.formats.trees import (
+    BEYOND,
     MAX_NODES,
     Leaf,
     Split,
     as_ensemble,
+    categories_text,
     feature_labels,
-    floor32,
     make_tree,
     node_of,
     require_float32,
@@ -35,6 +38,7 @@ from podium.models import Ensemble, Model
 from podium.trees import Tree
 
 MAX_DEPTH = 16  # of a symmetric tree: CatBoost's own limit
+LARGEST = float(np.finfo(np.float32).max)
 NAN_LEFT = {"AsFalse": True, "AsIs": True, "AsTrue": False}  # where NaN goes, by how a feature treats it
 
 
@@ -72,9 +76,14 @@ class CatBoost(Format):
         require_float32(ensemble, self.name)
         trees = [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)]
         is_left = _sides_of_missing(trees, ensemble)
-        return Written(json.dumps(_document(trees, ensemble, is_left), ensure_ascii=False).encode(), (
-            "NaN goes to the side that was learnt for it: below or above all borders, by feature"
-        ))  # fmt: skip
+        document = _document(
+            [_with_one_side(tree, is_left, f"tree {k}") for k, tree in enumerate(trees)], ensemble, is_left
+        )
+        return Written(
+            json.dumps(document, ensure_ascii=False).encode(),
+            "NaN goes to the side that was learnt for it: below or above all borders, by feature",
+            differences=_differences(ensemble, is_left),
+        )
 
 
 # --- reading
@@ -118,7 +127,8 @@ def _split(borders: Borders, index: Any, left: Any, right: Any) -> Split:
     if not 0 <= int(index) < len(borders):
         raise DataError(f"a split has the number {index}, and there are {len(borders)} borders")
     feature, border, nan_left = borders[int(index)]
-    return Split(feature, float(floor32(float(np.float32(border)))), nan_left, left, right)
+    with np.errstate(over="ignore"):
+        return Split(feature, float(np.float32(border)), nan_left, left, right)
 
 
 def _symmetric(entry: Mapping[str, Any], borders: Borders, number: int) -> Tree:
@@ -166,9 +176,8 @@ def _sides_of_missing(trees: Sequence[Tree], ensemble: Ensemble) -> list[bool]:
 def _with_one_side(tree: Tree, is_left: Sequence[bool], name: str) -> Tree:
     """The same tree where NaN goes one way for each feature: a node that differs first asks for the far end.
 
-    For a feature whose NaN is above all borders, `x <= the largest number` is false for NaN alone (and for +inf, which
-    goes the same way as large numbers do at any node). Below all borders, `x <= −the largest number` is true for NaN
-    and −inf.
+    CatBoost takes NaN for −∞ or for +∞, by feature, so the first split sends that infinity along with NaN. Where NaN is
+    +∞, a split at ∞ becomes one at the largest number: nothing is above ∞, and NaN would go left.
     """
     node = node_of(tree)
 
@@ -177,39 +186,54 @@ def _with_one_side(tree: Tree, is_left: Sequence[bool], name: str) -> Tree:
         entry = node(number)
         if isinstance(entry, Leaf):
             return entry
+        nan_left = is_left[entry.feature]
         plain = entry._replace(
-            left=("node", entry.left), right=("node", entry.right), missing_left=is_left[entry.feature]
-        )
-        if kind == "plain" or entry.missing_left == is_left[entry.feature]:
+            left=("node", entry.left), right=("node", entry.right), missing_left=nan_left,
+            threshold=entry.threshold if nan_left else min(entry.threshold, LARGEST),
+        )  # fmt: skip
+        if kind == "plain" or entry.missing_left == nan_left:
             return plain
-        largest = float(np.finfo(np.float32).max)
-        if entry.missing_left:  # NaN stands above all borders, and must go left: infinities cannot be told from it
-            return plain._replace(threshold=largest, left=("plain", number), right=("node", entry.left))
-        return plain._replace(threshold=-largest, left=("node", entry.right), right=("plain", number))
+        if entry.missing_left:
+            return plain._replace(threshold=LARGEST, left=("plain", number), right=("node", entry.left))
+        return plain._replace(threshold=-math.inf, left=("node", entry.right), right=("plain", number))
 
     return make_tree(("node", root_of(tree)), expanded, name, most_nodes=MAX_NODES)
 
 
+def _differences(ensemble: Ensemble, is_left: Sequence[bool]) -> tuple[str, ...]:
+    """Return the features in which an infinite value goes with the missing ones, and elsewhere in Podium."""
+    is_number = ensemble.arrays["category"] < 0
+    features, thresholds, missing_left = (
+        ensemble.arrays[key][is_number] for key in ("feature", "threshold", "missing_left")
+    )
+    nan_left = np.array(is_left, bool)[features]
+    moved = {"−∞": nan_left & ~missing_left, "+∞": ~nan_left & (missing_left != (thresholds == np.inf))}
+    labels = feature_labels(ensemble)
+    return tuple(
+        f"CatBoost takes {infinity} for a missing value in "
+        f"{listed('feature', [labels[k] for k in np.unique(features[which])])}, and Podium does not: replace infinite "
+        "values before training and scoring"
+        for infinity, which in moved.items() if which.any()
+    )  # fmt: skip
+
+
 def _document(trees: Sequence[Tree], ensemble: Ensemble, is_left: Sequence[bool]) -> dict[str, Any]:
     """The model as CatBoost reads it."""
-    trees = [_with_one_side(tree, is_left, f"tree {k}") for k, tree in enumerate(trees)]
-    largest = np.finfo(np.float32).max
     thresholds = [
-        np.unique(np.clip(np.concatenate([np.empty(0, np.float32), *(t.threshold[t.feature == f] for t in trees)]),
-                          -largest, largest))
+        np.unique(np.concatenate([np.empty(0, np.float32), *(t.threshold[t.feature == f] for t in trees)]))
         for f in range(ensemble.n_features)
-    ]  # fmt: skip
+    ]
     first = np.cumsum([0, *map(len, thresholds)])
 
     def index(feature: int, threshold: float) -> int:
-        place = np.searchsorted(thresholds[feature], np.float32(np.clip(threshold, -largest, largest)))
-        return int(first[feature] + place)
+        return int(first[feature] + np.searchsorted(thresholds[feature], np.float32(threshold)))
 
     return {
-        "model_info": {"params": {}},
+        "model_info": categories_text(ensemble),
         "features_info": {"float_features": [
             {"feature_index": k, "flat_feature_index": k, "feature_id": name, "has_nans": True,
-             "nan_value_treatment": "AsFalse" if is_left[k] else "AsTrue", "borders": thresholds[k].tolist()}
+             "nan_value_treatment": "AsFalse" if is_left[k] else "AsTrue",
+             "borders": np.clip(thresholds[k].astype(np.float64), -BEYOND, BEYOND).tolist()}
             for k, name in enumerate(feature_labels(ensemble))
         ]},
         "trees": [_entry(tree, index) for tree in trees],

@@ -2,48 +2,74 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.data import RankingData
 from podium.data.encoding import Encoding
-from podium.errors import DataError
-from podium.formats.base import get_format, import_model
-from podium.models import Model
+from podium.data.encoding import shifted as as_float32
+from podium.data.sparse import is_sparse
+from podium.formats.consumers import Scores, consumer_of
+from podium.formats.trees import as_ensemble, highest_double, is_of_trees, lowest_double, raw_threshold
+from podium.models import Ensemble, Model
 
 FLOAT32 = 1e-5  # relative difference of sums of float32, of what they can tell apart
+BLOCK = 1 << 22  # values scored at a time
+MOST_PROBES = 1 << 13  # rows of each kind of probe
+Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Check:
     """The scores of some data by a model and by its export.
 
+    Each value of the data is scored as the smallest and as the largest double that Podium rounds to the same float32.
+
     Attributes:
         n_documents: compared.
         largest_difference: of the scores.
         changed_queries: names of queries whose ranking differs by more than rounding: a pair of documents stands in
             another order although the model's scores of the two differ by more than 1e-5 of the largest score.
+        scored_by: what scored the file.
+        probes: the largest difference after values of the data were replaced by others, by kind: at thresholds,
+            infinite, missing. Empty for models that are not trees.
 
     Example:
         >>> from podium.formats import Check
-        >>> print(Check(1000, 3e-08, ()))
-        1000 documents: scores differ by 3e-08 at most, no ranking changes
+        >>> print(Check(1000, 3e-08, (), "XGBoost", {"at thresholds": 5e-08, "infinite": 0.25}))
+        1000 documents, scored by XGBoost: scores differ by 3e-08 at most, no ranking changes
+        with other values scores differ by at most: 5e-08 at thresholds, 0.25 infinite
 
     """
 
     n_documents: int
     largest_difference: float
     changed_queries: tuple[object, ...]
+    scored_by: str
+    probes: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         changed = f"{len(self.changed_queries)} rankings change" if self.changed_queries else "no ranking changes"
-        return f"{self.n_documents} documents: scores differ by {self.largest_difference:.3g} at most, {changed}"
+        lines = [
+            f"{self.n_documents} documents, scored by {self.scored_by}: scores differ by {self.largest_difference:.3g} "
+            f"at most, {changed}"
+        ]
+        if self.probes:
+            shown = ", ".join(f"{difference:.3g} {kind}" for kind, difference in self.probes.items())
+            lines.append(f"with other values scores differ by at most: {shown}")
+        return "\n".join(lines)
 
 
 def check_export(model: Model, path: Path, format: str, data: RankingData) -> Check:  # noqa: A002
-    """Score data with a model and with the file that was exported from it.
+    """Score data with a model, and with the file exported from it as the consumer scores it.
+
+    The consumer's own library scores if it is installed: LightGBM, XGBoost, CatBoost, ONNX Runtime. Otherwise Podium
+    follows the consumer's rules, comparing doubles or float32 numbers as the consumer does.
 
     Args:
         model: the model.
@@ -64,29 +90,99 @@ def check_export(model: Model, path: Path, format: str, data: RankingData) -> Ch
         0.0
 
     """
-    if not get_format(format).can_read():
-        raise DataError(f"{format} is not read back, so it cannot be checked")
-    exported = import_model(path, format)
+    consumer = consumer_of(path, format, model)
     matched = model.schema.matched(data)
     expected = model.predict(data)
-    if exported.feature_names is not None:
-        scores = exported.predict(_as_read(matched, exported))
-    else:  # features that no tree asks for may be left out at the end
-        scores = exported.predict(matched.features[:, : exported.n_features])
-    differs = np.abs(scores - expected)
     slack = FLOAT32 * float(np.abs(expected).max(initial=0.0))
-    changed = [
-        data.query_ids[query].item() for query in range(data.n_queries)
-        if _is_changed(expected[data.rows(query)], scores[data.rows(query)], slack)
-    ]  # fmt: skip
-    return Check(len(data), float(differs.max(initial=0.0)), tuple(changed))
+    largest, changed = 0.0, set()
+    for first, last in _blocks_of_queries(matched, 1 if model.sees_lists else BLOCK):
+        rows = matched.order[matched.offsets[first] : matched.offsets[last]]
+        for end in (lowest_double, highest_double):
+            scores = consumer.scores(_as_doubles(matched, rows, end, model))
+            largest = max(largest, _largest_difference(scores, expected[rows]))
+            for query in range(first, last):
+                here = slice(*(matched.offsets[query : query + 2] - matched.offsets[first]))
+                if _is_changed(expected[rows[here]], scores[here], slack):
+                    changed.add(query)
+    names = tuple(data.query_ids[query].item() for query in sorted(changed))
+    probes = _probed(as_ensemble(model, format), matched, consumer.scores) if is_of_trees(model) and len(data) else {}
+    return Check(len(data), largest, names, consumer.name, probes)
 
 
-def _as_read(data: RankingData, exported: Model) -> RankingData:
-    """The data as a file reads it: with the numbers of categories, where it has no names of them."""
-    if exported.encoding.categories or not data.encoding.categories:
-        return data
-    return data.replace(features=data.features, encoding=Encoding(shifts=data.encoding.shifts))
+def _blocks_of_queries(data: RankingData, most_values: int) -> Iterator[tuple[int, int]]:
+    """Whole queries with at most so many values in all, or one query."""
+    first = 0
+    most = most_values // max(data.n_features, 1)
+    while first < data.n_queries:
+        last = int(np.searchsorted(data.offsets, data.offsets[first] + most, "right")) - 1
+        last = max(last, first + 1)
+        yield first, last
+        first = last
+
+
+def _largest_difference(scores: NDArray[Any], expected: NDArray[Any]) -> float:
+    return float(np.abs(scores - expected).max(initial=0.0))
+
+
+def _as_doubles(data: RankingData, rows: NDArray[Any], end: Callable[[Any], Doubles], model: Model) -> Doubles:
+    """Return rows as a consumer may get them: each value is one end of the doubles that round to it.
+
+    Categories are whole numbers, and values that Podium shifts are known as they came.
+    """
+    features = data.features[rows]
+    values = features.toarray() if is_sparse(features) else features
+    doubles = end(values)
+    whole = sorted(_categorical(model))
+    doubles[:, whole] = values[:, whole]
+    for feature in model.encoding.shifts:
+        doubles[:, feature] = data.original_column(feature)[rows]
+    return doubles
+
+
+def _categorical(model: Model) -> set[int]:
+    """Return the features with names of categories, or with splits by sets."""
+    features = set(model.encoding.categories)
+    if is_of_trees(model):
+        arrays = as_ensemble(model, "").arrays
+        features |= set(arrays["feature"][arrays["category"] >= 0].tolist())
+    return features
+
+
+def _probed(ensemble: Ensemble, data: RankingData, score: Scores) -> dict[str, float]:
+    """Return the largest difference for rows of the data in which about half of the values are replaced, by kind."""
+    shifts = ensemble.encoding.shifts
+    plain = replace(ensemble, feature_names=None, encoding=Encoding())
+    largest = {}
+    for kind, values_of in PROBES.items():
+        rng = np.random.default_rng(0)
+        rows = rng.integers(0, len(data), MOST_PROBES)
+        probes = _as_doubles(data, rows, lambda values: values.astype(np.float64), ensemble)
+        for feature in sorted(set(range(data.n_features)) - _categorical(ensemble)):
+            values = values_of(ensemble, feature)
+            if len(values):
+                replaced = rng.random(len(probes)) < 0.5
+                probes[replaced, feature] = rng.choice(values, replaced.sum())
+        seen = [as_float32(probes[:, k], shifts.get(k, 0.0)) for k in range(data.n_features)]
+        expected = plain.predict(np.column_stack(seen)) if seen else plain.predict(np.empty((len(probes), 0)))
+        largest[kind] = _largest_difference(score(probes), expected)
+    return largest
+
+
+def _at_thresholds(ensemble: Ensemble, feature: int) -> Doubles:
+    """Return the doubles on both sides of each threshold of a feature, and the thresholds themselves."""
+    arrays = ensemble.arrays
+    thresholds = np.unique(arrays["threshold"][(arrays["feature"] == feature) & (arrays["category"] < 0)])
+    shift = ensemble.encoding.shifts.get(feature, 0.0)
+    highest = np.array([raw_threshold(t, shift) for t in thresholds[np.isfinite(thresholds)]])
+    exact = thresholds[np.isfinite(thresholds)] + np.float64(shift)
+    return np.concatenate([exact, highest, np.nextafter(highest, np.inf)])
+
+
+PROBES: dict[str, Callable[[Ensemble, int], Any]] = {
+    "at thresholds": _at_thresholds,
+    "infinite": lambda ensemble, feature: [np.inf, -np.inf, *(np.finfo(np.float32).max * np.array([1.0, -1.0]))],
+    "missing": lambda ensemble, feature: [np.nan],
+}
 
 
 def _is_changed(expected: np.ndarray, scores: np.ndarray, slack: float) -> bool:

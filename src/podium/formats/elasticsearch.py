@@ -13,17 +13,19 @@ from typing import Any
 from podium.errors import DataError
 from podium.formats.base import Format, Written
 from podium.formats.trees import (
+    CATEGORIES,
     Leaf,
     Split,
     as_ensemble,
+    double_thresholds,
     feature_labels,
     floor32,
     make_tree,
     node_of,
+    numbered_categories,
+    plain_trees,
     root_of,
     scaled,
-    unshifted,
-    without_categories,
 )
 from podium.models import Ensemble, Model
 from podium.trees import Tree
@@ -67,13 +69,13 @@ class Elasticsearch(Format):
         """
         ensemble = as_ensemble(model, self.name)
         labels = feature_labels(ensemble)
-        trees = [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)]
-        thresholds = unshifted(trees, dict(ensemble.encoding.shifts))
+        trees = plain_trees(ensemble, self.name)
+        thresholds = double_thresholds(trees, ensemble.encoding.shifts)
         shared = {"feature_names": labels, "target_type": "regression"}
         members = [
             {"tree": {**shared, "tree_structure": _nodes(tree, t)}} for tree, t in zip(trees, thresholds, strict=True)
         ]
-        body = {
+        body: dict[str, Any] = {
             "input": {"field_names": labels},
             "inference_config": {"learning_to_rank": {"feature_extractors": list(extractors) or [
                 {"query_extractor": {"feature_name": label, "query": {"match": {label: "{{query}}"}}}}
@@ -83,6 +85,8 @@ class Elasticsearch(Format):
                 **shared, "aggregate_output": {"weighted_sum": {}}, "trained_models": members,
             }}},
         }  # fmt: skip
+        if categories := numbered_categories(ensemble):
+            body["metadata"] = {CATEGORIES: categories}
         notes = () if extractors else ("replace the feature extractors by the queries that your features come from",)
         return Written(
             json.dumps(body, ensure_ascii=False).encode(),
@@ -120,9 +124,8 @@ def _nodes(tree: Tree, thresholds: Sequence[float]) -> list[dict[str, Any]]:
             continue
         left = len(order)
         order += [content.left, content.right]
-        threshold = min(max(thresholds[key], -1.7976931348623157e308), 1.7976931348623157e308)
         entries.append({
-            "node_index": k, "decision_type": "lte", "split_feature": content.feature, "threshold": threshold,
+            "node_index": k, "decision_type": "lte", "split_feature": content.feature, "threshold": thresholds[key],
             "default_left": content.missing_left, "left_child": left, "right_child": left + 1,
         })  # fmt: skip
     return entries

@@ -7,28 +7,30 @@ left where `x <= threshold`, in double; a missing value is NaN, 0 or nothing, by
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from podium.data.encoding import listed
 from podium.formats.base import Format, Written
 from podium.formats.lightgbm_reading import CATEGORICAL, DEFAULT_LEFT, NAMES, NAN, from_dump, from_text
 from podium.formats.trees import (
     Leaf,
     as_ensemble,
+    double_thresholds,
     feature_labels,
     node_of,
+    plain_trees,
     require_whole_categories,
     root_of,
-    unshifted,
 )
 from podium.models import Ensemble, Model
 from podium.trees import Tree
 
 MISSING = "NaN goes to the side that was learnt for it, as in Podium"
+ZERO = float(np.float32(1e-35))  # values up to this size are 0 to LightGBM
 CARRIES: dict[str, Any] = {
     "missing directions": "yes", "categories": "yes", "combined models": "by other means", "several outputs": "no",
     "linear models": "no", "nets": "no", "shifted features": "by other means",
@@ -69,7 +71,7 @@ class LightGBM(Format):
         """
         ensemble = as_ensemble(model, self.name)
         trees = [ensemble.tree(k) for k in range(ensemble.n_trees)]
-        thresholds = unshifted(trees, dict(ensemble.encoding.shifts))
+        thresholds = double_thresholds(trees, ensemble.encoding.shifts)
         blocks = [_block(k, tree, t) for k, (tree, t) in enumerate(zip(trees, thresholds, strict=True))]
         names = [re.sub(r"[\s=]", "_", name) for name in feature_labels(ensemble)]
         infos = [":".join(map(str, numbers)) or "none" for numbers in _numbers_of_categories(ensemble)]
@@ -81,7 +83,8 @@ class LightGBM(Format):
         }  # fmt: skip
         lines = ["tree", *(f"{key}={value}" for key, value in header.items()), "", ""]
         end = ["end of trees", "", f"{NAMES}{_pandas_categorical(ensemble)}", ""]
-        return Written(("\n".join(lines) + "".join(blocks) + "\n".join(end)).encode(), MISSING, _notes(ensemble, names))
+        content = ("\n".join(lines) + "".join(blocks) + "\n".join(end)).encode()
+        return Written(content, MISSING, _notes(ensemble, names), _differences(trees, thresholds, names))
 
 
 class LightGBMJson(Format):
@@ -108,8 +111,8 @@ class LightGBMJson(Format):
         """The model's trees, nested."""
         ensemble = as_ensemble(model, self.name)
         names = feature_labels(ensemble)
-        trees = [ensemble.tree(k) for k in range(ensemble.n_trees)]
-        thresholds = unshifted(trees, dict(ensemble.encoding.shifts))
+        trees = plain_trees(ensemble, self.name, named=range(ensemble.n_features))
+        thresholds = double_thresholds(trees, ensemble.encoding.shifts)
         document = {
             "name": "tree", "version": "v4", "num_class": 1, "num_tree_per_iteration": 1, "label_index": 0,
             "max_feature_idx": ensemble.n_features - 1, "objective": objective, "average_output": False,
@@ -129,14 +132,8 @@ class LightGBMJson(Format):
 
 
 def _joined(values: Any) -> str:
-    return " ".join(map(_number, values))
-
-
-def _number(value: Any) -> str:
-    """A number with all its digits; LightGBM reads inf as a number."""
-    if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else "1e300" if value > 0 else "-1e300"
-    return str(value)
+    """Numbers with all their digits; LightGBM reads `inf` as infinity."""
+    return " ".join(map(str, values))
 
 
 def _block(number: int, tree: Tree, thresholds: list[float]) -> str:
@@ -209,10 +206,25 @@ def _pandas_categorical(ensemble: Ensemble) -> str:
     return json.dumps([list(one) for one in names] or None, ensure_ascii=False)
 
 
+def _differences(trees: Sequence[Tree], thresholds: Sequence[Sequence[float]], names: Sequence[str]) -> tuple[str, ...]:
+    """Return the features with thresholds among the numbers that LightGBM reads as 0."""
+    features = {
+        feature for tree, values in zip(trees, thresholds, strict=True)
+        for feature, category, value in zip(tree.feature.tolist(), tree.category.tolist(), values, strict=True)
+        if category < 0 and abs(value) <= ZERO
+    }  # fmt: skip
+    if not features:
+        return ()
+    which = listed("feature", [names[k] for k in sorted(features)])
+    return (f"LightGBM reads values within 1e-35 of 0 as 0: those of {which} may go the other way than in Podium",)
+
+
 def _notes(ensemble: Ensemble, names: Sequence[str]) -> tuple[str, ...]:
     notes = []
     if ensemble.encoding.categories:
-        notes.append("categories: frames with the same categorical columns; else the numbers that Podium gave them")
+        notes.append(
+            "LightGBM reads frames with the same categorical columns by name, and arrays by the numbers of categories"
+        )
     if ensemble.feature_names is not None and list(names) != list(ensemble.feature_names):
         notes.append("blanks and = in names of features became underscores")
     return tuple(notes)

@@ -11,7 +11,14 @@ from podium.errors import DataError
 from podium.formats.base import Format, Written
 from podium.formats.onnx_graph import ML_DOMAIN, Graph, load_onnx
 from podium.formats.onnx_trees import READERS, add_double_trees, add_single_trees, trees_of
-from podium.formats.trees import as_ensemble, require_same_features, unshifted, without_categories
+from podium.formats.trees import (
+    as_ensemble,
+    categories_text,
+    double_thresholds,
+    is_of_trees,
+    require_same_features,
+    without_categories,
+)
 from podium.models import Combined, Ensemble, LinearModel, Model
 from podium.models.file import NET
 from podium.trees import Tree
@@ -72,7 +79,7 @@ class Onnx(Format):
             return _single(as_ensemble(model, self.name))
         graph = Graph(model.n_features)
         missing = _add_model(graph, model)[1]
-        return Written(graph.content(), "; ".join(dict.fromkeys(missing)), _notes(model))
+        return Written(graph.content(metadata=categories_text(model)), "; ".join(dict.fromkeys(missing)), _notes(model))
 
 
 # --- writing
@@ -86,21 +93,17 @@ def _add_model(graph: Graph, model: Model) -> tuple[str, list[str]]:
         from podium.formats.onnx_nets import add_net, missing_in_net
 
         return add_net(graph, model), [missing_in_net(model)]
-    if isinstance(model, Combined) and not _is_of_trees(model):
+    if isinstance(model, Combined) and not is_of_trees(model):
         return _add_sum(graph, model)
     ensemble = as_ensemble(model, Onnx.name)
     trees = [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)]
-    thresholds = unshifted(trees, dict(ensemble.encoding.shifts))
+    thresholds = double_thresholds(trees, ensemble.encoding.shifts)
     return add_double_trees(graph, trees, thresholds), [TREES_MISSING]
 
 
 def _is_net(model: Model) -> TypeGuard[Net]:
     """Whether a model is a net: seen without torch, which nothing else here needs."""
     return model.file_format == NET
-
-
-def _is_of_trees(model: Model) -> bool:
-    return isinstance(model, Ensemble) or (isinstance(model, Combined) and all(map(_is_of_trees, model.parts)))
 
 
 def _add_sum(graph: Graph, model: Combined) -> tuple[str, list[str]]:
@@ -131,7 +134,7 @@ def _single(ensemble: Ensemble) -> Written:
         raise DataError("version 3 compares float32 values, and some features are shifted: use version=5")
     graph = Graph(ensemble.n_features, single=True)
     add_single_trees(graph, [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)])
-    content = graph.content(SINGLE_VERSIONS, SINGLE_IR)
+    content = graph.content(SINGLE_VERSIONS, SINGLE_IR, categories_text(ensemble))
     return Written(content, TREES_MISSING, ("thresholds and scores are float32",))
 
 

@@ -76,7 +76,9 @@ class Graph:
             values = self.add("Sub", values, self.constant(shifts))
         return self.rounded(values)
 
-    def content(self, versions: dict[str, int] | None = None, ir_version: int = IR) -> bytes:
+    def content(
+        self, versions: dict[str, int] | None = None, ir_version: int = IR, metadata: dict[str, str] | None = None
+    ) -> bytes:
         """The file; the last operation gives the score."""
         helper = self.onnx.helper
         self.nodes[-1].output[0] = "score"
@@ -89,6 +91,7 @@ class Graph:
             versions = {"": MAIN} | ({ML_DOMAIN: ML} if uses_ml else {})
         opsets = [helper.make_opsetid(domain, version) for domain, version in versions.items()]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=ir_version, producer_name="podium")
+        helper.set_model_props(model, metadata or {})
         self.onnx.checker.check_model(model)
         content: bytes = model.SerializeToString()
         return content

@@ -7,6 +7,7 @@ weight are added as float32.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from podium.formats.trees import (
     Leaf,
     Split,
     as_ensemble,
+    categories_text,
     make_tree,
     missing_as_zero,
     node_of,
@@ -160,7 +162,8 @@ def tree_text(ensemble: Ensemble) -> str:
     leaves = max((tree.n_leaves for tree in trees), default=1)
     lines = [
         "## LambdaMART", f"## No. of trees = {len(trees)}", f"## No. of leaves = {leaves}",
-        "## No. of threshold candidates = 256", "## Learning rate = 1.0", "## Stop early = 0", "", "<ensemble>",
+        "## No. of threshold candidates = 256", "## Learning rate = 1.0", "## Stop early = 0",
+        *(f"## {key} = {text}" for key, text in categories_text(ensemble).items()), "", "<ensemble>",
     ]  # fmt: skip
     for number, tree in enumerate(trees):
         lines += [f'<tree id="{number + 1}" weight="1.0">', *_split_lines(tree), "</tree>"]
@@ -184,8 +187,13 @@ def _split_lines(tree: Tree) -> Iterator[str]:
             yield "</split>"
         else:
             yield f"<feature> {content.feature + 1} </feature>"
-            yield f"<threshold> {content.threshold!r} </threshold>"
+            yield f"<threshold> {java_number(content.threshold)} </threshold>"
             waiting += ["</split>", (' pos="right"', content.right), (' pos="left"', content.left)]
+
+
+def java_number(value: float) -> str:
+    """Return a float32 as the text that Java parses to the same number."""
+    return repr(value) if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def linear_constant(model: LinearModel, format_name: str) -> float:

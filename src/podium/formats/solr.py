@@ -16,7 +16,7 @@ import numpy as np
 
 from podium.errors import DataError
 from podium.formats.base import Format, Written
-from podium.formats.ranklib import linear_constant
+from podium.formats.ranklib import java_number, linear_constant
 from podium.formats.trees import (
     Leaf,
     Split,
@@ -104,7 +104,8 @@ class Solr(Format):
         }
         document = header | {"features": [{"name": label} for label in labels], "params": params}
         content = json.dumps(document, ensure_ascii=False).encode()
-        return Written(content, KEPT_MISSING if missing == "keep" else missing_as_zero(ensemble), _notes(trees))
+        told = KEPT_MISSING if missing == "keep" else missing_as_zero(ensemble)
+        return Written(content, told, *_inexact(ensemble))
 
 
 def _tree(root: Mapping[str, Any], number: Mapping[str, int], zero: bool, k: int) -> Tree:
@@ -129,11 +130,14 @@ def _tree(root: Mapping[str, Any], number: Mapping[str, int], zero: bool, k: int
 
 def without_slack(threshold: np.float32) -> tuple[np.float32, bool]:
     """The largest s with float32(s + 1e-6) <= threshold, and whether the sum is the threshold itself."""
+    if not np.isfinite(threshold):
+        return threshold, True
     s = np.float32(np.float64(threshold) - np.float64(SLACK))
-    while np.float32(s + SLACK) > threshold:
-        s = np.nextafter(s, np.float32(-np.inf))
-    while np.float32(np.nextafter(s, np.float32(np.inf)) + SLACK) <= threshold:
-        s = np.nextafter(s, np.float32(np.inf))
+    with np.errstate(over="ignore"):
+        while np.float32(s + SLACK) > threshold:
+            s = np.nextafter(s, np.float32(-np.inf))
+        while np.float32(np.nextafter(s, np.float32(np.inf)) + SLACK) <= threshold:
+            s = np.nextafter(s, np.float32(np.inf))
     return s, bool(np.float32(s + SLACK) == threshold)
 
 
@@ -148,8 +152,8 @@ def _nested(tree: Tree, labels: list[str], keep: bool) -> dict[str, Any]:
         if isinstance(content, Leaf):
             entry["value"] = repr(float(np.float32(content.value)))
             continue
-        threshold = without_slack(np.float32(np.clip(content.threshold, -3.4e38, 3.4e38)))[0]
-        entry |= {"feature": labels[content.feature], "threshold": repr(float(threshold))}
+        threshold = without_slack(np.float32(content.threshold))[0]
+        entry |= {"feature": labels[content.feature], "threshold": java_number(float(threshold))}
         if keep:
             entry["missing"] = "left" if content.missing_left else "right"
         entry |= {"left": {}, "right": {}}
@@ -157,16 +161,28 @@ def _nested(tree: Tree, labels: list[str], keep: bool) -> dict[str, Any]:
     return root
 
 
-def _notes(trees: list[Tree]) -> tuple[str, ...]:
-    """How many thresholds Solr's slack keeps from being exact."""
-    all_thresholds = np.unique(np.concatenate([np.empty(0, np.float32), *(tree.threshold for tree in trees)]))
-    inexact = [t for t in all_thresholds if np.isfinite(t) and not without_slack(t)[1]]
-    if not inexact:
-        return ()
-    return (
-        f"{len(inexact)} of {len(all_thresholds)} thresholds lie between two sums of Solr's (it adds 1e-6): values "
-        "within one float32 of them may go the other way",
+def _inexact(ensemble: Ensemble) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return which values go the other way in Solr: a note for single float32 numbers, a difference for more."""
+    arrays, labels = ensemble.arrays, feature_labels(ensemble)
+    splits = zip(arrays["feature"].tolist(), arrays["threshold"].tolist(), arrays["category"].tolist(), strict=True)
+    used = {(feature, threshold) for feature, threshold, category in splits if category < 0}
+    gaps = []
+    for feature, threshold in used:
+        lowered, is_exact = without_slack(np.float32(threshold))
+        if not is_exact:
+            reached = np.float32(lowered + SLACK)
+            is_wide = bool(np.nextafter(reached, np.float32(np.inf)) < threshold)
+            gaps.append((is_wide, threshold - float(reached), labels[feature], float(reached), threshold))
+    if not gaps:
+        return (), ()
+    is_wide, _, label, low, high = max(gaps)
+    text = (
+        f"Solr adds 1e-6 to every threshold, and {len(gaps)} of {len(used)} thresholds are not such a sum: values just "
+        f"below them go right, not left, such as those of {label!r} above {low:.9g} and up to {high:.9g}"
     )
+    if not is_wide:
+        return (text,), ()
+    return (), (f"{text}. Multiply features with such small values by a constant before training",)
 
 
 def _linear(model: LinearModel, header: dict[str, Any]) -> Written:

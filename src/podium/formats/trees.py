@@ -6,8 +6,9 @@ categorical node sends a set of values left and everything else right. Each form
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,6 +21,9 @@ from podium.models import Combined, Ensemble, Model
 from podium.trees import Tree
 
 MAX_NODES = 1 << 22  # of one tree, read or written: more is a mistake or an attack
+MOST_COPIED = 1 << 16  # nodes of a tree in which subtrees stand several times
+BEYOND = 1e39  # infinity to a consumer of float32, and a number in JSON, which has no infinity
+CATEGORIES = "podium_categories"  # the key under which files with metadata hold the names of categories
 MAX_CATEGORY = 1 << 24  # whole numbers below it are exact in float32
 
 
@@ -60,8 +64,33 @@ def below32(value: float) -> np.float32:
 
 def above32(threshold: np.float32) -> np.float32:
     """The next float32 above a threshold t: for float32 x, `x <= t` is the same as `x < above`."""
-    above: np.float32 = np.nextafter(np.float32(threshold), np.float32(np.inf))
+    with np.errstate(over="ignore"):
+        above: np.float32 = np.nextafter(np.float32(threshold), np.float32(np.inf))
     return above
+
+
+def highest_double(values: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return for each float32 t the largest double h that rounds to it: for doubles x, `float32(x) <= t` is `x <= h`.
+
+    It is the midpoint between t and the next float32, or one double less if that midpoint rounds up to an even number.
+    """
+    values = np.asarray(values, np.float32)
+    overflow = 2.0**128  # rounding treats infinity as the float32 that would come next
+    with np.errstate(over="ignore"):
+        above = np.nextafter(values, np.float32(np.inf))
+    low, high = (np.clip(x.astype(np.float64), -overflow, overflow) for x in (values, above))
+    middle = low + (high - low) / 2
+    is_even = values.view(np.uint32) % 2 == 0
+    highest = np.where(is_even, middle, np.nextafter(middle, -np.inf))
+    return np.where(values == np.inf, np.inf, highest)
+
+
+def lowest_double(values: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return for each float32 the smallest double that rounds to it."""
+    values = np.asarray(values, np.float32)
+    with np.errstate(over="ignore"):
+        below = highest_double(np.nextafter(values, np.float32(-np.inf)))
+    return np.where(values == -np.inf, -np.inf, np.nextafter(below, np.inf))
 
 
 def make_tree(root: Hashable, node: Callable[[Any], Split | Leaf], name: str, *, most_nodes: int | None = None) -> Tree:
@@ -168,6 +197,11 @@ def as_ensemble(model: Model, format_name: str) -> Ensemble:
     raise DataError(f"{format_name} holds trees, and {model!r} is none; see docs/formats.md for what holds it")
 
 
+def is_of_trees(model: Model) -> bool:
+    """Whether a model is trees, or a combination of trees alone."""
+    return isinstance(model, Ensemble) or (isinstance(model, Combined) and all(map(is_of_trees, model.parts)))
+
+
 def require_same_features(model: Combined, format_name: str) -> None:
     """Refuse a combination whose models name or encode their features differently."""
     first = model.parts[0]
@@ -199,15 +233,35 @@ def feature_labels(model: Model) -> list[str]:
     return list(model.feature_names or (f"f{k}" for k in range(model.n_features)))
 
 
+def has_made_up_names(model: Model) -> bool:
+    """Whether nobody gave the features names: there are none, or the numbers that text files have for them."""
+    return model.feature_names is None or all(name.isdecimal() for name in model.feature_names)
+
+
+def numbered_categories(model: Model) -> dict[str, list[str]]:
+    """Return for each feature with named categories their names; the k-th is the number k to other consumers."""
+    labels = feature_labels(model)
+    return {labels[k]: list(names) for k, names in sorted(model.encoding.categories.items())}
+
+
+def categories_text(model: Model) -> dict[str, str]:
+    """Return the names of categories as an entry of a file's metadata, in ASCII; nothing if there are none."""
+    categories = numbered_categories(model)
+    return {CATEGORIES: json.dumps(categories)} if categories else {}
+
+
 # --- trees without what a format lacks
 
 
-def without_categories(tree: Tree, name: str, most_nodes: int = 1 << 16) -> Tree:
+def without_categories(
+    tree: Tree, name: str, most_nodes: int = MOST_COPIED, *, named: Collection[int] = frozenset()
+) -> Tree:
     """The same tree with numeric splits alone: a set of values is a chain of intervals that hold one float32 each.
 
-    The subtrees of a categorical node stand once for each value of its set, so there is a limit of nodes.
+    The subtrees of a categorical node stand once for each value of its set, so there is a limit of nodes. Sets of the
+    features in `named` stay.
     """
-    if (tree.category < 0).all():
+    if ((tree.category < 0) | np.isin(tree.feature, list(named))).all():
         return tree
     node = node_of(tree)
 
@@ -220,7 +274,7 @@ def without_categories(tree: Tree, name: str, most_nodes: int = 1 << 16) -> Tree
         if isinstance(entry, Leaf):
             return entry
         left, right = ("node", entry.left, 0), ("node", entry.right, 0)
-        if entry.categories is None:
+        if entry.categories is None or entry.feature in named:
             return entry._replace(left=left, right=right)
         value = np.float32(entry.categories[i])
         if kind == "at":
@@ -230,6 +284,46 @@ def without_categories(tree: Tree, name: str, most_nodes: int = 1 << 16) -> Tree
         return Split(entry.feature, below, True, right, ("at", number, i), None, entry.gain, entry.count)
 
     return make_tree(("node", root_of(tree), 0), expanded, name, most_nodes=most_nodes)
+
+
+def without_infinity(tree: Tree, name: str) -> Tree:
+    """Return the same tree with finite thresholds, for formats that hold no others.
+
+    A split at ∞ asks whether a value is missing: all others go left. A finite threshold sends one of the infinities to
+    the side of the missing values, so a second split tells −∞ from them, and the left subtree is there twice.
+    """
+    if (tree.threshold[tree.category < 0] < np.inf).all():
+        return tree
+    node, lowest = node_of(tree), float(np.finfo(np.float32).min)
+
+    def expanded(key: tuple[str, int]) -> Split | Leaf:
+        """Keys are the nodes of the tree, and the second split of those at ∞."""
+        kind, number = key
+        entry = node(number)
+        while isinstance(entry, Split) and _is_at_infinity(entry) and entry.missing_left:
+            number = entry.left  # type: ignore[assignment]  # everything goes left
+            entry = node(number)
+        if isinstance(entry, Leaf):
+            return entry
+        left, right = ("node", entry.left), ("node", entry.right)
+        if not _is_at_infinity(entry):
+            return entry._replace(left=left, right=right)
+        if kind == "low":
+            return Split(entry.feature, 0.0, False, left, right)
+        return entry._replace(threshold=lowest, missing_left=True, left=("low", number), right=left)
+
+    return make_tree(("node", root_of(tree)), expanded, name, most_nodes=MOST_COPIED)
+
+
+def _is_at_infinity(entry: Split) -> bool:
+    return entry.categories is None and entry.threshold == math.inf
+
+
+def plain_trees(ensemble: Ensemble, format_name: str, *, named: Collection[int] = frozenset()) -> list[Tree]:
+    """Return the trees with finite thresholds, and without categories but for those of the features in `named`."""
+    names = [f"{format_name}: tree {k}" for k in range(ensemble.n_trees)]
+    numeric = [without_categories(ensemble.tree(k), name, named=named) for k, name in enumerate(names)]
+    return [without_infinity(tree, name) for tree, name in zip(numeric, names, strict=True)]
 
 
 def require_missing_as_zero(model: Ensemble, format_name: str) -> None:
@@ -300,13 +394,14 @@ def require_whole_categories(tree: Tree, name: str) -> None:
 
 
 def raw_threshold(threshold: np.float32, shift: float) -> float:
-    """The largest double x with float32(x − shift) <= threshold: a threshold for values that were not shifted."""
-    if shift == 0.0 or not math.isfinite(float(threshold)):
-        return float(threshold)
-    x = float(threshold) + shift
+    """Return the largest double x with float32(x − shift) <= threshold: a threshold for values before the shift."""
+    highest = highest_double(np.asarray(threshold)).item()
+    if shift == 0.0 or highest == math.inf:
+        return highest
+    x = highest + shift
 
     def holds(value: float) -> bool:
-        return bool(np.float32(value - shift) <= threshold)
+        return value - shift <= highest
 
     step = math.ulp(x)
     while holds(x):
@@ -322,12 +417,14 @@ def raw_threshold(threshold: np.float32, shift: float) -> float:
     return low
 
 
-def unshifted(trees: Iterable[Tree], shifts: dict[int, float]) -> list[list[float]]:
-    """The thresholds of each tree in the values that a caller has, for formats that compare doubles."""
+def double_thresholds(trees: Iterable[Tree], shifts: Mapping[int, float]) -> list[list[float]]:
+    """Return the thresholds of each tree for a consumer that compares the values that a caller has, as doubles."""
     return [
         [
-            raw_threshold(np.float32(t), shifts.get(f, 0.0))
-            for f, t in zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True)
+            raw_threshold(np.float32(t), shifts[f]) if f in shifts else highest
+            for f, t, highest in zip(
+                tree.feature.tolist(), tree.threshold.tolist(), highest_double(tree.threshold).tolist(), strict=True
+            )
         ]
         for tree in trees
     ]

@@ -2,7 +2,7 @@
 
 Source: vespa-engine/vespa, model-integration/…/importer/lightgbm. Vespa compares `x < threshold` where LightGBM means
 `x <= threshold`, in double, so thresholds are written one step higher; NaN follows `default_left`. Names of features
-are pasted into the ranking expression, so they must be rank features.
+are pasted into the ranking expression, so they must be rank features. A set of categories becomes a list of strings.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 import math
 
+import numpy as np
+
 from podium.formats.base import Format, Written
 from podium.formats.lightgbm import LightGBMJson, nested
-from podium.formats.trees import as_ensemble, feature_labels, unshifted
-from podium.models import Model
+from podium.formats.trees import as_ensemble, double_thresholds, feature_labels, plain_trees
+from podium.models import Ensemble, Model
 
 
 class Vespa(Format):
@@ -39,22 +41,44 @@ class Vespa(Format):
     def write(self, model: Model, suffix: str = "") -> Written:
         """The file to put into the application's `models` folder."""
         ensemble = as_ensemble(model, self.name)
-        labels = feature_labels(ensemble)
-        trees = [ensemble.tree(k) for k in range(ensemble.n_trees)]
-        shifts = dict(ensemble.encoding.shifts)
-        above = [[math.nextafter(t, math.inf) for t in one] for one in unshifted(trees, shifts)]
+        labels, named = feature_labels(ensemble), _named(ensemble)
+        trees = plain_trees(ensemble, self.name, named=named)
+        above = [
+            [math.nextafter(t, math.inf) for t in one] for one in double_thresholds(trees, ensemble.encoding.shifts)
+        ]
         structures = [nested(tree, t) for tree, t in zip(trees, above, strict=True)]
         document = {
             "name": "tree", "version": "v4", "objective": "lambdarank", "average_output": False,
-            "max_feature_idx": ensemble.n_features - 1, "feature_names": labels, "feature_infos": {},
+            "max_feature_idx": ensemble.n_features - 1, "feature_names": labels,
+            "feature_infos": {labels[k]: {"values": list(range(len(names)))} for k, names in named.items()},
             "tree_info": [
                 {"tree_index": k, "num_leaves": tree.n_leaves, "num_cat": len(tree.categories), "shrinkage": 1,
                  "tree_structure": structure}
                 for k, (tree, structure) in enumerate(zip(trees, structures, strict=True))
             ],
-            "pandas_categorical": None,
+            "pandas_categorical": [list(names) for names in named.values()] or None,
         }  # fmt: skip
-        note = f'use it as lightgbm("FILE") in a rank profile; features are rank features: {", ".join(labels[:3])}, …'
+        notes = [
+            f'use it as lightgbm("FILE") in a rank profile; features are rank features: {", ".join(labels[:3])}, …'
+        ]
+        notes += [f"{labels[k]!r} is compared with the names of its categories: a string attribute" for k in named]
         return Written(
-            json.dumps(document, ensure_ascii=False).encode(), "NaN goes to the side that was learnt for it", (note,)
-        )
+            json.dumps(document, ensure_ascii=False).encode(), "NaN goes to the side that was learnt for it",
+            tuple(notes), named=named,
+        )  # fmt: skip
+
+
+def _named(ensemble: Ensemble) -> dict[int, tuple[str, ...]]:
+    """Return the features that Vespa can compare by the names of their categories, with these names.
+
+    Vespa pastes names into an expression, in quotes, and compares sets with strings only. So a feature that is also
+    compared with numbers, whose categories have no names, or names that would end the quotes, goes out as numbers.
+    """
+    arrays = ensemble.arrays
+    is_set, sizes = arrays["category"] >= 0, np.append(np.diff(arrays["category_offsets"]), 0)
+    by_number = set(arrays["feature"][~is_set | (sizes[arrays["category"]] == 0)].tolist())
+    return {
+        k: names for k, names in sorted(ensemble.encoding.categories.items())
+        if k in arrays["feature"] and k not in by_number
+        and not any(sign in name for name in names for sign in '"\\\n\r')
+    }  # fmt: skip

@@ -16,11 +16,15 @@ import numpy as np
 from podium.formats import ubjson
 from podium.formats.base import Format, Written
 from podium.formats.trees import (
+    BEYOND,
     Leaf,
     above32,
     as_ensemble,
+    categories_text,
     feature_labels,
+    has_made_up_names,
     node_of,
+    plain_trees,
     require_float32,
     require_whole_categories,
     root_of,
@@ -88,8 +92,7 @@ class XGBoost(Format):
             if suffix == ".ubj"
             else json.dumps(document, ensure_ascii=False, default=_listed).encode()
         )
-        numbers = ("categories are the numbers that Podium gave them",) * bool(ensemble.encoding.categories)
-        return Written(content, MISSING, (ROUNDING, *numbers))
+        return Written(content, MISSING, (ROUNDING,))
 
 
 class XGBoostDump(Format):
@@ -117,13 +120,13 @@ class XGBoostDump(Format):
 
 def _document(ensemble: Ensemble, objective: str) -> dict[str, Any]:
     """The model as XGBoost reads it: parameters are strings, numbers of arrays are floats, siblings stand together."""
-    trees = [ensemble.tree(k) for k in range(ensemble.n_trees)]
+    trees = plain_trees(ensemble, XGBoost.name, named=range(ensemble.n_features))
     n = str(ensemble.n_features)
     types = ["c" if k in _categorical(trees) else "float" for k in range(ensemble.n_features)]
     return {
         "learner": {
-            "attributes": {},
-            "feature_names": feature_labels(ensemble),
+            "attributes": categories_text(ensemble),
+            "feature_names": [] if has_made_up_names(ensemble) else feature_labels(ensemble),
             "feature_types": types,
             "learner_model_param": {
                 "base_score": "[0E0]", "num_class": "0", "num_feature": n, "num_target": "1", "boost_from_average": "0",
@@ -180,7 +183,7 @@ def _entry(tree: Tree, number: int, n_features: str) -> dict[str, Any]:
             parents |= {left: k, left + 1: k}
             row |= {
                 "left_children": left, "right_children": left + 1, "split_indices": content.feature,
-                "split_conditions": 1e-45 if is_category else _bound(content.threshold),
+                "split_conditions": 1e-45 if is_category else above32(np.float32(content.threshold)),
                 "default_left": int(is_category or content.missing_left), "base_weights": 0.0,
                 "loss_changes": content.gain, "sum_hessian": float(content.count), "split_type": int(is_category),
             }  # fmt: skip
@@ -197,21 +200,10 @@ def _entry(tree: Tree, number: int, n_features: str) -> dict[str, Any]:
     return {"id": number, "tree_param": param, **arrays}
 
 
-def _bound(threshold: float) -> float:
-    """`x <= threshold` as `x < bound`; XGBoost reads no infinities."""
-    bound = float(above32(np.float32(threshold)))
-    return min(max(bound, -3.4028234663852886e38), 3.4028234663852886e38)
-
-
 def dump(ensemble: Ensemble, format_name: str) -> list[dict[str, Any]]:
     """The trees, nested, with the names of features; categories become numeric splits, which all readers know."""
-    from podium.formats.trees import without_categories
-
     names = feature_labels(ensemble)
-    return [
-        _nested(without_categories(ensemble.tree(k), f"{format_name}: tree {k}"), names)
-        for k in range(ensemble.n_trees)
-    ]
+    return [_nested(tree, names) for tree in plain_trees(ensemble, format_name)]
 
 
 def _nested(tree: Tree, names: Sequence[str]) -> dict[str, Any]:
@@ -230,8 +222,9 @@ def _nested(tree: Tree, names: Sequence[str]) -> dict[str, Any]:
         yes, no = number + 1, number + 2
         number += 2
         children: list[dict[str, Any]] = [{"nodeid": yes}, {"nodeid": no}]
+        bound = min(float(above32(np.float32(content.threshold))), BEYOND)
         entry |= {
-            "depth": depth, "split": names[content.feature], "split_condition": _bound(content.threshold), "yes": yes,
+            "depth": depth, "split": names[content.feature], "split_condition": bound, "yes": yes,
             "no": no, "missing": yes if content.missing_left else no, "children": children,
         }  # fmt: skip
         waiting += [(content.left, children[0], depth + 1), (content.right, children[1], depth + 1)]

@@ -1,0 +1,359 @@
+"""Scores of an exported file as its consumer computes them: by the consumer's library, or by following its rules.
+
+`RULES` compare and add as the consumers' sources do, in double or in float32. They know what Podium writes, no more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.errors import DataError
+from podium.formats import ubjson
+from podium.formats.base import import_model
+from podium.formats.solr import SLACK
+from podium.formats.trees import feature_labels
+from podium.models import LinearModel, Model
+
+Floats = NDArray[Any]
+Scores = Callable[[Floats], Floats]  # of rows of doubles
+
+
+class Consumer(NamedTuple):
+    """What scores a file: its name, and the function from rows to scores."""
+
+    name: str
+    scores: Scores
+
+
+def consumer_of(path: Path, format_name: str, model: Model) -> Consumer:
+    """Return what scores the file that a model was exported to."""
+    if format_name in LIBRARIES:
+        library, load = LIBRARIES[format_name]
+        try:
+            return Consumer(library, load(path))
+        except ImportError:  # the library is not installed
+            pass
+    if format_name == "onnx":
+        raise DataError("checking an ONNX file needs ONNX Runtime, which is not installed: pip install onnxruntime")
+    if isinstance(model, LinearModel):
+        linear = import_model(path, format_name)
+        return Consumer(f"the weights of {format_name}", linear.predict)
+    return Consumer(f"the rules of {format_name}", _following(path, format_name, model))
+
+
+# --- libraries
+
+
+def _lightgbm(path: Path) -> Scores:
+    import lightgbm
+
+    booster = lightgbm.Booster(model_file=path)
+    return lambda rows: np.asarray(booster.predict(rows))
+
+
+def _xgboost(path: Path) -> Scores:
+    import xgboost
+
+    booster = xgboost.Booster(model_file=bytearray(path.read_bytes()))  # JSON or UBJSON by content, not by suffix
+    return lambda rows: np.asarray(booster.inplace_predict(rows, validate_features=False))
+
+
+def _catboost(path: Path) -> Scores:
+    import catboost  # type: ignore[import-untyped]
+
+    model = catboost.CatBoost().load_model(str(path), format="json")
+    return lambda rows: np.asarray(model.predict(rows))
+
+
+def _onnx(path: Path) -> Scores:
+    import onnxruntime  # type: ignore[import-untyped]
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # several threads add the trees in another order
+    session = onnxruntime.InferenceSession(path, options)
+    single = session.get_inputs()[0].type == "tensor(float)"
+    return lambda rows: session.run(None, {"X": _single(rows) if single else rows})[0].ravel()
+
+
+LIBRARIES: dict[str, tuple[str, Callable[[Path], Scores]]] = {
+    "lightgbm": ("LightGBM", _lightgbm), "xgboost": ("XGBoost", _xgboost), "catboost": ("CatBoost", _catboost),
+    "onnx": ("ONNX Runtime", _onnx),
+}  # fmt: skip
+
+
+# --- rules
+
+
+class Question(NamedTuple):
+    """A split: whether values of a feature, NaN where they are missing, go left."""
+
+    feature: int
+    goes_left: Callable[[Floats], NDArray[np.bool_]]
+    left: Any
+    right: Any
+
+
+class Rules(NamedTuple):
+    """How a consumer reads a file.
+
+    Attributes:
+        roots: the root of each tree.
+        ask: what a node is: a question, or the value of a leaf.
+        single: whether values are rounded to float32, and scores added so; else both are double.
+        zero: whether missing values are 0.
+
+    """
+
+    roots: Sequence[Any]
+    ask: Callable[[Any], Question | float]
+    single: bool
+    zero: bool = False
+
+
+class File(NamedTuple):
+    """A file, with what its features and their categories are called in the model."""
+
+    content: bytes
+    labels: Sequence[str]
+    categories: Mapping[int, Sequence[str]]
+
+
+def _following(path: Path, format_name: str, model: Model) -> Scores:
+    """Return the scores by the rules of a format."""
+    file = File(path.read_bytes(), feature_labels(model), model.encoding.categories)
+    rules = RULES[format_name](file)
+    kind: Any = np.float32 if rules.single else np.float64
+
+    def scores(rows: Floats) -> Floats:
+        rows = _single(rows) if rules.single else rows
+        rows = np.where(np.isnan(rows), kind(0), rows) if rules.zero else rows
+        total = np.zeros(len(rows), kind)
+        for root in rules.roots:
+            total += _leaf_values(root, rules.ask, rows)
+        return total
+
+    return scores
+
+
+def _leaf_values(root: Any, ask: Callable[[Any], Question | float], rows: Floats) -> Floats:
+    """The value of the leaf that each row ends in."""
+    values = np.empty(len(rows), rows.dtype)
+    waiting = [(root, np.arange(len(rows)))]
+    while waiting:
+        node, at = waiting.pop()
+        answer = ask(node)
+        if not isinstance(answer, Question):
+            values[at] = answer
+            continue
+        left = answer.goes_left(rows[at, answer.feature])
+        waiting += [(answer.left, at[left]), (answer.right, at[~left])]
+    return values
+
+
+def _single(rows: Floats) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        return rows.astype(np.float32)
+
+
+def _at_most(threshold: Any, missing_left: Any) -> Callable[[Floats], NDArray[np.bool_]]:
+    return lambda x: np.where(np.isnan(x), bool(missing_left), x <= threshold)
+
+
+def _below(threshold: Any, missing_left: Any) -> Callable[[Floats], NDArray[np.bool_]]:
+    return lambda x: np.where(np.isnan(x), bool(missing_left), x < threshold)
+
+
+def _among(categories: Sequence[float]) -> Callable[[Floats], NDArray[np.bool_]]:
+    return lambda x: np.isin(x, list(categories))
+
+
+def _lightgbm_text(file: File) -> Rules:
+    """Return the rules of include/LightGBM/tree.h: doubles, `x <= threshold`; NaN has a side of its own."""
+    trees = []
+    for block in file.content.decode().split("\nend of trees")[0].split("\nTree=")[1:]:
+        fields = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+        trees.append({key: list(map(float, text.split())) for key, text in fields.items()})
+
+    def ask(key: tuple[dict[str, list[float]], int]) -> Question | float:
+        tree, k = key
+        if k < 0:
+            return tree["leaf_value"][~k]
+        kind, threshold = int(tree["decision_type"][k]), tree["threshold"][k]
+        goes_left = _at_most(threshold, kind & 2)
+        if kind & 1:
+            first, last = (int(bound) for bound in tree["cat_boundaries"][int(threshold) :][:2])
+            words = [int(word) for word in tree["cat_threshold"][first:last]]
+            goes_left = _among([bit for bit in range(32 * len(words)) if words[bit // 32] >> bit % 32 & 1])
+        children = ((tree, int(tree[side][k])) for side in ("left_child", "right_child"))
+        return Question(int(tree["split_feature"][k]), goes_left, *children)
+
+    return Rules([(tree, 0 if "split_feature" in tree else -1) for tree in trees], ask, single=False)
+
+
+def _lightgbm_json(file: File) -> Rules:
+    """Return the rules of LightGBM for its dump."""
+
+    def ask(node: Mapping[str, Any]) -> Question | float:
+        if "leaf_value" in node:
+            return float(node["leaf_value"])
+        is_set = node["decision_type"] == "=="
+        goes_left = (
+            _among([float(c) for c in node["threshold"].split("||")])
+            if is_set
+            else _at_most(node["threshold"], node["default_left"])
+        )
+        return Question(node["split_feature"], goes_left, node["left_child"], node["right_child"])
+
+    return Rules([one["tree_structure"] for one in json.loads(file.content)["tree_info"]], ask, single=False)
+
+
+def _vespa(file: File) -> Rules:
+    """Return the rules of Vespa's LightGBMParser: `x < threshold`, double; sets are lists of names."""
+    document = json.loads(file.content)
+    infos = document["feature_infos"]
+    with_names = [k for k, label in enumerate(document["feature_names"]) if infos.get(label, {}).get("values")]
+    names = dict(zip(with_names, document["pandas_categorical"] or (), strict=False))
+
+    def ask(node: Mapping[str, Any]) -> Question | float:
+        if "leaf_value" in node:
+            return float(node["leaf_value"])
+        feature = node["split_feature"]
+        if node["decision_type"] == "==":
+            chosen = [names[feature][int(c)] for c in node["threshold"].split("||")]
+            goes_left = _among([file.categories[feature].index(name) for name in chosen])
+        else:
+            goes_left = _below(node["threshold"], node["default_left"])
+        return Question(feature, goes_left, node["left_child"], node["right_child"])
+
+    return Rules([one["tree_structure"] for one in document["tree_info"]], ask, single=False)
+
+
+def _xgboost_model(file: File) -> Rules:
+    """Return the rules of src/predictor: float32, `x < split_condition`; listed categories go right."""
+    content = file.content
+    document = json.loads(content) if content[:2] == b'{"' else ubjson.loads(content)
+    trees = document["learner"]["gradient_booster"]["model"]["trees"]
+
+    def ask(key: tuple[Mapping[str, Any], int]) -> Question | float:
+        tree, k = key
+        value = np.float32(tree["split_conditions"][k])
+        if tree["left_children"][k] < 0:
+            return float(value)
+        goes_left = _below(value, tree["default_left"][k])
+        if tree["split_type"][k]:
+            number = list(tree["categories_nodes"]).index(k)
+            first, size = tree["categories_segments"][number], tree["categories_sizes"][number]
+            is_listed = _among(tree["categories"][first : first + size])
+            return Question(
+                tree["split_indices"][k], is_listed, (tree, tree["right_children"][k]), (tree, tree["left_children"][k])
+            )
+        return Question(
+            tree["split_indices"][k], goes_left, (tree, tree["left_children"][k]), (tree, tree["right_children"][k])
+        )
+
+    return Rules([(tree, 0) for tree in trees], ask, single=True)
+
+
+def _dump_rules(trees: Sequence[Any], file: File, *, zero: bool = False) -> Rules:
+    """Return the rules of XGBoost's dump, and of the plugins: float32, `x < split_condition`; NaN to `missing`."""
+    number = {label: k for k, label in enumerate(file.labels)}
+
+    def ask(node: Mapping[str, Any]) -> Question | float:
+        if "leaf" in node:
+            return float(node["leaf"])
+        bound = _single(np.array(node["split_condition"]))
+        return Question(number[node["split"]], _below(bound, node["missing"] == node["yes"]), *node["children"])
+
+    return Rules(trees, ask, single=True, zero=zero)
+
+
+def _xgboost_dump(file: File) -> Rules:
+    return _dump_rules(json.loads(file.content), file)
+
+
+def _plugin(file: File) -> Rules:
+    definition = json.loads(json.loads(file.content)["model"]["model"]["definition"])
+    return _dump_rules(definition["splits"], file, zero=definition.get("missing_as_zero", False))
+
+
+def _catboost_model(file: File) -> Rules:
+    """Return the rules of CatBoost: `float32(x) > border` goes right; NaN is an infinity, by feature; double sums."""
+    document = json.loads(file.content)
+    borders = [
+        (one["flat_feature_index"], _single(np.array(border)), one["nan_value_treatment"] == "AsTrue")
+        for one in document["features_info"]["float_features"] for border in one["borders"]
+    ]  # fmt: skip
+
+    def ask(node: Mapping[str, Any]) -> Question | float:
+        if "split" not in node:
+            return float(node["value"])
+        feature, border, is_high = borders[node["split"]["split_index"]]
+        infinity = np.float32(np.inf if is_high else -np.inf)
+
+        def goes_left(x: Floats) -> NDArray[np.bool_]:
+            short = _single(x)
+            is_left: NDArray[np.bool_] = np.where(np.isnan(short), infinity, short) <= border
+            return is_left
+
+        return Question(feature, goes_left, node["left"], node["right"])
+
+    return Rules(document["trees"], ask, single=False)
+
+
+def _ranklib(file: File) -> Rules:
+    """Return the rules of RankLib: float32, `x <= threshold`; a missing value is 0; features from 1."""
+    lines = (line.strip() for line in file.content.decode().splitlines())
+    trees = ElementTree.fromstring("".join(line for line in lines if not line.startswith("#")))
+
+    def ask(split: ElementTree.Element) -> Question | float:
+        if split[0].tag == "output":
+            return float(split[0].text or "")
+        feature, threshold, left, right = split
+        return Question(int(feature.text or "") - 1, _at_most(np.float32(threshold.text), False), left, right)
+
+    return Rules([tree[0] for tree in trees], ask, single=True, zero=True)
+
+
+def _solr(file: File) -> Rules:
+    """Return the rules of MultipleAdditiveTreesModel: float32, `x <= threshold + 1e-6`."""
+    document = json.loads(file.content)
+    number = {feature["name"]: k for k, feature in enumerate(document["features"])}
+
+    def ask(node: Mapping[str, Any]) -> Question | float:
+        if "feature" not in node:
+            return float(node["value"])
+        threshold = np.float32(np.float32(node["threshold"]) + SLACK)
+        goes_left = _at_most(threshold, node.get("missing") == "left")
+        return Question(number[node["feature"]], goes_left, node["left"], node["right"])
+
+    params = document["params"]
+    return Rules([tree["root"] for tree in params["trees"]], ask, True, params["isNullSameAsZero"] == "true")
+
+
+def _elasticsearch(file: File) -> Rules:
+    """Return the rules of TreeNode.java: doubles, `x <= threshold`; null follows `default_left`."""
+    members = json.loads(file.content)["definition"]["trained_model"]["ensemble"]["trained_models"]
+
+    def ask(key: tuple[Sequence[Mapping[str, Any]], int]) -> Question | float:
+        nodes, k = key
+        node = nodes[k]
+        if "leaf_value" in node:
+            return float(node["leaf_value"])
+        goes_left = _at_most(node["threshold"], node["default_left"])
+        return Question(node["split_feature"], goes_left, (nodes, node["left_child"]), (nodes, node["right_child"]))
+
+    return Rules([(member["tree"]["tree_structure"], 0) for member in members], ask, single=False)
+
+
+RULES: dict[str, Callable[[File], Rules]] = {
+    "lightgbm": _lightgbm_text, "lightgbm-json": _lightgbm_json, "vespa": _vespa, "xgboost": _xgboost_model,
+    "xgboost-dump": _xgboost_dump, "elasticsearch-plugin": _plugin, "opensearch": _plugin, "catboost": _catboost_model,
+    "ranklib": _ranklib, "solr": _solr, "elasticsearch": _elasticsearch,
+}  # fmt: skip
