@@ -221,7 +221,8 @@ def _content(path: Path) -> bytes:
 
 def _read(format: Format, content: bytes, path: Path, n_features: int | None) -> Model:  # noqa: A002
     try:
-        model = format.read(content, str(path))
+        with np.errstate(over="ignore"):  # beyond float32 is infinite, which models refuse or compare correctly
+            model = format.read(content, str(path))
         if model.n_features > MOST_FEATURES:
             raise DataError(f"it names {model.n_features} features, more than any model has")
         return _with_width(model, n_features)

@@ -37,6 +37,7 @@ from podium.trees import Tree
 
 TREES = ("lambdamart", "mart", "random forests")
 LINEAR = ("linear regression", "coordinate ascent")
+MOST_WEIGHTS = 1 << 20  # of a linear model: it has one for each feature up to the last that the file names
 LINEAR_MISSING = "a missing value counts as 0, and in Podium as the mean of its feature"
 FEATURES = "feature n of the file, from 1, is feature n − 1 of the model; name them in this order where it is served"
 
@@ -146,8 +147,8 @@ def _linear(body: list[str]) -> LinearModel:
     """`0:constant 1:w 2:w …`, or without the constant."""
     entries = {int(k): float(v) for k, _, v in (word.partition(":") for word in " ".join(body).split())}
     n = max(entries, default=0)
-    if min(entries, default=0) < 0 or n > MOST_FEATURES:
-        raise DataError(f"features must be numbered from 1 to {MOST_FEATURES}")
+    if min(entries, default=0) < 0 or n > MOST_WEIGHTS:
+        raise DataError(f"features must be numbered from 1 to {MOST_WEIGHTS}")
     weights = np.zeros(n + 1)
     weights[list(entries)] = list(entries.values())
     return LinearModel(weights[1:], np.zeros(n), float(weights[0]), info={"imported": "ranklib", INFERRED: True})

@@ -117,19 +117,18 @@ def _number(value: Any) -> float:
 
 
 def _single(value: Any) -> np.float32:
-    with np.errstate(over="ignore"):
-        return np.float32(_number(value))
+    return np.float32(_number(value))
 
 
 def _norm(feature: Mapping[str, Any]) -> Norm:
     """What Solr takes from a feature's values, and what it divides them by, before a model sees them."""
     norm = feature.get("norm") or {}
-    kind, params = str(norm.get("class", "")).rpartition(".")[2], norm.get("params", {})
+    kind, params = str(norm.get("class", "")).rpartition(".")[2], norm.get("params") or {}
     if kind in ("", "IdentityNormalizer"):
         return np.float32(0), np.float32(1)
     if kind == "MinMaxNormalizer":
-        shift = _single(params["min"])
-        scale = _single(params["max"]) - shift
+        shift = _single(params.get("min", "-inf"))
+        scale = _single(params.get("max", "inf")) - shift
     elif kind == "StandardNormalizer":
         shift, scale = _single(params.get("avg", 0)), _single(params.get("std", 1))
     else:
@@ -155,15 +154,14 @@ def _before_norm(threshold: np.float32, norm: Norm) -> np.float32:
     if (shift == 0 and scale == 1) or not np.isfinite(threshold):
         return threshold
     low, high = -FLOAT_MAX_BITS, FLOAT_MAX_BITS  # finite numbers in ascending order
-    with np.errstate(over="ignore"):
-        if (_of_bits(low) - shift) / scale > threshold:
-            return np.float32(-np.inf)
-        while low < high:
-            middle = (low + high + 1) // 2
-            if (_of_bits(middle) - shift) / scale <= threshold:
-                low = middle
-            else:
-                high = middle - 1
+    if (_of_bits(low) - shift) / scale > threshold:
+        return np.float32(-np.inf)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if (_of_bits(middle) - shift) / scale <= threshold:
+            low = middle
+        else:
+            high = middle - 1
     return _of_bits(low)
 
 
