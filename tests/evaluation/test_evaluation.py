@@ -407,3 +407,40 @@ def test_measures_of_a_made_up_model_are_left_out(measures):
     model = podium.LambdaMART(n_trees=1, verbose=0).fit(data).model_.with_info(measures=measures)
     err = "err(ties=expected)@5"
     assert podium.evaluate(data, model, err).means == podium.evaluate(data, model.predict(data), err).means
+
+
+class TestSubtopics:
+    TEXT = "# diversity\n1 1 b 1 0.9 assessor\n1 2 b 1\n1 2 c 1 # a comment\n1 1 d 1\n\n1 2 d 0\n"
+
+    def test_the_second_column_names_them(self, tmp_path):
+        (tmp_path / "q").write_text(self.TEXT)
+        qrels = podium.read_qrels(tmp_path / "q")
+        assert qrels.labels == {"1": {"b": 1, "c": 1, "d": 1}}
+        assert qrels.subtopics == {"1": {"1": {"b": 1, "d": 1}}, "2": {"1": {"b": 1, "c": 1, "d": 0}}}
+
+    @pytest.mark.parametrize(
+        ("order", "alpha", "err"),
+        [("abc", 0.58931211, 0.42360061), ("bca", 0.90255177, 0.81694402), ("ac", 0.24593194, 0.18154312),
+         ("b", 0.7795858, 0.72617247)],
+    )  # fmt: skip
+    def test_runs_that_miss_judged_documents_are_measured_as_ndeval_does(self, order, alpha, err, tmp_path):
+        """Values of ndeval, TREC's program for diversity; what a run lacks counts in the ideal order alone."""
+        (tmp_path / "q").write_text(self.TEXT)
+        run = Run("r", {"1": {document: -float(k) for k, document in enumerate(order)}})
+        found = podium.evaluate(podium.read_qrels(tmp_path / "q"), run, ["alpha_ndcg@5", "err_ia(max_label=1)@5"])
+        whole = sum(0.5**r / r for r in range(1, 6))  # ndeval divides by the ERR of relevant documents alone
+        assert found.means["alpha_ndcg@5"] == pytest.approx(alpha)
+        assert found.means["err_ia(max_label=1)@5"] == pytest.approx(err * whole)
+
+    def test_a_column_of_one_value_or_of_too_many_is_none(self, tmp_path):
+        (tmp_path / "q").write_text("1 0 a 1\n1 0 b 0\n")
+        assert podium.read_qrels(tmp_path / "q").subtopics == {}
+        (tmp_path / "q").write_text("".join(f"1 {k} a {k}\n" for k in range(101)))
+        with pytest.warns(PodiumWarning, match="has 101 different values, which are not read as subtopics"):
+            assert podium.read_qrels(tmp_path / "q") == Qrels({"1": {"a": 100}})
+        (tmp_path / "q").write_text("1 1 a 1\n1 2 a 1\n1 1 a 0\n")
+        with pytest.raises(FileFormatError, match="line 3: document 'a' stands twice"):
+            podium.read_qrels(tmp_path / "q")
+        (tmp_path / "q").write_text("1 1 a\n")
+        with pytest.raises(FileFormatError, match="line 1: expected 'query 0 document label'"):
+            podium.read_qrels(tmp_path / "q")

@@ -285,3 +285,9 @@ def test_changed_files_are_refused_or_safe(path, tmp_path):
 def test_other_systems_get_no_exits(model, tmp_path):
     with pytest.raises(DataError):
         model.export(tmp_path / "m.txt", "lightgbm")
+
+
+@pytest.mark.parametrize(("n_trees", "sentinel"), [(40, 20), (3, 1), (2, 1)])
+def test_the_default_sentinel_fits_small_models(n_trees, sentinel, trees, data):
+    model = podium.learn_exit(trees.truncate(n_trees), data, k=5, threshold=0.6)
+    assert model.sentinel == model.info["early_exit"]["sentinel"] == sentinel

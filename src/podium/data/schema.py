@@ -30,12 +30,14 @@ class Schema:
         n_features: how many.
         names: of each, or None.
         encoding: the categories and shifts of the training data.
+        is_inferred: whether `n_features` is only what an imported model asks for.
 
     """
 
     n_features: int
     names: tuple[str, ...] | None = None
     encoding: Encoding = field(default_factory=Encoding)
+    is_inferred: bool = field(default=False, compare=False)
 
     @classmethod
     def of(cls, data: RankingData) -> Schema:
@@ -90,9 +92,14 @@ class Schema:
 
     def _require_width(self, n_features: int) -> None:
         if n_features != self.n_features:
+            reason = "those that the model was trained on"
+            if self.is_inferred:
+                reason = (
+                    "the model was imported from a file that does not say how many it was trained on. If its data has "
+                    f"{n_features}, import it again with import_model(…, n_features={n_features}) or --n-features"
+                )
             raise DataError(
-                f"X has {n_features} features, but Podium is expecting {self.n_features} features as input: those that "
-                "the model was trained on"
+                f"X has {n_features} features, but Podium is expecting {self.n_features} features as input: {reason}"
             )
 
     def _rows_of_data(self, data: RankingData, extra: str) -> Features:

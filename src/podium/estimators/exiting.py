@@ -23,6 +23,7 @@ from podium.models import EarlyExit, Ensemble
 from podium.models.base import model_of
 from podium.models.early_exit import partial_scores, with_added
 
+DEFAULT_SENTINEL = 50  # trees, where there are twice as many
 N_THRESHOLDS = 100  # that are tried, at equal shares of the validation documents
 
 Floats = NDArray[np.float64]
@@ -33,7 +34,7 @@ def learn_exit(
     train: Any,
     *,
     valid: Any = None,
-    sentinel: int = 50,
+    sentinel: int | None = None,
     k: int = 10,
     threshold: float | None = None,
     tolerance: float = 0.001,
@@ -51,7 +52,8 @@ def learn_exit(
         train: queries with relevance labels, to train the classifier on. Those that the trees were trained on will do,
             though partial scores are better there than elsewhere.
         valid: queries on which the threshold is chosen; by default a fifth of `train`.
-        sentinel: the number of trees after which documents may exit.
+        sentinel: the number of trees after which documents may exit; by default 50, or half of the trees if that is
+            fewer.
         k: how many of each query matter.
         threshold: the probability from which a document continues, both classes weighing the same; 0 for all documents,
             1 for none. By default the highest for which the mean NDCG@k of `valid` stays within the tolerance.
@@ -74,7 +76,7 @@ def learn_exit(
 
     """
     trees = model_of(model)
-    _check(trees, sentinel, k, threshold, tolerance, settings)
+    sentinel = _checked(trees, sentinel, k, threshold, tolerance, settings)
     train = as_data(train)
     if threshold is not None:
         if valid is not None:
@@ -92,9 +94,10 @@ def learn_exit(
     return learnt.with_info(early_exit=found)
 
 
-def _check(
-    trees: Any, sentinel: int, k: int, threshold: float | None, tolerance: float, settings: dict[str, Any]
-) -> None:
+def _checked(
+    trees: Any, sentinel: int | None, k: int, threshold: float | None, tolerance: float, settings: dict[str, Any]
+) -> int:
+    """The number of trees after which documents exit; parameters that make no sense are refused."""
     if not isinstance(trees, Ensemble):
         raise DataError(
             f"documents exit early from an Ensemble, or an estimator that holds one (LambdaMART without a submodel), "
@@ -102,13 +105,14 @@ def _check(
         )
     if trees.n_trees < 2:
         raise DataError(f"documents exit early from two trees or more, but there are {trees.n_trees}")
-    require_whole("sentinel", sentinel, 1, most=trees.n_trees - 1)
+    require_whole("sentinel", sentinel, 1, most=trees.n_trees - 1, optional=True)
     require_whole("k", k, 1)
     require_number("tolerance", tolerance, least=0)
     if threshold is not None:
         require_number("threshold", threshold, least=0, most=1)
     if "sigma" in settings:
         raise DataError("learn_exit takes no sigma: it would change the scale of the classifier's scores, nothing else")
+    return min(DEFAULT_SENTINEL, trees.n_trees // 2) if sentinel is None else sentinel
 
 
 def _trained_classifier(

@@ -1,4 +1,4 @@
-"""TREC's files: runs (`query Q0 document rank score name`) and judgements (`query 0 document label`)."""
+"""TREC's files: runs (`query Q0 document rank score name`) and judgements (`query subtopic document label`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from podium.errors import DataError, FileFormatError, PodiumWarning
 from podium.measures import Ranking
 from podium.measures.ranking import checked_scores
 
+MOST_SUBTOPICS = 100  # of a file of judgements; each is a column of labels for all documents
 _LETOR_ID = re.compile(r"docid\s*=\s*(\S+)")  # the comments of LETOR's files: "docid = GX008-86 inc = 1 …"
 
 
@@ -44,6 +45,10 @@ class Run:
 class Qrels:
     """Judgements, by query: `labels[query][document]`.
 
+    Attributes:
+        labels: of each document; the highest of its subtopics, if there are any.
+        subtopics: judgements by subtopic, for measures of diversity: `subtopics[subtopic][query][document]`.
+
     Example:
         >>> import podium
         >>> from podium.evaluation import Qrels, Run
@@ -54,6 +59,7 @@ class Qrels:
     """
 
     labels: dict[str, dict[str, float]]
+    subtopics: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:
@@ -84,10 +90,12 @@ def read_qrels(path: str | os.PathLike[str]) -> Qrels:
     r"""Read TREC judgements.
 
     Args:
-        path: a text file, compressed or not, of lines `query 0 document label`.
+        path: a text file, compressed or not, of lines `query 0 document label`, or `query subtopic document label`.
+            Lines that begin with `#` and columns after the label are ignored. If the second column has several values,
+            they are subtopics.
 
     Returns:
-        The labels by query and document.
+        The labels by query and document, and by subtopic.
 
     Example:
         >>> import pathlib, podium, tempfile
@@ -95,12 +103,24 @@ def read_qrels(path: str | os.PathLike[str]) -> Qrels:
         >>> _ = path.write_text("7 0 a 1\n7 0 b 0\n")
         >>> podium.read_qrels(path).labels
         {'7': {'a': 1.0, 'b': 0.0}}
+        >>> _ = path.write_text("7 car a 1\n7 cat a 0\n7 cat b 2\n")
+        >>> podium.read_qrels(path).subtopics["cat"], podium.read_qrels(path).labels
+        ({'7': {'a': 0.0, 'b': 2.0}}, {'7': {'a': 1.0, 'b': 2.0}})
 
     """
     labels: dict[str, dict[str, float]] = {}
-    for line, (query, _, document, label) in _lines(path, 4, "query 0 document label"):
-        _add_entry(labels, query, document, _number(path, line, label, "label"), path, line)
-    return Qrels(labels)
+    subtopics: dict[str, dict[str, dict[str, float]]] = {}
+    for line, (query, subtopic, document, text) in _lines(path, 4, "query 0 document label", is_open=True):
+        label = _number(path, line, text, "label")
+        _add_entry(subtopics.setdefault(subtopic, {}), query, document, label, path, line)
+        documents = labels.setdefault(query, {})
+        documents[document] = max(label, documents.get(document, -math.inf))
+    if len(subtopics) > MOST_SUBTOPICS:
+        warnings.warn(
+            f"the second column of {os.fspath(path)} has {len(subtopics)} different values, which are not read as "
+            f"subtopics: there are at most {MOST_SUBTOPICS}", PodiumWarning, stacklevel=2,
+        )  # fmt: skip
+    return Qrels(labels, subtopics if 1 < len(subtopics) <= MOST_SUBTOPICS else {})
 
 
 def write_run(data: RankingData, scores: Any, path: str | os.PathLike[str], name: str = "podium") -> None:
@@ -221,9 +241,13 @@ def pooled(qrels: Qrels, runs: Sequence[Run]) -> tuple[RankingData, list[Ranking
         )
     ]
     # A negative judgement (junk, in TREC's web tracks) is as one of 0.
-    labels = [_not_negative(qrels.labels[query].get(document, math.nan)) for query, document in rows]
+    sources = {"relevance": qrels.labels} | {f"subtopic_{name}": table for name, table in qrels.subtopics.items()}
+    labels = {
+        source: [_not_negative(table.get(query, {}).get(document, math.nan)) for query, document in rows]
+        for source, table in sources.items()
+    }
     data = RankingData(
-        np.empty((len(rows), 0), np.float32), labels, qid=np.array([query for query, _ in rows], object),
+        np.empty((len(rows), 0), np.float32), labels=labels, qid=np.array([query for query, _ in rows], object),
         document_ids=[document for _, document in rows],
     )  # fmt: skip
     rankings = []
@@ -258,12 +282,15 @@ def _check_overlap(qrels: Qrels, run: Run) -> None:
         )
 
 
-def _lines(path: str | os.PathLike[str], fields: int, shape: str) -> Any:
+def _lines(path: str | os.PathLike[str], fields: int, shape: str, *, is_open: bool = False) -> Any:
+    """The fields of each line; with `is_open` there may be more of them, and comments, which are left out."""
     is_empty = True
     for number, line in enumerate(text_lines(path), 1):
         parts = line.split()
-        if not parts:
+        if not parts or (is_open and parts[0].startswith("#")):
             continue
+        if is_open:
+            parts = parts[:fields]
         if len(parts) != fields:
             raise FileFormatError(os.fspath(path), f"expected '{shape}', but found {line[:60]!r}", line=number)
         is_empty = False

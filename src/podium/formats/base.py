@@ -9,16 +9,19 @@ import inspect
 import os
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from podium.core.files import replacing
-from podium.core.validation import did_you_mean, to_path
+from podium.core.validation import did_you_mean, require_whole, to_path
 from podium.errors import DataError, FileFormatError, ParameterError, PodiumWarning
 from podium.formats.trees import feature_labels, has_made_up_names, numbered_categories
-from podium.models import Model
+from podium.models import Ensemble, LinearModel, Model
+from podium.models.base import INFERRED
 from podium.models.file import MOST_FEATURES
 
 MAX_BYTES = 1 << 30  # of a model file: more is no model that anybody serves
@@ -183,12 +186,14 @@ def get_format(name: str) -> Format:
     return next(cls for cls in classes if cls.__dict__.get("name") == name)()
 
 
-def import_model(source: Any, format: str | None = None) -> Model:  # noqa: A002, what users call it
+def import_model(source: Any, format: str | None = None, *, n_features: int | None = None) -> Model:  # noqa: A002, what users call it
     """A model of another tool as one of Podium's: it predicts, combines, truncates and exports like any other.
 
     Args:
         source: the path of a file, or a booster, ranker or estimator in memory.
         format: one of `podium formats`; by default it is seen from the file or the object.
+        n_features: the number of columns that the data has, for files that do not state it (RankLib, XGBoost's dump,
+            some ONNX graphs). By default the last feature that the model asks for is the last column.
 
     Returns:
         An `Ensemble`, or a `LinearModel` where the file holds one.
@@ -202,21 +207,22 @@ def import_model(source: Any, format: str | None = None) -> Model:  # noqa: A002
         3
 
     """
+    require_whole("n_features", n_features, 0, optional=True, most=MOST_FEATURES)
     if not isinstance(source, str | os.PathLike):
         chosen = [get_format(format)] if format else list(formats().values())
         for one in chosen:
             if (model := one.read_object(source)) is not None:
-                return model
+                return _with_width(model, n_features)
         raise DataError(f"cannot import {type(source).__name__}: expected a path, or a model of a known library")
     path = to_path(source)
     content = _content(path)
     if format is not None:
-        return _read(get_format(format), content, path)
+        return _read(get_format(format), content, path, n_features)
     candidates = [one for one in formats().values() if one.can_read() and one.recognizes(content, path.suffix.lower())]
     if not candidates:
         known = ", ".join(name for name, one in formats().items() if one.can_read())
         raise FileFormatError(path, f"is of no format that is known; give its format, one of {known}")
-    return _read(candidates[0], content, path)
+    return _read(candidates[0], content, path, n_features)
 
 
 def _content(path: Path) -> bytes:
@@ -228,12 +234,13 @@ def _content(path: Path) -> bytes:
         raise FileFormatError(path, f"cannot be read: {error.strerror or error}") from error
 
 
-def _read(format: Format, content: bytes, path: Path) -> Model:  # noqa: A002
+def _read(format: Format, content: bytes, path: Path, n_features: int | None) -> Model:  # noqa: A002
     try:
-        model = format.read(content, str(path))
+        with np.errstate(over="ignore"):  # beyond float32 is infinite, which models refuse or compare correctly
+            model = format.read(content, str(path))
         if model.n_features > MOST_FEATURES:
             raise DataError(f"it names {model.n_features} features, more than any model has")
-        return model
+        return _with_width(model, n_features)
     except FileFormatError:
         raise
     except DataError as error:
@@ -241,6 +248,20 @@ def _read(format: Format, content: bytes, path: Path) -> Model:  # noqa: A002
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise FileFormatError(path, f"is not a valid {format.name} model ({reason[:200]})") from error
+
+
+def _with_width(model: Model, n_features: int | None) -> Model:
+    """The model for data with more columns than it asks for; a width that the file states is not changed."""
+    if n_features is None:
+        return model
+    n_more = n_features - model.n_features
+    if n_more < 0 or (n_more > 0 and not model.info.get(INFERRED)):
+        raise DataError(f"it has {model.n_features} features, so n_features cannot be {n_features}")
+    model = model.with_info(**{INFERRED: False})
+    if isinstance(model, LinearModel):
+        return replace(model, weights=np.pad(model.weights, (0, n_more)), means=np.pad(model.means, (0, n_more)))
+    assert isinstance(model, Ensemble)
+    return replace(model, n_features=n_features)
 
 
 def export_model(model: Model, path: str | os.PathLike[str], format: str | None = None, **options: Any) -> Export:  # noqa: A002

@@ -112,7 +112,7 @@ def _from_document(document: Mapping[str, Any]) -> Ensemble:
         trees = [_nested(entry, borders, k) for k, entry in enumerate(document.get("trees", ()))]
     trees = [replace(tree, leaf_value=float(scale) * tree.leaf_value) for tree in trees]
     names = [str(one.get("feature_id", "")) for one in features]
-    made_up = names == [str(k) for k in range(n_features)] or not all(names)
+    made_up = not all(names) or all(name == str(k) for k, name in enumerate(names))
     known = tuple(names) if len(names) == n_features and len(set(names)) == n_features and not made_up else None
     return Ensemble.of_trees(
         shifted(trees, float(biases[0])), n_features, feature_names=known, info={"imported": "catboost"}

@@ -6,9 +6,13 @@ Doubles; `decision_type` says how to compare; a missing feature follows `default
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from podium.errors import DataError
 from podium.formats.base import Format, Written
@@ -17,6 +21,7 @@ from podium.formats.trees import (
     Leaf,
     Split,
     as_ensemble,
+    below32,
     double_thresholds,
     feature_labels,
     floor32,
@@ -24,11 +29,16 @@ from podium.formats.trees import (
     node_of,
     numbered_categories,
     plain_trees,
+    require_index,
     root_of,
     scaled,
 )
 from podium.models import Ensemble, Model
 from podium.trees import Tree
+
+GZIP = 31  # window bits that ask zlib for gzip's header
+MAX_RATIO = 200  # of a definition to its compressed form: stumps on 600 features reach 100
+MAX_SMALL = 1 << 24  # bytes of a definition that may expand by more
 
 
 class Elasticsearch(Format):
@@ -44,18 +54,27 @@ class Elasticsearch(Format):
 
     def recognizes(self, content: bytes, suffix: str) -> bool:
         """An object with a definition of a trained model."""
-        return content.lstrip()[:1] == b"{" and b'"trained_model"' in content
+        keys = (b'"trained_model"', b'"trained_model_configs"', b'"compressed_definition"')
+        return content.lstrip()[:1] == b"{" and any(key in content for key in keys)
 
     def read(self, content: bytes, source: str) -> Model:
-        """The ensemble of a request body."""
-        ensemble = json.loads(content)["definition"]["trained_model"]["ensemble"]
-        names = tuple(map(str, ensemble["feature_names"]))
-        trees = [_tree(member["tree"]["tree_structure"], k) for k, member in enumerate(ensemble["trained_models"])]
-        if set(ensemble.get("aggregate_output", {"weighted_sum": {}})) != {"weighted_sum"}:
-            raise DataError("the trees are not joined by a weighted sum")
-        weights = ensemble.get("aggregate_output", {}).get("weighted_sum", {}).get("weights") or [1.0] * len(trees)
-        trees = [scaled(tree, float(weight)) for tree, weight in zip(trees, weights, strict=True)]
-        return Ensemble.of_trees(trees, len(names), feature_names=names, info={"imported": "elasticsearch"})
+        """The trees of a request body, a definition, or an answer of `GET _ml/trained_models/<id>`."""
+        definition = _definition(json.loads(content))
+        if definition.get("preprocessors"):
+            kinds = ", ".join(sorted({kind for one in definition["preprocessors"] for kind in one}))
+            raise DataError(f"Elasticsearch changes the features before the trees see them (preprocessors: {kinds})")
+        model = definition["trained_model"]
+        if "tree" in model:
+            return _ensemble([model["tree"]], [1.0], ())
+        if "ensemble" not in model:
+            raise DataError(f"a trained model of the kind {', '.join(model)} is not made of trees")
+        ensemble = model["ensemble"]
+        members = [member["tree"] for member in ensemble["trained_models"]]
+        aggregate = ensemble.get("aggregate_output", {"weighted_sum": {}})
+        if set(aggregate) != {"weighted_sum"}:
+            raise DataError(f"the trees are joined by {', '.join(aggregate)}, not by a weighted sum")
+        weights = aggregate["weighted_sum"].get("weights") or [1.0] * len(members)
+        return _ensemble(members, weights, ensemble.get("feature_names", ()))
 
     def write(self, model: Model, suffix: str = "", *, extractors: Sequence[dict[str, Any]] = ()) -> Written:
         """The request body.
@@ -94,22 +113,75 @@ class Elasticsearch(Format):
         )  # fmt: skip
 
 
-def _tree(structure: Sequence[dict[str, Any]], number: int) -> Tree:
-    """A tree of a definition."""
-    nodes = {int(node["node_index"]): node for node in structure}
+# --- reading
+
+
+def _definition(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The definition of a model, wherever a document has it."""
+    if "trained_model_configs" in document:
+        configs = document["trained_model_configs"]
+        if len(configs) != 1:
+            raise DataError(f"the answer has {len(configs)} models, and one is expected: ask for it by its id")
+        document = configs[0]
+    if "compressed_definition" in document:
+        document = json.loads(_decompressed(document["compressed_definition"]))
+    definition: Mapping[str, Any] = document.get("definition", document)
+    if "trained_model" not in definition:
+        raise DataError("there is no definition of the model: ask for it by GET …?include=definition")
+    return definition
+
+
+def _decompressed(text: str) -> bytes:
+    """The content of base64 of gzip, up to a limit: a small file could expand to a thousand times its size."""
+    compressed = base64.b64decode(text)
+    most = max(MAX_SMALL, MAX_RATIO * len(compressed))
+    try:
+        content = zlib.decompressobj(wbits=GZIP).decompress(compressed, most + 1)
+    except zlib.error as error:
+        raise DataError(f"compressed_definition is not valid gzip: {error}") from None
+    if len(content) > most:
+        raise DataError(f"compressed_definition expands to over {most:,} bytes")
+    return content
+
+
+def _ensemble(members: Sequence[Mapping[str, Any]], weights: Sequence[float], names: Sequence[str]) -> Ensemble:
+    """Trees times their weights. Each numbers its features by its own list, and Elasticsearch finds them by name."""
+    number = {str(name): k for k, name in enumerate(names)}
+    trees = []
+    for k, (member, weight) in enumerate(zip(members, weights, strict=True)):
+        if member.get("target_type", "regression") != "regression":
+            raise DataError(f"tree {k} is for {member['target_type']}, and a score is a regression")
+        columns = [number.setdefault(str(name), len(number)) for name in member["feature_names"]]
+        trees.append(scaled(_tree(member["tree_structure"], columns, f"tree {k}"), float(weight)))
+    return Ensemble.of_trees(trees, len(number), feature_names=tuple(number), info={"imported": "elasticsearch"})
+
+
+def _tree(nodes: Sequence[Mapping[str, Any]], columns: Sequence[int], name: str) -> Tree:
+    """A tree; as in Elasticsearch a node is found by its place in the list, and one without a left child is a leaf."""
 
     def node(key: int) -> Split | Leaf:
+        require_index(key, len(nodes), f"{name}: a node")
         entry = nodes[key]
-        if "leaf_value" in entry:
-            return Leaf(float(entry["leaf_value"]))
-        if entry.get("decision_type", "lte") != "lte":
-            raise DataError(f"tree {number} compares by {entry['decision_type']}; only lte is read")
-        return Split(
-            int(entry["split_feature"]), float(floor32(float(entry["threshold"]))), bool(entry.get("default_left")),
-            int(entry["left_child"]), int(entry["right_child"]),
-        )  # fmt: skip
+        count = int(entry.get("number_samples", 0))
+        if "left_child" not in entry:
+            (value,) = np.ravel(entry["leaf_value"])  # a number, or a list of one
+            return Leaf(float(value), count)
+        feature, threshold = int(entry["split_feature"]), float(entry["threshold"])
+        require_index(feature, len(columns), f"{name}: a feature")
+        left, right, missing_left = int(entry["left_child"]), int(entry["right_child"]), bool(entry.get("default_left"))
+        decision = entry.get("decision_type", "lte")
+        if decision in ("gt", "gte"):  # what does not hold goes right
+            left, right, missing_left = right, left, not missing_left
+        elif decision not in ("lt", "lte"):
+            raise DataError(f"{name} compares by {decision}, which is not a comparison with a threshold")
+        bound = floor32(threshold) if decision in ("lte", "gt") else below32(threshold)
+        gain = float(entry.get("split_gain", 0.0))
+        return Split(columns[feature], float(bound), missing_left, left, right, None, gain, count)
 
-    return make_tree(0, node, f"tree {number}")
+    return make_tree(0, node, name)
+
+
+# --- writing
 
 
 def _nodes(tree: Tree, thresholds: Sequence[float]) -> list[dict[str, Any]]:

@@ -14,13 +14,22 @@ import numpy as np
 from podium.data.encoding import Encoding
 from podium.errors import DataError
 from podium.formats.categories import encoding_of, without_names
-from podium.formats.trees import Leaf, Split, below32, floor32, make_tree, scaled
+from podium.formats.trees import (
+    MAX_COPIES,
+    Leaf,
+    Split,
+    below32,
+    floor32,
+    make_tree,
+    most_copies,
+    require_index,
+    scaled,
+)
 from podium.models import Ensemble
 from podium.trees import Tree
 
 CATEGORICAL, DEFAULT_LEFT = 1, 2  # bits of decision_type
 NONE, ZERO, NAN = range(3)  # missing types, in bits 2 and 3
-MOST_EXPANDED = 1 << 20  # nodes of a tree whose zeros go ways of their own
 ZERO_THRESHOLD = float(np.float32(1e-35))  # LightGBM reads |x| up to it as 0 when it predicts
 NAMES = "pandas_categorical:"  # begins the line with the names of categories
 
@@ -89,7 +98,7 @@ def _entries(lines: Sequence[str]) -> dict[str, str]:
 
 def _ensemble(trees: list[Tree], n_features: int, names: Sequence[str], objective: str, encoding: Encoding) -> Ensemble:
     """The trees as a model; names that LightGBM made up itself are none."""
-    made_up = list(names) == [f"Column_{k}" for k in range(n_features)]
+    made_up = all(name == f"Column_{k}" for k, name in enumerate(names))
     known = tuple(names) if len(names) == n_features and len(set(names)) == n_features and not made_up else None
     info = {"imported": "lightgbm", "objective": objective}
     return Ensemble.of_trees(trees, n_features, feature_names=known, encoding=encoding, info=info)
@@ -126,29 +135,37 @@ def _tree_of_block(entries: Mapping[str, str], number: int) -> Tree:
     gains, node_counts = _numbers(entries, "split_gain", n, float, 0), _numbers(entries, "internal_count", n, int, 0)
     bounds = [int(word) for word in entries.get("cat_boundaries", "").split()]
     words = [int(word) for word in entries.get("cat_threshold", "").split()]
+    if sorted(bounds) != bounds or len(set(numbers := _sets_of(kinds, thresholds))) < len(numbers):
+        raise DataError(f"{name}: the sets of its categories overlap")
 
     def node(key: Any) -> Split | Leaf:
         if isinstance(key, tuple):
             return _around_zero(key)
         if key < 0:
-            _require_index(~key, n_leaves, f"{name}: a leaf")
+            require_index(~key, n_leaves, f"{name}: a leaf")
             return Leaf(values[~key], counts[~key])
-        _require_index(key, n, f"{name}: a node")
+        require_index(key, n, f"{name}: a node")
         common = (features[key], gains[key], node_counts[key])
         if kinds[key] & CATEGORICAL:
             entry = int(thresholds[key])
-            _require_index(entry, len(bounds) - 1, f"{name}: an entry of cat_boundaries")
+            require_index(entry, len(bounds) - 1, f"{name}: an entry of cat_boundaries")
             categories = _bits(words[bounds[entry] : bounds[entry + 1]])
             return Split(common[0], 0.0, False, left[key], right[key], categories, *common[1:])
         return _numeric(common, thresholds[key], kinds[key], left[key], right[key])
 
+    def children(key: int) -> tuple[int, ...]:
+        if key < 0:
+            return ()
+        require_index(key, n, f"{name}: a node")
+        return left[key], right[key]
+
     has_zeros = any(kind >> 2 & 3 == ZERO for kind in kinds)  # such a node may stand for three
-    return make_tree(0, node, name, most_nodes=MOST_EXPANDED if has_zeros else None)
+    return make_tree(0, node, name, most_nodes=most_copies(0, children, name) if has_zeros else None)
 
 
-def _require_index(index: int, length: int, what: str) -> None:
-    if not 0 <= index < length:
-        raise DataError(f"{what} has the number {index}, and there are {max(length, 0)}")
+def _sets_of(kinds: Sequence[int], thresholds: Sequence[float]) -> list[int]:
+    """The entry of `cat_boundaries` that each categorical node names."""
+    return [int(threshold) for kind, threshold in zip(kinds, thresholds, strict=True) if kind & CATEGORICAL]
 
 
 def _numeric(common: tuple[int, float, int], threshold: float, kind: int, left: Any, right: Any) -> Split:
@@ -202,16 +219,34 @@ def from_dump(document: Mapping[str, Any]) -> Ensemble:
     if document.get("average_output") and trees:
         trees = [scaled(tree, 1.0 / len(trees)) for tree in trees]
     n_features, names = int(document["max_feature_idx"]) + 1, document.get("feature_names", ())
-    infos = document.get("feature_infos") or {}
-    values = {k: [int(v) for v in infos[name]["values"]] for k, name in enumerate(names) if name in infos}
-    numbers = {k: found for k, found in values.items() if found}
+    infos = document.get("feature_infos")
+    if infos is None:  # before version 4
+        numbers = _categories_asked_for(trees)
+    else:
+        values = {k: [int(v) for v in infos[name]["values"]] for k, name in enumerate(names) if name in infos}
+        numbers = {k: present for k, present in values.items() if present}
     encoding = _encoding(document.get("pandas_categorical"), numbers, n_features)
     return _ensemble(trees, n_features, names, str(document.get("objective", "")), encoding)
 
 
+def _categories_asked_for(trees: Sequence[Tree]) -> dict[int, list[int]]:
+    """The numbers of the categories that some split names, by feature in ascending order."""
+    numbers: dict[int, list[int]] = {}
+    for tree in trees:
+        for feature, category in zip(tree.feature.tolist(), tree.category.tolist(), strict=True):
+            if category >= 0:
+                numbers.setdefault(feature, []).extend(tree.categories[category].astype(int).tolist())
+    return dict(sorted(numbers.items()))
+
+
 def _tree_of_dump(structure: Mapping[str, Any], number: int) -> Tree:
-    """A nested tree. Its nodes are numbered as they are met, so that nothing depends on numbers in the file."""
+    """A nested tree. Its nodes are numbered level by level, so that nothing depends on numbers in the file."""
     nodes: list[Mapping[str, Any]] = [structure]
+    children: list[tuple[int, int]] = []
+    for entry in nodes:  # grows while it is walked
+        children.append((len(nodes), len(nodes) + 1))
+        if "leaf_value" not in entry:
+            nodes += [entry["left_child"], entry["right_child"]]
 
     def node(key: Any) -> Split | Leaf:
         if isinstance(key, tuple):
@@ -221,8 +256,7 @@ def _tree_of_dump(structure: Mapping[str, Any], number: int) -> Tree:
             if "leaf_const" in entry or "leaf_coeff" in entry:
                 raise DataError(f"tree {number} has linear functions in its leaves, which are not trees of constants")
             return Leaf(float(entry["leaf_value"]), int(entry.get("leaf_count", 0)))
-        nodes.extend((entry["left_child"], entry["right_child"]))
-        left, right = len(nodes) - 2, len(nodes) - 1
+        left, right = children[key]
         common = int(entry["split_feature"]), float(entry.get("split_gain", 0)), int(entry.get("internal_count", 0))
         if entry["decision_type"] == "==":
             categories = [float(word) for word in str(entry["threshold"]).split("||") if word]
@@ -231,4 +265,4 @@ def _tree_of_dump(structure: Mapping[str, Any], number: int) -> Tree:
         kind = missing << 2 | DEFAULT_LEFT * bool(entry["default_left"])
         return _numeric(common, float(entry["threshold"]), kind, left, right)
 
-    return make_tree(0, node, f"tree {number}", most_nodes=MOST_EXPANDED)
+    return make_tree(0, node, f"tree {number}", most_nodes=MAX_COPIES * len(nodes))

@@ -20,8 +20,8 @@ from podium.formats.trees import (
     without_categories,
 )
 from podium.models import Combined, Ensemble, LinearModel, Model
+from podium.models.base import INFERRED
 from podium.models.file import NET
-from podium.trees import Tree
 
 if TYPE_CHECKING:
     from podium.neural import Net
@@ -61,7 +61,9 @@ class Onnx(Format):
             )
         _require_nothing_else(model.graph.node)
         trees = trees_of(ensembles[0])
-        return Ensemble.of_trees(trees, _width(model, trees), info={"imported": "onnx"})
+        needed = 1 + max((int(tree.feature.max(initial=-1)) for tree in trees), default=-1)
+        stated = _stated_width(model)
+        return Ensemble.of_trees(trees, max(needed, stated), info={"imported": "onnx", INFERRED: not stated})
 
     def write(self, model: Model, suffix: str = "", *, version: int = 5) -> Written:
         """A graph.
@@ -167,8 +169,7 @@ def _require_nothing_else(nodes: Sequence[Any]) -> None:
             raise DataError("the graph casts to a type that holds fewer numbers than float32")
 
 
-def _width(model: Any, trees: Sequence[Tree]) -> int:
-    """The number of features: what the input says, or what the trees need."""
-    needed = 1 + max((int(tree.feature.max(initial=-1)) for tree in trees), default=-1)
-    dims = [d.dim_value for value in model.graph.input for d in value.type.tensor_type.shape.dim][1:2]
-    return int(max([needed, *dims]))
+def _stated_width(model: Any) -> int:
+    """The number of features that the input says it has; 0 where it may have any."""
+    dims = [d.dim_value for value in model.graph.input for d in value.type.tensor_type.shape.dim]
+    return int(dims[1]) if len(dims) > 1 else 0

@@ -157,7 +157,7 @@ def _tree_of_rows(
     """A tree whose nodes stand in some rows of the attributes; the root is the one that is no child."""
     single = "nodes_values_as_tensor" not in a
     thresholds = a.get("nodes_values_as_tensor", a.get("nodes_values", ()))
-    tracks = a.get("nodes_missing_value_tracks_true") or [0] * len(a["nodes_treeids"])
+    tracks = a.get("nodes_missing_value_tracks_true")
     true_ids, false_ids = a["nodes_truenodeids"], a["nodes_falsenodeids"]
 
     def node(key: int) -> Split | Leaf:
@@ -167,7 +167,8 @@ def _tree_of_rows(
         threshold, holds = _compared(a["nodes_modes"][k].decode(), float(thresholds[k]), single)
         true, false = int(true_ids[k]), int(false_ids[k])
         left, right = (true, false) if holds else (false, true)
-        return Split(int(a["nodes_featureids"][k]), threshold, bool(tracks[k]) == holds, left, right)
+        missing_true = bool(tracks and tracks[k])
+        return Split(int(a["nodes_featureids"][k]), threshold, missing_true == holds, left, right)
 
     inner = [k for k in rows.values() if a["nodes_modes"][k] != b"LEAF"]
     children = {int(ids[k]) for k in inner for ids in (true_ids, false_ids)}

@@ -33,11 +33,13 @@ from podium.formats.trees import (
     without_categories,
 )
 from podium.models import Ensemble, LinearModel, Model
+from podium.models.base import INFERRED
+from podium.models.file import MOST_FEATURES
 from podium.trees import Tree
 
 TREES = ("lambdamart", "mart", "random forests")
 LINEAR = ("linear regression", "coordinate ascent")
-MAX_DEPTH = 5000  # of nested splits
+MOST_WEIGHTS = 1 << 20  # of a linear model: it has one for each feature up to the last that the file names
 LINEAR_MISSING = "a missing value counts as 0, and in Podium as the mean of its feature"
 FEATURES = "feature n of the file, from 1, is feature n − 1 of the model; name them in this order where it is served"
 
@@ -98,7 +100,7 @@ def _elements(text: str) -> Iterator[ElementTree.Element]:
     """The ensembles of a file; entities and declarations of types are refused before anything is parsed."""
     if "<!" in text.replace("<!--", ""):
         raise DataError("declarations such as <!DOCTYPE or <!ENTITY have no place in a model")
-    text = re.sub(r"<\?xml[^>]*\?>", "", text)
+    text = re.sub(r"<\?xml[^<>]*\?>", "", text)
     try:
         root = ElementTree.fromstring(f"<models>{text}</models>")
     except ElementTree.ParseError as error:
@@ -118,7 +120,7 @@ def _ensemble(text: str, *, is_forest: bool) -> Ensemble:
         scaled(_tree(tree, k, features), share * float(np.float32(float(tree.get("weight", "1")))))
         for one in ensembles for k, tree in enumerate(one)
     ]  # fmt: skip
-    return Ensemble.of_trees(trees, max(features, default=-1) + 1, info={"imported": "ranklib"})
+    return Ensemble.of_trees(trees, max(features, default=-1) + 1, info={"imported": "ranklib", INFERRED: True})
 
 
 def _tree(element: ElementTree.Element, number: int, features: set[int]) -> Tree:
@@ -133,8 +135,8 @@ def _tree(element: ElementTree.Element, number: int, features: set[int]) -> Tree
         if len(entry) != 4:
             raise DataError(f"tree {number}: a split has {len(entry)} parts, not feature, threshold and two splits")
         feature = int(float(entry[0].text or "")) - 1
-        if not 0 <= feature < 1 << 24:
-            raise DataError(f"tree {number}: features are numbered from 1, not {feature + 1}")
+        if not 0 <= feature < MOST_FEATURES:
+            raise DataError(f"tree {number}: features must be numbered from 1 to {MOST_FEATURES}, not {feature + 1}")
         features.add(feature)
         nodes.extend((entry[2], entry[3]))
         threshold = np.float32(float(entry[1].text or ""))
@@ -147,10 +149,11 @@ def _linear(body: list[str]) -> LinearModel:
     """`0:constant 1:w 2:w …`, or without the constant."""
     entries = {int(k): float(v) for k, _, v in (word.partition(":") for word in " ".join(body).split())}
     n = max(entries, default=0)
-    if min(entries, default=0) < 0 or n > 1 << 24:
-        raise DataError("features are numbered from 1")
-    weights = np.array([entries.get(k, 0.0) for k in range(1, n + 1)])
-    return LinearModel(weights, np.zeros(n), entries.get(0, 0.0), info={"imported": "ranklib"})
+    if min(entries, default=0) < 0 or n > MOST_WEIGHTS:
+        raise DataError(f"features must be numbered from 1 to {MOST_WEIGHTS}")
+    weights = np.zeros(n + 1)
+    weights[list(entries)] = list(entries.values())
+    return LinearModel(weights[1:], np.zeros(n), float(weights[0]), info={"imported": "ranklib", INFERRED: True})
 
 
 # --- writing

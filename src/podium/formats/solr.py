@@ -9,7 +9,7 @@ tree's weight are added as float32.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -35,6 +35,7 @@ from podium.trees import Tree
 
 TREES, LINEAR = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel", "org.apache.solr.ltr.model.LinearModel"
 SLACK = np.float32(1e-6)  # Solr adds it to every threshold
+FLOAT_MAX_BITS = int(np.finfo(np.float32).max.view(np.int32))  # how many positive finite float32 there are
 LINEAR_MISSING = "a feature that does not match counts as 0, and a missing value in Podium as its mean"
 KEPT_MISSING = 'NaN goes to the side that was learnt for it; define the features with "defaultValue": "NaN"'
 
@@ -60,19 +61,16 @@ class Solr(Format):
         names = [str(feature["name"]) for feature in document["features"]]
         if len(set(names)) < len(names):
             raise DataError("a feature is listed twice")
-        for feature in document["features"]:
-            if "norm" in feature and not str(feature["norm"].get("class", "")).endswith("IdentityNormalizer"):
-                raise DataError(f"Solr normalizes {feature['name']!r}, which the trees do not say")
-        if document["class"].endswith("LinearModel"):
-            weights = np.array([float(document["params"]["weights"][name]) for name in names])
-            return LinearModel(weights, np.zeros(len(names)), 0.0, tuple(names), {"imported": "solr"})
-        if not document["class"].endswith("MultipleAdditiveTreesModel"):
-            raise DataError(f"{document['class']} is no model of trees or weights")
+        norms = [_norm(feature) for feature in document["features"]]
         params = document["params"]
+        if document["class"].endswith("LinearModel"):
+            return _linear_of(params["weights"], names, norms)
+        if not document["class"].endswith("MultipleAdditiveTreesModel"):
+            raise DataError(f"{document['class']} is neither a model of trees nor of weights")
         zero = str(params.get("isNullSameAsZero", "true")).lower() != "false"
         number = {name: k for k, name in enumerate(names)}
         trees = [
-            scaled(_tree(tree["root"], number, zero, k), float(np.float32(float(tree["weight"]))))
+            scaled(_tree(tree["root"], number, norms, zero, k), float(_single(tree["weight"])))
             for k, tree in enumerate(params["trees"])
         ]
         return Ensemble.of_trees(trees, len(names), feature_names=tuple(names), info={"imported": "solr"})
@@ -108,24 +106,98 @@ class Solr(Format):
         return Written(content, told, *_inexact(ensemble))
 
 
-def _tree(root: Mapping[str, Any], number: Mapping[str, int], zero: bool, k: int) -> Tree:
+# --- reading
+
+Norm = tuple[np.float32, np.float32]  # of a feature: the trees see (x − the first) / the second, in float32
+
+
+def _number(value: Any) -> float:
+    """A number as Java reads it: `0.5f` and `1d` are numbers."""
+    text = str(value).strip()
+    return float(text[:-1] if text[-1:] in "fFdD" and text[-2:-1].isdigit() else text)
+
+
+def _single(value: Any) -> np.float32:
+    return np.float32(_number(value))
+
+
+def _norm(feature: Mapping[str, Any]) -> Norm:
+    """What Solr takes from a feature's values, and what it divides them by, before a model sees them."""
+    norm = feature.get("norm") or {}
+    kind, params = str(norm.get("class", "")).rpartition(".")[2], norm.get("params") or {}
+    if kind in ("", "IdentityNormalizer"):
+        return np.float32(0), np.float32(1)
+    if kind == "MinMaxNormalizer":
+        shift = _single(params.get("min", "-inf"))
+        scale = _single(params.get("max", "inf")) - shift
+    elif kind == "StandardNormalizer":
+        shift, scale = _single(params.get("avg", 0)), _single(params.get("std", 1))
+    else:
+        raise DataError(f"Solr normalizes {feature['name']!r} by {kind}, which is not known here")
+    if not (np.isfinite(shift) and np.isfinite(scale) and scale > 0):
+        raise DataError(
+            f"Solr normalizes {feature['name']!r} by {kind}, which needs finite numbers and a range above 0"
+        )
+    return shift, scale
+
+
+def _linear_of(weights: Mapping[str, Any], names: Sequence[str], norms: Sequence[Norm]) -> LinearModel:
+    """Weights of values as they are: what the norms take from them goes into the constant."""
+    shifts, scales = np.array(norms, np.float64).T
+    scaled_weights = np.array([_number(weights[name]) for name in names]) / scales
+    constant = -float(np.dot(scaled_weights, shifts))
+    return LinearModel(scaled_weights, np.zeros(len(names)), constant, tuple(names), {"imported": "solr"})
+
+
+def _before_norm(threshold: np.float32, norm: Norm) -> np.float32:
+    """The largest float32 x whose normalized value is at most a threshold: rounding keeps the order of values."""
+    shift, scale = norm
+    if (shift == 0 and scale == 1) or not np.isfinite(threshold):
+        return threshold
+    low, high = -FLOAT_MAX_BITS, FLOAT_MAX_BITS  # finite numbers in ascending order
+    if (_of_bits(low) - shift) / scale > threshold:
+        return np.float32(-np.inf)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if (_of_bits(middle) - shift) / scale <= threshold:
+            low = middle
+        else:
+            high = middle - 1
+    return _of_bits(low)
+
+
+def _of_bits(number: int) -> np.float32:
+    """The float32 of a number in their order: 0 is 0, 1 the smallest positive one, −1 the negative one next to 0."""
+    size: np.float32 = np.int32(abs(number)).view(np.float32)
+    return size if number >= 0 else -size
+
+
+def _tree(
+    root: Mapping[str, Any], number: Mapping[str, int], norms: Sequence[Norm], zero: bool, k: int
+) -> Tree:  # fmt: skip
     """A nested tree."""
     nodes = [root]
 
     def node(key: int) -> Split | Leaf:
         entry = nodes[key]
         if "feature" not in entry:
-            return Leaf(float(np.float32(float(entry.get("value", 0)))))
+            if "value" not in entry or "left" in entry or "right" in entry:
+                raise DataError(f"tree {k} has a node that is neither a split with a feature nor a leaf with a value")
+            return Leaf(float(_single(entry["value"])))
         if entry["feature"] not in number:
             raise DataError(
                 f"tree {k} asks for {entry['feature']!r}, which is not among the features: it would score 0"
             )
-        threshold = np.float32(np.float32(float(entry["threshold"])) + SLACK)
+        feature = number[entry["feature"]]
+        threshold = _before_norm(_single(entry["threshold"]) + SLACK, norms[feature])
         missing_left = bool(threshold >= 0) if zero else entry.get("missing") == "left"
         nodes.extend((entry["left"], entry["right"]))
-        return Split(number[entry["feature"]], float(threshold), missing_left, len(nodes) - 2, len(nodes) - 1)
+        return Split(feature, float(threshold), missing_left, len(nodes) - 2, len(nodes) - 1)
 
     return make_tree(0, node, f"tree {k}")
+
+
+# --- writing
 
 
 def without_slack(threshold: np.float32) -> tuple[np.float32, bool]:

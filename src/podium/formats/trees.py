@@ -25,6 +25,7 @@ MOST_COPIED = 1 << 16  # nodes of a tree in which subtrees stand several times
 BEYOND = 1e39  # infinity to a consumer of float32, and a number in JSON, which has no infinity
 CATEGORIES = "podium_categories"  # the key under which files with metadata hold the names of categories
 MAX_CATEGORY = 1 << 24  # whole numbers below it are exact in float32
+MAX_COPIES = 64  # of each node in a file, on average, where Podium's tree needs a subtree more than once
 
 
 class Split(NamedTuple):
@@ -113,9 +114,7 @@ def make_tree(root: Hashable, node: Callable[[Any], Split | Leaf], name: str, *,
     while waiting:
         key, parent, side = waiting.pop()
         if most_nodes is None:
-            if key in seen:
-                raise DataError(f"{name}: node {key} is reached twice, so this is no tree")
-            seen.add(key)
+            _require_new(key, seen, name)
         if len(splits) + len(leaves) >= limit:
             raise DataError(f"{name} has over {limit:,} nodes")
         entry = node(key)
@@ -130,6 +129,39 @@ def make_tree(root: Hashable, node: Callable[[Any], Split | Leaf], name: str, *,
         if parent >= 0:
             children[parent][side] = number
     return _flat(splits, leaves, children)
+
+
+def most_copies(root: Hashable, children: Callable[[Any], Sequence[Hashable]], name: str) -> int:
+    """Return `most_nodes` for a tree whose nodes are copied, in proportion to its size in the file.
+
+    Args:
+        root: the key of the first node.
+        children: the keys of a node's children.
+        name: of the tree, for errors.
+
+    Raises:
+        DataError: if a node is reached twice, because copying would then never end.
+
+    """
+    seen: set[Hashable] = set()
+    waiting = [root]
+    while waiting:
+        key = waiting.pop()
+        _require_new(key, seen, name)
+        waiting += children(key)
+    return MAX_COPIES * len(seen)
+
+
+def _require_new(key: Hashable, seen: set[Hashable], name: str) -> None:
+    if key in seen:
+        raise DataError(f"{name}: node {key} is reached twice, so this is not a tree")
+    seen.add(key)
+
+
+def require_index(index: int, length: int, what: str) -> None:
+    """Refuse a number of a list's entry that the list does not have: Python would count a negative one from the end."""
+    if not 0 <= index < length:
+        raise DataError(f"{what} has the number {index}, and there are {max(length, 0)}")
 
 
 def _flat(splits: list[Split], leaves: list[Leaf], children: list[list[int]]) -> Tree:

@@ -11,6 +11,7 @@ from podium.errors import DataError
 
 NUMBERS = {b"i": "b", b"U": "B", b"I": "h", b"l": "i", b"L": "q", b"d": "f", b"D": "d"}  # by marker, for `struct`
 MARKERS = {np.dtype(form).str[1:]: marker for marker, form in NUMBERS.items()}
+CONSTANTS = {b"Z": None, b"T": True, b"F": False}
 MAX_DEPTH = 64
 
 
@@ -49,7 +50,7 @@ class _Reader:
     def length(self) -> int:
         n = self.number(self.marker())
         if not isinstance(n, int) or n < 0:
-            raise DataError("the UBJSON document has a length that is none")
+            raise DataError("the UBJSON document has an invalid length")
         return n
 
     def text(self) -> str:
@@ -58,9 +59,8 @@ class _Reader:
     def value(self, marker: bytes, depth: int) -> Any:
         if depth > MAX_DEPTH:
             raise DataError("the UBJSON document is nested too deep")
-        constants = {b"Z": None, b"T": True, b"F": False}
-        if marker in constants:
-            return constants[marker]
+        if marker in CONSTANTS:
+            return CONSTANTS[marker]
         if marker == b"S":
             return self.text()
         if marker == b"C":
@@ -89,8 +89,8 @@ class _Reader:
         if kind in NUMBERS and n is not None:
             dtype = np.dtype(f">{NUMBERS[kind]}")
             return np.frombuffer(self.take(n * dtype.itemsize), dtype).tolist()  # type: ignore[no-any-return]
-        if n is not None and n > len(self.content):
-            raise DataError("the UBJSON document ends too early")
+        if kind in CONSTANTS or kind == b"N":
+            raise DataError("the UBJSON document has an array of a type without content, which may have any length")
         values: list[Any] = []
         while n is None or len(values) < n:
             marker = kind or self.marker()

@@ -14,6 +14,7 @@ import numpy as np
 
 from podium.formats.base import Format, Written
 from podium.formats.lightgbm import LightGBMJson, nested
+from podium.formats.lightgbm_reading import from_dump
 from podium.formats.trees import as_ensemble, double_thresholds, feature_labels, plain_trees
 from podium.models import Ensemble, Model
 
@@ -27,16 +28,17 @@ class Vespa(Format):
     carries = LightGBMJson.carries
 
     def read(self, content: bytes, source: str) -> Model:
-        """A file that was written for Vespa: with its comparison, not LightGBM's."""
-        document = json.loads(content)
+        """Read a file as Vespa does: it knows neither LightGBM's comparison nor its missing types nor averages."""
+        document = json.loads(content) | {"average_output": False}
         waiting = [tree["tree_structure"] for tree in document["tree_info"]]
         while waiting:
             node = waiting.pop()
             if "leaf_value" not in node:
+                node["missing_type"] = "NaN"
                 if node["decision_type"] == "<=":  # Vespa reads it as <
                     node["threshold"] = math.nextafter(float(node["threshold"]), -math.inf)
                 waiting += [node["left_child"], node["right_child"]]
-        return LightGBMJson().read(json.dumps(document).encode(), source)
+        return from_dump(document)
 
     def write(self, model: Model, suffix: str = "") -> Written:
         """The file to put into the application's `models` folder."""

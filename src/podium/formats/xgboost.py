@@ -29,7 +29,7 @@ from podium.formats.trees import (
     require_whole_categories,
     root_of,
 )
-from podium.formats.xgboost_reading import from_document, from_dump
+from podium.formats.xgboost_reading import from_document, from_dump, require_nan
 from podium.models import Ensemble, Model
 from podium.trees import Tree
 
@@ -72,6 +72,7 @@ class XGBoost(Format):
         """A `Booster`, or an estimator that holds one."""
         if type(value).__module__.split(".")[0] != "xgboost":
             return None
+        require_nan(getattr(value, "missing", None))
         booster = value.get_booster() if hasattr(value, "get_booster") else value
         return from_document(ubjson.loads(bytes(booster.save_raw("ubj"))))
 

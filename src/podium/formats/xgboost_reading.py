@@ -5,6 +5,7 @@ Sources: dmlc/xgboost, src/tree/tree_model.cc, src/gbm/gbtree_model.cc, src/lear
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -16,17 +17,32 @@ import numpy as np
 from podium.data.encoding import Encoding
 from podium.errors import DataError, PodiumWarning
 from podium.formats.categories import encoding_of, without_names
-from podium.formats.trees import MAX_NODES, Leaf, Split, below32, make_tree, scaled, shifted
+from podium.formats.trees import (
+    MAX_NODES,
+    Leaf,
+    Split,
+    below32,
+    make_tree,
+    most_copies,
+    require_index,
+    scaled,
+    shifted,
+)
 from podium.models import Ensemble
+from podium.models.base import INFERRED
 from podium.trees import Tree
 
-IDENTITIES = ("reg:squarederror", "reg:linear", "reg:absoluteerror", "reg:pseudohubererror")  # a score is a prediction
-LOGISTIC = ("binary:logistic", "reg:logistic", "binary:logitraw")  # the base score is a probability
+IDENTITIES = (  # the base score is a score
+    "reg:squarederror", "reg:linear", "reg:absoluteerror", "reg:pseudohubererror", "binary:logitraw",
+)  # fmt: skip
+LOGISTIC = ("binary:logistic", "reg:logistic")  # the base score is a probability
+SMALLEST_PROBABILITY = np.float32(1e-6)  # XGBoost moves base scores away from 0 and 1, and computes in float32
 
 
 def from_document(document: Mapping[str, Any]) -> Ensemble:
     """The model of a file."""
     learner = document["learner"]
+    require_nan(json.loads((learner.get("attributes") or {}).get("scikit_learn") or "{}").get("missing"))
     booster = learner["gradient_booster"]
     if booster.get("name") == "gblinear":
         raise DataError("the model is linear (gblinear); export its weights as RankLib or Solr text instead")
@@ -46,6 +62,15 @@ def from_document(document: Mapping[str, Any]) -> Ensemble:
     known = tuple(names) if len(names) == n_features and len(set(names)) == n_features else None
     info, encoding = {"imported": "xgboost", "objective": objective}, _encoding(model.get("cats") or {}, n_features)
     return Ensemble.of_trees(trees, n_features, feature_names=known, encoding=encoding, info=info)
+
+
+def require_nan(missing: Any) -> None:
+    """Refuse a model that reads a number as missing; None, as estimators have it, is NaN."""
+    if missing is not None and not math.isnan(float(missing)):
+        raise DataError(
+            f"XGBoost reads the value {missing} as missing here, which trees cannot express: replace it by NaN in your "
+            "data, and import the Booster (model.get_booster())"
+        )
 
 
 def _encoding(cats: Mapping[str, Any], n_features: int) -> Encoding:
@@ -84,9 +109,10 @@ def _margin(base_score: float, objective: str) -> float:
     if objective.startswith("rank:") or objective in IDENTITIES:
         return base_score
     if objective in LOGISTIC:
-        if not 0 < base_score < 1:
-            raise DataError(f"the base score {base_score} of {objective} is no probability")
-        return math.log(base_score / (1.0 - base_score))
+        if not 0 <= base_score <= 1:
+            raise DataError(f"the base score of {objective} must be a probability, but is {base_score}")
+        probability = np.clip(np.float32(base_score), SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY)
+        return float(-np.log(1 / probability - 1))
     raise DataError(f"the scale of the base score of {objective!r} is not known")
 
 
@@ -113,8 +139,7 @@ def _tree_of_entry(entry: Mapping[str, Any], number: int) -> Tree:
     def node(key: Any) -> Split | Leaf:
         is_set = isinstance(key, tuple)
         key = key[1] if is_set else key
-        if not 0 <= key < n:
-            raise DataError(f"{name}: a child has the number {key}, and there are {n} nodes")
+        require_index(key, n, f"{name}: a node")
         if left[key] == -1:
             return Leaf(conditions[key])
         feature, listed, others = features[key], right[key], left[key]
@@ -124,7 +149,11 @@ def _tree_of_entry(entry: Mapping[str, Any], number: int) -> Tree:
             return Split(feature, 0.0, False, listed, others, sets[key], gains[key])
         return Split(feature, _threshold(conditions[key]), default_left[key], left[key], right[key], None, gains[key])
 
-    return make_tree(0, node, name, most_nodes=MAX_NODES if sets else None)
+    def children(key: int) -> tuple[int, ...]:
+        require_index(key, n, f"{name}: a node")
+        return () if left[key] == -1 else (left[key], right[key])
+
+    return make_tree(0, node, name, most_nodes=most_copies(0, children, name) if sets else None)
 
 
 def _threshold(condition: float) -> float:
@@ -135,11 +164,12 @@ def _threshold(condition: float) -> float:
 def _category_sets(entry: Mapping[str, Any]) -> dict[int, list[float]]:
     """The categories of each categorical node."""
     categories = [float(value) for value in entry.get("categories", ())]
-    spans = zip(
-        entry.get("categories_nodes", ()), entry.get("categories_segments", ()), entry.get("categories_sizes", ()),
-        strict=True,
-    )  # fmt: skip
-    return {int(node): categories[int(start) : int(start) + int(size)] for node, start, size in spans}
+    nodes, starts, sizes = (
+        [int(value) for value in entry.get(f"categories_{key}", ())] for key in ("nodes", "segments", "sizes")
+    )
+    if min([*starts, *sizes], default=0) < 0 or sum(sizes) > len(categories):
+        raise DataError(f"{len(categories)} categories are listed, but the nodes have {sum(sizes)}")
+    return {node: categories[start : start + size] for node, start, size in zip(nodes, starts, sizes, strict=True)}
 
 
 def from_dump(document: Sequence[Mapping[str, Any]]) -> Ensemble:
@@ -152,7 +182,7 @@ def from_dump(document: Sequence[Mapping[str, Any]]) -> Ensemble:
     columns = np.array([int(name[1:]) for name in names], np.int32)
     n_features = int(columns.max(initial=-1)) + 1
     placed = [tree.__class__(**vars(tree) | {"feature": columns[tree.feature]}) for tree in trees] if names else trees
-    return Ensemble.of_trees(placed, n_features, info={"imported": "xgboost-dump"})
+    return Ensemble.of_trees(placed, n_features, info={"imported": "xgboost-dump", INFERRED: True})
 
 
 def _tree_of_dump(root: Mapping[str, Any], number: int, names: dict[str, int]) -> Tree:
@@ -164,10 +194,16 @@ def _tree_of_dump(root: Mapping[str, Any], number: int, names: dict[str, int]) -
         if "leaf" in entry:
             return Leaf(float(entry["leaf"]))
         children = {child["nodeid"]: child for child in entry["children"]}
+        missing = entry.get("missing", entry["no"])
+        if entry["yes"] == entry["no"] or missing not in (entry["yes"], entry["no"]):
+            raise DataError(
+                f"tree {number}: node {entry.get('nodeid')} must have two different children, and send missing values "
+                f"to one of them, but has yes {entry['yes']}, no {entry['no']} and missing {missing}"
+            )
         nodes.extend((children[entry["yes"]], children[entry["no"]]))
         yes, no = len(nodes) - 2, len(nodes) - 1
         feature = names.setdefault(str(entry["split"]), len(names))
-        condition, missing = entry.get("split_condition"), entry.get("missing", entry["no"])
+        condition = entry.get("split_condition")
         gain = float(entry.get("gain", 0.0))
         if isinstance(condition, list):
             return Split(feature, 0.0, False, yes, no, [float(value) for value in condition], gain)

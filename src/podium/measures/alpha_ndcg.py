@@ -44,6 +44,7 @@ class AlphaNDCG(OfSubtopics, Binary):
     alpha: float = 0.5
 
     name: ClassVar[str] = "alpha_ndcg"
+    knows_retrieved: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = (
         Example("alpha_ndcg", (0, 1, 1), (1 / math.log2(3) + 1 / 4) / (1 + 0.5 / math.log2(3))),
         Example("alpha_ndcg(alpha=0)@2", (0, 3, 0), 1 / math.log2(3)),
@@ -56,8 +57,12 @@ class AlphaNDCG(OfSubtopics, Binary):
 
     def value(self, labels: NDArray[np.float64]) -> float:
         """From the labels of one query in rank order, a column for each subtopic."""
+        return self._value_of_run(labels, len(labels))
+
+    def _value_of_run(self, labels: NDArray[np.float64], n_ranked: int) -> float:
+        """Documents that a run did not return count in the ideal order alone."""
         relevant = self.relevant(self.prepared(labels))
-        return self._dcg(relevant) / self._dcg(relevant[self._ideal_order(relevant)])
+        return self._dcg(relevant[:n_ranked]) / self._dcg(relevant[self._ideal_order(relevant)])
 
     def _dcg(self, relevant: Floats) -> float:
         seen = np.cumsum(relevant, axis=0) - relevant

@@ -175,8 +175,12 @@ class Measure(ABC):
         for query in range(ranking.data.n_queries):
             ranked = labels[offsets[query] : offsets[query + 1]]
             if not self.is_empty(ranked):
-                result[query] = self.value(ranked)
+                result[query] = self._value_of_run(ranked, int(ranking.ranked_sizes[query]))
         return result
+
+    def _value_of_run(self, labels: NDArray[np.float64], n_ranked: int) -> float:
+        """The value of one query; measures that know them see which documents at the end have no rank."""
+        return self.value(labels)
 
     def mean(self, ranking: Ranking) -> float:
         """The mean over the queries that have a value, the same in any order of them."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from podium.models.scorer import Scorer
 
 ROWS_OF_BINS = 1 << 14  # whose bins become values at a time
+INFERRED = "inferred_width"  # key of `info`: whether n_features is only what an imported model asks for
 
 
 class Model(ABC):
@@ -59,7 +60,7 @@ class Model(ABC):
     @property
     def schema(self) -> Schema:
         """What the model expects of its input."""
-        return Schema(self.n_features, self.feature_names, self.encoding)
+        return Schema(self.n_features, self.feature_names, self.encoding, bool(self.info.get(INFERRED)))
 
     def label_of_feature(self, feature: int) -> str:
         """What to call a feature before people: its name, a number of LETOR text, or a column counted from 0."""
