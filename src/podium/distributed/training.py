@@ -186,7 +186,7 @@ class ClusterTrainer(Trainer):
             name: hashlib.sha256(repr([value % 2**64 for value in hashes[name]]).encode()).digest()
             for name in sorted(hashes)
         }
-        return fingerprint_of_digests(self.settings, NOT_IN_FINGERPRINT, "cluster", digests)
+        return fingerprint_of_digests(self.settings, NOT_IN_FINGERPRINT, digests, "cluster")
 
     def _add_scores(self, outputs: Sequence[Ensemble]) -> None:
         self.engine.defer("restore", *self._restored())

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.binned import BinnedFiles
+from podium.core.hashing import content_hash
 from podium.core.pages import html_table
 from podium.data import RankingData
 from podium.data.encoding import Encoding
@@ -192,9 +193,14 @@ class Model(ABC):
     def importance(self, kind: Any = "gain") -> NDArray[np.float64]:
         """How much each feature counts in the model."""
 
-    @abstractmethod
     def digest(self) -> str:
-        """A hash of all that decides scores: two models with the same digest score alike, to the bit."""
+        """Return a hash of everything that decides scores: models with one digest score any input alike, to the bit."""
+        reading = {option: self.reading.get(option) for option in ("absent", "first_index", "normalize")}
+        return content_hash([type(self).__name__, self.schema, reading, self._parameters()])
+
+    @abstractmethod
+    def _parameters(self) -> Any:
+        """Return everything but the schema that decides scores, for the digest."""
 
     @abstractmethod
     def with_info(self, **info: Any) -> Model:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -163,10 +162,8 @@ class Combined(Model):
                 total[[self._all_names.index(name) for name in part.feature_names or ()]] += shares
         return total
 
-    def digest(self) -> str:
-        """A hash of all that decides scores."""
-        parts = "".join(part.digest() for part in self.parts)
-        return hashlib.sha256(parts.encode() + np.array(self.weights).tobytes()).hexdigest()
+    def _parameters(self) -> list[Any]:
+        return [[part.digest() for part in self.parts], self.weights]
 
     def with_info(self, **info: Any) -> Combined:
         """The same models with other information."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,10 +80,8 @@ class TreesOnBaseScores(OverTrees):
         """The first trees alone."""
         return replace(self, trees=self.trees.truncate(n_trees))
 
-    def digest(self) -> str:
-        """A hash of all that decides scores."""
-        scale = "" if self.scale == 1 else repr(self.scale)  # version 0.1 had none
-        return hashlib.sha256(f"{self.trees.digest()}{self.checksum}{scale}".encode()).hexdigest()
+    def _parameters(self) -> list[Any]:
+        return [self.trees.digest(), self.scale]
 
 
 def checksum(scores: Floats) -> str:

@@ -188,7 +188,7 @@ class NetTraining:
         mark = ""
         if checkpoint:
             mark = fingerprint(
-                self, ("epochs", "n_threads", "patience", "verbose"), run.net.digest(), run.train, run.sets
+                self, ("epochs", "n_threads", "patience", "verbose"), run.train, run.sets, run.net.digest()
             )
             run.resume(read_state(checkpoint, mark, run.module, run.optimizer))
         pace = checkpoint.pace() if checkpoint else None
