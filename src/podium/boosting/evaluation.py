@@ -70,7 +70,7 @@ class Evaluator:
                 add_by_bins(ensemble, binned, of_output(self.scores[name], output), n_threads)
 
     def measure(self) -> dict[str, float]:
-        """The mean of each measure on each validation set, by `set/measure`; ties stand in the canonical order."""
+        """The mean of each measure on each validation set, by `set/measure`."""
         means: dict[str, float] = {}
         for name, bound in self.bound.items():
             means |= bound.means(self.objective.ranked_by(self.scores[name]))

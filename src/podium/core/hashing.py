@@ -53,7 +53,7 @@ def _hashed_object(value: Any) -> bytes:
     state = {name: entry for name, entry in getattr(value, "__dict__", {}).items() if name not in caches}
     if is_dataclass(value):
         state |= {field.name: getattr(value, field.name) for field in fields(value)}
-    says_all = is_dataclass(value) or (state and kind.__repr__ is object.__repr__)
+    says_all = is_dataclass(value) or (state and kind.__repr__ is object.__repr__)  # type: ignore[comparison-overlap]
     return _digest("object", map(_hashed, (kind, state, None if says_all else repr(value))))
 
 

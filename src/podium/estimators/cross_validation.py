@@ -189,7 +189,7 @@ def cross_validate(
     documents, order = parts.documents()
     warn_of_powers(chosen, documents)
     evaluations = {
-        name: evaluated(documents, Ranking(documents, found[order]), chosen, False, name)
+        name: evaluated(documents, Ranking(documents, found[order], base=documents.order), chosen, False, name)
         for name, found in scores.items()
     }
     return CrossValidation(

@@ -195,7 +195,8 @@ class Model(ABC):
 
     def digest(self) -> str:
         """Return a hash of everything that decides scores: models with one digest score any input alike, to the bit."""
-        reading = {option: self.reading.get(option) for option in ("absent", "first_index", "normalize")}
+        options = {name: self.reading.get(name) for name in ("absent", "first_index", "normalize")}
+        reading = {name: value for name, value in options.items() if isinstance(value, str | int)}
         return content_hash([type(self).__name__, self.schema, reading, self._parameters()])
 
     @abstractmethod
