@@ -234,7 +234,7 @@ def test_missing_values_and_categories(train):
     assert np.isfinite(fitted.predict(unknown)).all()
     named = RankingData(X, train.relevance, qid=train.qid, feature_names=[f"f{k}" for k in range(8)])
     by_name = LambdaMART(**SMALL, categorical=["f1"]).fit(named)
-    assert by_name.digest() == fitted.digest()
+    assert np.array_equal(by_name.predict(X), fitted.predict(X))
     with pytest.raises(DataError, match="no feature named 'x'"):
         LambdaMART(categorical=["x"]).fit(named)
 

@@ -157,7 +157,7 @@ class Measure(ABC):
 
     @abstractmethod
     def value(self, labels: NDArray[np.float64]) -> float:
-        """The value of one query that is not empty, from its labels in rank order (0 for no label)."""
+        """The value of one query that is not empty, from its labels in rank order, as `prepared` gives them."""
 
     def prepared(self, labels: NDArray[Any]) -> NDArray[np.float64]:
         """Labels as `value` takes them: a document without one counts as 0."""

@@ -58,6 +58,10 @@ class OfLists(Measure):
 
         """
 
+    def prepared(self, labels: NDArray[Any]) -> Floats:
+        """Return labels as they are: the gain of a missing label is 0, which that of a label 0 need not be."""
+        return np.asarray(labels, np.float64)
+
     def values(self, ranking: Ranking) -> Floats:
         """One value for each query."""
         ranking = ranking.for_ties(self.ties)
