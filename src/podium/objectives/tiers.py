@@ -87,4 +87,4 @@ def _refined(groups: NDArray[np.float32] | None, labels: NDArray[np.float32]) ->
     numbers = np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
     if len(numbers) and numbers.max() >= 1 << 24:
         raise DataError("there are more than 2^24 different combinations of labels")
-    return numbers.astype(np.float32)
+    return np.asarray(numbers, np.float32)
