@@ -87,8 +87,9 @@ class Model(ABC):
         """
         if isinstance(X, RankingData):
             self._require_same_reading(X)
-        if isinstance(X, BinnedFiles) and not X.has_values and self.splits_at(X.binned.bins) and self.fits(X):
-            return self._predict_bins(X.binned, n_threads=n_threads, **options)
+        if isinstance(X, BinnedFiles) and not X.has_values and not self.sees_lists:
+            if self.splits_at(X.binned.bins) and self.fits(X):
+                return self._predict_bins(X.binned, n_threads=n_threads, **options)
         rows = self.schema.rows(X, extra)
         if not self.sees_lists:
             return self._predict_rows(rows, n_threads=n_threads, **options)

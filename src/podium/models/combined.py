@@ -16,6 +16,7 @@ from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.errors import DataError
 from podium.models.base import Model, model_of
+from podium.trees import Bins
 
 Floats = NDArray[np.float64]
 
@@ -99,6 +100,10 @@ class Combined(Model):
     def sees_lists(self) -> bool:  # type: ignore[override]
         """Whether one of the models does."""
         return any(part.sees_lists for part in self.parts)
+
+    def splits_at(self, bins: Bins) -> bool:
+        """Whether all trees of all models split between bins."""
+        return self._alike and all(part.splits_at(bins) for part in self.parts)
 
     def prepare(self) -> None:
         """Make all parts ready to score."""

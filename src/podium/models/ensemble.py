@@ -135,7 +135,8 @@ class Ensemble(Model):
             is_number = category[nodes] < 0
             if (number in bins.categories) == bool(is_number.any()):
                 return False
-            if not np.isin(threshold[nodes][is_number], bins.cuts[number]).all():
+            cuts = np.append(bins.cuts[number], np.float32(np.inf))  # infinity separates missing values from all others
+            if not np.isin(threshold[nodes][is_number], cuts).all():
                 return False
             rare, offsets = bins.rare.get(number, np.empty(0, np.float32)), self.arrays["category_offsets"]
             for one in category[nodes][~is_number].tolist():
