@@ -17,7 +17,7 @@ from podium.reports.page.learning import learning_section
 from podium.reports.wins_and_losses import wins_and_losses_chart
 from tests.reports.pages import Page
 
-NDCG, AP = "ndcg(ties=expected)@10", "ap(ties=expected)"
+NDCG, AP = "ndcg@10", "ap"
 MEASURES = [NDCG, AP]
 
 
