@@ -59,7 +59,9 @@ def test_kinds_are_told_apart():
     assert content_hash(np.float64(1)) == content_hash(1.0)
     assert content_hash((1, 2)) == content_hash([1, 2])
     assert content_hash({"a": 1, "b": 2}) == content_hash({"b": 2, "a": 1})
-    assert content_hash(np.array([1, "a"], object)) == content_hash([1, "a"])
+    assert content_hash(np.array([1, "a"], object)) != content_hash(np.array([1, "b"], object))
+    days = np.array(["2020-01-01", "2020-01-02"], "datetime64[D]")
+    assert content_hash(days) == content_hash(days.copy()) != content_hash(days[::-1])
 
 
 def test_what_an_object_caches_does_not_count():

@@ -31,7 +31,8 @@ def _hashed(value: Any) -> bytes:
     if value is None or isinstance(value, bool | int | float | complex | str | bytes | type):
         return _digest(type(value).__name__, [repr(value).encode()])
     if isinstance(value, np.ndarray):
-        return _hashed(value.tolist()) if value.dtype.hasobject else _hashed_array(value)
+        content = _hashed(value.tolist()) if value.dtype.hasobject else value.tobytes()
+        return _digest(f"array {value.dtype.str} {value.shape}", [content])
     if isinstance(value, Mapping):
         return _digest("mapping", sorted(_hashed(key) + _hashed(entry) for key, entry in value.items()))
     if isinstance(value, Set):
@@ -39,10 +40,6 @@ def _hashed(value: Any) -> bytes:
     if isinstance(value, list | tuple):
         return _digest("sequence", map(_hashed, value))
     return _hashed_object(value)
-
-
-def _hashed_array(array: Any) -> bytes:
-    return _digest(f"array {array.dtype.str} {array.shape}", [np.ascontiguousarray(array).data])
 
 
 def _hashed_object(value: Any) -> bytes:

@@ -321,7 +321,10 @@ class RankingData:
         return data
 
     def with_base_scores(self, scores: NDArray[np.float64]) -> Self:
-        """Return the same documents with base scores, which tell apart documents that are otherwise equal."""
+        """Return the same documents with base scores, which tell apart documents that are otherwise equal.
+
+        Copies that `replace` and `take` make have no base scores.
+        """
         data = object.__new__(type(self))
         data.__dict__.update(self.__dict__)
         for derived in ("canonical_order", "query_keys"):
