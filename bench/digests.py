@@ -1,7 +1,8 @@
 """Whether a change of the code changed a result: `python -m bench.digests > after.json`, and the same before it.
 
-Digests of a model of each kind and of other results. A change that is to change no result leaves every one as it was.
-They depend on the kind of processor and the versions of NumPy and torch, so they are compared, never kept.
+Hashes of a model of each kind and of other results. A change that is to change no result leaves every one as it was.
+They depend on the kind of processor and the versions of NumPy and torch, so they are compared, never kept. A model
+counts by the arrays of its file, not by `digest()`, so that two versions compare even where that differs.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import sys
 import tempfile
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -167,9 +169,10 @@ def results(train: podium.RankingData, test: podium.RankingData) -> Iterator[tup
                     measure = kind(cutoff, ties=ties)  # type: ignore[arg-type]
                 except podium.DataError:  # a measure of the whole list
                     continue
-                yield f"measure {measure}", lambda m=measure: _hash(*podium.evaluate(clicked, b, [m]).values.values())
+                what = f"{name}@{cutoff}, {ties} ties"
+                yield f"measure {what}", lambda m=measure: _hash(*podium.evaluate(clicked, b, [m]).values.values())
                 if kind.has_swaps and not (cutoff is None and kind.needs_cutoff):
-                    yield f"combine {measure}", lambda m=measure: _combination(a, b, clicked, m)
+                    yield f"combine {what}", lambda m=measure: _combination(a, b, clicked, m)
     yield "combine all", lambda: _hash(podium.combine_all([a, b, a * b], train, "ndcg@10").weights)
     yield "compare", lambda: str(podium.compare(train, {"a": a, "b": b}, ["ndcg@10", "err"]))
     yield "importance", lambda: repr(podium.permutation_importance(podium.LambdaMART(3).fit(train), test, "ndcg@10"))
@@ -193,6 +196,17 @@ def _round_trip(data: podium.RankingData) -> str:
         return f"{hashlib.sha256(path.read_bytes()).hexdigest()[:16]} {_hash(again.features, again.relevance)}"
 
 
+def _model_hash(model: Any) -> str:
+    """A hash of the arrays in a model's file, and of the weights of combined models."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "model")
+        with zipfile.ZipFile(Path(folder) / "model") as archive:
+            names = sorted(name for name in archive.namelist() if name.endswith(".npy"))
+            content = [name.encode() + archive.read(name) for name in names]
+    weights = getattr(getattr(model, "model_", model), "weights", ())
+    return hashlib.sha256(b"".join(content) + np.array(weights).tobytes()).hexdigest()[:16]
+
+
 def main(wanted: list[str]) -> None:
     """Print all digests, or those whose names contain one of the words."""
     warnings.simplefilter("ignore", podium.PodiumWarning)
@@ -204,7 +218,7 @@ def main(wanted: list[str]) -> None:
             continue
         try:
             value = result()
-            found[name] = value if isinstance(value, str) else value.digest()
+            found[name] = value if isinstance(value, str) else _model_hash(value)
         except Exception as error:  # what is refused is a result, too
             found[name] = f"{type(error).__name__}: {error}"
         print(f"{name}: {found[name]}", file=sys.stderr, flush=True)

@@ -161,7 +161,7 @@ def child(tool: str, leaves: int, seed: int, queries: int) -> dict[str, Any]:
     import podium
 
     X, y, sizes = load(seed, "test", TEST_QUERIES)
-    found = podium.evaluate(ranking_data(X, y, sizes), np.asarray(predict(X)), podium.NDCG(10, ties="expected"))
+    found = podium.evaluate(ranking_data(X, y, sizes), np.asarray(predict(X)), podium.NDCG(10))
     values = next(iter(found.values.values()))
     return {
         "binning": binning, "training": training, "memory": memory.peak, "library": library.peak,

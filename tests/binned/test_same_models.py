@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import podium
-from podium import PodiumWarning, RankingData
+from podium import DataError, PodiumWarning, RankingData
 from podium.binned import binning_files
 from podium.boosting import Checkpoint, LineSearch
 from podium.trees import find_bins
@@ -248,3 +248,41 @@ def test_documents_without_weight_are_left_out_of_pointwise_losses(files, tmp_pa
     weighted = binned.replace(document_weights=weights)
     rows = np.flatnonzero(weights)
     assert podium.MART(3).fit(weighted).digest() == podium.MART(3).fit(weighted.take(rows)).digest()
+
+
+def test_missing_values_are_scored_by_bins(tmp_path):
+    """A split of missing values from all others has the threshold infinity, which is no cut."""
+    data = podium.artificial(40, documents=20, features=3)
+    features = data.features.copy()
+    features[np.random.default_rng(0).random(features.shape) < 0.4] = np.nan
+    features[::7, 1] = np.inf
+    data = podium.RankingData(features, np.where(np.isnan(features[:, 0]), 3, data.relevance), qid=data.qid)
+    data.write(tmp_path / "train.parquet")
+    binned = podium.bin_files(tmp_path / "train.parquet", tmp_path / "bins")
+    few = {"n_trees": 4, "n_leaves": 6}
+    trees = podium.LambdaMART(**few).fit(data).model_
+    assert np.isinf(trees.arrays["threshold"]).any()
+    base_scores = np.arange(float(len(data)))
+    on_base_scores = podium.LambdaMART(**few, submodel=base_scores, submodel_scale=1.0).fit(data).model_
+    for model in (trees, podium.McRank(**few).fit(data).model_, podium.Combined((trees, trees), (1.0, 2.0))):
+        assert np.array_equal(model.predict(binned), model.predict(data))
+    options = {"base_scores": base_scores}
+    assert np.array_equal(on_base_scores.predict(binned, **options), on_base_scores.predict(data, **options))
+    members = [("xendcg", 1), ("lambda(ndcg)", 1)]
+    for ranker in (podium.OrdinalMART(**few), podium.LambdaMART(**few, submodel=trees)):
+        assert ranker.fit(binned).digest() == ranker.fit(data).digest()
+    committee = podium.Committee(members=members, n_trees=2)
+    assert committee.fit(binned, valid=binned).digest() == committee.fit(data, valid=data).digest()
+    leaving_early = podium.learn_exit(trees, data, sentinel=2, threshold=0.5)
+    with pytest.raises(DataError, match="holds bins, not the values"):
+        leaving_early.predict(binned)
+
+
+def test_base_scores_of_many_rows_are_added_block_by_block(tmp_path, monkeypatch):
+    monkeypatch.setattr("podium.models.base.ROWS_OF_BINS", 100)
+    data = podium.artificial(15, documents=20, features=3)
+    data.write(tmp_path / "train.parquet")
+    binned = podium.bin_files(tmp_path / "train.parquet", tmp_path / "bins")
+    scores = np.arange(float(len(data)))
+    model = podium.LambdaMART(2, submodel=scores, submodel_scale=1.0).fit(data).model_
+    assert np.array_equal(model.predict(binned, base_scores=scores), model.predict(data, base_scores=scores))

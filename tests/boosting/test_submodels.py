@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -17,7 +18,7 @@ from podium.boosting.base_scores import ENOUGH, SMALLEST, fitted_scale
 from podium.core.team import Team
 from podium.measures import Graded
 from podium.models import Combined, TreesOnBaseScores
-from podium.objectives import Debiased, Lambda, Preferences, Regression
+from podium.objectives import BoundObjective, Debiased, Lambda, Objective, Preferences, Regression
 
 
 @pytest.fixture(scope="module")
@@ -248,3 +249,65 @@ def test_a_better_tree_is_still_taken(parts, linear):
         model = LambdaMART(20, submodel=linear).fit(parts[0], valid=parts[1])
     assert model.best_iteration_ == int(np.argmax(model.history_["valid/ndcg@10"]))
     assert model.n_trees_ == model.best_iteration_ + 1
+
+
+def test_base_scores_tell_equal_documents_apart_in_any_order_of_the_rows():
+    rng = np.random.default_rng(3)
+    features = rng.integers(0, 2, (300, 2)).astype(np.float32)
+    labels, qid = rng.integers(0, 3, 300), np.repeat(np.arange(10), 30)
+    scores = rng.normal(size=300)
+    digests = set()
+    for seed in range(5):
+        rows = np.random.default_rng(seed).permutation(300)
+        data = RankingData(features[rows], labels[rows], qid=qid[rows])
+        few = {"n_trees": 5, "n_leaves": 4, "min_documents_in_leaf": 2, "document_fraction": 0.6}
+        digests.add(LambdaMART(**few, submodel=scores[rows], submodel_scale=1.0).fit(data).digest())
+    assert len(digests) == 1
+
+
+def test_a_checkpoint_is_refused_where_documents_have_each_others_base_scores(parts, tmp_path):
+    train, valid = parts
+    checkpoint = Checkpoint(tmp_path / "c", every=1)
+    scores = train.features[:, 0].astype(float)
+    LambdaMART(3, submodel=scores, submodel_scale=1.0).fit(train, checkpoint=checkpoint)
+    with pytest.raises(DataError, match="checkpoint of other data"):
+        LambdaMART(5, submodel=scores[::-1].copy(), submodel_scale=1.0).fit(train, checkpoint=checkpoint)
+    LambdaMART(5, submodel=scores, submodel_scale=1.0).fit(train, checkpoint=checkpoint)
+
+    checkpoint = Checkpoint(tmp_path / "valid", every=1)
+    first = {id(train.features): 0, id(valid.features): 1}
+    LambdaMART(3, submodel_scale=1.0, submodel=lambda data: data.features[:, 0].astype(float)).fit(
+        train, valid=valid, checkpoint=checkpoint
+    )
+    with pytest.raises(DataError, match="checkpoint of other data"):
+        LambdaMART(
+            5, submodel_scale=1.0, submodel=lambda data: data.features[:, first[id(data.features)]].astype(float)
+        ).fit(train, valid=valid, checkpoint=checkpoint)
+
+
+def test_a_checkpoint_is_refused_for_an_objective_with_another_array(parts, tmp_path):
+    train, _ = parts
+    checkpoint = Checkpoint(tmp_path / "c", every=1)
+    table = np.linspace(0, 1, len(train))
+    other = table.copy()
+    other[600] += 1
+    LambdaMART(2, objective=TowardsTargets(table)).fit(train, checkpoint=checkpoint)
+    with pytest.raises(DataError, match="checkpoint of other data"):
+        LambdaMART(3, objective=TowardsTargets(other)).fit(train, checkpoint=checkpoint)
+    LambdaMART(3, objective=TowardsTargets(table.copy())).fit(train, checkpoint=checkpoint)
+
+
+@dataclass(frozen=True)
+class TowardsTargets(Objective):
+    """Least squares of targets of its own."""
+
+    targets: np.ndarray
+
+    def bind(self, data):
+        targets = self.targets
+
+        class Bound(BoundObjective):
+            def gradients(self, scores, iteration=0):
+                return targets - scores, np.ones(len(scores))
+
+        return Bound()

@@ -70,20 +70,20 @@ def test_how_training_data_was_read_is_kept_in_the_model(text, tmp_path, flags, 
             refused = run("score", model, text, flag, value)
             assert refused.returncode == 1
             assert f"{flag} {value} contradicts the model" in refused.stderr
-    measured = json.loads(succeed("evaluate", text, model, "-m", "ndcg(ties=expected)@5", "--as", "json", *flags[2:]))
+    measured = json.loads(succeed("evaluate", text, model, "-m", "ndcg@5", "--as", "json", *flags[2:]))
     data = podium.read(text, **options)
-    by_hand = podium.evaluate(data, expected, "ndcg(ties=expected)@5").table()
+    by_hand = podium.evaluate(data, expected, "ndcg@5").table()
     assert measured == json.loads(by_hand.render("json"))
 
 
 def test_models_are_compared_each_with_its_own_reading(text, tmp_path):
     first = train(tmp_path / "a", text, "--first-index", 0)
     second = train(tmp_path / "b", text, "--first-index", 0, "--normalize", "zscore")
-    shown = succeed("compare", text, f"a={first}", f"b={second}", "-m", "ndcg(ties=expected)@5")
+    shown = succeed("compare", text, f"a={first}", f"b={second}", "-m", "ndcg@5")
     assert "mean  95%" in succeed("evaluate", text, second)
     for path, normalize in ((first, None), (second, "zscore")):
         data = podium.read(text, first_index=0, normalize=normalize)
-        mean = podium.evaluate(data, podium.load(path), "ndcg(ties=expected)@5").means["ndcg(ties=expected)@5"]
+        mean = podium.evaluate(data, podium.load(path), "ndcg@5").means["ndcg@5"]
         assert f"{mean:.4f}" in shown
     for words in (("combine", first, second, text), ("adapt", first, text, "--other", second)):
         done = run(*words)
@@ -129,21 +129,21 @@ def test_columns_and_categories_are_found_again(tmp_path):
     np.testing.assert_array_equal(scores(model, tmp_path / "data.csv"), expected)
     frame[frame["brand"] == "d"][["x", "grade", "brand", "query"]].to_csv(tmp_path / "part.csv", index=False)
     np.testing.assert_array_equal(scores(model, tmp_path / "part.csv"), expected[frame["brand"] == "d"])
-    shown = succeed("evaluate", tmp_path / "data.csv", model, "-m", "ndcg(ties=expected)@5")
+    shown = succeed("evaluate", tmp_path / "data.csv", model, "-m", "ndcg@5")
     data = RankingData(frame, "grade", qid="query", categorical=["brand"])
-    assert f"{podium.evaluate(data, loaded, 'ndcg(ties=expected)@5').means['ndcg(ties=expected)@5']:.4f}" in shown
+    assert f"{podium.evaluate(data, loaded, 'ndcg@5').means['ndcg@5']:.4f}" in shown
     assert "feature" not in succeed("compare", tmp_path / "data.csv", f"a={model}", "b=feature:x")
     assert "brand in ['b', 'd']" in succeed("inspect", model, "--trees")
 
 
 def test_err_is_measured_with_the_highest_label_that_the_model_knows(text, tmp_path):
     data = podium.read(text, first_index=0)
-    ranker = podium.LambdaMART(3, n_leaves=4, min_documents_in_leaf=2, measure="err(ties=expected)")
+    ranker = podium.LambdaMART(3, n_leaves=4, min_documents_in_leaf=2, measure="err")
     ranker.fit(data.replace(relevance=data.relevance + 1))
     ranker.save(tmp_path / "model.podium")
-    mean = podium.evaluate(data, ranker, "err(ties=expected)").means["err(ties=expected)"]
+    mean = podium.evaluate(data, ranker, "err").means["err"]
     assert mean == pytest.approx(ranker.score(data), abs=1e-12)
-    shown = succeed("evaluate", text, tmp_path / "model.podium", "-m", "err(ties=expected)", "--first-index", 0)
+    shown = succeed("evaluate", text, tmp_path / "model.podium", "-m", "err", "--first-index", 0)
     assert f"{mean:.4f}" in shown
     systems = (f"a={tmp_path / 'model.podium'}", "b=feature:0")
-    assert f"{mean:.4f}" in succeed("compare", text, *systems, "-m", "err(ties=expected)", "--first-index", 0)
+    assert f"{mean:.4f}" in succeed("compare", text, *systems, "-m", "err", "--first-index", 0)

@@ -10,7 +10,7 @@ from podium.cli.app import load_command
 from podium.errors import DataError, FileFormatError, PodiumWarning
 from tests.reports.pages import Page
 
-AP = "ap(ties=expected)"
+AP = "ap"
 
 
 def run(name, *arguments):

@@ -1,5 +1,6 @@
-"""The sweep against brute force over all midpoints, and what is built on it."""
+"""The sweep against brute force over all midpoints and crossings, and what is built on it."""
 
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -12,7 +13,7 @@ from podium import Combined, DataError, LambdaMART, LinearRanker, RankingData, c
 from podium.boosting import LeafLineSearch, LineSearch, Newton
 from podium.combining import Sweep
 
-MEASURES = ["ndcg", "ndcg@2", "dcg@3", "err", "err@2", "ap", "ap@2", "rr", "precision@2", "rbp", "recall@2"]
+MEASURES = ["accuracy", "ndcg", "ndcg@2", "dcg@3", "err", "err@2", "ap", "ap@2", "rr", "precision@2", "rbp", "recall@2"]
 TIES = ["expected", "stable", "jitter", 0]
 
 
@@ -28,6 +29,19 @@ def brute_force(sweep, scores, slopes, low, high):
     middles = edges[:-1] + 0.5 * np.diff(edges)
     middles = middles[np.diff(edges) > 1e-12 * np.maximum(1, np.abs(edges[1:]))]
     return middles, np.array([sweep.value(scores + alpha * slopes) for alpha in middles])
+
+
+def at_crossings(sweep, scores, slopes, low, high):
+    """The mean at every crossing that is a number of few digits, so that documents do meet there."""
+    points = set()
+    for q in range(sweep.data.n_queries):
+        rows = sweep.data.rows(q)
+        for i in rows:
+            for j in rows:
+                if slopes[i] != slopes[j]:
+                    alpha = Fraction(scores[i] - scores[j]) / Fraction(slopes[j] - slopes[i])
+                    points |= {float(alpha)} if low < alpha < high and Fraction(float(alpha)) == alpha else set()
+    return [sweep.value(scores + alpha * slopes) for alpha in sorted(points)]
 
 
 def small(seed):
@@ -53,10 +67,35 @@ def test_the_best_of_all(seed, name, ties, bounds):
     found = sweep.best(scores, slopes, *bounds)
     middles, values = brute_force(sweep, scores, slopes, *bounds)
     ends = [sweep.value(scores + end * slopes) for end in bounds]
-    assert found.value == pytest.approx(max(values.max(), *ends), abs=1e-9)
+    points = at_crossings(sweep, scores, slopes, *bounds) if ties == "expected" else []
+    if found.interval[0] < found.interval[1] or found.alpha in bounds:
+        assert found.value == pytest.approx(max(values.max(), *ends, *points), abs=1e-9)
+    else:  # a crossing, which may be one where rounding decides who meets
+        assert found.value > max(values.max(), *ends) + 1e-10
+        assert found.value >= max(points, default=0.0) - 1e-9
     assert found.value == sweep.value(scores + found.alpha * slopes)
     assert bounds[0] <= found.alpha <= bounds[1]
     assert np.allclose(found.path.at(middles), values, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("measure", "value"),
+    [("ndcg", (1 + 1 / np.log2(3) + 1 / 2) / 3), ("ap", 11 / 18), ("err", 11 / 36), ("rr", 11 / 18), ("ndcg@1", 1 / 3)],
+)
+@pytest.mark.parametrize("factor", [1, 3, 7, 2.0**-60])
+def test_a_crossing_may_be_better_than_both_sides(measure, value, factor):
+    """The relevant document is between the others on both sides, and one of three at the crossing."""
+    data = RankingData(np.zeros((3, 1)), [0, 1, 0], qid=[0, 0, 0])
+    first, second = np.array([2.0, 1.0, 0.0]), factor * np.array([0.0, 1.0, 2.0])
+    best = combine(first, second, data, measure)
+    assert best.value == pytest.approx(value)
+    assert best.alpha == pytest.approx(1 / (1 + factor)) == best.interval[0] == best.interval[1]
+    mixed = best.weights[0] * first + best.weights[1] * second
+    assert podium.evaluate(data, mixed, measure).means[measure] == best.value
+    if factor > 1e-9:
+        swept = Sweep(data, measure).best(first, second - first, 0.0, 1.0)
+        assert (swept.alpha, swept.value) == pytest.approx((best.alpha, value))
+    assert combine(first, second, data, measure, ties="stable").value < value
 
 
 def leaves_on_leaves(seed, n_queries=4, most=14):
@@ -251,7 +290,7 @@ class TestAdapt:
         assert isinstance(found.adapted.model_, Combined)
         assert found.interpolated.value >= max(found.interpolated.values)
         assert "adapted" in str(found)
-        few = podium.adapt({1: 1.0}, train, n_trees=3, measure="ndcg(ties=expected)@10")  # which few trees leave
+        few = podium.adapt({1: 1.0}, train, n_trees=3, measure="ndcg@10")  # which few trees leave
         assert few.adapted.n_trees_ <= 3
 
 
@@ -391,7 +430,7 @@ def test_powell_goes_on_where_single_weights_stand_still(parts):
 
 def test_adaptation_interpolates_with_more_domains(parts):
     train, valid = parts[:2]
-    measure = "ndcg(ties=expected)@10"
+    measure = "ndcg@10"
     background, other = LambdaMART(3).fit(valid), LinearRanker(n_iterations=3).fit(valid)
     found = podium.adapt(background, train, valid=valid, others={"linear": other}, n_trees=5, measure=measure)
     assert list(found.comparison.evaluations) == ["background", "linear", "in-domain", "interpolated", "adapted"]

@@ -108,7 +108,7 @@ def test_it_learns(train, valid):
     test = podium.artificial(200, documents=(5, 30), features=8, part="test")
     fitted = LambdaMART(n_trees=60, n_leaves=8, min_documents_in_leaf=5).fit(train, valid=valid)
     systems = {"best feature": _best_feature(train, test), "model": fitted.predict(test)}
-    found = podium.compare(test, systems, "ndcg(ties=expected)@10").pairs[0]
+    found = podium.compare(test, systems, "ndcg@10").pairs[0]
     assert found.difference > 0.1
     assert found.p_t < 1e-6
 
@@ -234,7 +234,7 @@ def test_missing_values_and_categories(train):
     assert np.isfinite(fitted.predict(unknown)).all()
     named = RankingData(X, train.relevance, qid=train.qid, feature_names=[f"f{k}" for k in range(8)])
     by_name = LambdaMART(**SMALL, categorical=["f1"]).fit(named)
-    assert by_name.digest() == fitted.digest()
+    assert np.array_equal(by_name.predict(X), fitted.predict(X))
     with pytest.raises(DataError, match="no feature named 'x'"):
         LambdaMART(categorical=["x"]).fit(named)
 

@@ -456,3 +456,11 @@ def test_an_objective_of_ones_own(data):
     model = LambdaMART(20, objective=Huber()).fit(data)
     assert isinstance(model.model_, Ensemble)
     assert np.corrcoef(model.predict(data), data.relevance)[0, 1] > 0.5
+
+
+def test_every_pair_weighs_one_in_ranknet_trees():
+    data = podium.artificial(20, documents=(3, 30), features=4)
+    few = {"n_trees": 3, "n_leaves": 4}
+    fitted = podium.RankNetTrees(**few).fit(data)
+    assert fitted.digest() == podium.LambdaMART(**few, objective="pairwise", split_fraction=1.0).fit(data).digest()
+    assert fitted.digest() != podium.RankNetTrees(**few, normalize=True).fit(data).digest()

@@ -15,6 +15,7 @@ from scipy import stats
 import podium
 from podium import NDCG, DataError, FileFormatError, PodiumWarning, RankingData
 from podium.evaluation import Qrels, Run
+from podium.measures import BoundMeasures, parse
 
 from ..measures.test_measures import letor_slowly
 
@@ -72,11 +73,11 @@ def test_uniform_queries_can_be_dropped():
 
 
 def test_ties_that_decide_are_said(data):
-    with pytest.warns(PodiumWarning, match=r"decide up to 0\.\d+ of ndcg@10.*ties=expected"):
-        podium.evaluate(data, np.zeros(len(data)))
+    with pytest.warns(PodiumWarning, match=r"decide up to 0\.\d+ of ndcg\(ties=stable\)@10.*ties=expected"):
+        podium.evaluate(data, np.zeros(len(data)), "ndcg(ties=stable)@10")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        podium.evaluate(data, np.zeros(len(data)), "ndcg(ties=expected)@10")
+        podium.evaluate(data, np.zeros(len(data)))
         podium.evaluate(data, np.zeros(len(data)), "tau")
         podium.evaluate(data, np.floor(data.relevance), "ndcg")  # ties, but between equal labels
 
@@ -216,7 +217,10 @@ def trec(tmp_path):
 @pytest.mark.filterwarnings("ignore::podium.errors.PodiumWarning")
 def test_runs_agree_with_trec_eval(trec):
     qrels, run = podium.read_qrels(trec / "qrels"), podium.read_run(trec / "run")
-    names = {"AP": "ap", "RR": "rr", "nDCG@10": "ndcg(gain=linear)@10", "P@2": "precision@2", "R@2": "recall@2"}
+    names = {
+        "AP": "ap(ties=stable)", "RR": "rr(ties=stable)", "nDCG@10": "ndcg(ties=stable,gain=linear)@10",
+        "P@2": "precision(ties=stable)@2", "R@2": "recall(ties=stable)@2",
+    }  # fmt: skip
     found = podium.evaluate(qrels, run, list(names.values()))
     theirs = {ir_measures.parse_measure(name): ours for name, ours in names.items()}
     for metric in ir_measures.iter_calc(
@@ -351,9 +355,9 @@ def test_judgements_as_trec_has_them(tmp_path):
     found = podium.evaluate(podium.read_qrels(tmp_path / "q"), podium.read_run(tmp_path / "r.gz"), ["ap", "ndcg"])
     assert found.means == {"ap": 1.0, "ndcg": 1.0}
     tied = podium.evaluate(
-        Qrels({"1": {"a": 1, "b": 0, "c": 0}}), Run("r", {"1": {"a": 1.00000001, "b": 1, "c": 1}}), "rr"
+        Qrels({"1": {"a": 1, "b": 0, "c": 0}}), Run("r", {"1": {"a": 1.00000001, "b": 1, "c": 1}}), "rr(ties=stable)"
     )
-    assert tied.means["rr"] == pytest.approx(1 / 3)  # single precision, then falling document id
+    assert tied.means["rr(ties=stable)"] == pytest.approx(1 / 3)  # single precision, then falling document id
 
 
 def test_names_with_markup_in_tables(data, systems):
@@ -405,7 +409,7 @@ def test_a_feature_on_the_test_folds_of_mq2008_under_letors_rules(real_data):
 def test_measures_of_a_made_up_model_are_left_out(measures):
     data = podium.artificial(5, seed=0)
     model = podium.LambdaMART(n_trees=1, verbose=0).fit(data).model_.with_info(measures=measures)
-    err = "err(ties=expected)@5"
+    err = "err@5"
     assert podium.evaluate(data, model, err).means == podium.evaluate(data, model.predict(data), err).means
 
 
@@ -444,3 +448,52 @@ class TestSubtopics:
         (tmp_path / "q").write_text("1 1 a\n")
         with pytest.raises(FileFormatError, match="line 1: expected 'query 0 document label'"):
             podium.read_qrels(tmp_path / "q")
+
+
+ALL_MEASURES = ["ndcg@10", "ap", "err@5", "rr", "precision@3", "recall@5", "rbp", "q", "accuracy", "tau"]
+
+
+@pytest.mark.parametrize("measure", ALL_MEASURES)
+def test_equal_scores_count_alike_wherever_a_model_is_measured(measure):
+    """In `score`, `evaluate`, `compare` and validation during training, in any order of the rows."""
+    train, valid = (podium.artificial(25, documents=20, features=3, part=part) for part in ("train", "valid"))
+    settings = {"n_trees": 3, "n_leaves": 3, "objective": "lambda(ndcg)", "measure": measure}
+    fitted = podium.LambdaMART(**settings, patience=None).fit(train, valid={"v": valid})
+    assert len(np.unique(fitted.predict(valid))) < 60  # many ties
+    values = {
+        max(fitted.history_[f"v/{measure}"]),
+        fitted.score(valid),
+        podium.evaluate(valid, fitted, measure).means[measure],
+        podium.compare(valid, {"a": fitted, "b": fitted.model_}, measure).evaluations["b"].means[measure],
+    }
+    for seed in range(3):
+        shuffled = valid.take(np.random.default_rng(seed).permutation(len(valid)))
+        values |= {fitted.score(shuffled), podium.evaluate(shuffled, fitted, measure).means[measure]}
+    assert len(values) == 1
+
+
+def test_a_measure_without_a_formula_for_ties_does_not_depend_on_the_rows():
+    class First(podium.Measure):
+        def value(self, labels):
+            return float(labels[0])
+
+    data = podium.artificial(20, documents=10, features=3)
+    scores = np.round(data.feature(0), 0)
+    means = set()
+    for seed in range(4):
+        rows = np.random.default_rng(seed).permutation(len(data))
+        with pytest.warns(podium.PodiumWarning, match="an order of their content"):
+            means.add(podium.evaluate(data.take(rows), scores[rows], First()).means["first"])
+    assert len(means) == 1
+
+
+def test_stable_ties_follow_the_rows_everywhere():
+    data = podium.RankingData([[0.0], [1.0]], [1, 0], qid=[1, 1])
+    turned = data.take(np.array([1, 0]))
+    for measure, value in (("ndcg(ties=stable)@1", 1.0), ("accuracy(ties=stable)", 1.0), ("ap(ties=stable)", 1.0)):
+        with pytest.warns(podium.PodiumWarning, match="the order of the rows"):
+            assert podium.evaluate(data, [0, 0], measure).means[measure] == value
+        with pytest.warns(podium.PodiumWarning, match="the order of the rows"):
+            assert podium.evaluate(turned, [0, 0], measure).means[measure] < value
+    assert BoundMeasures(data, {"m": parse("ndcg(ties=stable)@1")}).means(np.zeros(2)) == {"m": 1.0}
+    assert BoundMeasures(turned, {"m": parse("ndcg(ties=stable)@1")}).means(np.zeros(2)) == {"m": 0.0}

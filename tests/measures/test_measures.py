@@ -28,7 +28,18 @@ from podium import (
     RankingData,
     Recall,
 )  # fmt: skip
-from podium.measures import Gain, Graded, Measure, Ranking, as_selection, letor, parse, register, registered
+from podium.measures import (
+    BoundMeasures,
+    Gain,
+    Graded,
+    Measure,
+    Ranking,
+    as_selection,
+    letor,
+    parse,
+    register,
+    registered,
+)
 from podium.measures.registry import unregister
 from podium.testing.measures import brute_force_swaps, check_measure
 
@@ -447,7 +458,7 @@ def test_letors_presets_equal_an_independent_reckoning(real_data):
     for folder, version in (("mq2008", 4), ("ohsumed", 3)):
         data = podium.read(sorted((real_data / folder).glob("S*.txt.gz")))
         scores = data.feature(38 if folder == "mq2008" else 4)
-        ranking = Ranking(data, scores)
+        ranking = Ranking(data, scores, base=data.order)
         for k in (1, 3, 10):
             ndcg, ap = letor([f"ndcg@{k}", "ap"], version)
             values = np.column_stack([ndcg.values(ranking), ap.values(ranking)])
@@ -458,7 +469,7 @@ def test_letors_presets_equal_an_independent_reckoning(real_data):
             assert np.allclose(values, expected, atol=1e-12)
     with pytest.raises(DataError, match="version 3 and 4"):
         letor(["ndcg"], 2)
-    assert str(letor(["ndcg@5"])[0]) == "ndcg(discount=letor,short=zero)@5"
+    assert str(letor(["ndcg@5"])[0]) == "ndcg(ties=stable,discount=letor,short=zero)@5"
 
 
 # --- what is easily got wrong
@@ -494,3 +505,35 @@ def test_masked_scores_are_refused():
         NDCG(True)
     with pytest.raises(DataError, match="makes no sense"):
         Gain("lineer")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("dcg(gain=table:1/4/2)", 2 / math.log2(3) + 1 / 2),
+        ("ndcg(gain=table:1/4/2)", (2 / math.log2(3) + 1 / 2) / (2 + 1 / math.log2(3))),
+        ("q(gain=table:1/4/2,beta=0)", (1 / 2 + 2 / 3) / 2),
+        ("precision(threshold=0)@3", 2 / 3),
+        ("ap(threshold=0)", (1 / 2 + 2 / 3) / 2),
+        ("rr(threshold=0)", 1 / 2),
+    ],
+)
+def test_a_document_without_a_label_gains_nothing(name, expected):
+    measure, labels = parse(name), [math.nan, 2, 0]
+    assert value(measure, labels) == pytest.approx(expected)
+    assert measure.value(measure.prepared(np.array(labels))) == pytest.approx(expected)
+    assert np.allclose(measure.swaps(labels), Measure.swaps(measure, labels))
+    data = RankingData(np.eye(3), labels, qid=[0, 0, 0])
+    assert BoundMeasures(data, {"m": measure}).means([3.0, 2.0, 1.0])["m"] == pytest.approx(expected)
+
+
+def test_subtopics_without_a_label_are_not_relevant():
+    data = RankingData(np.eye(2), labels={"subtopic_1": [math.nan, 0.0]}, qid=[0, 0])
+    ranked = Ranking(data, [2.0, 1.0])
+    assert parse("alpha_ndcg(threshold=0)").mean(ranked) == pytest.approx(1 / math.log2(3))
+
+
+def test_a_perfect_ranking_with_ties_has_exactly_one():
+    for gains in ("exponential", "linear", "table:0/0.1/0.3"):
+        data = RankingData(np.zeros((9, 1)), [2, 2, 2, 1, 1, 1, 1, 0, 0], qid=[0] * 9)
+        assert parse(f"ndcg(gain={gains})").mean(Ranking(data, data.relevance)) == 1.0

@@ -164,7 +164,8 @@ def use(model, again):
             with unless_refused():
                 part.leaves(features)
             trees = [part.tree(k) for k in range(part.n_trees)]
-            assert podium.Ensemble.of_trees(trees, part.n_features).digest() == part.digest()
+            schema = {"feature_names": part.feature_names, "encoding": part.encoding, "info": part.info}
+            assert podium.Ensemble.of_trees(trees, part.n_features, **schema).digest() == part.digest()
     save(model, again)
     assert podium.load(again).digest() == model.digest()
 

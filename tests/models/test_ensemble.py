@@ -47,7 +47,7 @@ def test_the_file_gives_back_everything(model, data, path, tmp_path):
 
 
 def test_trees_come_apart_and_together_again(model, data):
-    again = Ensemble.of_trees([model.tree(k) for k in range(6)], 5)
+    again = Ensemble.of_trees([model.tree(k) for k in range(6)], 5, feature_names=model.feature_names)
     assert again.digest() == model.digest()
     assert np.array_equal(model.truncate(2).predict(data.features), model.predict(data.features, n_trees=2))
     assert model.truncate(0).predict(data.features).tolist() == [0.0] * len(data)

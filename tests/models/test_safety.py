@@ -110,7 +110,7 @@ def tree_changes():
 def test_an_ensemble_is_not_built_of_arrays_that_cannot_be_walked(what):
     model = model_of("categorical")
     arrays = {name: array.copy() for name, array in model.arrays.items()}
-    assert Ensemble(6, arrays).digest() == model.digest()
+    assert Ensemble(6, arrays, model.feature_names, model.info, model.encoding).digest() == model.digest()
     tree_changes()[what](arrays)
     with pytest.raises(DataError, match="the trees are not valid"):
         Ensemble(6, arrays)

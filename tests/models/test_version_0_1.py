@@ -9,7 +9,7 @@ import pytest
 import podium
 
 FOLDER = Path(__file__).parent / "version_0_1"
-DIGESTS = json.loads((FOLDER / "digests.json").read_text("utf-8"))
+MODELS = sorted(path.stem for path in FOLDER.glob("*.podium"))
 NETS = ("ranknet", "lambdarank", "lambdarank_without_names", "net_on_lists", "nested")
 
 
@@ -27,11 +27,11 @@ def scores():
 
 
 def test_there_is_a_score_for_each_file(scores):
-    assert {path.stem for path in FOLDER.glob("*.podium")} == set(DIGESTS) == set(scores)
-    assert len(DIGESTS) == 26
+    assert set(MODELS) == set(scores)
+    assert len(MODELS) == 26
 
 
-@pytest.mark.parametrize("name", DIGESTS)
+@pytest.mark.parametrize("name", MODELS)
 def test_a_file_of_version_0_1_scores_as_it_did(name, data, scores, tmp_path):
     model = podium.load(FOLDER / f"{name}.podium")
     options = {"base_scores": data.features[:, 0].astype(np.float64)} if name == "started" else {}
@@ -40,10 +40,9 @@ def test_a_file_of_version_0_1_scores_as_it_did(name, data, scores, tmp_path):
         assert np.allclose(found, scores[name], rtol=1e-6, atol=1e-6)
     else:
         assert np.array_equal(found, scores[name])
-    assert model.digest() == DIGESTS[name]
     podium.models.save(model, tmp_path / "again.podium")
     again = podium.load(tmp_path / "again.podium")
-    assert again.digest() == DIGESTS[name]
+    assert again.digest() == model.digest()
     assert again.info == model.info
 
 

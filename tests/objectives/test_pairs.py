@@ -135,7 +135,7 @@ def slow_tiers(data, scores, tiers, nonzero, weights):
         before = np.column_stack([np.zeros(len(data)), *(data.labels[other.labels] for other in tiers[:k])])
         for i in range(len(data)):  # pairs of a query that are equal before, found by giving each its own groups
             for j in range(i):
-                same = data.qid[i] == data.qid[j] and (before[i] == before[j]).all()
+                same = data.qid[i] == data.qid[j] and np.array_equal(before[i], before[j], equal_nan=True)
                 if not same:
                     continue
                 groups = np.full(len(data), np.nan, np.float32)
@@ -154,6 +154,16 @@ def test_tiers_by_definition(nonzero):
         found = objective.bind(data).gradients(scores)[0]
         expected = slow_tiers(data, scores, tiers, nonzero or (False, True, True), weights)
         assert np.allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_clicked_documents_without_a_human_label_count_in_the_tier_of_clicks():
+    clicks, relevance = [0.9, 0.4, 0.2, 0.6, np.nan], [np.nan, np.nan, 1, 1, np.nan]
+    data = RankingData(np.eye(5), labels={"relevance": relevance, "clicks": clicks}, qid=[1] * 5)
+    lambdas = Tiers(Lambda("ndcg"), Lambda("cndcg"), weights=(0.5, 0.5)).bind(data).gradients(np.zeros(5))[0]
+    assert lambdas[0] == pytest.approx(-lambdas[1])
+    assert lambdas[3] == pytest.approx(-lambdas[2])
+    assert lambdas[0] > 0 < lambdas[3]
+    assert lambdas[4] == 0
 
 
 def test_unlabelled_documents_keep_their_rank():

@@ -17,7 +17,7 @@ from podium.reports.page.building import subject_of
 from podium.reports.page.learning import learning_section
 from tests.reports.pages import Page
 
-NDCG, AP = "ndcg(ties=expected)@10", "ap(ties=expected)"
+NDCG, AP = "ndcg@10", "ap"
 MEASURES = [NDCG, AP]
 
 

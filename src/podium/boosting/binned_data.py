@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -154,3 +154,8 @@ class BinnedData:
         seconds = time.perf_counter() - started
         log.info("binned %d × %d values: %.3f s", train.n_documents, train.n_features, seconds)
         return cls(train, matched, binned.bins, binned, others)
+
+    def with_base_scores(self, submodel: Callable[[RankingData], NDArray[np.float64]]) -> BinnedData:
+        """Return the same data with the scores of a submodel as base scores."""
+        train, *valid = (data.with_base_scores(submodel(data)) for data in (self.train, *self.valid.values()))
+        return replace(self, train=train, valid=dict(zip(self.valid, valid, strict=True)))

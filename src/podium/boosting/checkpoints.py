@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.core.files import remove_leftovers
+from podium.core.hashing import content_hash
 from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
 from podium.data.canonical import digest_of
@@ -75,7 +75,7 @@ class Checkpoint:
         return DataError(
             f"{os.fspath(self.path)} is a checkpoint of other data or other settings: delete it, or name another; "
             "on the command line, --overwrite starts anew "
-            "(a function as schedule and an objective without a repr of its own are others in every process)"
+            "(a function, such as a schedule, counts as another one in every process)"
         )
 
 
@@ -135,28 +135,22 @@ class Checkpointer:
 
 
 def fingerprint(
-    settings: Any, ignored: tuple[str, ...], base_scores: str, train: RankingData, valid: Mapping[str, RankingData]
+    settings: Any, ignored: tuple[str, ...], train: RankingData, valid: Mapping[str, RankingData], start: str = ""
 ) -> str:
     """A hash of what a run depends on; the order of rows does not matter.
 
     Args:
         settings: a dataclass.
         ignored: the fields on which the result does not depend.
-        base_scores: a hash of the scores that the run begins with.
-        train, valid: the data.
+        train, valid: the data, with base scores where the run begins with some.
+        start: what else the run begins with.
 
     """
     digests = {name: digest_of(data) for name, data in {"training data": train, **valid}.items()}
-    return fingerprint_of_digests(settings, ignored, base_scores, digests)
+    return fingerprint_of_digests(settings, ignored, digests, start)
 
 
-def fingerprint_of_digests(
-    settings: Any, ignored: tuple[str, ...], base_scores: str, digests: Mapping[str, bytes]
-) -> str:
+def fingerprint_of_digests(settings: Any, ignored: tuple[str, ...], digests: Mapping[str, bytes], start: str) -> str:
     """The same from a hash of each set of data, by name."""
-    values = {f.name: str(getattr(settings, f.name)) for f in fields(settings) if f.name not in ignored}
-    values["start"] = base_scores
-    digest = hashlib.sha256(repr(sorted(values.items())).encode())
-    for name, of_data in digests.items():
-        digest.update(name.encode() + of_data)
-    return digest.hexdigest()
+    values = {f.name: getattr(settings, f.name) for f in fields(settings) if f.name not in ignored}
+    return content_hash([values, start, list(digests.items())])

@@ -271,7 +271,8 @@ class CommitteeRun:
         self.order = judging.canonical_order  # in which ties stand, whatever the order of the rows
         threads = settings.boosting.n_threads
         self.measures = [measure.fixed(train, judging) for measure in as_selection(settings.measure).measures]
-        self.sweep = Sweep(without_features(judging).take(self.order), self.measures[0], "stable", threads)
+        ties = "expected" if self.measures[0].knows_expected_ties else "stable"
+        self.sweep = Sweep(without_features(judging).take(self.order), self.measures[0], ties, threads)
         self.trained: dict[_Block, _Trained] = {}
         self.tried: list[Tried] = []
         self.last = 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from podium.boosting.binned_data import BinnedData, add_by_bins
 from podium.boosting.state import of_output
 from podium.core.team import Team
-from podium.data import RankingData
 from podium.measures import BoundMeasures, Graded, Measure, as_selection
 from podium.models import Ensemble
 from podium.objectives import BoundObjective
@@ -51,10 +50,11 @@ class Evaluator:
         self.scores = {name: np.zeros((*rows, valid.n_documents)) for name, valid in data.valid.items()}
         self.base_means: dict[str, float] | None = None
 
-    def start_from(self, base_scores: Callable[[RankingData], Floats]) -> dict[str, float]:
-        """Begin with other scores than 0; what they give counts as a round before the first. Their means."""
+    def start_from_base_scores(self, scale: float) -> dict[str, float]:
+        """Begin with base scores; what they give counts as a round before the first. Their means."""
         for name, valid in self.data.valid.items():
-            self.scores[name][:] = base_scores(valid)
+            assert valid.base_scores is not None
+            self.scores[name][:] = scale * valid.base_scores
         self.base_means = self.measure()
         return self.base_means
 
@@ -70,7 +70,7 @@ class Evaluator:
                 add_by_bins(ensemble, binned, of_output(self.scores[name], output), n_threads)
 
     def measure(self) -> dict[str, float]:
-        """The mean of each measure on each validation set, by `set/measure`; ties stand in the canonical order."""
+        """The mean of each measure on each validation set, by `set/measure`."""
         means: dict[str, float] = {}
         for name, bound in self.bound.items():
             means |= bound.means(self.objective.ranked_by(self.scores[name]))

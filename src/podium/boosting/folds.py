@@ -149,7 +149,7 @@ def _values_of_queries(trainer: Trainer) -> Floats:
     evaluator = trainer.evaluator
     name, valid = next(iter(trainer.data.valid.items()))
     scores = evaluator.objective.ranked_by(evaluator.scores[name])
-    return next(iter(evaluator.measures.values())).values(Ranking(valid, scores, base=valid.canonical_order))
+    return next(iter(evaluator.measures.values())).values(Ranking(valid, scores))
 
 
 def _is_clear(gains: Floats) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +28,8 @@ from podium.core.interrupts import Stopped, between_steps
 from podium.core.observing import Observations, Observer
 from podium.core.progress import progress
 from podium.core.team import Team
-from podium.data import RankingData
 from podium.errors import DataError, PodiumWarning
 from podium.models import Ensemble
-from podium.models.trees_on_base_scores import checksum
 from podium.objectives import BoundObjective
 from podium.objectives.base import require_one_output
 from podium.trees import GrownTree
@@ -105,26 +103,29 @@ class Trainer:
     """
 
     def __init__(self, settings: Boosting, data: BinnedData, team: Team) -> None:
+        if settings.submodel is not None:
+            data = data.with_base_scores(settings.submodel)
         self.settings, self.data, self.team = settings, data, team
         self.builder = TreeBuilder(settings, data, team)
         objective = _bind_objective(settings, data, team)
         self.state = TrainingState.before_training(objective, data.train.n_documents)
         self.evaluator = Evaluator(settings, data, objective, team)
-        self.base_scores = None if settings.submodel is None else self._start_from(settings.submodel)
+        self.base_scores = None if settings.submodel is None else self._start_from_base_scores()
         self.search = settings.step.bind_search(settings.objective, data.train, data.valid, settings.n_threads)
         rule = self.builder.step.leaf_rule(settings.learning_rate)
         self.leaf_rule = None if self.search is not None or settings.growth.monotone is not None else rule
 
-    def _start_from(self, submodel: Callable[[RankingData], Floats]) -> BaseScores:
+    def _start_from_base_scores(self) -> BaseScores:
         """Take over the scores of a submodel, on the scale that training needs."""
         state, train = self.state, self.data.train
         require_one_output(state.objective, "training with a submodel")
-        scores, scale = submodel(train), self.settings.submodel_scale
+        scores, scale = train.base_scores, self.settings.submodel_scale
+        assert scores is not None
         if isinstance(scale, str):
             scale = fitted_scale(train, scores, self.settings.objective, self.team)
         scale = float(scale)
         state.scores[:], state.initial_score = scale * scores, 0.0
-        means = self.evaluator.start_from(lambda valid: scale * submodel(valid))
+        means = self.evaluator.start_from_base_scores(scale)
         log.info("submodel: scores times %.6g%s", scale, _shown(means))
         return BaseScores(scores, scale, means)
 
@@ -241,8 +242,7 @@ class Trainer:
 
     def _fingerprint(self) -> str:
         """A hash of what the run depends on."""
-        base_scores = "" if self.base_scores is None else checksum(self.base_scores.scores)
-        return fingerprint(self.settings, NOT_IN_FINGERPRINT, base_scores, self.data.train, self.data.valid)
+        return fingerprint(self.settings, NOT_IN_FINGERPRINT, self.data.train, self.data.valid)
 
     def resume(self, earlier: Ensemble | None) -> None:
         """Take over the trees of an earlier run, and all that followed from them."""

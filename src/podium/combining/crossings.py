@@ -8,7 +8,8 @@ with it the measure, does not change. For each query
 3. `_lay_out` makes *items* of them: documents, or groups of documents that are tied for every α,
 4. `_sort_crossings` computes and sorts the crossings of all pairs of items,
 5. `_walk` lets neighbours pass each other in that order. Each passing changes the measure by what the two items add
-   to it before and after (`podium.measures.sweep_rules`), as integers: their sums have no rounding errors.
+   to it before and after (`podium.measures.sweep_rules`), as integers: their sums have no rounding errors. Where
+   more than two documents meet, `_units_of_meeting` has the measure at the crossing itself.
 """
 
 from __future__ import annotations
@@ -58,13 +59,18 @@ class Crossings(NamedTuple):
 
     Attributes:
         starts: for each query the measure just above the lower end, as an integer.
-        alphas, changes: of the crossings at which the measure changes; long enough for all pairs of the queries.
+        counts: how many entries the first two of the following columns have, and the last two.
+        alphas, changes, peaks, bends: see `podium.combining.lines.Turns`; long enough for all pairs of the queries. No
+            more than half of the pairs can meet where others do.
 
     """
 
     starts: Ints
+    counts: Ints
     alphas: Floats
     changes: Ints
+    peaks: Floats
+    bends: Ints
 
 
 # Rows of the table of numbers: score, slope and value by item; what stands before a position; and for groups of tied
@@ -266,17 +272,77 @@ def _pass(rule: Any, position: Int, table: Floats, places: Ints, discounts: Floa
 
 
 @helper
+def _mark_meeting(first: Int, last: Int, n_items: Int, scratch: Scratch) -> tuple[Int, Int]:
+    """For each position the last one that its item meets at a crossing of some pairs; the range of these positions."""
+    not_inlined()
+    places, pairs, reach = scratch.places, scratch.pairs, scratch.arranged
+    top, bottom = n_items, -1
+    for k in range(first, last):
+        i, j = places[POSITION_OF, pairs[k] // n_items], places[POSITION_OF, pairs[k] % n_items]
+        top, bottom = min(top, i, j), max(bottom, i, j)
+    for position in range(top, bottom + 1):
+        reach[position] = position
+    for k in range(first, last):
+        i, j = places[POSITION_OF, pairs[k] // n_items], places[POSITION_OF, pairs[k] % n_items]
+        reach[min(i, j)] = max(reach[min(i, j)], i, j)
+    return top, bottom
+
+
+@helper
+def _units_of_meeting(rule: Any, top: Int, bottom: Int, scratch: Scratch, discounts: Floats, divisors: Floats) -> Int:
+    """What the items of some positions add where those that meet are tied."""
+    not_inlined()
+    table, places, reach = borrowed(scratch.table), borrowed(scratch.places), scratch.arranged
+    values, group = scratch.lines[0], scratch.lines[1]
+    units, position = np.int64(0), top
+    while position <= bottom and places[RANK_AT, position] < rule.depth:
+        rank, before, end = places[RANK_AT, position], table[BEFORE, position], reach[position]
+        n = 0
+        first = position
+        while position <= end:
+            end = max(end, reach[position])
+            item = places[ITEM_AT, position]
+            for k in range(places[SIZE, item]):
+                is_group = places[SIZE, item] > 1
+                values[n] = scratch.values[places[FIRST_OF, item] + k] if is_group else table[VALUE, item]
+                n += 1
+            position += 1
+        if position == first + 1:
+            units += _units(rule, places[ITEM_AT, first], first, table, places, discounts, divisors)
+            continue
+        value, n_counted = group_value(rule.family, 0, n, values, group), min(n, rule.depth - rank)
+        added = 0.0
+        if rule.family == DISCOUNTED:
+            for k in range(n_counted):
+                added += contribution(rule.family, value, before, rank + k, discounts, divisors)
+        else:
+            added = group_contribution(rule.family, value, before, rank, n, n_counted, 0, group, divisors)
+        units += np.int64(np.rint(added * rule.scale))
+    return units
+
+
+@helper
 def _walk(
     rule: Any, n_items: Int, n_pairs: Int, scratch: Scratch, discounts: Floats, divisors: Floats, out: Crossings,
-    n_changes: Int,
-) -> Int:  # fmt: skip
-    """Let items pass each other at their crossings; write down where the measure changes. The number of changes."""
+    above: float,
+) -> None:  # fmt: skip
+    """Let items pass each other at their crossings; write down where the measure changes, and peaks above an α."""
     not_inlined()
     keys, pairs, table, places = scratch.keys, scratch.pairs, borrowed(scratch.table), borrowed(scratch.places)
     k = 0
     while k < n_pairs:
-        alpha, change = keys[k], np.int64(0)
-        while k < n_pairs and keys[k] == alpha:  # all that cross at once
+        alpha, change, last = keys[k], np.int64(0), k + 1
+        while last < n_pairs and keys[last] == alpha:  # all that cross at once
+            last += 1
+        n_documents = places[SIZE, pairs[k] // n_items] + places[SIZE, pairs[k] % n_items]
+        meet = (last > k + 1 or n_documents > 2) and alpha > above  # two alone have the mean of both sides
+        at_crossing, before = np.int64(0), np.int64(0)
+        if meet:
+            top, bottom = _mark_meeting(k, last, n_items, scratch)
+            at_crossing = _units_of_meeting(rule, top, bottom, scratch, discounts, divisors)
+            for position in range(top, bottom + 1):
+                before += _units(rule, places[ITEM_AT, position], position, table, places, discounts, divisors)
+        while k < last:
             i, j = pairs[k] // n_items, pairs[k] % n_items
             while (
                 places[POSITION_OF, j] > places[POSITION_OF, i]
@@ -284,9 +350,11 @@ def _walk(
                 change += _pass(rule, places[POSITION_OF, j] - 1, table, places, discounts, divisors)
             k += 1
         if change != 0:
-            out.alphas[n_changes], out.changes[n_changes] = alpha, change
-            n_changes += 1
-    return n_changes
+            out.alphas[out.counts[0]], out.changes[out.counts[0]] = alpha, change
+            out.counts[0] += 1
+        if meet and 2 * (at_crossing - before) != change:
+            out.peaks[out.counts[1]], out.bends[out.counts[1]] = alpha, 2 * (at_crossing - before) - change
+            out.counts[1] += 1
 
 
 # --- kernels
@@ -310,8 +378,8 @@ def count_candidates(lines: Lines, depth: Int, within: Range, counts: Ints) -> N
 @kernel
 def sweep_queries(
     lines: Lines, tables: LookupTables, within: Range, expected: bool, unit: float, out: Crossings, scratch: Scratch
-) -> Int:
-    """The crossings at which the measure changes, of some queries; how many.
+) -> None:
+    """The crossings at which the measure changes, of some queries.
 
     Args:
         lines: the documents.
@@ -324,7 +392,7 @@ def sweep_queries(
 
     """
     table, places, discounts = borrowed(scratch.table), borrowed(scratch.places), borrowed(tables.discounts)
-    n_changes = 0
+    above = within.low if expected else np.inf  # other ties have no order of their own at a crossing
     for q in range(within.first, within.last):
         begin, end = lines.offsets[q], lines.offsets[q + 1]
         n, norm = end - begin, tables.norms[q]
@@ -348,5 +416,4 @@ def sweep_queries(
         for item in range(n_items):
             out.starts[q] += _units(rule, item, item, table, places, discounts, divisors)
         n_pairs = _sort_crossings(n_items, within.low, within.high, scratch)
-        n_changes = _walk(rule, n_items, n_pairs, scratch, discounts, divisors, out, n_changes)
-    return n_changes
+        _walk(rule, n_items, n_pairs, scratch, discounts, divisors, out, above)

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,9 +55,9 @@ class SweepResult:
     """The best α of a sweep.
 
     Attributes:
-        alpha: the best α: the middle of the best interval, or an end.
+        alpha: the best α: the middle of the best interval, an end, or a crossing.
         value: the mean of the measure there, evaluated once more.
-        interval: the open interval on which that value holds; both ends are `alpha` where it is an end.
+        interval: the open interval on which that value holds; both ends are `alpha` where it holds at a point alone.
         path: the measure along all α.
 
     Example:
@@ -74,6 +74,38 @@ class SweepResult:
     value: float
     interval: tuple[float, float]
     path: Path
+
+
+class Turns(NamedTuple):
+    """What happens at the crossings of a line, in no order.
+
+    Attributes:
+        alphas, changes: where the sum over the queries changes, and by how many units.
+        peaks, bends: where more than two documents of a query meet, so that the mean over their orders need not be that
+            of both sides; and twice how many units it exceeds the mean of both sides.
+
+    """
+
+    alphas: Floats
+    changes: Ints
+    peaks: Floats
+    bends: Ints
+
+
+class Stairs(NamedTuple):
+    """The sum over the queries along a line, in units.
+
+    Attributes:
+        edges: the ends and the crossings between them, ascending.
+        steps: the sum between each two neighbours of `edges`.
+        peaks, heights: crossings that may be higher than both sides, and twice the sum there.
+
+    """
+
+    edges: Floats
+    steps: Ints
+    peaks: Floats
+    heights: Ints
 
 
 class Line(ABC):
@@ -94,7 +126,7 @@ class Line(ABC):
         """See `Sweep.largest`."""
 
     @abstractmethod
-    def stairs(self, low: float, high: float, unit: float) -> tuple[Floats, Ints]:
+    def stairs(self, low: float, high: float, unit: float) -> Stairs:
         """See `Sweep.stairs`."""
 
     @abstractmethod
@@ -113,7 +145,7 @@ def best_on_line(line: Line, low: float, high: float, near: float) -> SweepResul
         line.scale(largest)
         exponents = line.exponents()
     unit = unit_of(line.largest())
-    edges, steps = line.stairs(low, high, unit)
+    edges, steps, peaks, heights = line.stairs(low, high, unit)
     worth = unit / line.n_counted
     path = Path(edges, steps.astype(np.float64) * worth)
 
@@ -130,6 +162,10 @@ def best_on_line(line: Line, low: float, high: float, near: float) -> SweepResul
         reached = line.value_at(end)
         if reached > value + CLOSE:
             alpha, value, interval = end, reached, (end, end)
+    peak = best_peak(heights, np.abs(peaks - near), worth, value, lambda k: [float(peaks[k])], line.value_at)
+    if peak is not None:
+        alpha, value = peak
+        interval = (alpha, alpha)
     return SweepResult(alpha, value, interval, path)
 
 
@@ -138,13 +174,24 @@ def unit_of(largest: float) -> float:
     return math.ldexp(1.0, math.frexp(max(1.0, largest))[1] - 42)
 
 
-def stairs_of(alphas: Floats, changes: Ints, start: int, low: float, high: float) -> tuple[Floats, Ints]:
-    """The stairs, from the α and the change of each crossing and the value just above `low`."""
-    order = np.argsort(alphas)  # of equal ones the order does not matter: sums of integers
-    alphas, changes = alphas[order], changes[order]
+def together(parts: Iterable[Turns]) -> Turns:
+    """What happens at the crossings of several parts of the data."""
+    none = Turns(np.empty(0), np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64))
+    return Turns(*(np.concatenate(columns) for columns in zip(none, *parts, strict=True)))
+
+
+def stairs_of(turns: Turns, start: int, low: float, high: float) -> Stairs:
+    """The stairs, from what happens at crossings and the sum just above `low`."""
+    order = np.argsort(turns.alphas)  # of equal ones the order does not matter: sums of integers
+    alphas, changes = turns.alphas[order], turns.changes[order]
     last = np.append(alphas[1:] != alphas[:-1], True) if len(alphas) else np.zeros(0, bool)
     sums = start + np.concatenate([[0], np.cumsum(changes)])
-    return np.concatenate([[low], alphas[last], [high]]), sums[np.concatenate([[True], last])]
+    inner, steps = alphas[last], sums[np.concatenate([[True], last])]
+    peaks, number = np.unique(turns.peaks, return_inverse=True)
+    bends = np.zeros(len(peaks), np.int64)
+    np.add.at(bends, number, turns.bends)
+    heights = steps[np.searchsorted(inner, peaks, "left")] + steps[np.searchsorted(inner, peaks, "right")] + bends
+    return Stairs(np.concatenate([[low], inner, [high]]), steps, peaks[bends > 0], heights[bends > 0])
 
 
 def exponents_of(scores: Floats, slopes: Floats) -> Exponents:
@@ -230,3 +277,26 @@ def best_point(
                 return k, point, value
         wide[k] = False
     return best
+
+
+def best_peak(
+    heights: Ints,
+    away: Floats,
+    worth: float,
+    least: float,
+    points: Callable[[int], Iterable[Point]],
+    value_at: Callable[[Point], float],
+) -> tuple[Point, float] | None:
+    """The highest peak above `least` and the value there, evaluated once more; None where there is none.
+
+    Of equal ones it is the nearest, by `away`. By rounding, documents may miss each other at the number next to their
+    crossing; then the next best peak is tried.
+    """
+    for k in np.lexsort((away, -heights))[:TRIES].tolist():
+        if 0.5 * float(heights[k]) * worth <= least + CLOSE:
+            return None
+        for point in points(k):
+            value = value_at(point)
+            if value > least + CLOSE:
+                return point, value
+    return None

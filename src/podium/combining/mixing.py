@@ -20,6 +20,7 @@ from podium.combining.ascent import weighted
 from podium.combining.lines import (
     CLOSE,
     Path,
+    best_peak,
     best_point,
     exponents_of,
     points_within,
@@ -48,7 +49,7 @@ class Mixture:
         alpha: α of (1 − α) first + α second, the nearest number there is.
         weights: the two weights, 1 − α and α where α can represent them; see `podium.combine`.
         value: the mean of the measure for these weights.
-        interval: the open interval of α on which the value holds.
+        interval: the open interval of α on which the value holds; both ends are `alpha` where it holds there alone.
         path: the measure along all α.
 
     Example:
@@ -76,10 +77,12 @@ class _Arc:
     quarters: Ints
     places: Floats  # z
     values: Ints
+    peaks: list[tuple[int, float]]  # quarter and z of crossings that may be higher than both sides
+    heights: Ints  # twice the values there
 
 
 def best_mixture(sweep: Sweep, first: Floats, second: Floats, low: float, high: float) -> Mixture:
-    """The best (1 − α) first + α second of all α in [low, high]: intervals between crossings, and the two ends.
+    """The best (1 − α) first + α second of all α in [low, high]: intervals between crossings, crossings, the two ends.
 
     Of equal intervals the nearest to the middle of the bounds is taken, and its midpoint.
 
@@ -123,10 +126,23 @@ def best_mixture(sweep: Sweep, first: Floats, second: Floats, low: float, high: 
     if best is not None:
         k, pair, value = best
         interval = (float(alphas[k]), float(alphas[k + 1]))
-    for end in (low, high):
-        reached = value_at(_pair_of(end))
+    corners = [_pair_at(quarter, 1.0, exponents) for quarter in range(arc.quarters[0], arc.quarters[-1])]
+    for end in (_pair_of(low), _pair_of(high), *(corner for corner in corners if corner is not None)):
+        reached = value_at(end)
         if reached > value + CLOSE:
-            pair, value, interval = _pair_of(end), reached, (end, end)
+            pair, value, interval = end, reached, (float(end[1]), float(end[1]))
+    meetings = [_pair_at(quarter, z, exponents) for quarter, z in arc.peaks]
+    away = np.array([math.inf if pair is None else abs(float(pair[1]) - near) for pair in meetings])
+
+    def at_peak(k: int) -> Iterator[Pair]:
+        exact = meetings[k]
+        if exact is not None:
+            yield from (_pair_of(float(exact[1])), exact)
+
+    peak = best_peak(arc.heights, away, worth, value, at_peak, value_at)
+    if peak is not None:
+        pair, value = peak
+        interval = (float(pair[1]), float(pair[1]))
     alpha = float(pair[1])
     interval = min(interval[0], alpha), max(interval[1], alpha)  # its ends are rounded as α is, in another way
     return Mixture(alpha, weights_of(pair), value, interval, path)
@@ -175,17 +191,22 @@ def _swept(sweep: Sweep, scaled: tuple[Floats, ...], bounds: tuple[tuple[int, fl
     """The directions from bound to bound at which the measure changes, quarter by quarter."""
     (first, begin), (last, end) = bounds
     quarters, places, values = [np.array([first])], [np.array([begin])], [np.empty(0, np.int64)]
+    peaks: list[tuple[int, float]] = []
+    heights = [np.empty(0, np.int64)]
     for quarter in range(first, last + 1):
         low, high = begin if quarter == first else -1.0, end if quarter == last else 1.0
         if low >= high and (quarter < last or len(values) > 1):  # bounds next to each other have a value all the same
             continue
-        edges, steps = sweep.stairs(*_lines(quarter, scaled), low, high, unit)
+        edges, steps, found, doubled = sweep.stairs(*_lines(quarter, scaled), low, high, unit)
+        peaks += [(quarter, z) for z in found.tolist()]
+        heights.append(doubled)
         if len(values[-1]) and values[-1][-1] == steps[0]:  # nothing changes from quarter to quarter
             quarters[-1], places[-1], steps = quarters[-1][:-1], places[-1][:-1], steps[1:]
         quarters.append(np.full(len(edges) - 1, quarter))
         places.append(edges[1:])
         values.append(steps)
-    return _Arc(np.concatenate(quarters), np.concatenate(places), np.concatenate(values))
+    columns = np.concatenate(quarters), np.concatenate(places), np.concatenate(values)
+    return _Arc(*columns, peaks, np.concatenate(heights))
 
 
 def _alphas(arc: _Arc, exponents: tuple[int, int], low: float, high: float) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 
 import numpy as np
@@ -11,11 +12,14 @@ from podium.combining.crossings import Crossings, Lines, Range, count_candidates
 from podium.combining.lines import (
     Exponents,
     Line,
+    Stairs,
     SweepResult,
+    Turns,
     best_on_line,
     exponents_of,
     require_interval,
     stairs_of,
+    together,
     unit_of,
 )
 from podium.core.sums import ExactSum, mean
@@ -104,8 +108,9 @@ class Sweep:
     def best(self, scores: Floats, slopes: Floats, low: float, high: float, near: float = 1.0) -> SweepResult:
         """The best α of [low, high] for scores + α slopes.
 
-        The measure is compared on every open interval between crossings and at the two ends; of equal intervals the
-        nearest to `near` is taken, and its midpoint, or `near` itself where it lies within.
+        The measure is compared on every open interval between crossings, at the two ends and, with expected ties, at
+        the crossings; of equal intervals the nearest to `near` is taken, and its midpoint, or `near` itself where it
+        lies within.
         """
         require_interval(low, high)
         return best_on_line(self.line(scores, slopes), low, high, near)
@@ -118,14 +123,12 @@ class Sweep:
         """The largest |value| of a query, 1 at the least."""
         return float(np.abs(self._measured(scores)[self.counts]).max(initial=1.0))
 
-    def stairs(self, scores: Floats, slopes: Floats, low: float, high: float, unit: float) -> tuple[Floats, Ints]:
-        """The ends and the crossings between them, ascending; between each two the sum over the queries, in units."""
+    def stairs(self, scores: Floats, slopes: Floats, low: float, high: float, unit: float) -> Stairs:
+        """The sum over the queries between the ends, in units."""
         return stairs_of(*self.crossings(scores, slopes, low, high, unit), low, high)
 
-    def crossings(
-        self, scores: Floats, slopes: Floats, low: float, high: float, unit: float
-    ) -> tuple[Floats, Ints, int]:
-        """α and change, as an integer, of each crossing that counts; and the value just above `low`."""
+    def crossings(self, scores: Floats, slopes: Floats, low: float, high: float, unit: float) -> tuple[Turns, int]:
+        """What happens at crossings, and the value just above `low`."""
         tables = self.tables
         if tables is None:
             return self._by_brute_force(scores, slopes, low, high, unit)
@@ -140,25 +143,29 @@ class Sweep:
         for _ in map_threads(count, [(k, min(k + step, n)) for k in range(0, n, step)], self.n_threads):
             pass
 
-        def work(queries: tuple[int, int]) -> tuple[Floats, Ints]:
+        def work(queries: tuple[int, int]) -> Turns:
             n_candidates = counts[slice(*queries)]
             n_pairs = max(1, int((n_candidates * (n_candidates - 1) // 2).sum()))
-            out = Crossings(starts, np.empty(n_pairs), np.empty(n_pairs, np.int64))
+            n_peaks = n_pairs // 2 if self.expected else 0
+            columns = (np.empty(n_pairs), np.empty(n_pairs, np.int64), np.empty(n_peaks), np.empty(n_peaks, np.int64))
+            out = Crossings(starts, np.zeros(2, np.int64), *columns)
             largest = int(data.query_sizes[slice(*queries)].max(initial=1))
             scratch = scratch_for(largest, int(n_candidates.max(initial=1)))
-            n_changes = sweep_queries(lines, tables, Range(*queries, low, high), self.expected, unit, out, scratch)
-            return out.alphas[:n_changes].copy(), out.changes[:n_changes].copy()
+            sweep_queries(lines, tables, Range(*queries, low, high), self.expected, unit, out, scratch)
+            n_changes, n_peaks = out.counts.tolist()
+            alphas, changes, peaks, bends = columns
+            return Turns(
+                alphas[:n_changes].copy(), changes[:n_changes].copy(), peaks[:n_peaks].copy(), bends[:n_peaks].copy()
+            )
 
-        parts = list(map_threads(work, _pieces(counts), self.n_threads))
-        alphas = np.concatenate([np.empty(0), *(part[0] for part in parts)])
-        changes = np.concatenate([np.empty(0, np.int64), *(part[1] for part in parts)])
-        return alphas, changes, int(starts.sum()) + int(np.rint(self.constant / unit).sum())
+        turns = together(map_threads(work, _pieces(counts), self.n_threads))
+        return turns, int(starts.sum()) + int(np.rint(self.constant / unit).sum())
 
     def _by_brute_force(
         self, scores: Floats, slopes: Floats, low: float, high: float, unit: float
-    ) -> tuple[Floats, Ints, int]:
-        """The same for any measure: each query is measured between all its crossings."""
-        alphas, changes, start = [], [], 0
+    ) -> tuple[Turns, int]:
+        """The same for any measure: each query is measured between all its crossings, and at them."""
+        parts, start = [], 0
         for q in np.flatnonzero(self.counts):
             rows = self.order[self.data.offsets[q] : self.data.offsets[q + 1]]
             alone, s, t = self.data.take(rows), scores[rows], slopes[rows]
@@ -166,16 +173,19 @@ class Sweep:
                 crossings = (s[:, None] - s[None, :]) / (t[None, :] - t[:, None])
             inside = np.unique(crossings[np.isfinite(crossings) & (crossings > low) & (crossings < high)])
             edges = np.concatenate([[low], inside, [high]])
-            values = [
-                self.measure.values(Ranking(alone, s + (a + 0.5 * (b - a)) * t, base=np.arange(len(rows))))[0]
-                for a, b in pairwise(edges)
-            ]
-            units = np.rint(np.array(values) / unit).astype(np.int64)
+
+            def units_at(points: Iterable[float]) -> Ints:
+                rankings = [Ranking(alone, s + a * t, base=np.arange(len(rows))) for a in points]  # noqa: B023
+                values = [self.measure.values(ranking)[0] for ranking in rankings]
+                return np.rint(np.array(values) / unit).astype(np.int64)
+
+            units = units_at(a + 0.5 * (b - a) for a, b in pairwise(edges))
             start += int(units[0])
-            changed = np.diff(units)
-            alphas.append(inside[changed != 0])
-            changes.append(changed[changed != 0])
-        return np.concatenate([np.empty(0), *alphas]), np.concatenate([np.empty(0, np.int64), *changes]), start
+            changed = np.diff(units) != 0
+            peaks = inside if self.expected else inside[:0]
+            bends = 2 * units_at(peaks) - units[:-1] - units[1:] if self.expected else units[:0]
+            parts.append(Turns(inside[changed], np.diff(units)[changed], peaks, bends))
+        return together(parts), start
 
 
 class _LineInMemory(Line):
@@ -191,7 +201,7 @@ class _LineInMemory(Line):
     def largest(self) -> float:
         return self.sweep.largest(self.scores)
 
-    def stairs(self, low: float, high: float, unit: float) -> tuple[Floats, Ints]:
+    def stairs(self, low: float, high: float, unit: float) -> Stairs:
         return self.sweep.stairs(self.scores, self.slopes, low, high, unit)
 
     def value_at(self, alpha: float) -> float:

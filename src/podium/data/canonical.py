@@ -83,11 +83,11 @@ def hash_compressed_rows(
 
 
 def canonical_order(data: RankingData) -> NDArray[np.int64]:
-    """The rows, query by query as in `data.order`, each query sorted by content.
+    """Return the rows, query by query as in `data.order`, each query sorted by content.
 
-    The hash of the features decides. Rows with equal features are told apart by position, weight, preferences
-    and the other labels, and by the relevance after all these, the lowest first: no document stands higher for
-    being relevant. The document id decides between rows that are equal in all of it, so no model depends on it.
+    The hash of the features decides. Rows with equal features are told apart by base score, position, weight,
+    preferences and the other labels, and by the relevance after all these, the lowest first: no document ranks higher
+    for being relevant. The document id decides between rows that are equal in all of it, so no model depends on it.
     """
     hashes, order = data.row_hashes, data.order.copy()
     threads = n_threads_for(len(order))
@@ -146,6 +146,8 @@ def _separating_keys(
         keys.append(data.document_weights[rows])
     if data.positions is not None:
         keys.append(data.positions[rows])
+    if data.base_scores is not None:
+        keys.append(data.base_scores[rows])
     return keys
 
 
@@ -170,6 +172,7 @@ def content_hashes(data: RankingData) -> NDArray[np.uint64]:
     columns["positions"] = data.positions
     columns["preferences"] = None if data.preferences is None else preference_hashes(data, keys)
     columns["query weights"] = None if data.query_weights is None else data.query_weight_of_row
+    columns["base scores"] = None if data.base_scores is None else data.base_scores.view(np.uint64)
     for name, column in columns.items():
         if column is not None:
             bits = column if column.dtype == np.uint64 else column.view(np.uint32).astype(np.uint64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -71,6 +71,7 @@ class RankingData:
         reading: the options of `podium.read` that decided the features' values.
         losses: what the conversion to float32 lost, in words.
         row_index: the index of the pandas frame the data came from, if it was another than 0, 1, 2 …
+        base_scores: the scores that training begins with, where it does not begin at 0; see `with_base_scores`.
 
     """
 
@@ -92,6 +93,7 @@ class RankingData:
     reading: Mapping[str, Any]
     losses: tuple[str, ...]
     row_index: NDArray[Any] | None
+    base_scores: NDArray[np.float64] | None = None
 
     def __init__(
         self,
@@ -316,6 +318,18 @@ class RankingData:
         data: RankingData = object.__new__(RankingData)
         data.__dict__.update(self.__dict__)
         data._set(features=columns.frozen(np.empty((self.n_documents, 0), np.float32)), feature_names=None)
+        return data
+
+    def with_base_scores(self, scores: NDArray[np.float64]) -> Self:
+        """Return the same documents with base scores, which tell apart documents that are otherwise equal.
+
+        Copies that `replace` and `take` make have no base scores.
+        """
+        data = object.__new__(type(self))
+        data.__dict__.update(self.__dict__)
+        for derived in ("canonical_order", "query_keys"):
+            data.__dict__.pop(derived, None)
+        data._set(base_scores=columns.frozen(np.asarray(scores, np.float64) + 0.0))  # one zero for both signs
         return data
 
     def with_weight(self) -> RankingData:

@@ -207,7 +207,7 @@ def arrows_of_scores(
     of_query = data.rows(number)
     part, scores = data.take(of_query), scores[of_query]
     bound = tuple((objective, bind_to_look(objective, part, data)) for _, objective in named)
-    order = Ranking(part, scores, base=part.canonical_order).order
+    order = Ranking(part, scores).order
     lambdas = np.array([one.gradients(scores, iteration)[0][order] for _, one in bound])
     return LambdaArrows(
         data.query_ids[number], of_query[order], part.labels[labels][order].astype(np.float64), scores[order],

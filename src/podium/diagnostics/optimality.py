@@ -164,7 +164,7 @@ def local_optimality(
     fixed = as_measure(measure).fixed(data)
 
     def value(at: Floats) -> float:
-        return fixed.mean(Ranking(data, scores_of_weights(at), base=data.canonical_order))
+        return fixed.mean(Ranking(data, scores_of_weights(at)))
 
     values = []
     with _one_thread_each(model_of(model)), progress("moving weights", len(moved)) as advance:

@@ -202,8 +202,8 @@ class SearchedPart:
 
     def crossings(self, low: float, high: float, unit: float) -> tuple[Gathered, Sum]:
         """See `Sweep.crossings`."""
-        alphas, changes, start = self.sweep.crossings(self.scores, self.slopes, low, high, unit)
-        return Gathered([(alphas, changes)]), Sum(start)
+        turns, start = self.sweep.crossings(self.scores, self.slopes, low, high, unit)
+        return Gathered([turns]), Sum(start)
 
     def sum_at(self, alpha: float) -> Sum:
         """The sum of the measure at a point."""

@@ -25,7 +25,7 @@ from podium.boosting.settings import Boosting
 from podium.boosting.state import TrainingState
 from podium.boosting.training import NOT_IN_FINGERPRINT, Trainer, run_training
 from podium.boosting.tree_builder import Sample
-from podium.combining.lines import Exponents, Line, stairs_of
+from podium.combining.lines import Exponents, Line, Stairs, stairs_of, together
 from podium.core.observing import Observer
 from podium.core.team import Team
 from podium.distributed.documents import ClusterDocuments
@@ -186,7 +186,7 @@ class ClusterTrainer(Trainer):
             name: hashlib.sha256(repr([value % 2**64 for value in hashes[name]]).encode()).digest()
             for name in sorted(hashes)
         }
-        return fingerprint_of_digests(self.settings, NOT_IN_FINGERPRINT, "cluster", digests)
+        return fingerprint_of_digests(self.settings, NOT_IN_FINGERPRINT, digests, "cluster")
 
     def _add_scores(self, outputs: Sequence[Ensemble]) -> None:
         self.engine.defer("restore", *self._restored())
@@ -356,10 +356,9 @@ class ClusterLine(Line):
     def largest(self) -> float:  # noqa: D102
         return float(self.engine.call("line", "largest"))
 
-    def stairs(self, low: float, high: float, unit: float) -> Any:  # noqa: D102
+    def stairs(self, low: float, high: float, unit: float) -> Stairs:  # noqa: D102
         parts, start = self.engine.call("line", "crossings", low, high, unit)
-        alphas, changes = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return stairs_of(alphas, changes, start, low, high)
+        return stairs_of(together(parts), start, low, high)
 
     def value_at(self, alpha: float) -> float:  # noqa: D102
         return float(self.engine.call("line", "sum_at", alpha)) / self.n_counted

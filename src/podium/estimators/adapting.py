@@ -39,7 +39,7 @@ class Adaptation:
         >>> import podium
         >>> domain = podium.artificial(30, features=4)
         >>> background = podium.LambdaMART(n_trees=2, n_leaves=3).fit(podium.artificial(30, features=4, shift=0.2))
-        >>> podium.adapt(background, domain, n_trees=2, measure="ndcg(ties=expected)").adapted.n_trees_ <= 2
+        >>> podium.adapt(background, domain, n_trees=2, measure="ndcg").adapted.n_trees_ <= 2
         True
 
     """
@@ -80,7 +80,7 @@ def adapt(
         >>> import podium
         >>> background = podium.LambdaMART(n_trees=5).fit(podium.artificial(20, features=4))
         >>> domain = podium.artificial(20, features=4, shift=0.5)
-        >>> adaptation = podium.adapt(background, domain, n_trees=3, measure="ndcg(ties=expected)@10")
+        >>> adaptation = podium.adapt(background, domain, n_trees=3, measure="ndcg@10")
         >>> sorted(adaptation.comparison.evaluations)
         ['adapted', 'background', 'in-domain', 'interpolated']
 

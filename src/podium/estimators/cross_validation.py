@@ -50,8 +50,8 @@ class CrossValidation:
         >>> import podium
         >>> data = podium.artificial(20, features=4)
         >>> models = {"few": podium.LambdaMART(n_trees=2), "many": podium.LambdaMART(n_trees=20)}
-        >>> result = podium.cross_validate(models, data, folds=2, measures="ndcg(ties=expected)")
-        >>> result.fold_means["many"]["ndcg(ties=expected)"].shape, result.compare().pairs[0].b
+        >>> result = podium.cross_validate(models, data, folds=2, measures="ndcg")
+        >>> result.fold_means["many"]["ndcg"].shape, result.compare().pairs[0].b
         ((2,), 'many')
 
     """
@@ -161,8 +161,8 @@ def cross_validate(
     Example:
         >>> import podium
         >>> model, data = podium.LambdaMART(n_trees=5), podium.artificial(20, features=4)
-        >>> result = podium.cross_validate(model, data, folds=2, measures="ndcg(ties=expected)@10")
-        >>> result.fold_names, 0 < result.means["LambdaMART"]["ndcg(ties=expected)@10"] < 1
+        >>> result = podium.cross_validate(model, data, folds=2, measures="ndcg@10")
+        >>> result.fold_names, 0 < result.means["LambdaMART"]["ndcg@10"] < 1
         (('fold 1', 'fold 2'), True)
 
     """
@@ -189,7 +189,7 @@ def cross_validate(
     documents, order = parts.documents()
     warn_of_powers(chosen, documents)
     evaluations = {
-        name: evaluated(documents, Ranking(documents, found[order]), chosen, False, name)
+        name: evaluated(documents, Ranking(documents, found[order], base=documents.order), chosen, False, name)
         for name, found in scores.items()
     }
     return CrossValidation(

@@ -157,7 +157,7 @@ def _with_threshold(
 
     def value(scores: Floats) -> float:
         by_row[order] = scores
-        return measure.mean(Ranking(valid, by_row, base=order))
+        return measure.mean(Ranking(valid, by_row))
 
     of_all_trees = value(ends)
     quantiles = np.quantile(seen.confidence, np.linspace(0, 1, N_THRESHOLDS + 1))

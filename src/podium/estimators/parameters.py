@@ -86,7 +86,7 @@ class RankNetTreesParameters(TreeParameters):
     measure: Measure | Graded | str = h.STOPPING_MEASURE("ndcg@10")
     _: KW_ONLY
     sigma: float = h.SIGMA(1.0)
-    normalize: bool = h.NORMALIZE(True)
+    normalize: bool = h.NORMALIZE(False)
 
 
 class PointwiseParameters(TreeParameters):

@@ -202,14 +202,14 @@ class RankerMixin:
         qid: ArrayLike | str | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """The mean of the measure over the queries, documents with equal scores in the canonical order.
+        """Return the mean of the measure over the queries.
 
         `sample_weight` is there for scikit-learn's pipelines; measures of rankings do not weight documents.
         """
         check_is_fitted(self)
         data = self._data(X, y, qid)
         data = self.model_.schema.matched(data)
-        ranking = Ranking(data, self._predict(data), base=data.canonical_order)
+        ranking = Ranking(data, self._predict(data))
         measure = selection_for(self.measure, data).measures[0].fixed_like(self.model_.info.get("measures", ()))
         return measure.mean(ranking)
 

@@ -158,8 +158,8 @@ def evaluate(
             from query id, or an entry for each query or row. It must be constant within a query.
 
     Warns:
-        PodiumWarning: where the order of documents with equal scores but different labels, which is that of the
-            rows, decides more than 0.1 points of a mean; `ties=expected` in a measure's name averages over it.
+        PodiumWarning: if a measure does not average over the orders of documents with equal scores, and that decides
+            more than 0.1 points of its mean.
 
     Returns:
         The value of each measure for each query, with means and intervals.
@@ -268,10 +268,11 @@ def _warn_of_ties(ranking: Ranking, measure: Measure, name: str) -> None:
         for sign in (1, -1)
     )  # fmt: skip
     if best - worst > TIE_WARNING and not math.isnan(best):
+        order = "the order of the rows" if measure.ties == "stable" else "an order of their content"
         advice = "; ties=expected averages over their orders" if measure.knows_expected_ties else ""
         warnings.warn(
             f"{name}{': ' if name else ''}ties between documents with different labels decide up to "
-            f"{best - worst:.4f} of {measure}, which takes them in the order of the rows{advice}",
+            f"{best - worst:.4f} of {measure}, which takes them in {order}{advice}",
             PodiumWarning,
             stacklevel=4,
         )

@@ -149,7 +149,7 @@ def run_lines(data: RankingData, scores: Any, name: str, rows_before: int = 0) -
     """The lines of a TREC run; where rows name the documents, they count on from so many others."""
     if not name or any(c.isspace() for c in name):
         raise DataError(f"a run's name is a word without blanks, not {name!r}")
-    ranking = Ranking(data, scores)
+    ranking = Ranking(data, scores, base=data.order)
     if not np.isfinite(ranking.scores).all():
         raise DataError("a TREC run holds finite scores only")
     ids = _pairs_of_ids(data, rows_before)
@@ -256,7 +256,7 @@ def pooled(qrels: Qrels, runs: Sequence[Run]) -> tuple[RankingData, list[Ranking
         retrieved = np.array([score is not None for score in listed])
         # trec_eval keeps scores in single precision, and so what ties there ties here.
         scores = np.array([0.0 if score is None else score for score in listed], np.float32)
-        rankings.append(Ranking(data, scores, retrieved=retrieved))
+        rankings.append(Ranking(data, scores, base=data.order, retrieved=retrieved))
     return data, rankings
 
 

@@ -56,7 +56,7 @@ def permutation_importance(
     Args:
         model: anything with `predict`, or a function from the data to scores.
         data: better not the training data.
-        measure: what is lost; ties stand in the canonical order.
+        measure: what is lost.
         repeats: shuffles of each feature.
         seed: of the shuffles.
 
@@ -82,7 +82,7 @@ def permutation_importance(
 
     def values(features: Any) -> Floats:
         shuffled = data._with_features(features, data.feature_names, data.encoding, data.reading)
-        return chosen.values(Ranking(data, scores_of(model, shuffled), base=data.canonical_order))
+        return chosen.values(Ranking(data, scores_of(model, shuffled)))
 
     unshuffled = values(data.features)
     order = np.argsort(ContentRandom(data).document_keys, kind="stable")  # whatever the order of the rows

@@ -75,7 +75,7 @@ class Ascent:
                 length = float(np.sqrt((weights * weights).sum()))
                 weights, scores = weights / length, scores / length
                 history[f"train/{measure}"].append(value)
-                ranking = Ranking(train, scores, base=train.canonical_order)
+                ranking = Ranking(train, scores)
                 for key, other in others.items():
                     history[key].append(other.mean(ranking))
                 means = {key: values[-1] for key, values in history.items()}

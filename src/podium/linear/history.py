@@ -32,7 +32,7 @@ class History:
     def add(self, model: LinearModel) -> dict[str, float]:
         """Measure a model, and pick the best step so far; the means."""
         for name, data in self.sets.items():
-            ranking = Ranking(data, model._predict_rows(data.features), base=data.canonical_order)
+            ranking = Ranking(data, model._predict_rows(data.features))
             for shown, measure in self.measures.items():
                 self.values[f"{name}/{shown}"].append(measure.mean(ranking))
         if self.sets:

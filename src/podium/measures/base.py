@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from podium.data import RankingData
     from podium.measures.ranking import Ranking
 
-Ties = Literal["stable", "expected"]
+Ties = Literal["expected", "canonical", "stable"]
 Empty = Literal["zero", "one", "skip"]
 
 VALUE_OF_EMPTY = {"zero": 0.0, "one": 1.0, "skip": np.nan}
@@ -63,8 +63,9 @@ class Measure(ABC):
     Args:
         cutoff: ranks below it do not count; None for all ranks.
         labels: the label source.
-        ties: how documents with equal scores are ranked: `"stable"`, in the order of the data's rows, or
-            `"expected"`, the mean over all orders of them.
+        ties: how documents with equal scores count: `"expected"`, the mean over all their orders, the default of
+            measures that have a formula for it; `"canonical"`, in an order that depends on their content alone; or
+            `"stable"`, in the order of the data's rows.
         empty: what a query without relevant documents gets: `"zero"`, `"one"`, or `"skip"`, that is NaN, left
             out of means.
 
@@ -81,7 +82,7 @@ class Measure(ABC):
     cutoff: int | None = None
     _: KW_ONLY
     labels: str = "relevance"
-    ties: Ties = "stable"
+    ties: Ties | None = None
     empty: Empty = "zero"
 
     name: ClassVar[str] = ""
@@ -105,10 +106,12 @@ class Measure(ABC):
             raise DataError(f"the cutoff of {self._word()} must be a whole number from 1 on, not {self.cutoff!r}")
         if not isinstance(self.labels, str):
             raise DataError(f"labels names a label source, not {self.labels!r}")
-        if self.ties not in ("stable", "expected"):
-            raise DataError(f"ties must be 'stable' or 'expected', not {self.ties!r}")
+        if self.ties is None:
+            object.__setattr__(self, "ties", self._usual_ties())
+        if self.ties not in ("expected", "canonical", "stable"):
+            raise DataError(f"ties must be 'expected', 'canonical' or 'stable', not {self.ties!r}")
         if self.ties == "expected" and not self.knows_expected_ties:
-            raise DataError(f"{self._word()} has no expectation over ties; use ties='stable'")
+            raise DataError(f"{self._word()} has no expectation over ties; use ties='canonical'")
         if self.empty not in VALUE_OF_EMPTY:
             raise DataError(f"empty must be 'zero', 'one' or 'skip', not {self.empty!r}")
 
@@ -116,11 +119,17 @@ class Measure(ABC):
     def _word(cls) -> str:
         return cls.name or cls.__name__.lower()
 
+    @classmethod
+    def _usual_ties(cls) -> Ties:
+        return "expected" if cls.knows_expected_ties else "canonical"
+
     def __str__(self) -> str:
         entries = []
         for field in fields(self):
             value = getattr(self, field.name)
             default = field.default_factory() if field.default_factory is not MISSING else field.default
+            if field.name == "ties":
+                default = self._usual_ties()
             if field.name != "cutoff" and value != default:
                 entries.append(f"{field.name}={shown(value) if isinstance(value, float) else value}")
         parameters = f"({','.join(entries)})" if entries else ""
@@ -148,7 +157,7 @@ class Measure(ABC):
 
     @abstractmethod
     def value(self, labels: NDArray[np.float64]) -> float:
-        """The value of one query that is not empty, from its labels in rank order (0 for no label)."""
+        """The value of one query that is not empty, from its labels in rank order, as `prepared` gives them."""
 
     def prepared(self, labels: NDArray[Any]) -> NDArray[np.float64]:
         """Labels as `value` takes them: a document without one counts as 0."""
@@ -169,6 +178,7 @@ class Measure(ABC):
     def values(self, ranking: Ranking) -> NDArray[np.float64]:
         """One value for each query, in the order of `data.query_ids`; NaN where a query is skipped."""
         self.refuse_unretrieved(ranking)
+        ranking = ranking.for_ties(self.ties)
         labels = self.prepared(self.labels_in(ranking.data, ranking.order))
         offsets = ranking.data.offsets
         result = np.full(ranking.data.n_queries, VALUE_OF_EMPTY[self.empty])

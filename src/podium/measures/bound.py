@@ -24,7 +24,7 @@ from podium.data import RankingData
 from podium.measures.base import Measure, sums_of_known
 from podium.measures.of_lists import ListSums, OfLists
 from podium.measures.ranking import Ranking, checked_scores
-from podium.measures.ranks import sort_top
+from podium.measures.ranks import collect_tied, sort_top
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -47,9 +47,8 @@ class _BoundSums(NamedTuple):
 class BoundMeasures:
     """Measures on one set of data, for many vectors of scores.
 
-    Documents with equal scores stand in the canonical order: means are those of
-    `measure.mean(Ranking(data, scores, base=data.canonical_order))`, to the bit. Measures that belong to no family are
-    computed in this way, too, which takes longer.
+    Means are those of `measure.mean(Ranking(data, scores))`, to the bit. Measures that belong to no family, or take
+    equal scores in the order of the rows, are computed in this way, which takes longer.
 
     Args:
         data: the documents.
@@ -112,7 +111,7 @@ class BoundMeasures:
             if bound is not None:
                 results[name] = of_values(bound.measure.values_of_sums(bound.known, bound.sums))
             else:
-                ranking = ranking or Ranking(data, scores, base=data.canonical_order)
+                ranking = ranking or Ranking(data, scores)
                 results[name] = of_ranking(measure, ranking)
         return results
 
@@ -123,7 +122,7 @@ class BoundMeasures:
         if not rank_again(scores, self.data.canonical_order, offsets, counts, self._depth, places, self._scores):
             return False
         for bound, part in zip(self._bound.values(), sums, strict=True):
-            take_by_rank(bound.known.values, places, offsets, bound.depth, ranked)
+            take_by_rank(bound.known.values, places, self._scores, offsets, bound.depth, ranked)
             bound.known.fill(ranked, self._scores, offsets, part)
         return True
 
@@ -131,14 +130,13 @@ class BoundMeasures:
 def _is_of_kernels(measure: Measure) -> bool:
     """Whether the values and the mean of a measure are those of its family, not of a class of the user's own."""
     kind = type(measure)
-    return kind.mean is Measure.mean and kind.values is OfLists.values
+    return kind.mean is Measure.mean and kind.values is OfLists.values and measure.ties != "stable"
 
 
 def _bind(measure: Measure, data: RankingData, order: Ints) -> _BoundSums:
     assert isinstance(measure, OfLists)
     known = measure.list_sums(measure.labels_in(data, order), data, data.query_sizes)
-    longest = int(data.query_sizes.max(initial=0))
-    depth = longest if measure.ties == "expected" else min(known.depth, longest)
+    depth = min(known.depth, int(data.query_sizes.max(initial=0)))
     return _BoundSums(measure, known, depth, np.zeros(data.n_queries))
 
 
@@ -159,7 +157,8 @@ def rank_again(
         order: the rows of each query in the canonical order; a document's place is its number there.
         offsets: where each query begins.
         counts: whether a query must be ranked.
-        depth: the ranks that matter. Those below are in any order.
+        depth: the ranks that matter. Below follow the documents that are tied with the last of them, in the order of
+            places, and then the others in any order.
         places: by rank, as the last round left them.
         ranked_scores: by rank.
 
@@ -181,13 +180,21 @@ def rank_again(
             by_rank[k] = score
             n_missing += np.isnan(score)
         sort_top(by_rank[start:end], all_places[start:end], depth, spare_scores, spare_places)
+        if end - start > depth:
+            collect_tied(by_rank[start:end], all_places[start:end], depth, spare_scores, spare_places)
     return n_missing == 0
 
 
 @kernel
-def take_by_rank(values: Floats, places: Places, offsets: Ints, depth: Int, ranked: Floats) -> None:
-    """The values of the first documents of each query by rank."""
+def take_by_rank(
+    values: Floats, places: Places, ranked_scores: Floats, offsets: Ints, depth: Int, ranked: Floats
+) -> None:
+    """The values of the first documents of each query by rank, and of those tied with the last of them."""
     for q in range(len(offsets) - 1):
-        start = U(offsets[q])
-        for k in range(start, min(start + U(depth), U(offsets[q + 1]))):
+        start, end = U(offsets[q]), U(offsets[q + 1])
+        last = min(start + U(depth), end)
+        for k in range(start, last):
             ranked[k] = values[start + U(places[k])]
+        while start < last < end and ranked_scores[last] == ranked_scores[last - U(1)]:
+            ranked[last] = values[start + U(places[last])]
+            last += U(1)

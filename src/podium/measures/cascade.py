@@ -88,6 +88,7 @@ def cascade_sums(stops: Floats, scores: Floats, offsets: Ints, depth: Int, expec
                 while end < n and scores[start + end] == scores[start + k]:
                     end += 1
             size = end - k
+            n_counted = min(size, depth - k)
             if size == 1:
                 total += going_on * stops[start + k] / (k + 1.0)
                 going_on *= 1.0 - stops[start + k]
@@ -97,11 +98,11 @@ def cascade_sums(stops: Floats, scores: Floats, offsets: Ints, depth: Int, expec
                 for m in range(1, size + 1):
                     x = 1.0 - stops[start + k + m - 1]
                     mean[m] = 0.0
-                    for i in range(m, 0, -1):
+                    for i in range(min(m, n_counted), 0, -1):
                         mean[i] = ((m - i) * mean[i] + i * x * mean[i - 1]) / m
-                for i in range(1, min(size, depth - k) + 1):
+                for i in range(1, n_counted + 1):
                     total += going_on * (mean[i - 1] - mean[i]) / (k + i)
-                going_on *= mean[size]
+                going_on *= mean[size]  # where not all count, nothing follows
             k = end
         sums[q] = total
 

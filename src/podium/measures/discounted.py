@@ -108,16 +108,13 @@ def discounted_sums(
             if expected:
                 while end < n and scores[start + end] == scores[start + k]:
                     end += 1
-            if end == k + 1:
-                total += gains[start + k] * discounts[k]
-            else:
-                gain = 0.0
-                weight = 0.0
-                for i in range(k, end):
-                    gain += gains[start + i]
-                    if i < depth:
-                        weight += discounts[i]
-                total += gain / (end - k) * weight
+            gain, differ = gains[start + k], False
+            for i in range(k + 1, end):
+                differ |= gains[start + i] != gains[start + k]
+                gain += gains[start + i]
+            mean = gain / (end - k) if differ else gains[start + k]  # equal gains add up as they do without ties
+            for i in range(k, min(end, depth)):
+                total += mean * discounts[i]
             k = end
         sums[q] = total
 

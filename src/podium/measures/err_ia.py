@@ -76,7 +76,7 @@ class ERRIA(OfSubtopics):
 
     def value(self, labels: NDArray[np.float64]) -> float:
         """From the labels of one query in rank order, a column for each subtopic."""
-        columns = self.prepared(labels)
+        columns = np.nan_to_num(self.prepared(labels))
         err = self._err("relevance") if self.max_label is not None else ERR(self.cutoff, max_label=columns.max())
         return float(np.mean([err.value(column) for column in columns.T if column.any()]))
 

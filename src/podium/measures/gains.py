@@ -86,7 +86,8 @@ class Gain:
 
     def __call__(self, labels: NDArray[np.floating]) -> NDArray[np.float64]:
         """Gains in float64; a document without a label gains nothing."""
-        levels = np.nan_to_num(np.asarray(labels, np.float64), nan=0.0)
+        labels = np.asarray(labels, np.float64)
+        levels: NDArray[np.float64] = np.nan_to_num(labels, nan=0.0)
         if levels.size and levels.min() < 0:
             raise DataError(f"a gain needs labels that are not negative, but one is {levels.min():g}")
         if self.kind == "linear":
@@ -98,7 +99,7 @@ class Gain:
                     f"the gain {self} has entries for the labels 0 to {len(self.table) - 1} only, "
                     f"but there is a label {levels[(numbers != levels) | (numbers >= len(self.table))][0]:g}"
                 )
-            return np.asarray(self.table)[numbers]
+            return np.asarray(np.where(np.isnan(labels), 0.0, np.asarray(self.table)[numbers]))
         if levels.size and levels.max() * self.scale > LARGEST_POWER:
             raise DataError(
                 f"2^label overflows for the label {levels.max():g}: use gain=linear, or gain=table:… with a "

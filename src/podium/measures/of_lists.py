@@ -26,8 +26,8 @@ class ListSums(NamedTuple):
     Attributes:
         values: for each document, query after query: its gain, its bonus, or the probability that it stops the user.
         depth: the ranks that count.
-        fill: `fill(values, scores, offsets, sums)` writes the sum of each query, with values and scores by rank. Of
-            stable ties it looks at nothing beyond the depth.
+        fill: `fill(values, scores, offsets, sums)` writes the sum of each query, with values and scores by rank. Beyond
+            the depth it looks only at documents that are tied with the last one above it, if ties are expected.
         norms: what the sum of each query is divided by.
         is_empty: whether a query has no relevant document.
 
@@ -58,8 +58,13 @@ class OfLists(Measure):
 
         """
 
+    def prepared(self, labels: NDArray[Any]) -> Floats:
+        """Return labels as they are: the gain of a missing label is 0, which that of a label 0 need not be."""
+        return np.asarray(labels, np.float64)
+
     def values(self, ranking: Ranking) -> Floats:
         """One value for each query."""
+        ranking = ranking.for_ties(self.ties)
         known = self.list_sums(self.labels_in(ranking.data, ranking.order), ranking.data, ranking.ranked_sizes)
         values = known.values if ranking.retrieved is None else known.values * ranking.ranked_retrieved
         scores, sums = ranking.ranked_scores, np.empty(ranking.data.n_queries)

@@ -24,7 +24,8 @@ Int = Any  # an integer, compiled as int64
 class PairwiseAccuracy(OfPairs):
     """The share of the pairs with different labels that are in the right order.
 
-    Documents without a label take no part; a query without such a pair is empty.
+    Documents without a label take no part; a query without such a pair is empty. With expected ties, a pair of equal
+    scores counts half.
 
     Example:
         >>> from podium import PairwiseAccuracy
@@ -34,8 +35,10 @@ class PairwiseAccuracy(OfPairs):
     """
 
     name: ClassVar[str] = "accuracy"
+    knows_expected_ties: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = (
         Example("accuracy", (1, 0, 2), 1 / 3),
+        Example("accuracy", (1, 0, 2), 1 / 2, scores=(1, 1, 1)),
         Example("accuracy", (math.nan, 1, 0), 1.0),
     )
 
@@ -49,9 +52,9 @@ class PairwiseAccuracy(OfPairs):
     def values(self, ranking: Ranking) -> Floats:
         """One value for each query."""
         self.refuse_unretrieved(ranking)
-        right, wrong, _, _ = self.pair_counts(ranking, by_score=False).T
-        pairs = right + wrong
-        return self._with_empties(right / np.maximum(pairs, 1.0), pairs == 0)
+        right, wrong, _, tied = self.pair_counts(ranking.for_ties(self.ties), self.ties == "expected").T
+        pairs = right + wrong + tied
+        return self._with_empties((right + tied / 2) / np.maximum(pairs, 1.0), pairs == 0)
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
         """The change of the share; see `Measure.swaps`.

@@ -18,20 +18,20 @@ def letor(measures: Iterable[Measure | str] = DEFAULT, version: Literal[3, 4] = 
     """Measures under the conventions of LETOR's evaluation scripts.
 
     NDCG discounts the first two ranks alike (1, 1, 1/log2 3, 1/log2 4, …); queries without a relevant
-    document count as 0; the script of version 4 (MQ2007, MQ2008) gives NDCG@k = 0 to a query with fewer
-    than k documents. A document is relevant from label 1 on.
+    document count as 0; documents with equal scores stay in the order of the rows; the script of version 4 (MQ2007,
+    MQ2008) gives NDCG@k = 0 to a query with fewer than k documents. A document is relevant from label 1 on.
 
     Example:
         >>> from podium.measures import letor
         >>> [str(measure) for measure in letor(["ndcg@5", "ap"])]
-        ['ndcg(discount=letor,short=zero)@5', 'ap']
+        ['ndcg(ties=stable,discount=letor,short=zero)@5', 'ap(ties=stable)']
 
     """
     if version not in (3, 4):
         raise DataError(f"LETOR's scripts are those of version 3 and 4, not {version!r}")
     result = []
     for original in measures:
-        measure = as_measure(original).replace(empty="zero")
+        measure = as_measure(original).replace(empty="zero", ties="stable")
         if isinstance(measure, DCG):
             measure = measure.replace(discount="letor")
         if isinstance(measure, NDCG):

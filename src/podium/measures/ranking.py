@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from podium.data import RankingData
 from podium.data.columns import unmasked
 from podium.errors import DataError
 
+if TYPE_CHECKING:
+    from podium.measures.base import Ties
+
 
 class Ranking:
     """The documents of each query from the top to the bottom, by descending score.
@@ -23,8 +26,8 @@ class Ranking:
     Args:
         data: the documents.
         scores: one for each row of the data, in its order; higher is better.
-        base: the order in which documents with equal scores stand: `data.order`, the caller's, by default, or
-            `data.canonical_order`.
+        base: the order of documents with equal scores; by default `data.canonical_order`, or `data.order` where a
+            measure asks for the order of the rows.
         retrieved: False for rows that count as relevant but were not ranked at all (TREC runs).
 
     Attributes:
@@ -53,8 +56,16 @@ class Ranking:
         self.scores = checked_scores(scores, data.n_documents, data.row_index)
         if retrieved is not None:
             self.scores = np.where(retrieved, self.scores, -np.inf)
-        self.base = data.order if base is None else base
+        self._has_base, self.base = base is not None, data.canonical_order if base is None else base
         self.retrieved = retrieved
+
+    def for_ties(self, ties: Ties | None) -> Ranking:
+        """Return the ranking with documents of equal scores in the order that a measure's `ties` ask for."""
+        return self._by_rows if ties == "stable" and not self._has_base else self
+
+    @cached_property
+    def _by_rows(self) -> Ranking:
+        return Ranking(self.data, self.scores, base=self.data.order, retrieved=self.retrieved)
 
     @cached_property
     def order(self) -> NDArray[np.int64]:

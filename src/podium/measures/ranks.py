@@ -71,6 +71,19 @@ def sort_top(scores: Floats, places: Places, depth: Any, spare_scores: Floats, s
 
 
 @helper
+def collect_tied(scores: Floats, places: Places, depth: Any, spare_scores: Floats, spare_places: Places) -> None:
+    """Put the documents below a depth that are tied with the last one above it first, by ascending place."""
+    lowest, end = scores[U(depth - 1)], depth
+    for r in range(depth, len(scores)):
+        if scores[U(r)] == lowest:
+            scores[U(r)], scores[U(end)] = scores[U(end)], lowest
+            places[U(r)], places[U(end)] = places[U(end)], places[U(r)]
+            end += 1
+    if end > depth + 1:
+        sort_with_items(places[depth:end], scores[depth:end], spare_places, spare_scores, end - depth)
+
+
+@helper
 def _sort_all(scores: Floats, places: Places, spare_scores: Floats, spare_places: Places) -> None:
     """Sort from the order of places."""
     not_inlined()

@@ -28,7 +28,7 @@ def register(cls: MeasureType) -> MeasureType:
         ...     def value(self, labels):
         ...         return float(labels[-1])
         >>> parse("last(empty=skip)")
-        Last(cutoff=None, labels='relevance', ties='stable', empty='skip')
+        Last(cutoff=None, labels='relevance', ties='canonical', empty='skip')
         >>> unregister("last")
 
     """

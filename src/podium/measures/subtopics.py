@@ -56,6 +56,6 @@ class OfSubtopics(Measure):
         return np.column_stack([data.labels[source][order] for source in self.sources(data)])
 
     def prepared(self, labels: NDArray[Any]) -> Floats:
-        """A row for each document, a column for each subtopic; a document without a label counts as 0."""
-        columns = np.nan_to_num(np.asarray(labels, np.float64))
+        """Return a row for each document, a column for each subtopic."""
+        columns = np.asarray(labels, np.float64)
         return columns.reshape(len(columns), 1) if columns.ndim == 1 else columns

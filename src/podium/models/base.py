@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.binned import BinnedFiles
+from podium.core.hashing import content_hash
 from podium.core.pages import html_table
 from podium.data import RankingData
 from podium.data.encoding import Encoding
@@ -87,8 +88,9 @@ class Model(ABC):
         """
         if isinstance(X, RankingData):
             self._require_same_reading(X)
-        if isinstance(X, BinnedFiles) and not X.has_values and self.splits_at(X.binned.bins) and self.fits(X):
-            return self._predict_bins(X.binned, n_threads=n_threads, **options)
+        if isinstance(X, BinnedFiles) and not X.has_values and not self.sees_lists:
+            if self.splits_at(X.binned.bins) and self.fits(X):
+                return self._predict_bins(X.binned, n_threads=n_threads, **options)
         rows = self.schema.rows(X, extra)
         if not self.sees_lists:
             return self._predict_rows(rows, n_threads=n_threads, **options)
@@ -193,9 +195,15 @@ class Model(ABC):
     def importance(self, kind: Any = "gain") -> NDArray[np.float64]:
         """How much each feature counts in the model."""
 
-    @abstractmethod
     def digest(self) -> str:
-        """A hash of all that decides scores: two models with the same digest score alike, to the bit."""
+        """Return a hash of everything that decides scores: models with one digest score any input alike, to the bit."""
+        options = {name: self.reading.get(name) for name in ("absent", "first_index", "normalize")}
+        reading = {name: value for name, value in options.items() if isinstance(value, str | int)}
+        return content_hash([type(self).__name__, self.schema, reading, self._parameters()])
+
+    @abstractmethod
+    def _parameters(self) -> Any:
+        """Return everything but the schema that decides scores, for the digest."""
 
     @abstractmethod
     def with_info(self, **info: Any) -> Model:

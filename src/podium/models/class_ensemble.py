@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -88,6 +87,5 @@ class ClassEnsemble(OverTrees):
         """All trees, for people or for programs; the classes in turn."""
         return self.trees.dump(kind)
 
-    def digest(self) -> str:
-        """A hash of all that decides scores."""
-        return hashlib.sha256(self.trees.digest().encode() + self.worth.tobytes()).hexdigest()
+    def _parameters(self) -> list[Any]:
+        return [self.trees.digest(), self.classes, self.worth]

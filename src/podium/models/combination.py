@@ -25,7 +25,7 @@ class Combination:
             a power of two instead of 1.
         value: the mean of the measure for weights[0] · a + weights[1] · b.
         values: of a alone and b alone.
-        interval: the open interval of α on which the value holds.
+        interval: the open interval of α on which the value holds; both ends are `alpha` where it holds there alone.
         path: the measure along all α.
         measure: its name.
         model: the combined model, where a and b are models and not just scores.
@@ -72,8 +72,9 @@ def combine(
 ) -> Combination:
     """The α for which (1 − α) a + α b has the best mean of a measure, of all α between the bounds.
 
-    Every α at which two documents of a query change places is visited: the optimum is exact, whatever the scales of the
-    two rankers. On the data it is fitted to, it is never worse than either.
+    Every α at which two documents of a query change places is visited. With expected ties the crossing itself counts as
+    well, where these documents are tied. The optimum is exact, whatever the scales of the two rankers. On the data that
+    it is fitted to, it is never worse than either.
 
     Args:
         a, b: rankers: models, estimators, any object with `predict`, functions of the data; or their scores of its

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,6 +16,7 @@ from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.errors import DataError
 from podium.models.base import Model, model_of
+from podium.trees import Bins
 
 Floats = NDArray[np.float64]
 
@@ -101,6 +101,10 @@ class Combined(Model):
         """Whether one of the models does."""
         return any(part.sees_lists for part in self.parts)
 
+    def splits_at(self, bins: Bins) -> bool:
+        """Whether all trees of all models split between bins."""
+        return self._alike and all(part.splits_at(bins) for part in self.parts)
+
     def prepare(self) -> None:
         """Make all parts ready to score."""
         for part in self.parts:
@@ -163,10 +167,8 @@ class Combined(Model):
                 total[[self._all_names.index(name) for name in part.feature_names or ()]] += shares
         return total
 
-    def digest(self) -> str:
-        """A hash of all that decides scores."""
-        parts = "".join(part.digest() for part in self.parts)
-        return hashlib.sha256(parts.encode() + np.array(self.weights).tobytes()).hexdigest()
+    def _parameters(self) -> list[Any]:
+        return [[part.digest() for part in self.parts], self.weights]
 
     def with_info(self, **info: Any) -> Combined:
         """The same models with other information."""

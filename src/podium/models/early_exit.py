@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -133,10 +132,8 @@ class EarlyExit(OverTrees):
         put_behind(scores, continues, seen.ranked, offsets)
         return scores
 
-    def digest(self) -> str:
-        """A hash of all that decides scores."""
-        parts = f"{self.trees.digest()}{self.classifier.digest()}{self.sentinel} {float(self.threshold)!r}"
-        return hashlib.sha256(parts.encode()).hexdigest()
+    def _parameters(self) -> list[Any]:
+        return [self.trees.digest(), self.classifier.digest(), self.sentinel, float(self.threshold)]
 
 
 class AtSentinel(NamedTuple):

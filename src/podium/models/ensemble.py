@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -136,7 +135,8 @@ class Ensemble(Model):
             is_number = category[nodes] < 0
             if (number in bins.categories) == bool(is_number.any()):
                 return False
-            if not np.isin(threshold[nodes][is_number], bins.cuts[number]).all():
+            cuts = np.append(bins.cuts[number], np.float32(np.inf))  # infinity separates missing values from all others
+            if not np.isin(threshold[nodes][is_number], cuts).all():
                 return False
             rare, offsets = bins.rare.get(number, np.empty(0, np.float32)), self.arrays["category_offsets"]
             for one in category[nodes][~is_number].tolist():
@@ -251,12 +251,8 @@ class Ensemble(Model):
         weights = self.arrays["gain"] if kind == "gain" else None
         return np.bincount(self.arrays["feature"], weights, self.n_features).astype(np.float64)
 
-    def digest(self) -> str:
-        """A hash of all that decides scores: two models with the same digest score alike, to the bit."""
-        digest = hashlib.sha256(str(self.n_features).encode())
-        for name in TreeArrays._fields:
-            digest.update(name.encode() + self.arrays[name].tobytes())
-        return digest.hexdigest()
+    def _parameters(self) -> dict[str, NDArray[Any]]:
+        return {name: self.arrays[name] for name in TreeArrays._fields}
 
     def dump(self, kind: Literal["text", "json"] = "text") -> str:
         """All trees, for people or for programs."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -85,9 +84,8 @@ class LinearModel(Model):
         """|weight| of each feature."""
         return np.abs(self.weights)
 
-    def digest(self) -> str:
-        """A hash of all that decides scores."""
-        return hashlib.sha256(np.concatenate([self.weights, self.means, [self.intercept]]).tobytes()).hexdigest()
+    def _parameters(self) -> list[Any]:
+        return [self.weights, self.means, self.intercept]
 
     def with_info(self, **info: Any) -> Self:
         """The same weights with other information."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,7 +45,5 @@ class OrdinalModel(LinearModel):
         labels: Floats = self.classes[np.searchsorted(self.thresholds, scores, side="right")]
         return labels
 
-    def digest(self) -> str:
-        """A hash of all that decides scores and labels."""
-        all_numbers = (self.weights, self.means, [self.intercept], self.classes, self.thresholds)
-        return hashlib.sha256(np.concatenate(all_numbers).tobytes()).hexdigest()
+    def _parameters(self) -> list[Any]:
+        return [*super()._parameters(), self.classes, self.thresholds]

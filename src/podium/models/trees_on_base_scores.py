@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from podium.data.features import Features
 from podium.errors import DataError
 from podium.models.base import OverTrees
 from podium.models.ensemble import Ensemble
+from podium.trees import BinnedFeatures
 
 Floats = NDArray[np.float64]
 
@@ -63,26 +65,31 @@ class TreesOnBaseScores(OverTrees):
         n_threads: int | None = None,
     ) -> Floats:
         """The score of each row: the submodel's, which must be passed as `base_scores`, and the trees'."""
+        base = self._scaled(base_scores, self._checked_rows(features))
+        return base + self.trees._predict_rows(features, n_trees=n_trees, n_threads=n_threads)
+
+    def _predict_bins(
+        self, binned: BinnedFeatures, *, base_scores: Floats | None = None, **options: Any
+    ) -> NDArray[np.float64]:
+        return self._scaled(base_scores, binned.n_rows) + self.trees._predict_bins(binned, **options)
+
+    def _scaled(self, base_scores: Floats | None, n_rows: int) -> Floats:
         if base_scores is None:
             raise DataError(
                 f"this model goes on from the scores of {self.name} (checksum {self.checksum[:12]}), which is not in "
                 "the file: give its scores of these rows, predict(X, base_scores=scores)"
             )
         base_scores = np.asarray(base_scores, np.float64)
-        if base_scores.shape != (self._checked_rows(features),):
-            raise DataError(
-                f"base_scores must be a number for each of the {features.shape[0]} rows, not {base_scores.shape}"
-            )
-        return self.scale * base_scores + self.trees._predict_rows(features, n_trees=n_trees, n_threads=n_threads)
+        if base_scores.shape != (n_rows,):
+            raise DataError(f"base_scores must be a number for each of the {n_rows} rows, not {base_scores.shape}")
+        return self.scale * base_scores
 
     def truncate(self, n_trees: int) -> TreesOnBaseScores:
         """The first trees alone."""
         return replace(self, trees=self.trees.truncate(n_trees))
 
-    def digest(self) -> str:
-        """A hash of all that decides scores."""
-        scale = "" if self.scale == 1 else repr(self.scale)  # version 0.1 had none
-        return hashlib.sha256(f"{self.trees.digest()}{self.checksum}{scale}".encode()).hexdigest()
+    def _parameters(self) -> list[Any]:
+        return [self.trees.digest(), self.scale]
 
 
 def checksum(scores: Floats) -> str:

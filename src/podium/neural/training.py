@@ -188,7 +188,7 @@ class NetTraining:
         mark = ""
         if checkpoint:
             mark = fingerprint(
-                self, ("epochs", "n_threads", "patience", "verbose"), run.net.digest(), run.train, run.sets
+                self, ("epochs", "n_threads", "patience", "verbose"), run.train, run.sets, run.net.digest()
             )
             run.resume(read_state(checkpoint, mark, run.module, run.optimizer))
         pace = checkpoint.pace() if checkpoint else None
@@ -344,7 +344,7 @@ class _Run:
         means: dict[str, float] = {}
         for name, evaluation_set in self.evaluation_sets.items():
             evaluation_set.score(self.module)
-            ranking = Ranking(evaluation_set.data, evaluation_set.scores, base=evaluation_set.data.canonical_order)
+            ranking = Ranking(evaluation_set.data, evaluation_set.scores)
             means |= {f"{name}/{shown}": measure.mean(ranking) for shown, measure in self.measures.items()}
         self._record(means)
         shown = "".join(f", {key} {value:.4f}" for key, value in means.items())

@@ -272,7 +272,7 @@ class BoundPairs(BoundObjective):
         """Pairs of a measure without a family: its swap deltas, a few rows at a time."""
         assert self.measure is not None
         result.gradients[:], result.hessians[:] = 0.0, 0.0
-        ranking = Ranking(self.data, scores, base=self.data.canonical_order)
+        ranking = Ranking(self.data, scores)
         labels, offsets = ranking.labels(self.measure.labels).astype(np.float64), self.data.offsets
         alone = self.shares.meetings(1, TURN)[0][0]
         for q in range(self.data.n_queries):

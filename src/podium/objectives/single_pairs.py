@@ -152,7 +152,7 @@ def _sum_pairs(part: Part, scores: Floats, first: int, last: int, slots: Ints, c
     deltas = NO_DELTAS
     if bound.tables.family == BY_SWAPS:
         assert bound.measure is not None
-        ranking = Ranking(bound.data, scores, base=bound.data.canonical_order)
+        ranking = Ranking(bound.data, scores)
         start, end = bound.data.offsets[first], bound.data.offsets[first + 1]
         deltas = np.abs(bound.measure.swaps(ranking.labels(bound.measure.labels)[start:end].astype(np.float64)))
     extras = NO_EXTRAS if bound.extras is None else bound.extras

@@ -23,8 +23,8 @@ class Tiers(Objective):
 
     A pair counts in tier k if its documents have equal labels in all tiers before and different ones here, and, where
     the tier says so, neither label is 0. Human labels decide first, clicks among documents that they leave equal. A
-    document that a source has no label for (NaN) keeps its rank, takes no part in that source's pairs, and is equal to
-    nothing.
+    document that a source has no label for (NaN) keeps its rank and takes no part in that source's pairs. The source
+    leaves it equal to the other documents without a label, so that the tiers that know them decide.
 
     Args:
         tiers: pair terms, the most trusted first, such as `Lambda("ndcg"), Lambda("cndcg")`.
@@ -81,13 +81,10 @@ class Tiers(Objective):
 
 
 def _refined(groups: NDArray[np.float32] | None, labels: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Numbers for the distinct pairs of group and label; NaN where either is. Exact below 2^24 of them."""
-    if groups is None:
-        groups = np.zeros(len(labels), np.float32)
-    labelled = ~(np.isnan(groups) | np.isnan(labels))
-    _, numbers = np.unique(np.column_stack([groups[labelled], labels[labelled]]), axis=0, return_inverse=True)
+    """Return numbers for the distinct pairs of group and label, where no label is one as well; exact below 2^24."""
+    levels = np.unique(labels, return_inverse=True)[1]
+    pairs = levels if groups is None else np.column_stack([groups, levels])
+    numbers = np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
     if len(numbers) and numbers.max() >= 1 << 24:
         raise DataError("there are more than 2^24 different combinations of labels")
-    refined = np.full(len(labels), np.nan, np.float32)
-    refined[labelled] = numbers.ravel()
-    return refined
+    return np.asarray(numbers, np.float32)

@@ -147,7 +147,7 @@ def path_chart(combination: Combination) -> Chart:
         >>> data = podium.RankingData([[1.0, 0.0], [0.0, 1.0]], [0, 1], qid=[1, 1])
         >>> from podium.reports.comparison_charts import path_chart
         >>> path_chart(podium.combine(data.feature(0), data.feature(1), data, "ndcg")).to_dict()["title"]["text"]
-        'ndcg(ties=expected) 1.0000 at α = 0.75 (a 0.6309, b 1.0000)'
+        'ndcg 1.0000 at α = 0.75 (a 0.6309, b 1.0000)'
 
     """
     alt = import_altair()

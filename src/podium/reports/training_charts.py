@@ -207,7 +207,7 @@ def folds_chart(result: CrossValidation) -> Chart:
     Example:
         >>> import podium
         >>> result = podium.cross_validate(podium.LambdaMART(n_trees=2), podium.artificial(20, features=4), folds=2,
-        ...     measures="ndcg(ties=expected)")
+        ...     measures="ndcg")
         >>> from podium.reports.training_charts import folds_chart
         >>> folds_chart(result).to_dict()["title"]["text"]
         '20 queries, 2 folds'

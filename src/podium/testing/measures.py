@@ -70,7 +70,7 @@ def _check_values(measure: Measure, labels: NDArray[Any], qid: NDArray[Any], sco
     shuffle = np.random.default_rng(len(qid)).permutation(len(qid))
     data = RankingData(np.empty((len(qid), 0)), qid=qid, labels={measure.labels: labels})
     fixed = measure.fixed(data)
-    values = measure.values(Ranking(data, scores))
+    values = measure.values(Ranking(data, scores, base=data.order))
     for query in range(data.n_queries):
         list_labels, list_scores = labels[qid == query].astype(np.float64), scores[qid == query]
         if measure.ties == "expected":
@@ -82,7 +82,7 @@ def _check_values(measure: Measure, labels: NDArray[Any], qid: NDArray[Any], sco
         assert np.isclose(values[query], expected, rtol=1e-12, atol=1e-12, equal_nan=True), (
             f"{measure}: {values[query]} instead of {expected} for labels {list_labels} with scores {list_scores}"
         )
-    mapped = measure.values(Ranking(data, np.exp(scores) * 3 - 7))
+    mapped = measure.values(Ranking(data, np.exp(scores) * 3 - 7, base=data.order))
     assert np.array_equal(mapped, values, equal_nan=True), f"{measure} depends on more than the order of scores"
     if measure.ties == "expected":
         rows = RankingData(np.empty((len(qid), 0)), qid=qid[shuffle], labels={measure.labels: labels[shuffle]})

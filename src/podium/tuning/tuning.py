@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from podium.core.hashing import content_hash
 from podium.core.jobs import each_warning_once, run_jobs
 from podium.core.parameters import parameters
 from podium.core.plotting import draw
@@ -356,7 +357,7 @@ def _fingerprint(
 ) -> dict[str, Any]:  # fmt: skip
     """What a search depends on; the order of rows does not matter."""
     ignored = {"n_threads", "verbose", *space}
-    own = {name: str(value) for name, value in estimator.get_params(deep=False).items() if name not in ignored}
+    own = {name: content_hash(value) for name, value in estimator.get_params(deep=False).items() if name not in ignored}
     return {
         "estimator": type(estimator).__name__, "parameters": own, "measure": str(selection), "seed": seed,
         "space": {name: str(over) for name, over in space.items()}, "folds": folds,

@@ -1,8 +1,8 @@
 """Makes the files of this folder: a small model of every kind as version 0.1 wrote it, and the scores that it gave.
 
 Run it with version 0.1, never with a later one: `PYTHONPATH=<version 0.1>/src python tests/models/version_0_1/make.py`.
-`data.npz` has the documents; `scores.npz` has the scores of each model under the name of its file; `digests.json` has
-the digests. `tests/models/test_version_0_1.py` loads each file with the present code and compares.
+`data.npz` has the documents; `scores.npz` has the scores of each model under the name of its file.
+`tests/models/test_version_0_1.py` loads each file with the present code and compares.
 """
 
 import json
@@ -87,7 +87,7 @@ def main() -> None:
     train, bare = data(), data(named=False)
     np.savez_compressed(FOLDER / "data.npz", features=train.features, relevance=train.relevance, qid=train.qid)
     (FOLDER / "names.json").write_text(json.dumps(NAMES), encoding="utf-8")
-    scores, digests = {}, {}
+    scores = {}
     path = FOLDER / "checkpoint.podium"
     path.unlink(missing_ok=True)
     podium.LambdaMART(4, n_leaves=4).fit(train, checkpoint=Checkpoint(path, every=2))
@@ -98,9 +98,7 @@ def main() -> None:
         options = {"start": start(train)} if name == "started" else {}
         rows = bare if model.feature_names is None else train
         scores[name] = model.score_documents(rows, n_threads=1, **options)
-        digests[name] = model.digest()
     np.savez_compressed(FOLDER / "scores.npz", **scores)
-    (FOLDER / "digests.json").write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def _by_trees(subject: Subject, advance: Callable[..., None]) -> list[Part]:
     fixed = measure.fixed_like(*measures_of([subject.ranker]))
     points = []
     for k in subject.rounds(POINTS, by_ratio=True):
-        ranking = Ranking(part, subject.scores_at(part, k), base=part.canonical_order)
+        ranking = Ranking(part, subject.scores_at(part, k))
         evaluation = Evaluation(part.query_ids, {str(measure): fixed.values(ranking)})
         points.append((k + 1, evaluation.means[str(measure)], *evaluation.intervals[str(measure)]))
         advance(1, "the first trees alone")

@@ -108,7 +108,7 @@ def _combined(valid: RankingData, test: RankingData, seed: int) -> tuple[dict[st
 
 def checked_optima(valid: RankingData, linear: Floats, sets: int, seed: int) -> list[bool]:
     """For small sets of queries: is the exact combination as good as every other α, and as the linear LambdaRank?"""
-    rng, measure = np.random.default_rng(seed), NDCG(10, ties="expected")
+    rng, measure = np.random.default_rng(seed), NDCG(10)
     alphas = [*ALPHAS, *([linear[1] / linear.sum()] if (linear > 0).all() else [])]
     found = []
     for _ in range(sets):
