@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import podium
-from podium.serving.app import create_app
+from podium.serving.app import Service
 from podium.serving.settings import Settings
 
 NAMES = ("bm25", "age", "clicks", "length")
@@ -39,7 +39,7 @@ class Client:
     """Calls a service in this process, as a server would."""
 
     def __init__(self, settings: Settings) -> None:
-        self.service = create_app(settings)
+        self.service = Service(settings)
 
     def __call__(self, method, path, **options) -> httpx.Response:
         async def call():

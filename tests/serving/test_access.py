@@ -5,6 +5,7 @@ import json
 import jsonschema
 import pytest
 
+from podium.serving.monitoring import set_up_log
 from podium.serving.settings import Limits, Settings
 from tests.serving.conftest import Client
 
@@ -23,6 +24,7 @@ def test_a_token_guards_all_but_the_probes(models, documents):
 
 
 def test_logs_are_json_without_documents(models, capsys):
+    set_up_log()
     client = Client(Settings({"web": models["web"]}))
     client.rank({"documents": [[12345.5, 2, 3, 4]], "ids": ["secret-id"], "query": "secret-query"})
     client("GET", "/secret-path")

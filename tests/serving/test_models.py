@@ -9,9 +9,7 @@ import threading
 import pytest
 
 import podium
-from podium.serving.models.choosing import Split
-from podium.serving.models.registry import Registry
-from podium.serving.models.watching import watched
+from podium.serving.models import Registry, Split, watched
 from podium.serving.settings import Settings, model_files, read_token, shares
 from tests.serving.conftest import NAMES, Client
 
@@ -82,7 +80,7 @@ def test_what_is_served_is_told_without_the_host(two):
     assert news["n_features"] == 4
     assert str(two["web"].parent) not in json.dumps(answer)
     assert client("GET", "/health").json() == {"status": "alive"}
-    assert client("GET", "/ready").json() == {"models": 2}
+    assert client("GET", "/ready").json() == {"models": 2, "refused": []}
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 import uvicorn
 
 import podium
-from podium.serving.app import create_app
-from podium.serving.page import PAGE
+from podium.serving.app import Service
+from podium.serving.describing import PAGE
 from podium.serving.settings import Settings
 from tests.browser import needs_browser
 from tests.serving.conftest import NAMES
@@ -58,7 +58,7 @@ def address(models):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(create_app(settings), port=port, log_config=None))
+    server = uvicorn.Server(uvicorn.Config(Service(settings), port=port, log_config=None))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
@@ -85,14 +85,15 @@ def test_a_query_is_ranked_and_explained_with_the_keyboard_alone(browser, addres
     browser.open(address)
     browser.until("document.getElementById('first').value === 'web'")
     tab = ("Tab", 9)
-    browser.key(*tab)
-    assert browser.js("document.activeElement.id") == "text"
+    for place in ("/docs", "text"):
+        browser.key(*tab)
+        assert browser.js("document.activeElement.getAttribute('href') || document.activeElement.id") == place
     browser.type(json.dumps({"documents": few, "labels": labels, "ids": ids}))
     seen = []
-    for _ in range(4):
+    for _ in range(5):
         browser.key(*tab)
-        seen.append(browser.js("document.activeElement.id"))
-    assert seen == ["file", "first", "second", "rank"]
+        seen.append(browser.js("document.activeElement.id || document.activeElement.parentElement.id"))
+    assert seen == ["features", "file", "first", "second", "rank"]
     browser.js("document.getElementById('second').value = 'news'")
     browser.key("Enter", 13, "\r")
     browser.until("document.querySelectorAll('#models section').length === 2")
@@ -112,7 +113,7 @@ def test_a_query_is_ranked_and_explained_with_the_keyboard_alone(browser, addres
     browser.until("!document.getElementById('pair').hidden")
     best = (-podium.load(models["web"]).predict(few)).argsort(kind="stable").tolist()
     title = browser.js("document.getElementById('pair-title').innerText")
-    assert title == f"Why doc-{best[0]} stands above doc-{best[1]}"
+    assert title == f"Why doc-{best[0]} is above doc-{best[1]}"
     assert browser.js("document.querySelectorAll('#pair-table tbody tr').length") >= 1
     assert {request.partition(address)[1] or request for request in browser.requests} <= {address, "data:,"}
     assert not browser.problems
