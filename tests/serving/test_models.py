@@ -6,6 +6,7 @@ import os
 import shutil
 import threading
 
+import numpy as np
 import pytest
 
 import podium
@@ -81,6 +82,42 @@ def test_what_is_served_is_told_without_the_host(two):
     assert str(two["web"].parent) not in json.dumps(answer)
     assert client("GET", "/health").json() == {"status": "alive"}
     assert client("GET", "/ready").json() == {"models": 2, "refused": []}
+
+
+def test_a_damaged_model_is_named_and_the_others_answer(two, documents, tmp_path):
+    (tmp_path / "bad.podium").write_bytes(two["web"].read_bytes()[:300])
+    client = Client(Settings({**two, "bad": tmp_path / "bad.podium"}, **QUIET))
+    assert client("GET", "/ready").json() == {"models": 2, "refused": ["bad"]}
+    assert client("GET", "/models").json()["refused"] == ["bad"]
+    assert client.rank({"documents": documents}).json()["model"] == "web"
+    assert client.rank({"documents": documents, "model": "bad"}).status_code == 503
+    first = Client(Settings({"bad": tmp_path / "bad.podium", **two}, **QUIET))  # never answer with another default
+    assert first.rank({"documents": documents}).status_code == 503
+    assert first.rank({"documents": documents, "model": "web"}).status_code == 200
+    example = first("GET", "/openapi.json").json()["paths"]["/rank"]["post"]["requestBody"]["content"]
+    assert first.rank(example["application/json"]["example"]).status_code == 200
+    for options in ({"split": {"web": 1, "bad": 1}}, {"shadow": "bad"}):
+        with pytest.raises(podium.DataError, match="'bad' of the split or shadow could not be loaded"):
+            Client(Settings({**two, "bad": tmp_path / "bad.podium"}, **options, **QUIET))
+
+
+def test_examples_are_documents_that_a_model_takes(data, tmp_path):
+    rng = np.random.default_rng(0)
+    kinds, times = rng.choice(["shoes", "hats"], len(data)), 1.7e9 + rng.integers(0, 9, len(data))
+    columns = np.column_stack([data.features[:, 0].astype(object), kinds, times])
+    mixed = podium.RankingData(columns, data.relevance, qid=data.qid, feature_names=["a", "kind", "t"], categorical=[1])
+    nameless = podium.RankingData(data.features, data.relevance, qid=data.qid)
+    fitted = {
+        "mixed": podium.LambdaMART(n_trees=3, n_leaves=4).fit(mixed),
+        "nameless": podium.LambdaMART(n_trees=3, n_leaves=4).fit(nameless),
+        "linear": podium.PRank(epochs=1).fit(nameless),
+    }
+    for name, model in fitted.items():
+        model.save(tmp_path / f"{name}.podium")
+    client = Client(Settings({name: tmp_path / f"{name}.podium" for name in fitted}, **QUIET))
+    for model in client("GET", "/models").json()["models"]:
+        response = client.rank({"documents": model["example"], "model": model["name"]})
+        assert (response.status_code, len(response.json()["ranking"])) == (200, 3)
 
 
 @pytest.fixture

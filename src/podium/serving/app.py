@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cached_property
 from typing import Any
 
 from litestar import Litestar, MediaType, Request, Response, Router, get, post
@@ -109,7 +110,11 @@ class Service:
 
     def document(self) -> dict[str, Any]:
         """Return the OpenAPI document, exact for the models that are served now."""
-        return openapi(self._app.openapi_schema.to_schema(), self.settings, self.registry)
+        return openapi(self._paths, self.settings, self.registry)
+
+    @cached_property
+    def _paths(self) -> dict[str, Any]:
+        return self._app.openapi_schema.to_schema()
 
     async def body_of(self, request: AnyRequest) -> bytes:
         """Return the body of a request if it is JSON, not too large, and arrives in time."""

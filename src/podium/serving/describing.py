@@ -31,6 +31,15 @@ REASONS = {
     422: "The form is right, but the parts do not fit together or the model, for example too few ids.",
     503: "The answer took too long, or the model's file could not be loaded.",
 }
+FIELDS = {
+    "documents": "Lists of values in the order of the features, or values by feature name; null is a missing value.",
+    "ids": "An id for each document; the answer repeats it.",
+    "k": "Return only the top documents.",
+    "model": "The model; the default, or the query's model in the split, if it is left out.",
+    "query": "The id of the query; it decides the model if there is a split.",
+    "pair": "The indices of two documents: also say why the first is above the second.",
+    "queries": "Several queries, in place of all other fields.",
+}
 Json = dict[str, Any]
 
 
@@ -95,19 +104,27 @@ def openapi(document: Json, settings: Settings, registry: Registry) -> Json:
     """Complete the document that Litestar made of the paths and answers with the bodies that the models take now."""
     document = deepcopy(document)
     limits, models = settings.limits, registry.models.values()
-    queries: Json = {"type": "array", "items": _ref("Query")}
+    queries: Json = {"description": FIELDS["queries"], "type": "array", "items": _ref("Query")}
     nothing = {name: {"type": "null"} for name in ("ids", "k", "model", "query")}
+    several = _object({"queries": queries} | nothing, ["queries"])
     pair = {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "integer", "minimum": 0}}
     explained = min(limits.documents, limits.explained)
     document["components"]["schemas"] |= {
         "Query": _any([_query(model, settings, limits.documents) for model in models]),
         "ExplainRequest": _any([_query(model, settings, explained, pair=_or_null(pair)) for model in models]),
-        "RankRequest": _any([_ref("Query"), _object({"queries": queries} | nothing, ["queries"])]),
+        "RankRequest": _any([_ref("Query"), {"title": "Several queries"} | several]),
     }
+    served = registry.models.get(settings.default) or next(iter(models))
     for path, body in (("/rank", "RankRequest"), ("/explain", "ExplainRequest")):
-        content = {"application/json": {"schema": _ref(body)}}
+        content = {"application/json": {"schema": _ref(body), "example": _example(served)}}
         document["paths"][path]["post"]["requestBody"] = {"required": True, "content": content}
     return document
+
+
+def _example(served: ServedModel) -> Json:
+    names, rows = served.model.feature_names, served.example()
+    documents = rows if names is None else [dict(zip(names, row, strict=True)) for row in rows]
+    return {"documents": documents, "ids": [f"document {k}" for k in range(len(rows))], "model": served.name}
 
 
 def _query(served: ServedModel, settings: Settings, limit: int, **more: Json) -> Json:
@@ -121,7 +138,9 @@ def _query(served: ServedModel, settings: Settings, limit: int, **more: Json) ->
         "model": {"enum": [served.name, None]} if is_default else {"const": served.name},
         "query": _or_null(identifier),
     }
-    return _object(properties | more, ["documents"] if is_default else ["documents", "model"])
+    described = {name: {"description": FIELDS[name]} | schema for name, schema in (properties | more).items()}
+    query = _object(described, ["documents"] if is_default else ["documents", "model"])
+    return {"title": f"A query for the model {served.name!r}"} | query
 
 
 def _document(schema: Schema) -> Json:
