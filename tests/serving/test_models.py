@@ -12,7 +12,7 @@ import pytest
 import podium
 from podium.serving.models import Registry, Split, watched
 from podium.serving.settings import Settings, model_files, read_token, shares
-from tests.serving.conftest import NAMES, Client
+from tests.serving.conftest import NAMES, Client, json_log
 
 QUIET = {"log_requests": False, "watch_seconds": 0}
 
@@ -216,6 +216,17 @@ def test_files_are_watched_and_a_signal_loads_all(registry, models):
         assert registry.changes == 2
 
     asyncio.run(watch())
+
+
+def test_file_names_that_are_not_utf8(models, documents, tmp_path):
+    for source, name in ((models["web"], b"good\xff.podium"), (__file__, b"bad\xff.podium")):
+        shutil.copy(source, os.path.join(os.fsencode(tmp_path), name))  # noqa: PTH118
+    with json_log() as lines:
+        client = Client(Settings(*model_files([str(tmp_path)]), **QUIET))
+        assert client("GET", "/ready").json() == {"models": 1, "refused": ["bad\\udcff"]}
+        assert client.rank({"documents": documents, "model": "good\\udcff"}).status_code == 200
+        client.service.registry.reload(everything=True)
+    assert [line["event"] for line in lines] == ["model refused", "model refused", "model loaded"]
 
 
 def test_settings_that_cannot_be(models, tmp_path, monkeypatch):

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 import podium
 from podium.data.schema import Schema
 from podium.serving.bodies import Matcher, decode_queries
-from podium.serving.monitoring import set_up_log
 from podium.serving.settings import Limits, Settings
-from tests.serving.conftest import NAMES, Client
+from tests.serving.conftest import NAMES, Client, json_log
 
 
 def expected(model, rows):
@@ -174,16 +173,16 @@ def test_what_is_no_json_by_its_name_is_refused(client):
     assert "application/json" in response.json()["error"]
 
 
-def test_an_error_of_the_service_tells_nothing(client, monkeypatch, capsys):
+def test_an_error_of_the_service_tells_nothing(client, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("secret in /etc/passwd")
 
-    set_up_log()
     monkeypatch.setattr(client.service.ranker, "rank", fail)
-    response = client.rank({"documents": [ROW]})
+    with json_log() as lines:
+        response = client.rank({"documents": [ROW]})
     assert response.status_code == 500
     assert response.json() == {"error": "the service failed to answer; its log says more"}
-    logged = json.loads(capsys.readouterr().err.splitlines()[0])
+    logged = lines[0]
     assert (logged["event"], logged["kind"]) == ("failure", "RuntimeError")
     assert "secret" not in str(logged)
 

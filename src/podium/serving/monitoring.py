@@ -2,58 +2,87 @@
 
 from __future__ import annotations
 
+import io
+import json
 import logging
 import logging.config
 import os
+import sys
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
 
-import msgspec
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
 COUNTS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # where workers share their numbers; prometheus_client reads it at import
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 _LOGGER = logging.getLogger("podium.serving")
-_encoder = msgspec.json.Encoder(enc_hook=str)
 
 
 class JsonLines(logging.Formatter):
     """Formats every record as one line of JSON; of an exception it shows the kind and the place, never the message.
 
-    >>> JsonLines().format(logging.makeLogRecord({"msg": "ready", "created": 0.0, "facts": {"pid": 7}}))
+    >>> record = {"msg": "ready", "levelname": "INFO", "created": 0.0, "facts": {"pid": 7}}
+    >>> JsonLines().format(logging.makeLogRecord(record))
     '{"time":"1970-01-01T00:00:00.000+00:00","level":"info","event":"ready","pid":7}'
     """
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line; records of other libraries are events called `log`."""
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        level = "info" if record.levelno == 0 else record.levelname.lower()
+        line: dict[str, Any] = {"time": time, "level": record.levelname.lower()}
         facts = getattr(record, "facts", None)
         if facts is None:
-            line = {"time": time, "level": level, "event": "log", "source": record.name, "text": record.getMessage()}
+            line |= {"event": "log", "source": record.name, "text": record.getMessage()}
         else:
-            line = {"time": time, "level": level, "event": record.getMessage(), **facts}
+            line |= {"event": record.getMessage(), **facts}
         if record.exc_info and record.exc_info[1] is not None:
             line |= {"kind": type(record.exc_info[1]).__name__, "place": _place(record.exc_info[2])}
-        return _encoder.encode(line).decode()
+        return json.dumps(line, separators=(",", ":"), default=str)  # takes names that are not UTF-8, too
+
+
+class PlainText(io.TextIOBase):
+    """In place of standard error: what any code prints there becomes lines of JSON too.
+
+    Attributes:
+        stream: the standard error that the log is written to.
+
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Log each line that is not blank."""
+        for line in text.splitlines():
+            if line.strip():
+                log("stderr", text=line)
+        return len(text)
+
+
+def _handler() -> logging.Handler:
+    return logging.StreamHandler(sys.stderr.stream if isinstance(sys.stderr, PlainText) else sys.stderr)
 
 
 LOG_CONFIG: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"json": {"()": JsonLines}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json", "stream": "ext://sys.stderr"}},
+    "handlers": {"stderr": {"()": _handler, "formatter": "json"}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {"podium.serving": {"level": "INFO"}, "uvicorn.error": {"level": "INFO"}},
 }
 
 
 def set_up_log() -> None:
-    """Write everything that is logged in this process, warnings too, to standard error as lines of JSON."""
+    """Write everything that is logged in this process, or printed to standard error, as lines of JSON."""
     logging.config.dictConfig(LOG_CONFIG)
     logging.captureWarnings(True)
+    logging.raiseExceptions = False  # a log that cannot be written would complain to itself
+    if not isinstance(sys.stderr, PlainText):
+        sys.stderr = PlainText(sys.stderr)
 
 
 def log(event: str, level: str = "info", *, error: BaseException | None = None, **facts: Any) -> None:

@@ -118,7 +118,7 @@ def model_files(arguments: list[str]) -> tuple[dict[str, Path], tuple[Path, ...]
             folders.append(path)
             found = files_in(path)
         else:
-            found = {name or path.stem: path}
+            found = {_shown(name or path.stem): path}
         for one, file in found.items():
             if one in files:
                 raise DataError(f"two models are called {one!r}: {files[one]} and {file}; name one with NAME=FILE")
@@ -128,7 +128,13 @@ def model_files(arguments: list[str]) -> tuple[dict[str, Path], tuple[Path, ...]
 
 def files_in(folder: Path) -> dict[str, Path]:
     """Return the model files of a folder, by name."""
-    return {path.stem: path for path in sorted(folder.glob(f"*{SUFFIX}")) if not path.name.startswith(".")}
+    paths = [path for path in sorted(folder.glob(f"*{SUFFIX}")) if not path.name.startswith(".")]
+    return {_shown(path.stem): path for path in paths}
+
+
+def _shown(name: str) -> str:
+    """Return a name as valid Unicode: JSON has no place for the bytes of a file name that is not UTF-8."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def shares(texts: list[str]) -> dict[str, float]:
