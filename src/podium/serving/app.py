@@ -32,7 +32,6 @@ from podium.serving.describing import (
     description,
     openapi,
     page_headers,
-    ready,
 )
 from podium.serving.models import Registry, watched
 from podium.serving.monitoring import Metrics, log
@@ -191,9 +190,9 @@ def _handlers(service: Service) -> list[Any]:
     async def health() -> Health:
         return Health("alive")
 
-    @get("/ready", summary="Say how many models are loaded and warm", responses=for_all, name="ready")
-    async def is_ready() -> Ready:
-        return ready(registry)
+    @get("/ready", summary="Say how many models are loaded and warm", responses=for_all)
+    async def ready() -> Ready:
+        return Ready(len(registry.models), sorted(registry.refused))
 
     @get("/metrics", summary="Numbers for Prometheus", media_type=MediaType.TEXT, responses=for_guarded, **guarded)
     async def metrics() -> Response[str]:
@@ -207,7 +206,7 @@ def _handlers(service: Service) -> list[Any]:
     async def page() -> Response[bytes]:
         return Response(PAGE, media_type=MediaType.HTML, headers=page_headers(PAGE))
 
-    return [rank, explain, models, health, is_ready, metrics, document, page]
+    return [rank, explain, models, health, ready, metrics, document, page]
 
 
 def _errors(*statuses: int) -> dict[int, ResponseSpec]:

@@ -80,11 +80,6 @@ class Description(Struct):
     models: list[ModelDescription]
 
 
-def ready(registry: Registry) -> Ready:
-    """Return the answer of /ready."""
-    return Ready(len(registry.models), sorted(registry.refused))
-
-
 def description(settings: Settings, registry: Registry) -> Description:
     """Return what clients may know about the models."""
     models = [_described(model) for model in registry.models.values()]

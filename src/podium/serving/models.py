@@ -56,11 +56,6 @@ class ServedModel:
             self.scores(np.zeros((n_documents, model.n_features), np.float32))
         self.why_not_explained = self._warm_up_explaining()
 
-    @property
-    def has_categories(self) -> bool:
-        """Whether values may be text."""
-        return bool(self.model.encoding.categories)
-
     def scores(self, rows: Rows) -> NDArray[np.float64]:
         """Score the documents of one query, normalised within the query if the model was trained that way."""
         if not len(rows):
@@ -181,7 +176,7 @@ class Registry:
     @property
     def has_categories(self) -> bool:
         """Whether values may be text for at least one model."""
-        return any(model.has_categories for model in self.models.values())
+        return any(served.model.encoding.categories for served in self.models.values())
 
     def reload(self, everything: bool = False) -> None:
         """Load the files that have changed since the last look, or all files."""
