@@ -1,7 +1,10 @@
 """Models to serve, and clients of a service in this process."""
 
 import asyncio
+import io
 import json
+import logging
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 
 import httpx
@@ -9,7 +12,8 @@ import numpy as np
 import pytest
 
 import podium
-from podium.serving.app import create_app
+from podium.serving.app import Service
+from podium.serving.monitoring import set_up_log
 from podium.serving.settings import Settings
 
 NAMES = ("bm25", "age", "clicks", "length")
@@ -39,7 +43,7 @@ class Client:
     """Calls a service in this process, as a server would."""
 
     def __init__(self, settings: Settings) -> None:
-        self.service = create_app(settings)
+        self.service = Service(settings)
 
     def __call__(self, method, path, **options) -> httpx.Response:
         async def call():
@@ -63,6 +67,20 @@ class Client:
 @pytest.fixture(scope="session")
 def client(models) -> Client:
     return Client(Settings({"web": models["web"]}, log_requests=False))
+
+
+@contextmanager
+def json_log():
+    """Set up the log, and give its lines at the end."""
+    root, stream, lines = logging.getLogger(), io.StringIO(), []
+    handlers, level = root.handlers[:], root.level
+    with redirect_stderr(stream):
+        set_up_log()
+        yield lines
+    logging.captureWarnings(False)
+    logging.raiseExceptions = True
+    root.handlers[:], root.level = handlers, level
+    lines += map(json.loads, stream.getvalue().splitlines())
 
 
 @pytest.fixture(scope="session")

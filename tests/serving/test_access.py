@@ -1,12 +1,14 @@
 """Tokens, logs, counts and the description of the service."""
 
-import json
+import logging
+import sys
 
 import jsonschema
 import pytest
 
+from podium.serving.monitoring import log
 from podium.serving.settings import Limits, Settings
-from tests.serving.conftest import Client
+from tests.serving.conftest import Client, json_log
 
 
 def test_a_token_guards_all_but_the_probes(models, documents):
@@ -22,11 +24,11 @@ def test_a_token_guards_all_but_the_probes(models, documents):
     assert [client("GET", path).status_code for path in ("/health", "/ready")] == [200, 200]
 
 
-def test_logs_are_json_without_documents(models, capsys):
-    client = Client(Settings({"web": models["web"]}))
-    client.rank({"documents": [[12345.5, 2, 3, 4]], "ids": ["secret-id"], "query": "secret-query"})
-    client("GET", "/secret-path")
-    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+def test_logs_are_json_without_documents(models):
+    with json_log() as lines:
+        client = Client(Settings({"web": models["web"]}))
+        client.rank({"documents": [[12345.5, 2, 3, 4]], "ids": ["secret-id"], "query": "secret-query"})
+        client("GET", "/secret-path")
     assert [(line["event"], line["path"], line["status"]) for line in lines] == [
         ("request", "/rank", 200),
         ("request", "other", 404),
@@ -34,6 +36,22 @@ def test_logs_are_json_without_documents(models, capsys):
     assert all(line["ms"] > 0 and line["time"] and line["level"] == "info" for line in lines)
     assert "secret" not in str(lines)
     assert "12345" not in str(lines)
+
+
+def test_whatever_is_written_to_the_log_is_json():
+    with json_log() as lines:
+        logging.getLogger("py.warnings").warning("%s", "a warning")
+        logging.getLogger("uvicorn.error").error("%s is in use", "the port")
+        print("podium: compiling", file=sys.stderr)
+        try:
+            raise ValueError("secret")
+        except ValueError as error:
+            log("failure", level="error", error=error)
+    warning, server, printed, failure = lines
+    assert (warning["text"], warning["level"]) == ("a warning", "warning")
+    assert (server["source"], server["level"], server["text"]) == ("uvicorn.error", "error", "the port is in use")
+    assert (printed["event"], printed["text"]) == ("stderr", "podium: compiling")
+    assert (failure["kind"], "secret" in str(failure)) == ("ValueError", False)
 
 
 def test_requests_documents_and_times_are_counted(models, documents):

@@ -6,14 +6,13 @@ import os
 import shutil
 import threading
 
+import numpy as np
 import pytest
 
 import podium
-from podium.serving.models.choosing import Split
-from podium.serving.models.registry import Registry
-from podium.serving.models.watching import watched
+from podium.serving.models import Registry, Split, watched
 from podium.serving.settings import Settings, model_files, read_token, shares
-from tests.serving.conftest import NAMES, Client
+from tests.serving.conftest import NAMES, Client, json_log
 
 QUIET = {"log_requests": False, "watch_seconds": 0}
 
@@ -82,7 +81,43 @@ def test_what_is_served_is_told_without_the_host(two):
     assert news["n_features"] == 4
     assert str(two["web"].parent) not in json.dumps(answer)
     assert client("GET", "/health").json() == {"status": "alive"}
-    assert client("GET", "/ready").json() == {"models": 2}
+    assert client("GET", "/ready").json() == {"models": 2, "refused": []}
+
+
+def test_a_damaged_model_is_named_and_the_others_answer(two, documents, tmp_path):
+    (tmp_path / "bad.podium").write_bytes(two["web"].read_bytes()[:300])
+    client = Client(Settings({**two, "bad": tmp_path / "bad.podium"}, **QUIET))
+    assert client("GET", "/ready").json() == {"models": 2, "refused": ["bad"]}
+    assert client("GET", "/models").json()["refused"] == ["bad"]
+    assert client.rank({"documents": documents}).json()["model"] == "web"
+    assert client.rank({"documents": documents, "model": "bad"}).status_code == 503
+    first = Client(Settings({"bad": tmp_path / "bad.podium", **two}, **QUIET))  # never answer with another default
+    assert first.rank({"documents": documents}).status_code == 503
+    assert first.rank({"documents": documents, "model": "web"}).status_code == 200
+    example = first("GET", "/openapi.json").json()["paths"]["/rank"]["post"]["requestBody"]["content"]
+    assert first.rank(example["application/json"]["example"]).status_code == 200
+    for options in ({"split": {"web": 1, "bad": 1}}, {"shadow": "bad"}):
+        with pytest.raises(podium.DataError, match="'bad' of the split or shadow could not be loaded"):
+            Client(Settings({**two, "bad": tmp_path / "bad.podium"}, **options, **QUIET))
+
+
+def test_examples_are_documents_that_a_model_takes(data, tmp_path):
+    rng = np.random.default_rng(0)
+    kinds, times = rng.choice(["shoes", "hats"], len(data)), 1.7e9 + rng.integers(0, 9, len(data))
+    columns = np.column_stack([data.features[:, 0].astype(object), kinds, times])
+    mixed = podium.RankingData(columns, data.relevance, qid=data.qid, feature_names=["a", "kind", "t"], categorical=[1])
+    nameless = podium.RankingData(data.features, data.relevance, qid=data.qid)
+    fitted = {
+        "mixed": podium.LambdaMART(n_trees=3, n_leaves=4).fit(mixed),
+        "nameless": podium.LambdaMART(n_trees=3, n_leaves=4).fit(nameless),
+        "linear": podium.PRank(epochs=1).fit(nameless),
+    }
+    for name, model in fitted.items():
+        model.save(tmp_path / f"{name}.podium")
+    client = Client(Settings({name: tmp_path / f"{name}.podium" for name in fitted}, **QUIET))
+    for model in client("GET", "/models").json()["models"]:
+        response = client.rank({"documents": model["example"], "model": model["name"]})
+        assert (response.status_code, len(response.json()["ranking"])) == (200, 3)
 
 
 @pytest.fixture
@@ -181,6 +216,17 @@ def test_files_are_watched_and_a_signal_loads_all(registry, models):
         assert registry.changes == 2
 
     asyncio.run(watch())
+
+
+def test_file_names_that_are_not_utf8(models, documents, tmp_path):
+    for source, name in ((models["web"], b"good\xff.podium"), (__file__, b"bad\xff.podium")):
+        shutil.copy(source, os.path.join(os.fsencode(tmp_path), name))  # noqa: PTH118
+    with json_log() as lines:
+        client = Client(Settings(*model_files([str(tmp_path)]), **QUIET))
+        assert client("GET", "/ready").json() == {"models": 1, "refused": ["bad\\udcff"]}
+        assert client.rank({"documents": documents, "model": "good\\udcff"}).status_code == 200
+        client.service.registry.reload(everything=True)
+    assert [line["event"] for line in lines] == ["model refused", "model refused", "model loaded"]
 
 
 def test_settings_that_cannot_be(models, tmp_path, monkeypatch):

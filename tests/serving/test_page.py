@@ -5,20 +5,22 @@ import re
 import socket
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 import uvicorn
 
 import podium
-from podium.serving.app import create_app
-from podium.serving.page import PAGE
+from podium.serving.app import Service
+from podium.serving.describing import PAGE
 from podium.serving.settings import Settings
 from tests.browser import needs_browser
 from tests.serving.conftest import NAMES
 
 
-def test_the_page_names_nothing_outside(client):
-    response = client("GET", "/")
+@pytest.mark.parametrize("path", ["/", "/docs"])
+def test_a_page_names_nothing_outside(client, path):
+    response = client("GET", path)
     assert response.headers["content-type"] == "text/html; charset=utf-8"
     assert "default-src 'none'" in response.headers["content-security-policy"]
     text = response.text
@@ -52,13 +54,12 @@ def test_colours_can_be_read(scheme):
         assert (light + 0.05) / (dark + 0.05) >= 4.5, (one, other)
 
 
-@pytest.fixture(scope="module")
-def address(models):
-    settings = Settings({"web": models["web"], "news": models["news"]}, log_requests=False, watch_seconds=0)
+@contextmanager
+def served(settings):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(create_app(settings), port=port, log_config=None))
+    server = uvicorn.Server(uvicorn.Config(Service(settings), port=port, log_config=None))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
@@ -66,6 +67,13 @@ def address(models):
     yield f"http://127.0.0.1:{port}/"
     server.should_exit = True
     thread.join()
+
+
+@pytest.fixture(scope="module")
+def address(models):
+    settings = Settings({"web": models["web"], "news": models["news"]}, log_requests=False, watch_seconds=0)
+    with served(settings) as place:
+        yield place
 
 
 def cells(browser, section, selector):
@@ -85,14 +93,15 @@ def test_a_query_is_ranked_and_explained_with_the_keyboard_alone(browser, addres
     browser.open(address)
     browser.until("document.getElementById('first').value === 'web'")
     tab = ("Tab", 9)
-    browser.key(*tab)
-    assert browser.js("document.activeElement.id") == "text"
+    for place in ("/docs", "text"):
+        browser.key(*tab)
+        assert browser.js("document.activeElement.getAttribute('href') || document.activeElement.id") == place
     browser.type(json.dumps({"documents": few, "labels": labels, "ids": ids}))
     seen = []
-    for _ in range(4):
+    for _ in range(5):
         browser.key(*tab)
-        seen.append(browser.js("document.activeElement.id"))
-    assert seen == ["file", "first", "second", "rank"]
+        seen.append(browser.js("document.activeElement.id || document.activeElement.parentElement.id"))
+    assert seen == ["features", "file", "first", "second", "rank"]
     browser.js("document.getElementById('second').value = 'news'")
     browser.key("Enter", 13, "\r")
     browser.until("document.querySelectorAll('#models section').length === 2")
@@ -112,7 +121,7 @@ def test_a_query_is_ranked_and_explained_with_the_keyboard_alone(browser, addres
     browser.until("!document.getElementById('pair').hidden")
     best = (-podium.load(models["web"]).predict(few)).argsort(kind="stable").tolist()
     title = browser.js("document.getElementById('pair-title').innerText")
-    assert title == f"Why doc-{best[0]} stands above doc-{best[1]}"
+    assert title == f"Why doc-{best[0]} is above doc-{best[1]}"
     assert browser.js("document.querySelectorAll('#pair-table tbody tr').length") >= 1
     assert {request.partition(address)[1] or request for request in browser.requests} <= {address, "data:,"}
     assert not browser.problems
@@ -160,3 +169,58 @@ def test_other_texts_and_mistakes(browser, address, documents):
     assert "has 2 values, but the model takes 4" in submit("[[1, 2]]")
     assert "does not know" in submit("bm25,age,clicks,length,<b>x</b>\n1,2,3,4,5")
     assert "queries: paste one" in submit(f"1 qid:1 {rows[0]}\n1 qid:2 {rows[1]}")
+
+
+@needs_browser
+@pytest.mark.slow
+def test_the_box_begins_with_an_example_that_can_be_ranked(browser, address, documents):
+    browser.open(address)
+    browser.until("document.getElementById('first').value === 'web'")
+    listed = browser.js("[...document.querySelectorAll('#features li')].map(item => item.innerText)")
+    assert listed == list(NAMES)
+    example = json.loads(browser.js("document.getElementById('text').value"))
+    assert [sorted(document) for document in example["documents"]] == [sorted(NAMES)] * 3
+    browser.js("document.getElementById('form').requestSubmit()")
+    browser.until("document.querySelectorAll('#models tbody tr.ranked').length === 3")
+    assert len(set(column(browser, 0, 3))) > 1  # the scores differ
+
+    def choose(name):
+        browser.js(f"document.getElementById('first').value = '{name}'")
+        browser.js("document.getElementById('first').dispatchEvent(new Event('change'))")
+        return browser.js("document.getElementById('text').value")
+
+    assert json.loads(choose("news")) != example
+    browser.js("document.getElementById('text').value = 'of the user'")
+    assert choose("web") == "of the user"
+
+
+@needs_browser
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_docs_page_shows_every_path(browser, address, client, width):
+    browser("Emulation.setDeviceMetricsOverride", width=width, height=740, deviceScaleFactor=1, mobile=width < 1000)
+    browser.problems.clear()  # those of other tests
+    browser.open(address + "docs")
+    browser.until("document.querySelectorAll('section').length > 1")
+    titles = browser.js("[...document.querySelectorAll('h2')].map(title => title.innerText)")
+    assert titles == [
+        f"{method.upper()} {path}"
+        for path, operations in client("GET", "/openapi.json").json()["paths"].items()
+        for method in operations
+    ]
+    fields = browser.js("[...document.querySelectorAll('section td:first-child')].map(cell => cell.innerText)")
+    assert {"documents", "ids", "k", "queries", "pair", "refused", "422"} <= set(fields)
+    assert browser.js("document.documentElement.scrollWidth") <= width
+    assert not browser.problems
+
+
+@needs_browser
+@pytest.mark.slow
+def test_the_docs_page_asks_for_a_token(browser, models):
+    with served(Settings({"web": models["web"]}, token="s3cret", log_requests=False, watch_seconds=0)) as place:
+        browser.open(place + "docs")
+        browser.until("!document.getElementById('guard').hidden")
+        assert browser.js("document.querySelectorAll('section').length") == 0
+        browser.js("document.getElementById('token').value = 's3cret'")
+        browser.js("document.getElementById('token').dispatchEvent(new Event('change'))")
+        browser.until("document.querySelectorAll('section').length > 1")

@@ -32,6 +32,14 @@ def until(condition, seconds=30.0):
     raise AssertionError("it did not happen in time")
 
 
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 class Running:
     """A service in processes of its own."""
 
@@ -41,22 +49,20 @@ class Running:
             self.port = free.getsockname()[1]
         self.log = folder / "log"
         with self.log.open("w") as log:
-            self.process = subprocess.Popen(
-                [*COMMAND, str(folder / "web.podium"), "--port", str(self.port), *options], stderr=log
-            )
+            self.process = subprocess.Popen([*COMMAND, str(folder), "--port", str(self.port), *options], stderr=log)
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=20)
 
     def rank(self, rows):
         return self.client.post("/rank", json={"documents": rows})
 
     def events(self, name):
-        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        """Every line of the log is JSON; the last one may not be whole yet."""
+        lines = [json.loads(line) for line in self.log.read_text().splitlines(keepends=True) if line.endswith("\n")]
         return [line for line in lines if line["event"] == name]
 
     def workers(self):
         """Those that are ready and alive."""
-        ready = {event["pid"] for event in self.events("ready")}
-        return ready - {event["pid"] for event in self.events("worker ended")}
+        return {event["pid"] for event in self.events("ready") if is_alive(event["pid"])}
 
     def end(self, number=signal.SIGTERM):
         self.client.close()
@@ -103,18 +109,19 @@ def test_a_service_lives_through_changes_deaths_and_slow_clients(running, models
     assert len(before & running.workers()) == 1
     assert {served() for _ in range(10)} == {digest["web"]}
 
-    shutil.copy(models["news"], tmp_path / "web.podium")
-    running.process.send_signal(signal.SIGHUP)
-    until(lambda: served() == digest["news"])
+    assert running.client.get("/ready").json() == {"models": 1, "refused": ["web"]}
 
-    slow_head = slow_client(running.port, b"POST /rank HTTP/1.1\r\nhost: x\r\n")
-    assert slow_head.startswith(b"HTTP/1.1 408 ")
+    shutil.copy(models["news"], tmp_path / "web.podium")
+    running.process.send_signal(signal.SIGHUP)  # uvicorn replaces the workers one by one
+    until(lambda: served() == digest["news"])
+    until(lambda: len(running.events("ready")) == 5 and len(running.workers()) == 2)
+
     head = b"POST /rank HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"
     slow_body = slow_client(running.port, head)
     assert slow_body.startswith(b"HTTP/1.1 408 ")
     assert b"the body did not arrive within 1 seconds" in slow_body
     wordy = slow_client(running.port, b"GET / HTTP/1.1\r\nx: " + b"y" * 70_000)
-    assert wordy.startswith(b"HTTP/1.1 431 ")
+    assert wordy.startswith(b"HTTP/1.1 400 ")
     with socket.create_connection(("127.0.0.1", running.port)) as gone:  # a client that leaves in the middle
         gone.sendall(head)
     assert running.rank(ROWS).status_code == 200
@@ -124,8 +131,10 @@ def test_a_service_lives_through_changes_deaths_and_slow_clients(running, models
     assert "server" not in running.client.get("/health").headers
     counts = running.client.get("/metrics").text
     assert f'podium_requests_total{{path="/rank",status="200"}} {len(statuses) + 2:.1f}' in counts
+    assert "podium_requests_in_flight 1.0" in counts  # this one: none of the killed worker's
+    ended = len(running.events("end"))
     assert running.end() == 0
-    assert len(running.events("end")) == 2
+    assert len(running.events("end")) == ended + 2
 
 
 def answered_under_changes(running, models, folder):
@@ -161,12 +170,84 @@ def slow_client(port, data):
         return received
 
 
-def test_a_service_that_cannot_start_says_why(tmp_path):
-    (tmp_path / "web.podium").write_bytes(b"no model")
-    done = subprocess.run(
-        [*COMMAND, str(tmp_path / "web.podium"), "--port", "0"], capture_output=True, text=True, check=False
+def lines_of(done):
+    """The log of a service that has ended; every line is JSON."""
+    return [json.loads(line) for line in done.stderr.splitlines()]
+
+
+def run(*arguments, timeout=60):
+    return subprocess.run(
+        [*COMMAND, "--port", "0", *map(str, arguments)], capture_output=True, text=True, check=False, timeout=timeout
     )
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_service_without_a_good_model_ends_with_an_error(tmp_path, workers):
+    (tmp_path / "web.podium").write_bytes(b"no model")
+    (tmp_path / "empty.podium").touch()
+    done = run(tmp_path, "--workers", workers)
     assert done.returncode == 1
-    assert "web.podium" in done.stderr
-    assert "could not start" in done.stderr
-    assert "Traceback" not in done.stderr
+    lines = lines_of(done)
+    refused = [line for line in lines if line["event"] == "model refused"]
+    assert {line["model"] for line in refused} == {"web", "empty"}
+    assert all(line["model"] in line["reason"] for line in refused)
+    assert (lines[-1]["event"], lines[-1]["level"]) == ("cannot serve", "error")
+    assert "no model could be loaded" in done.stderr
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_damaged_model_does_not_keep_others_from_being_served(models, tmp_path, workers):
+    """The service was replaced for ever where a good model came before a damaged one."""
+    shutil.copy(models["web"], tmp_path / "a.podium")
+    (tmp_path / "b.podium").write_bytes(models["web"].read_bytes()[:500])
+    service = Running(tmp_path, "--watch", "0.05", "--workers", str(workers))
+    try:
+        until(lambda: service.client.get("/ready").status_code == 200)
+        assert service.client.get("/ready").json() == {"models": 1, "refused": ["b"]}
+        assert service.rank(ROWS).json()["model"] == "a"
+        named = service.client.post("/rank", json={"documents": ROWS, "model": "b"})
+        assert named.status_code == 503
+        assert "'b' could not be loaded" in named.json()["error"]
+        until(lambda: len(service.events("ready")) == workers)
+        assert [line["model"] for line in service.events("model refused")] == ["b"] * workers
+        assert all(line["refused"] == ["b"] for line in service.events("ready"))
+        shutil.copy(models["news"], tmp_path / "b.podium")
+        until(lambda: len(service.events("model loaded")) == workers)
+        assert service.client.get("/ready").json() == {"models": 2, "refused": []}
+        assert service.end() == 0
+    finally:
+        if service.process.poll() is None:
+            service.process.kill()
+
+
+def test_workers_that_die_as_they_start_end_the_service(models, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, podium.models\npodium.models.load = lambda path: os.kill(os.getpid(), 9)\n"
+    )
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    done = subprocess.run(
+        [*COMMAND, str(models["web"]), "--workers", "2", "--port", "0"], capture_output=True, text=True, check=False,
+        env=environment, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "workers died while they started" in done.stderr
+    assert lines_of(done)[-1]["event"] == "cannot serve"
+
+
+def test_bad_arguments_are_lines_of_json_too(models, tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        for arguments, words in (
+            ((tmp_path,), "there is no model to serve"),
+            ((models["web"], "--split", "new=1"), "there is no model 'new'"),
+            ((tmp_path / "none.podium",), "none.podium"),
+        ):
+            done = run(*arguments)
+            assert done.returncode == 1
+            assert words in done.stderr
+            assert lines_of(done)[-1]["event"] == "cannot serve"
+        for workers in (1, 2):
+            done = run(models["web"], "--port", taken.getsockname()[1], "--workers", workers)
+            assert done.returncode != 0
+            assert any("in use" in line.get("text", "") for line in lines_of(done))

@@ -1,5 +1,5 @@
 """The HTTP service: models that rank documents for other programs (extra `serve`).
 
-`podium.serving.app.create_app` makes the application, `podium.serving.workers.supervisor.serve` runs it. Nothing is
-imported here: workers set up what they share before they import the rest.
+`podium.serving.app.Service` is the application, `podium.serving.running.run_service` runs it. Nothing is imported
+here: a worker sets up the folder for its counts before it imports the rest.
 """

@@ -1,4 +1,4 @@
-"""The service as an ASGI application: paths, checks before them, and what is logged and counted after them."""
+"""The application: paths, what is checked before them, and what is logged and counted after them."""
 
 from __future__ import annotations
 
@@ -8,71 +8,76 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cached_property
 from typing import Any
 
-import msgspec
-from litestar import Litestar, Request, Response, get, post
+from litestar import Litestar, MediaType, Request, Response, Router, get, post
 from litestar.background_tasks import BackgroundTask
 from litestar.enums import ScopeType
 from litestar.exceptions import HTTPException
+from litestar.openapi import OpenAPIConfig, ResponseSpec
+from litestar.openapi.plugins import OpenAPIRenderPlugin
+from litestar.openapi.spec import Components, SecurityScheme
 from litestar.types import Receive, Scope, Send
 
-from podium.serving.describing import Health, Ready, description
-from podium.serving.explaining import Explainer
-from podium.serving.logs import log
-from podium.serving.metrics import Metrics
-from podium.serving.models.registry import Registry
-from podium.serving.models.watching import watched
-from podium.serving.openapi import openapi
-from podium.serving.page import PAGE, PAGE_HEADERS
-from podium.serving.ranking import Ranker
-from podium.serving.refusing import Refused, error_response, on_http_error, on_refused
+from podium import __version__
+from podium.serving.bodies import ErrorAnswer, Explained, Ranking, Rankings, Refused
+from podium.serving.describing import (
+    DOCS_PAGE,
+    PAGE,
+    REASONS,
+    Description,
+    Health,
+    Ready,
+    description,
+    openapi,
+    page_headers,
+)
+from podium.serving.models import Registry, watched
+from podium.serving.monitoring import Metrics, log
+from podium.serving.ranking import QueryRanker
 from podium.serving.settings import Settings
 
 JSON = "application/json"
-IN_THREAD = 1 << 20  # bytes of a body from which a request is ranked in a thread, beside the others
-OPEN = frozenset({"/", "/health", "/ready"})  # paths that need no token
+IN_THREAD = 1 << 20  # bytes: larger bodies are ranked in a thread, so that they do not hold up other requests
+OPEN = frozenset({"/", "/docs", "/health", "/ready"})  # paths that need no token
 PATHS = OPEN | {"/rank", "/explain", "/models", "/metrics", "/openapi.json"}
+SENTENCES = {
+    404: "there is nothing at this path; GET /openapi.json lists all paths",
+    405: "this path does not take this method",
+    413: "the request is too large",
+}
+AnyRequest = Request[Any, Any, Any]
 
 
 class Service:
-    """The application: calls it gets, and the models that answer them.
+    """The application for any ASGI server; its models are loaded and warm when it is made.
 
     Attributes:
         settings: of the service.
         registry: the models.
         metrics: what is counted.
+        ranker: makes the answers.
 
     """
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.metrics = settings, Metrics()
         self.registry = Registry(settings, self._tell)
-        self._ranker = Ranker(settings, self.registry, self.metrics)
-        self._explainer = Explainer(settings, self._ranker)
+        self.ranker = QueryRanker(settings, self.registry, self.metrics)
         self._token = None if settings.token is None else b"Bearer " + settings.token.encode()
-        self._encode = msgspec.json.Encoder().encode
         self._app = Litestar(
-            [
-                self._rank(),
-                self._explain(),
-                self._models(),
-                self._health(),
-                self._ready(),
-                self._metrics(),
-                self._openapi(),
-                self._page(),
-            ],
+            _handlers(self),
             lifespan=[self._lifespan],
-            exception_handlers={Refused: on_refused, HTTPException: on_http_error, Exception: self._on_failure},
-            openapi_config=None,
+            exception_handlers={Refused: _on_refused, HTTPException: _on_http_error, Exception: _on_failure},
+            openapi_config=_openapi_config(self),
             request_max_body_size=settings.limits.body_bytes,
             debug=False,
             logging_config=None,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a call: check the token, pass it on, count and log it."""
+        """Answer a request: check the token, pass it on, count and log it."""
         if scope["type"] != ScopeType.HTTP:
             await self._app(scope, receive, send)
             return
@@ -90,7 +95,9 @@ class Service:
             if self._may_call(scope, path):
                 await self._app(scope, receive, noted_send)
             else:
-                await self._refuse_call(scope, receive, noted_send)
+                response = _error(401, "this path needs the header 'Authorization: Bearer TOKEN'")
+                response.headers["www-authenticate"] = "Bearer"
+                await response.to_asgi_response(None, Request(scope))(scope, receive, noted_send)
         finally:
             seconds = time.perf_counter() - started
             shown = path if path in PATHS else "other"
@@ -100,32 +107,16 @@ class Service:
             if self.settings.log_requests:
                 log("request", method=scope["method"], path=shown, status=status, ms=round(1000 * seconds, 3))
 
-    def _may_call(self, scope: Scope, path: str) -> bool:
-        """Whether a call has the token, or needs none; the comparison takes as long for any wrong token."""
-        if self._token is None or path in OPEN:
-            return True
-        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        return hmac.compare_digest(given, self._token)
+    def document(self) -> dict[str, Any]:
+        """Return the OpenAPI document, exact for the models that are served now."""
+        return openapi(self._paths, self.settings, self.registry)
 
-    async def _refuse_call(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = {"www-authenticate": "Bearer"}
-        response = error_response(401, "this path needs the header 'Authorization: Bearer TOKEN'", headers)
-        await response.to_asgi_response(None, Request(scope))(scope, receive, send)
+    @cached_property
+    def _paths(self) -> dict[str, Any]:
+        return self._app.openapi_schema.to_schema()
 
-    def _tell(self, event: str, **facts: Any) -> None:
-        if event == "model loaded":
-            self.metrics.model_changes.inc()
-        log(event, **facts)
-
-    @asynccontextmanager
-    async def _lifespan(self, _: Litestar) -> AsyncIterator[None]:
-        async with watched(self.registry, self.settings.watch_seconds):
-            log("ready", pid=os.getpid(), models={name: model.digest for name, model in self.registry.models.items()})
-            yield
-        log("end")
-
-    async def body_of(self, request: Request[Any, Any, Any]) -> bytes:
-        """The body of a request, if it is JSON, not too large, and comes in time."""
+    async def body_of(self, request: AnyRequest) -> bytes:
+        """Return the body of a request if it is JSON, not too large, and arrives in time."""
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
             raise Refused(415, "give the body as JSON, with the header 'Content-Type: application/json'")
         limits = self.settings.limits
@@ -140,89 +131,140 @@ class Service:
             raise Refused(400, "the body ended before its announced length") from None
 
     async def in_time(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """What a function gives that takes long, in a thread; a client waits no longer than the limit."""
+        """Call a slow function in a thread; a client waits no longer than the limit."""
         seconds = self.settings.limits.seconds
         try:
             return await asyncio.wait_for(asyncio.to_thread(function, *arguments), seconds)
         except TimeoutError:
             raise Refused(503, f"the answer took longer than the limit of {seconds:g} seconds") from None
 
-    def answered(self, content: Any, background: BackgroundTask | None = None) -> Response[bytes]:
-        """An answer in JSON."""
-        return Response(self._encode(content), media_type=JSON, background=background)
+    def _may_call(self, scope: Scope, path: str) -> bool:
+        """Say whether a request has the token or needs none; comparing takes as long for any wrong token."""
+        if self._token is None or path in OPEN:
+            return True
+        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        return hmac.compare_digest(given, self._token)
 
-    def _on_failure(self, _: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-        """An error of Podium's own: told in the log by its kind and place, and to the client without either."""
-        trace, place = error.__traceback__, ""
-        while trace is not None:
-            place, trace = f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}", trace.tb_next
-        log("failure", level="error", kind=type(error).__name__, place=place)
-        return error_response(500, "the service failed to answer; its log says more")
+    def _tell(self, event: str, **facts: Any) -> None:
+        if event == "model loaded":
+            self.metrics.model_changes.inc()
+        log(event, **facts)
 
-    def _rank(self) -> Any:
-        @post("/rank", status_code=200)
-        async def rank(request: Request[Any, Any, Any]) -> Response[bytes]:
-            body = await self.body_of(request)
-            if len(body) > IN_THREAD:
-                answer, scored = await self.in_time(self._ranker.ranked, body)
-            else:
-                answer, scored = self._ranker.ranked(body)
-            shadow = self.settings.shadow is not None
-            later = BackgroundTask(asyncio.to_thread, self._ranker.compare_with_shadow, scored) if shadow else None
-            return self.answered(answer, later)
-
-        return rank
-
-    def _explain(self) -> Any:
-        @post("/explain", status_code=200)
-        async def explain(request: Request[Any, Any, Any]) -> Response[bytes]:
-            return self.answered(await self.in_time(self._explainer.explained, await self.body_of(request)))
-
-        return explain
-
-    def _models(self) -> Any:
-        @get("/models")
-        async def models() -> Response[bytes]:
-            return self.answered(description(self.settings, self.registry))
-
-        return models
-
-    def _health(self) -> Any:
-        @get("/health")
-        async def health() -> Response[bytes]:
-            return self.answered(Health("alive"))
-
-        return health
-
-    def _ready(self) -> Any:
-        @get("/ready")
-        async def ready() -> Response[bytes]:
-            return self.answered(Ready(len(self.registry.models)))
-
-        return ready
-
-    def _metrics(self) -> Any:
-        @get("/metrics")
-        async def metrics() -> Response[bytes]:
-            return Response(self.metrics.text(), media_type="text/plain; version=0.0.4")
-
-        return metrics
-
-    def _openapi(self) -> Any:
-        @get("/openapi.json")
-        async def document() -> Response[bytes]:
-            return self.answered(openapi(self.settings, self.registry))
-
-        return document
-
-    def _page(self) -> Any:
-        @get("/")
-        async def page() -> Response[bytes]:
-            return Response(PAGE, media_type="text/html", headers=PAGE_HEADERS)
-
-        return page
+    @asynccontextmanager
+    async def _lifespan(self, _: Litestar) -> AsyncIterator[None]:
+        async with watched(self.registry, self.settings.watch_seconds):
+            models = {name: model.digest for name, model in self.registry.models.items()}
+            log("ready", pid=os.getpid(), models=models, refused=sorted(self.registry.refused) or None)
+            yield
+        log("end", pid=os.getpid())
 
 
-def create_app(settings: Settings) -> Service:
-    """The service for any ASGI server; models are loaded and warm when it returns."""
-    return Service(settings)
+def _handlers(service: Service) -> list[Any]:
+    """Make the functions that answer each path."""
+    settings, registry = service.settings, service.registry
+    guarded: dict[str, Any] = {"security": [{"token": []}]} if settings.token is not None else {}
+    for_all, for_guarded = _errors(405), _errors(*((401, 405) if guarded else (405,)))
+    for_bodies = for_guarded | _errors(400, 404, 408, 413, 415, 422, 503)
+
+    @post("/rank", status_code=200, summary="Rank documents", responses=for_bodies, **guarded)
+    async def rank(request: AnyRequest) -> Response[Ranking | Rankings]:
+        body = await service.body_of(request)
+        if len(body) > IN_THREAD:
+            answer, scored = await service.in_time(service.ranker.rank, body)
+        else:
+            answer, scored = service.ranker.rank(body)
+        shadow = settings.shadow is not None
+        later = BackgroundTask(asyncio.to_thread, service.ranker.compare_with_shadow, scored) if shadow else None
+        return Response(answer, background=later)
+
+    @post("/explain", status_code=200, summary="Explain a ranking", responses=for_bodies, **guarded)
+    async def explain(request: AnyRequest) -> Explained:
+        explained: Explained = await service.in_time(service.ranker.explain, await service.body_of(request))
+        return explained
+
+    @get("/models", summary="Describe the models", responses=for_guarded, **guarded)
+    async def models() -> Description:
+        return description(settings, registry)
+
+    @get("/health", summary="Say that the process answers", responses=for_all)
+    async def health() -> Health:
+        return Health("alive")
+
+    @get("/ready", summary="Say how many models are loaded and warm", responses=for_all)
+    async def ready() -> Ready:
+        return Ready(len(registry.models), sorted(registry.refused))
+
+    @get("/metrics", summary="Numbers for Prometheus", media_type=MediaType.TEXT, responses=for_guarded, **guarded)
+    async def metrics() -> Response[str]:
+        return Response(service.metrics.text().decode(), media_type="text/plain; version=0.0.4")
+
+    @get("/openapi.json", include_in_schema=False)
+    async def document() -> dict[str, Any]:
+        return service.document()
+
+    @get("/", include_in_schema=False)
+    async def page() -> Response[bytes]:
+        return Response(PAGE, media_type=MediaType.HTML, headers=page_headers(PAGE))
+
+    return [rank, explain, models, health, ready, metrics, document, page]
+
+
+def _errors(*statuses: int) -> dict[int, ResponseSpec]:
+    return {
+        status: ResponseSpec(ErrorAnswer, description=REASONS[status], generate_examples=False) for status in statuses
+    }
+
+
+class _DocsPage(OpenAPIRenderPlugin):
+    """The page about the paths. Litestar's own pages load their scripts from other hosts; this one works offline."""
+
+    def render(self, request: AnyRequest, openapi_schema: dict[str, Any]) -> bytes:
+        """Return the page, which asks for /openapi.json itself: a browser cannot send a token when it opens a page."""
+        return DOCS_PAGE
+
+
+class _Document(OpenAPIRenderPlugin):
+    """The document under /docs, where Litestar expects it: the same as /openapi.json."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__(path="/openapi.json", media_type=MediaType.JSON)
+        self._service = service
+
+    def render(self, request: AnyRequest, openapi_schema: dict[str, Any]) -> bytes:
+        """Return the document as JSON."""
+        return self.render_json(request, self._service.document())
+
+
+def _openapi_config(service: Service) -> OpenAPIConfig:
+    scheme = SecurityScheme(type="http", scheme="bearer")
+    return OpenAPIConfig(
+        title="Podium",
+        version=__version__,
+        description="Ranks the documents of queries.",
+        components=Components(security_schemes={"token": scheme} if service.settings.token is not None else None),
+        openapi_router=Router(
+            "/docs", route_handlers=[], include_in_schema=False, response_headers=page_headers(DOCS_PAGE)
+        ),
+        render_plugins=[_DocsPage(path="/"), _Document(service)],
+    )
+
+
+def _error(status: int, sentence: str, headers: dict[str, str] | None = None) -> Response[ErrorAnswer]:
+    return Response(ErrorAnswer(sentence), status_code=status, media_type=JSON, headers=headers)
+
+
+def _on_refused(_: AnyRequest, error: Refused) -> Response[ErrorAnswer]:
+    # The rest of a body that came too slowly would be read as the next request.
+    return _error(error.status, error.sentence, {"connection": "close"} if error.status == 408 else None)
+
+
+def _on_http_error(_: AnyRequest, error: HTTPException) -> Response[ErrorAnswer]:
+    """Answer what Litestar refuses: unknown paths and methods."""
+    sentence = SENTENCES.get(error.status_code, "the request cannot be answered")
+    return _error(error.status_code, sentence, dict(error.headers or {}))
+
+
+def _on_failure(_: AnyRequest, error: Exception) -> Response[ErrorAnswer]:
+    """Answer an error of Podium's own: the log gets its kind and place, the client neither."""
+    log("failure", level="error", error=error)
+    return _error(500, "the service failed to answer; its log says more")

@@ -1,12 +1,46 @@
-"""What a service says of itself."""
+"""What a service says about itself: its models, the OpenAPI document, and the two pages."""
 
 from __future__ import annotations
 
+import hashlib
+import re
+from base64 import b64encode
+from copy import deepcopy
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+import numpy as np
 from msgspec import Struct
 
-from podium.serving.models.registry import Registry
-from podium.serving.models.served import ServedModel
+from podium.core.pages import base_style
+from podium.data.schema import Schema
+from podium.serving.bodies import Identifier, Rank
+from podium.serving.models import Registry, ServedModel
 from podium.serving.settings import Settings
+
+LARGEST = float(np.finfo(np.float32).max)
+REASONS = {
+    400: "The body is not JSON, or does not have the form described here.",
+    401: "The token is missing or wrong.",
+    404: "There is no such model.",
+    405: "The path does not take this method.",
+    408: "The body did not arrive in time.",
+    413: "The body, or the number of documents, is above the limit.",
+    415: "The body is not announced as JSON.",
+    422: "The form is right, but the parts do not fit together or the model, for example too few ids.",
+    503: "The answer took too long, or the model's file could not be loaded.",
+}
+FIELDS = {
+    "documents": "Lists of values in the order of the features, or values by feature name; null is a missing value.",
+    "ids": "An id for each document; the answer repeats it.",
+    "k": "Return only the top documents.",
+    "model": "The model; the default, or the query's model in the split, if it is left out.",
+    "query": "The id of the query; it decides the model if there is a split.",
+    "pair": "The indices of two documents: also say why the first is above the second.",
+    "queries": "Several queries, in place of all other fields.",
+}
+Json = dict[str, Any]
 
 
 class Health(Struct):
@@ -16,13 +50,14 @@ class Health(Struct):
 
 
 class Ready(Struct):
-    """So many models are loaded and warm."""
+    """The number of models that are loaded and warm, and the names of those whose file could not be loaded."""
 
     models: int
+    refused: list[str]
 
 
 class ModelDescription(Struct):
-    """A model, without any place on the host."""
+    """A model, without any path on the host; `example` has documents that it takes."""
 
     name: str
     kind: str
@@ -32,21 +67,23 @@ class ModelDescription(Struct):
     categories: dict[str, tuple[str, ...]]
     normalize: str | None
     loaded: str
+    example: list[list[float | str]]
 
 
 class Description(Struct):
-    """All models, and which of them answer where a request names none."""
+    """All models, and which of them answer a request that names none."""
 
     default: str
     split: dict[str, float]
     shadow: str | None
+    refused: list[str]
     models: list[ModelDescription]
 
 
 def description(settings: Settings, registry: Registry) -> Description:
-    """What clients may know of the models."""
+    """Return what clients may know about the models."""
     models = [_described(model) for model in registry.models.values()]
-    return Description(settings.default, dict(settings.split), settings.shadow, models)
+    return Description(settings.default, dict(settings.split), settings.shadow, sorted(registry.refused), models)
 
 
 def _described(served: ServedModel) -> ModelDescription:
@@ -54,5 +91,103 @@ def _described(served: ServedModel) -> ModelDescription:
     categories = {str(feature): names for feature, names in model.encoding.categories.items()}
     return ModelDescription(
         served.name, repr(model), served.digest, model.n_features, model.feature_names, categories,
-        model.reading.get("normalize"), served.loaded.isoformat(timespec="seconds"),
+        model.reading.get("normalize"), served.loaded.isoformat(timespec="seconds"), served.example(),
     )  # fmt: skip
+
+
+def openapi(document: Json, settings: Settings, registry: Registry) -> Json:
+    """Complete the document that Litestar made of the paths and answers with the bodies that the models take now."""
+    document = deepcopy(document)
+    limits, models = settings.limits, registry.models.values()
+    queries: Json = {"description": FIELDS["queries"], "type": "array", "items": _ref("Query")}
+    nothing = {name: {"type": "null"} for name in ("ids", "k", "model", "query")}
+    several = _object({"queries": queries} | nothing, ["queries"])
+    pair = {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "integer", "minimum": 0}}
+    explained = min(limits.documents, limits.explained)
+    document["components"]["schemas"] |= {
+        "Query": _any([_query(model, settings, limits.documents) for model in models]),
+        "ExplainRequest": _any([_query(model, settings, explained, pair=_or_null(pair)) for model in models]),
+        "RankRequest": _any([_ref("Query"), {"title": "Several queries"} | several]),
+    }
+    served = registry.models.get(settings.default) or next(iter(models))
+    for path, body in (("/rank", "RankRequest"), ("/explain", "ExplainRequest")):
+        content = {"application/json": {"schema": _ref(body), "example": _example(served)}}
+        document["paths"][path]["post"]["requestBody"] = {"required": True, "content": content}
+    return document
+
+
+def _example(served: ServedModel) -> Json:
+    names, rows = served.model.feature_names, served.example()
+    documents = rows if names is None else [dict(zip(names, row, strict=True)) for row in rows]
+    return {"documents": documents, "ids": [f"document {k}" for k in range(len(rows))], "model": served.name}
+
+
+def _query(served: ServedModel, settings: Settings, limit: int, **more: Json) -> Json:
+    """Describe a query for one model; only requests to the default model may leave out its name."""
+    (identifier, rank), _ = msgspec.json.schema_components([Identifier, Rank])
+    is_default = served.name == settings.default or served.name in settings.split
+    properties = {
+        "documents": {"type": "array", "maxItems": limit, "items": _document(served.model.schema)},
+        "ids": _or_null({"type": "array", "maxItems": limit, "items": identifier}),
+        "k": _or_null(rank),
+        "model": {"enum": [served.name, None]} if is_default else {"const": served.name},
+        "query": _or_null(identifier),
+    }
+    described = {name: {"description": FIELDS[name]} | schema for name, schema in (properties | more).items()}
+    query = _object(described, ["documents"] if is_default else ["documents", "model"])
+    return {"title": f"A query for the model {served.name!r}"} | query
+
+
+def _document(schema: Schema) -> Json:
+    """Describe a document of a model: a list of values, or values by name."""
+    number: Json = {"type": ["number", "null"], "minimum": -LARGEST, "maximum": LARGEST}
+    category: Json = {"type": ["string", "number", "null"]}
+    n, categories = schema.n_features, schema.encoding.categories
+    values: Json = {"type": "array", "minItems": n, "maxItems": n}
+    if categories:
+        values["prefixItems"] = [category if feature in categories else number for feature in range(n)]
+    else:
+        values["items"] = number
+    if schema.names is None:
+        return values
+    properties = {name: category if k in categories else number for k, name in enumerate(schema.names)}
+    return _any([values, _object(properties, list(schema.names))])
+
+
+def _object(properties: Json, required: list[str]) -> Json:
+    return {"type": "object", "required": required, "properties": properties, "additionalProperties": False}
+
+
+def _ref(name: str) -> Json:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _any(schemas: list[Json]) -> Json:
+    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+
+
+def _or_null(schema: Json) -> Json:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _page(name: str) -> bytes:
+    return files("podium.serving").joinpath(name).read_bytes().replace(b"/* base */\n", base_style().encode())
+
+
+def page_headers(page: bytes) -> dict[str, str]:
+    """Return headers with which a browser runs no script and no style but the page's own, and asks no other host."""
+    hashes = {}
+    for element in ("script", "style"):
+        [inline] = re.findall(rf"<{element}>(.*?)</{element}>".encode(), page, re.DOTALL)
+        hashes[element] = f"'sha256-{b64encode(hashlib.sha256(inline).digest()).decode()}'"
+    return {
+        "content-security-policy": (
+            f"default-src 'none'; script-src {hashes['script']}; style-src {hashes['style']}; connect-src 'self'; "
+            "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        ),
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+    }
+
+
+PAGE, DOCS_PAGE = _page("page.html"), _page("docs.html")

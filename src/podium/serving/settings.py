@@ -1,4 +1,4 @@
-"""What a service is told when it starts."""
+"""The settings of a service, and how the command line gives them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from podium.errors import DataError, ParameterError
 
 HOST, PORT = "127.0.0.1", 8000
 SUFFIX = ".podium"  # of model files in folders
-COUNTS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # where workers share what they count; prometheus_client reads it at import
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a request may ask for; more is refused.
+    """The limits of a request; anything beyond them is refused.
 
     Attributes:
-        body_bytes: of a request's body.
-        documents: in a request, of all its queries together.
-        features: of a model; a model with more is not loaded.
-        explained: documents in a request to explain, which takes longer than to rank.
-        seconds: until a request has arrived and is answered.
+        body_bytes: the size of a request's body.
+        documents: the documents of a request, over all its queries.
+        features: the features of a model; a model with more is not loaded.
+        explained: the documents of a request to explain, which takes longer than ranking.
+        seconds: the time until a body has arrived, and until it is answered.
 
     Example:
         >>> Limits(documents=500).documents
@@ -47,20 +46,20 @@ class Limits:
 
 @dataclass(frozen=True)
 class Settings:
-    """All that a service is told.
+    """The settings of a service.
 
     Attributes:
         models: the file of each model, by name; the first is the default.
-        folders: folders whose model files are served, too, each by its name without suffix.
-        split: the share of queries that each of some models gets, where a request names no model.
-        shadow: a model that scores beside the one that answers; how often their top documents differ is counted.
-        shadow_k: how many top documents are compared, where a request does not say `k`.
-        token: what a request must bring as bearer token; None for no check.
-        limits: what a request may ask for.
-        watch_seconds: how often files are looked at for a new model; 0 for never (SIGHUP only).
+        folders: folders whose model files are served too, each under its name without the suffix.
+        split: the share of queries of each model, for requests that name no model.
+        shadow: a model that scores every query after the answer; differences in the top documents are counted.
+        shadow_k: how many top documents are compared if a request has no `k`.
+        token: the bearer token that requests need; None for no check.
+        limits: the limits of requests.
+        watch_seconds: the time between two looks for changed model files; 0 for none (only SIGHUP).
         log_requests: whether each request is logged.
-        good_files: a folder in which workers keep the last model files that could be loaded, for a worker that starts
-            when a file is bad.
+        good_files: a folder in which workers keep copies of the models that they loaded, for a worker that starts
+            while a file is bad.
 
     Example:
         >>> Settings({"web": Path("web.podium")}).default
@@ -81,7 +80,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         if not self.models:
-            raise DataError("there is no model to serve: name a model file, or a folder with model files (.podium)")
+            raise DataError("there is no model to serve: give a model file, or a folder with model files (.podium)")
         for name in (*self.split, *([self.shadow] if self.shadow is not None else [])):
             if name not in self.models:
                 raise ParameterError(f"there is no model {name!r}; there are {', '.join(map(repr, self.models))}")
@@ -96,12 +95,12 @@ class Settings:
 
     @property
     def default(self) -> str:
-        """The model that answers where nothing else is said."""
+        """The model that answers requests that name none."""
         return next(iter(self.split or self.models))
 
 
 def model_files(arguments: list[str]) -> tuple[dict[str, Path], tuple[Path, ...]]:
-    """The files of models by name, and the folders among the arguments: `name=file`, a file, or a folder.
+    """Return the model files by name, and the folders, of arguments such as `name=file`, a file, or a folder.
 
     >>> model_files(["web=models/web-7.podium", "news.podium"])[0]
     {'web': PosixPath('models/web-7.podium'), 'news': PosixPath('news.podium')}
@@ -115,11 +114,11 @@ def model_files(arguments: list[str]) -> tuple[dict[str, Path], tuple[Path, ...]
         path = Path(place)
         if path.is_dir():
             if name:
-                raise DataError(f"{argument}: {place} is a folder, whose models are named by their files")
+                raise DataError(f"{argument}: {place} is a folder, and its models are named after their files")
             folders.append(path)
             found = files_in(path)
         else:
-            found = {name or path.stem: path}
+            found = {_shown(name or path.stem): path}
         for one, file in found.items():
             if one in files:
                 raise DataError(f"two models are called {one!r}: {files[one]} and {file}; name one with NAME=FILE")
@@ -128,12 +127,18 @@ def model_files(arguments: list[str]) -> tuple[dict[str, Path], tuple[Path, ...]
 
 
 def files_in(folder: Path) -> dict[str, Path]:
-    """The model files of a folder, by name."""
-    return {path.stem: path for path in sorted(folder.glob(f"*{SUFFIX}")) if not path.name.startswith(".")}
+    """Return the model files of a folder, by name."""
+    paths = [path for path in sorted(folder.glob(f"*{SUFFIX}")) if not path.name.startswith(".")]
+    return {_shown(path.stem): path for path in paths}
+
+
+def _shown(name: str) -> str:
+    """Return a name as valid Unicode: JSON has no place for the bytes of a file name that is not UTF-8."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def shares(texts: list[str]) -> dict[str, float]:
-    """The shares of a split, from `NAME=SHARE`.
+    """Return the shares of a split, from `NAME=SHARE`.
 
     >>> shares(["old=0.9", "new=0.1"])
     {'old': 0.9, 'new': 0.1}
@@ -149,6 +154,6 @@ def shares(texts: list[str]) -> dict[str, float]:
 
 
 def read_token(path: Path | None) -> str | None:
-    """The bearer token: the text of a file, or else what stands in PODIUM_TOKEN. Not an option: all users see those."""
+    """Return the bearer token of a file, or else of PODIUM_TOKEN. Not an option: every user can see those."""
     text = os.environ.get("PODIUM_TOKEN") if path is None else path.read_text(encoding="utf-8")
     return None if text is None else text.strip()

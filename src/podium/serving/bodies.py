@@ -1,0 +1,270 @@
+"""The bodies of requests and answers, and the way from a body to the rows of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Annotated, Any, Generic, TypeVar
+
+import msgspec
+import numpy as np
+from msgspec import UNSET, Meta, Struct, UnsetType
+from numpy.typing import NDArray
+
+from podium.core.validation import did_you_mean
+from podium.data.encoding import codes_of_categories, shifted
+from podium.data.schema import Schema
+
+Rows = NDArray[np.float32]
+Number = float | None  # null is a missing value
+Value = float | str | None  # text is the name of a category
+V = TypeVar("V")
+_EXACT = 2**53  # not every client can represent larger whole numbers
+# JSON does not tell 3.0 from 3, so both are accepted as whole numbers.
+Identifier = (
+    Annotated[str, Meta(max_length=512)]
+    | Annotated[int, Meta(ge=-_EXACT, le=_EXACT)]
+    | Annotated[float, Meta(ge=-_EXACT, le=_EXACT, multiple_of=1)]
+)
+Rank = Annotated[int, Meta(ge=1, le=2**31)] | Annotated[float, Meta(ge=1, le=2**31, multiple_of=1)]
+Index = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0, multiple_of=1)]
+
+
+class Refused(Exception):  # noqa: N818, it is an answer
+    """A request that gets an error as its answer.
+
+    Attributes:
+        status: the HTTP status.
+        sentence: the reason, for the client.
+
+    """
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence = status, sentence
+
+
+class ErrorAnswer(Struct):
+    """The body of every answer that is not a success."""
+
+    error: str
+
+
+class _Options(Struct, forbid_unknown_fields=True):
+    """The fields of every request in addition to its documents."""
+
+    ids: list[Identifier] | None = None
+    k: Rank | None = None
+    model: str | None = None
+    query: Identifier | None = None
+
+
+class Query(_Options, Generic[V], kw_only=True):
+    """The documents of a query; `V` is the type of their values."""
+
+    documents: list[list[V] | dict[str, V]]
+
+
+class RankBody(_Options, Generic[V], kw_only=True):
+    """A request to rank one query, or several."""
+
+    documents: list[list[V] | dict[str, V]] | UnsetType = UNSET
+    queries: list[Query[V]] | UnsetType = UNSET
+
+
+class ExplainBody(Query[Value], kw_only=True):
+    """A request to explain a query; `pair` asks why the first of two documents, by index, is above the second."""
+
+    pair: Annotated[list[Index], Meta(min_length=2, max_length=2)] | None = None
+
+
+class Ranked(Struct, omit_defaults=True):
+    """A document in its place."""
+
+    index: int
+    score: float
+    id: str | int | float | None = None
+
+
+class Ranking(Struct):
+    """The answer to a query."""
+
+    model: str
+    ranking: list[Ranked]
+
+
+class Rankings(Struct):
+    """The answers to several queries, in their order."""
+
+    queries: list[Ranking]
+
+
+class ExplainedDocument(Struct, omit_defaults=True):
+    """A document in its place, with the contribution of each feature to its score, in the order of `features`."""
+
+    index: int
+    score: float
+    contributions: list[float]
+    id: str | int | float | None = None
+
+
+class FeatureOfPair(Struct):
+    """The values of a feature in two documents, its contributions to their scores, and the difference of these."""
+
+    feature: str
+    values: tuple[float | str | None, float | str | None]
+    contributions: tuple[float, float]
+    difference: float
+
+
+class Why(Struct):
+    """Why one document is above another: the differences, largest first, sum to the difference of the scores."""
+
+    above: int
+    below: int
+    scores: tuple[float, float]
+    features: list[FeatureOfPair]
+
+
+class Explained(Struct, omit_defaults=True):
+    """An explained ranking: the base and the contributions of a document sum to its score."""
+
+    model: str
+    method: str
+    base: float
+    features: list[str]
+    documents: list[ExplainedDocument]
+    why: Why | None = None
+
+
+_NUMBERS, _VALUES = msgspec.json.Decoder(RankBody[Number]), msgspec.json.Decoder(RankBody[Value])
+_EXPLAINED = msgspec.json.Decoder(ExplainBody)
+
+
+def decode_queries(body: bytes, has_categories: bool) -> tuple[list[Query[Any]], bool]:
+    """Return the queries of a request to rank, and whether the request has a list of queries."""
+    request: RankBody[Any] = _decode(_VALUES if has_categories else _NUMBERS, body)
+    if request.queries is not UNSET:
+        extra = [name for name in ("ids", "k", "model", "query") if getattr(request, name) is not None]
+        if request.documents is not UNSET:
+            raise Refused(400, "the body has both documents and queries: give one of them")
+        if extra:
+            raise Refused(400, f"the body has {extra[0]} beside queries: give it in each query")
+        return request.queries, True
+    if request.documents is UNSET:
+        raise Refused(400, "the body has neither documents nor queries")
+    return [Query(request.ids, request.k, request.model, request.query, documents=request.documents)], False
+
+
+def decode_explain(body: bytes) -> ExplainBody:
+    """Return the query of a request to explain."""
+    request: ExplainBody = _decode(_EXPLAINED, body)
+    return request
+
+
+def _decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:  # says what was expected, what came and where, never a value
+        raise Refused(400, f"the body does not fit: {_plain(str(error))}") from None
+    except RecursionError:
+        raise Refused(400, "the body is nested too deeply") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        reason = "its text is not UTF-8" if isinstance(error, UnicodeDecodeError) else _plain(str(error))
+        raise Refused(
+            400, f"the body is not JSON (which has no NaN and no Infinity; null is a missing value): {reason}"
+        ) from None
+
+
+def _plain(message: str) -> str:
+    """Drop code marks from a message."""
+    return message.replace("`", "")[:300]
+
+
+class Matcher:
+    """Turns documents, lists of values or values by name, into float32 rows in the encoding of a model.
+
+    Every feature must be given: null is a missing value. A category unknown to the model counts as missing.
+
+    >>> Matcher(Schema(2, ("bm25", "age"))).rows([{"age": None, "bm25": 1.5}]).tolist()
+    [[1.5, nan]]
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        names = schema.names
+        self._places = None if names is None else {name: k for k, name in enumerate(names)}
+        self._pick: Callable[[dict[str, Any]], tuple[Any, ...]] | None = None
+        if names is not None and len(names) == 1:
+            only = names[0]
+            self._pick = lambda document: (document[only],)
+        elif names:
+            self._pick = itemgetter(*names)
+
+    def rows(self, documents: Sequence[list[Any] | dict[str, Any]], *, has_text: bool = True) -> Rows:
+        """Return a row for each document. `has_text`: whether values may be text."""
+        lists = [self._values(number, document) for number, document in enumerate(documents)]
+        if not lists:
+            return np.empty((0, self.schema.n_features), np.float32)
+        if self.schema.encoding:
+            return self._finite(self._encoded(lists))
+        if has_text:
+            self._refuse_text(lists)
+        with np.errstate(over="ignore"):
+            return self._finite(np.array(lists, np.float32))  # None becomes NaN
+
+    def _values(self, number: int, document: list[Any] | dict[str, Any]) -> Sequence[Any]:
+        """Return the values of a document in the order of the model's features."""
+        n_features = self.schema.n_features
+        if type(document) is list:
+            if len(document) != n_features:
+                raise Refused(422, f"document {number} has {len(document)} values, but the model takes {n_features}")
+            return document
+        assert isinstance(document, dict)
+        if self._pick is None or self._places is None:
+            raise Refused(422, f"the model has no feature names: give each document as a list of {n_features} numbers")
+        try:
+            values = self._pick(document)
+        except KeyError as error:
+            name = error.args[0]
+            raise Refused(422, f"document {number} lacks the feature {name!r}; null is a missing value") from None
+        if len(document) != len(self._places):
+            unknown = next(name for name in document if name not in self._places)
+            hint = did_you_mean(unknown, self._places)
+            raise Refused(
+                422, f"document {number} has the feature {unknown[:80]!r}, which the model does not know{hint}"
+            )
+        return values
+
+    def _encoded(self, lists: list[Sequence[Any]]) -> Rows:
+        """Make rows with the codes of categories, and with the shifts that the model subtracts from features."""
+        rows = np.empty((len(lists), self.schema.n_features), np.float32)
+        for feature, column in enumerate(zip(*lists, strict=True)):
+            names = self.schema.encoding.categories.get(feature)
+            if names is not None:
+                rows[:, feature] = codes_of_categories(column, names)
+                continue
+            self._refuse_text([[value] for value in column], feature)
+            shift = self.schema.encoding.shifts.get(feature, 0)
+            with np.errstate(over="ignore"):
+                rows[:, feature] = shifted(np.array(column, np.float64), shift)
+        return rows
+
+    def _finite(self, rows: Rows) -> Rows:
+        """Return the rows if no number is beyond float32."""
+        beyond = np.isinf(rows)
+        if beyond.any():
+            document, feature = np.argwhere(beyond)[0]
+            raise Refused(422, f"document {document}: the value of {self._shown(feature)} is too large")
+        return rows
+
+    def _refuse_text(self, lists: Sequence[Sequence[Any]], first: int = 0) -> None:
+        """Raise if a numeric feature has text; `first` is the index of the first feature in the lists."""
+        for number, values in enumerate(lists):
+            for feature, value in enumerate(values, first):
+                if isinstance(value, str):
+                    raise Refused(422, f"document {number}: {self._shown(feature)} holds numbers, and text was given")
+
+    def _shown(self, feature: int) -> str:
+        names = self.schema.names
+        return f"feature {feature}" if names is None else f"the feature {names[feature]!r}"

@@ -1,0 +1,295 @@
+"""The models of a service: loading, choosing one for a query, and replacing them while the service runs."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.data import RankingData
+from podium.errors import DataError, PodiumError
+from podium.explain import Explanation, explain
+from podium.models import Combined, Ensemble, Model, load
+from podium.serving.bodies import Matcher, Refused, Rows
+from podium.serving.settings import SUFFIX, Settings, files_in
+
+WARM_UP = (1, 2, 100, 600)  # numbers of documents: each way to score has its own kernels
+N_EXAMPLES = 3  # documents of the example that the page shows
+Signature = tuple[int, int, int, int]
+
+
+class ServedModel:
+    """A model that is ready to answer: no request compiles or prepares anything.
+
+    Attributes:
+        name: the name that clients use.
+        model: the model.
+        digest: the model's digest.
+        matcher: turns documents into the model's rows.
+        loaded: the time of loading.
+        why_not_explained: why the model cannot attribute its scores to features; None if it can.
+
+    """
+
+    def __init__(self, name: str, model: Model, max_features: int) -> None:
+        if model.n_features > max_features:
+            raise DataError(f"the model has {model.n_features} features, and the limit is {max_features}")
+        if isinstance(model, Combined) and not model.has_one_schema and any(part.encoding for part in model.parts):
+            raise DataError("the parts of the model encode their features in different ways, so it cannot be served")
+        self.name, self.model, self.digest = name, model, model.digest()
+        self.loaded = datetime.now(UTC)
+        self.matcher = Matcher(model.schema)
+        self._scorer = model.scorer(n_threads=1)
+        self._normalize = model.reading.get("normalize")
+        self._takes_arrays = model.has_one_schema and not model.encoding and self._normalize is None
+        for n_documents in WARM_UP:
+            self.scores(np.zeros((n_documents, model.n_features), np.float32))
+        self.why_not_explained = self._warm_up_explaining()
+
+    def scores(self, rows: Rows) -> NDArray[np.float64]:
+        """Score the documents of one query, normalised within the query if the model was trained that way."""
+        if not len(rows):
+            return np.empty(0)
+        return self._scorer(rows if self._takes_arrays else self._data(rows))
+
+    def explanation(self, rows: Rows) -> Explanation:
+        """Attribute the scores of one query's documents to the features."""
+        return explain(self.model, rows if self._takes_arrays else self._data(rows), n_threads=1)
+
+    def example(self) -> list[list[float | str]]:
+        """Make a few documents that the model takes: from its thresholds, so that the scores differ, and categories."""
+        model = self.model
+        values: list[list[Any]] = [[0.0, 1.0, 2.0] for _ in range(model.n_features)]
+        if isinstance(model, Ensemble):
+            features, thresholds = model.arrays["feature"], model.arrays["threshold"].astype(np.float64)
+            for feature in range(model.n_features):
+                limits = thresholds[(features == feature) & np.isfinite(thresholds)]
+                if len(limits):
+                    low, middle, high = np.quantile(limits, [0.1, 0.5, 0.9])
+                    values[feature] = [low - 1e-3 * abs(low), middle, high + 1e-3 * abs(high)]
+        values = [[float(f"{value:.4g}") for value in column] for column in values]
+        for feature, shift in model.encoding.shifts.items():
+            values[feature] = [value + shift for value in values[feature]]
+        for feature, names in model.encoding.categories.items():
+            values[feature] = list(names) or [""]
+        return [
+            [column[(document + k) % len(column)] for k, column in enumerate(values)] for document in range(N_EXAMPLES)
+        ]
+
+    def _warm_up_explaining(self) -> str | None:
+        try:
+            self.explanation(np.zeros((2, self.model.n_features), np.float32))
+        except DataError as error:
+            return str(error)
+        return None
+
+    def _data(self, rows: Rows) -> RankingData:
+        model = self.model
+        encoding = model.encoding if model.has_one_schema else None
+        data = RankingData(
+            rows, qid=np.zeros(len(rows), np.int64), feature_names=model.feature_names, encoding=encoding
+        )
+        return data if self._normalize is None else data.normalized(self._normalize)
+
+
+class Split:
+    """Shares of queries by model: the same query gets the same model in every worker and after every start.
+
+    >>> split = Split({"old": 0.9, "new": 0.1})
+    >>> names = [split.model_of(query) for query in range(1000)]
+    >>> names.count("old"), split.model_of("shoes") == split.model_of("shoes")
+    (901, True)
+
+    """
+
+    def __init__(self, shares: Mapping[str, float]) -> None:
+        total = sum(shares.values())
+        self._borders = [
+            (name, border / total) for name, border in zip(shares, accumulate(shares.values()), strict=True)
+        ]
+
+    def model_of(self, query: str | float) -> str:
+        """Return the model of a query, by a hash of its id as text."""
+        text = str(int(query)) if isinstance(query, float) else str(query)
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        point = int.from_bytes(digest, "big") / 2**64
+        return next((name for name, border in self._borders if point < border), self._borders[-1][0])
+
+
+class Registry:
+    """The models by name.
+
+    A new model replaces the old one in one step, once it is loaded and warm: a request sees one or the other. A file
+    that cannot be loaded is refused: the old model keeps answering, and the other models are not affected.
+
+    Args:
+        settings: of the service.
+        tell: called with an event and facts about it.
+
+    Attributes:
+        models: by name; never changed in place, but replaced as a whole.
+        refused: the names of models whose file, as it is now, cannot be loaded; also replaced as a whole.
+        changes: the number of models replaced or added since the start.
+
+    """
+
+    def __init__(self, settings: Settings, tell: Callable[..., None]) -> None:
+        self._settings, self._tell = settings, tell
+        self._loading = threading.Lock()
+        self._seen: dict[Path, Signature | None] = {}
+        self._split = Split(settings.split) if settings.split else None
+        self.changes = 0
+        self.models: Mapping[str, ServedModel] = {}
+        self.refused: frozenset[str] = frozenset()
+        for name, path in settings.models.items():
+            self._seen[path] = _signature(path)
+            model = self._load(name, path) or self._load_kept(name)
+            if model is not None:
+                self.models = {**self.models, name: model}
+        if not self.models:
+            raise DataError("no model could be loaded, so there is nothing to serve")
+        self._require_split_and_shadow()
+        self._require_same_features(self.models)
+
+    def choose(self, name: str | None, query: str | float | None) -> ServedModel:
+        """Return the model that a request names, or else the query's model in the split, or else the default."""
+        if name is None:
+            split = self._split if query is not None else None
+            name = self._settings.default if split is None or query is None else split.model_of(query)
+        model = self.models.get(name)
+        if model is not None:
+            return model
+        if name in self.refused:
+            raise Refused(503, f"the model {name[:80]!r} could not be loaded: name another model, or repair its file")
+        raise Refused(404, f"there is no model {name[:80]!r}; GET /models lists the models")
+
+    @property
+    def has_categories(self) -> bool:
+        """Whether values may be text for at least one model."""
+        return any(served.model.encoding.categories for served in self.models.values())
+
+    def reload(self, everything: bool = False) -> None:
+        """Load the files that have changed since the last look, or all files."""
+        with self._loading:
+            files = dict(self._settings.models)
+            for folder in self._settings.folders:
+                files = files_in(folder) | files
+            for name, path in files.items():
+                signature = _signature(path)
+                if signature is None:  # deleted, perhaps just before its replacement: the old model stays
+                    self._seen.pop(path, None)
+                elif everything or signature != self._seen.get(path):
+                    self._seen[path] = signature
+                    self._replace(name, path)
+            self.refused &= files.keys()
+
+    def _replace(self, name: str, path: Path) -> None:
+        model = self._load(name, path, others=self.models)
+        if model is None:
+            return
+        before = self.models.get(name)
+        self.models = {**self.models, name: model}
+        self.changes += 1
+        self._tell("model loaded", model=name, digest=model.digest, before=None if before is None else before.digest)
+
+    def _load(self, name: str, path: Path, others: Mapping[str, ServedModel] | None = None) -> ServedModel | None:
+        """Load a model and keep a copy; None, with a line in the log, if its file is refused."""
+        try:
+            model = ServedModel(name, load(path), self._settings.limits.features)
+            if others is not None:
+                self._require_same_features({**others, name: model})
+        except Exception as error:  # whatever is wrong with one file, the other models are served
+            known = isinstance(error, PodiumError | OSError)
+            reason = str(error) if known else f"{type(error).__name__}: {error}"
+            self.refused |= {name}
+            self._tell("model refused", level="error", model=name, reason=reason)
+            return None
+        self.refused -= {name}
+        self._keep(model)
+        return model
+
+    def _keep(self, model: ServedModel) -> None:
+        """Save a model as it was loaded, for workers that start later: its file may be bad by then."""
+        if self._settings.good_files is None:
+            return
+        try:
+            model.model.save(self._settings.good_files / f"{model.name}{SUFFIX}")
+        except OSError as error:
+            self._tell("model not kept", level="warning", model=model.name, reason=str(error))
+
+    def _load_kept(self, name: str) -> ServedModel | None:
+        """Load the last good copy of a model, for a worker that starts while the model's file is bad."""
+        folder = self._settings.good_files
+        path = None if folder is None else folder / f"{name}{SUFFIX}"
+        if path is None or not path.exists():
+            return None
+        return ServedModel(name, load(path), self._settings.limits.features)
+
+    def _require_split_and_shadow(self) -> None:
+        """Raise if a model that the operator asked for by name did not load: without it the split is another one."""
+        settings = self._settings
+        for name in (*settings.split, *([settings.shadow] if settings.shadow is not None else [])):
+            if name not in self.models:
+                raise DataError(f"the model {name!r} of the split or shadow could not be loaded")
+
+    def _require_same_features(self, models: Mapping[str, ServedModel]) -> None:
+        """Raise if models that answer the same requests take different documents."""
+        settings = self._settings
+        names = [*settings.split] or [settings.default]
+        if settings.shadow is not None:
+            names.append(settings.shadow)
+        loaded = [models[name] for name in names if name in models]
+        for first, other in pairwise(loaded):
+            one, two = first.model, other.model
+            if (one.n_features, one.feature_names) != (two.n_features, two.feature_names):
+                raise DataError(f"the models {first.name!r} and {other.name!r} of a split or shadow differ in features")
+            if settings.shadow is not None and one.encoding != two.encoding:
+                raise DataError(f"the models {first.name!r} and {other.name!r} encode their features in different ways")
+
+
+def _signature(path: Path) -> Signature | None:
+    """Return what changes when a file does."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+@asynccontextmanager
+async def watched(registry: Registry, seconds: float) -> AsyncIterator[None]:
+    """Load changed files every few seconds, and all files on SIGHUP, in a thread while requests are answered."""
+    loop = asyncio.get_running_loop()
+    hangup = asyncio.Event()
+
+    async def watch() -> None:
+        while True:
+            everything = True
+            try:
+                await asyncio.wait_for(hangup.wait(), seconds or None)
+                hangup.clear()
+            except TimeoutError:
+                everything = False
+            await asyncio.to_thread(registry.reload, everything)
+
+    with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, or not in the main thread
+        loop.add_signal_handler(signal.SIGHUP, hangup.set)
+    task = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.remove_signal_handler(signal.SIGHUP)

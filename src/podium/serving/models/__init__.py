@@ -1,1 +1,0 @@
-"""The models that are served: how they are loaded, chosen for a query, compared and changed."""

@@ -1,0 +1,133 @@
+"""The log, as lines of JSON, and the numbers for Prometheus."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import logging.config
+import os
+import sys
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, TextIO
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+COUNTS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # where workers share their numbers; prometheus_client reads it at import
+SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
+_LOGGER = logging.getLogger("podium.serving")
+
+
+class JsonLines(logging.Formatter):
+    """Formats every record as one line of JSON; of an exception it shows the kind and the place, never the message.
+
+    >>> record = {"msg": "ready", "levelname": "INFO", "created": 0.0, "facts": {"pid": 7}}
+    >>> JsonLines().format(logging.makeLogRecord(record))
+    '{"time":"1970-01-01T00:00:00.000+00:00","level":"info","event":"ready","pid":7}'
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line; records of other libraries are events called `log`."""
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: dict[str, Any] = {"time": time, "level": record.levelname.lower()}
+        facts = getattr(record, "facts", None)
+        if facts is None:
+            line |= {"event": "log", "source": record.name, "text": record.getMessage()}
+        else:
+            line |= {"event": record.getMessage(), **facts}
+        if record.exc_info and record.exc_info[1] is not None:
+            line |= {"kind": type(record.exc_info[1]).__name__, "place": _place(record.exc_info[2])}
+        return json.dumps(line, separators=(",", ":"), default=str)  # takes names that are not UTF-8, too
+
+
+class PlainText(io.TextIOBase):
+    """In place of standard error: what any code prints there becomes lines of JSON too.
+
+    Attributes:
+        stream: the standard error that the log is written to.
+
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Log each line that is not blank."""
+        for line in text.splitlines():
+            if line.strip():
+                log("stderr", text=line)
+        return len(text)
+
+
+def _handler() -> logging.Handler:
+    return logging.StreamHandler(sys.stderr.stream if isinstance(sys.stderr, PlainText) else sys.stderr)
+
+
+LOG_CONFIG: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"json": {"()": JsonLines}},
+    "handlers": {"stderr": {"()": _handler, "formatter": "json"}},
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+    "loggers": {"podium.serving": {"level": "INFO"}, "uvicorn.error": {"level": "INFO"}},
+}
+
+
+def set_up_log() -> None:
+    """Write everything that is logged in this process, or printed to standard error, as lines of JSON."""
+    logging.config.dictConfig(LOG_CONFIG)
+    logging.captureWarnings(True)
+    logging.raiseExceptions = False  # a log that cannot be written would complain to itself
+    if not isinstance(sys.stderr, PlainText):
+        sys.stderr = PlainText(sys.stderr)
+
+
+def log(event: str, level: str = "info", *, error: BaseException | None = None, **facts: Any) -> None:
+    """Log an event; facts that are None are left out."""
+    facts = {name: fact for name, fact in facts.items() if fact is not None}
+    _LOGGER.log(logging.getLevelNamesMapping()[level.upper()], event, exc_info=error, extra={"facts": facts})
+
+
+def _place(trace: TracebackType | None) -> str:
+    """Return the file and line in which an exception was raised."""
+    place = ""
+    while trace is not None:
+        place, trace = f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}", trace.tb_next
+    return place
+
+
+class Metrics:
+    """What is counted and timed, in total over all workers."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        self.requests = Counter(
+            "podium_requests", "Requests, by path and status.", ["path", "status"], registry=registry
+        )
+        self.seconds = Histogram(
+            "podium_request_seconds", "Time from a request's head to the end of its answer.", ["path"],
+            buckets=SECONDS, registry=registry,
+        )  # fmt: skip
+        self.scoring_seconds = Histogram(
+            "podium_scoring_seconds", "Time to score one query.", ["model"], buckets=SECONDS, registry=registry
+        )
+        self.documents = Counter("podium_documents", "Documents ranked.", ["model"], registry=registry)
+        self.shadow = Counter(
+            "podium_shadow_rankings", "Rankings compared with the shadow model's: whether the top differs.",
+            ["model", "differs"], registry=registry,
+        )  # fmt: skip
+        self.model_changes = Counter("podium_model_changes", "Models loaded since the start.", registry=registry)
+        self.in_flight = Gauge(
+            "podium_requests_in_flight", "Requests being answered.", registry=registry, multiprocess_mode="livesum"
+        )
+
+    def text(self) -> bytes:
+        """Return all numbers in Prometheus' format."""
+        if COUNTS_FOLDER not in os.environ:
+            return generate_latest(self._registry)
+        all_workers = CollectorRegistry()
+        MultiProcessCollector(all_workers)  # type: ignore[no-untyped-call]
+        return generate_latest(all_workers)
