@@ -55,6 +55,8 @@ def test_a_wheel_of_the_sdist_is_the_same(built, tmp_path):
     with tarfile.open(built[".gz"]) as archive:
         archive.extractall(tmp_path, filter="data")
     tree = tmp_path / f"podium-{podium.__version__}"
-    assert {"tests", "docs", "bench", "deploy", "Makefile", "LICENSE"} <= {path.name for path in tree.iterdir()}
+    assert {"tests", "docs", "bench", "experiments", "deploy", "Makefile", "LICENSE"} <= {
+        path.name for path in tree.iterdir()
+    }
     again = build(tree, tmp_path / "dist", "wheel")
     assert again[".whl"].read_bytes() == built[".whl"].read_bytes()

@@ -55,7 +55,9 @@ def test_a_measure_that_does_not_change_shows_no_optimum():
     still = Optimality("ndcg", 0.5, (0.1,), np.zeros((1, 459)), np.arange(0), np.zeros(3), np.zeros((0, 3)))
     assert (still.rising_share, still.unchanged_share, still.falling_share) == (0, 1, 0)
     assert not still.passes().any()
-    assert Optimality("ndcg", 0.5, (0.1,), np.full((1, 459), -0.1), np.arange(0), np.zeros(3), np.zeros((0, 3))).passes()
+    assert Optimality(
+        "ndcg", 0.5, (0.1,), np.full((1, 459), -0.1), np.arange(0), np.zeros(3), np.zeros((0, 3))
+    ).passes()
 
 
 def test_curves_of_single_weights_have_their_top_at_the_trained_value(train, trained):

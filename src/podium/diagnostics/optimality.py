@@ -96,7 +96,8 @@ class Optimality:
         A direction that changes nothing counts as one that does not fall: it says nothing of an optimum.
         """
         not_falling, n = (self.changes >= 0).sum(axis=1), self.changes.shape[1]
-        return np.where(not_falling < n, stats.beta.ppf(1 - delta, not_falling + 1, np.maximum(n - not_falling, 1)), 1.0)
+        most = stats.beta.ppf(1 - delta, not_falling + 1, np.maximum(n - not_falling, 1))
+        return np.where(not_falling < n, most, 1.0)
 
     def passes(self, p0: float = 0.01, delta: float = 0.01) -> NDArray[np.bool_]:
         """Whether the mean falls in all directions but a share p0, with confidence 1 − δ, by step.
