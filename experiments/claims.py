@@ -264,7 +264,7 @@ def decide(claims: Sequence[Claim]) -> list[Decided]:
     for paper in PAPERS:
         places = [k for k, claim in enumerate(claims) if claim.paper == paper]
         tested = [k for k in places if claims[k].kind != "always"]
-        corrected = [holm([p(claims[k]) for k in tested]) for p in (lambda c: c.p, lambda c: c.p_against)]
+        corrected = (holm([claims[k].p for k in tested]), holm([claims[k].p_against for k in tested]))
         for k, p, against in zip(tested, *corrected, strict=True):
             verdict = HOLDS if p < LEVEL else DOES_NOT_HOLD if against < LEVEL else NOT_DECIDED
             decided[k] = Decided(claims[k], verdict, p, against, _reason(claims[k], verdict, len(tested)))

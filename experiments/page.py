@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.claims import DOES_NOT_HOLD, HOLDS, LEVEL, NOT_DECIDED, PAPERS, Claim, Decided, decide
 from experiments.figures import chart_of
-from experiments.runner import Result, experiment, read_results
+from experiments.runner import QUICK_SEEDS, SEEDS, Result, experiment, read_results
 from experiments.work import words_of
 from podium.core.files import write_text
 from podium.core.validation import to_path
@@ -35,10 +35,11 @@ Reasons are made from the numbers of the same run. Experiments were written, and
 seeds than those of the results. The papers' web data is not public: artificial data replaces it, or your own
 (`--data`).
 
-`make reproduce` runs everything and writes this page from `results/`. To repeat one experiment with its figures in less
-than a minute: `python -m experiments arrows --quick`. It writes a page like this one to the folder `reproduction`.
-`python -m experiments --list` names all experiments. Those with nets are left out if the extra `neural` (torch) is
-missing.
+`make reproduce` runs everything with {SEEDS} seeds, in more than two hours on 2 cores, and writes this page from
+`results/`. `--quick` takes about six minutes for everything, with smaller data and {QUICK_SEEDS} seeds, which decide
+little. To repeat one experiment with its figures in less than a minute: `python -m experiments arrows --quick`. It
+writes a page like this one to the folder `reproduction`. `python -m experiments --list` names all experiments. Those
+with nets are left out if the extra `neural` (torch) is missing.
 """
 
 

@@ -169,7 +169,7 @@ def _run_one(
 ) -> None:
     """Run an experiment, unless it was run like this before."""
     settings = {"quick": quick, "seeds": list(seeds)}
-    code = short_hash(repr([settings, _sources(name)]))
+    code = short_hash(repr([quick, _sources(name)]))  # steps are kept by seed, so that more seeds may be added
     work = Work(
         root / STEPS / name, seeds=seeds, quick=quick, data=data, fingerprint=code,
         report=lambda text: report(f"{name}: {text}"),
@@ -194,10 +194,11 @@ def _run_one(
 
 
 def _is_current(result: Result, work: Work) -> bool:
-    """Whether a run would give the same again: of this code, these settings and these files, and not left out."""
-    inputs = result.facts["inputs"]
+    """Whether a run would give the same again: of this code, these seeds and these files, and not left out."""
+    facts, inputs = result.facts, result.facts["inputs"]
     same_files = inputs == {kind: work.state_of(kind) for kind in inputs}
-    return same_files and result.facts["fingerprint"] == work.fingerprint and not result.outcome.nothing_because
+    same_run = (facts["fingerprint"], facts["seeds"]) == (work.fingerprint, list(work.seeds))
+    return same_files and same_run and not result.outcome.nothing_because
 
 
 @cache
