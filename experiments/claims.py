@@ -3,7 +3,8 @@
 A seed draws training, validation and test data and trains every model anew, so the numbers of seeds are independent
 repetitions of the whole experiment. Tests are t-tests over them: the exact test of a mixed model with random seeds and
 random queries, where every seed has as many queries. Where seeds share their test queries (real data has one set), the
-variance of the mean over queries is added to that over seeds, with Satterthwaite's degrees of freedom.
+variance of the mean over queries is added to that over seeds, with Satterthwaite's degrees of freedom; that variance is
+taken as known, since there are many queries.
 """
 
 from __future__ import annotations

@@ -41,6 +41,8 @@ def test_the_wheel_holds_the_whole_package(built, tmp_path):
     kept = {path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
     assert package_files(built[".whl"]) == {str(path.relative_to(PACKAGE.parent)) for path in kept}
     assert {path.suffix for path in kept} >= {".py", ".html", ".css", ".js", ".typed"}
+    with zipfile.ZipFile(built[".whl"]) as archive:  # no benchmarks, no experiments
+        assert {name.split("/")[0].split("-")[0] for name in archive.namelist()} == {"podium"}
 
     with zipfile.ZipFile(built[".whl"]) as archive:
         archive.extractall(tmp_path)

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -228,6 +229,18 @@ def test_the_page_is_made_from_results_and_says_why(inject, tmp_path, lines):
     assert "It was 1." in text
     assert "sizes: 1, 2" in text
     assert "![A figure](small-by-tree-small.svg)" in text
+
+
+def test_the_published_page_says_what_its_results_say():
+    folder = Path(__file__).parents[2] / "docs" / "papers"
+    text = (folder / "index.md").read_text()
+    decided = decided_results(folder)
+    assert [result.name for result, _ in decided] == list(EXPERIMENTS)
+    for result, claims in decided:
+        for one in claims:
+            assert f"- **{one.verdict}**: {one.claim.text}. " in text, result.name
+            assert one.verdict == HOLDS or re.search(r"\d", one.reason), one.claim.text
+            assert one.reason in text
 
 
 @pytest.fixture(scope="module")
