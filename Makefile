@@ -10,7 +10,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache/$(DIGEST)
 # Tests run in as many processes as there are cores; a process that has done its share takes over from the others.
 PYTEST := $(BIN)/python -m pytest --numprocesses=$(shell getconf _NPROCESSORS_ONLN) --dist=worksteal
 
-.PHONY: help demo test quick compat lint style types kernels bench docs release-check clean
+.PHONY: help demo test quick compat lint style types kernels bench reproduce docs release-check clean
 
 help:
 	@echo 'make demo   train on artificial data, compare, write demo/report.html'
@@ -19,6 +19,7 @@ help:
 	@echo 'make compat the quick tests with the oldest and the newest supported dependencies'
 	@echo 'make lint   ruff and mypy --strict'
 	@echo 'make bench  measure against other tools; writes bench/results/'
+	@echo 'make reproduce  repeat the papers'\'' experiments; writes docs/papers/'
 	@echo 'make docs   build the documentation into site/'
 	@echo 'make release-check  install wheel and sdist as users do, and run the quick tests there'
 	@echo 'make clean  remove what the other targets made'
@@ -41,8 +42,8 @@ compat:
 lint: style types
 
 style: $(VENV)/.dev
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench experiments
+	$(BIN)/ruff format --check src tests bench experiments
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
@@ -52,6 +53,9 @@ kernels: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m bench
+
+reproduce: $(VENV)/.dev
+	$(BIN)/python -m experiments --output docs/papers
 
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --nitpicky \

@@ -41,6 +41,8 @@ def test_the_wheel_holds_the_whole_package(built, tmp_path):
     kept = {path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
     assert package_files(built[".whl"]) == {str(path.relative_to(PACKAGE.parent)) for path in kept}
     assert {path.suffix for path in kept} >= {".py", ".html", ".css", ".js", ".typed"}
+    with zipfile.ZipFile(built[".whl"]) as archive:  # no benchmarks, no experiments
+        assert {name.split("/")[0].split("-")[0] for name in archive.namelist()} == {"podium"}
 
     with zipfile.ZipFile(built[".whl"]) as archive:
         archive.extractall(tmp_path)
@@ -55,6 +57,8 @@ def test_a_wheel_of_the_sdist_is_the_same(built, tmp_path):
     with tarfile.open(built[".gz"]) as archive:
         archive.extractall(tmp_path, filter="data")
     tree = tmp_path / f"podium-{podium.__version__}"
-    assert {"tests", "docs", "bench", "deploy", "Makefile", "LICENSE"} <= {path.name for path in tree.iterdir()}
+    assert {"tests", "docs", "bench", "experiments", "deploy", "Makefile", "LICENSE"} <= {
+        path.name for path in tree.iterdir()
+    }
     again = build(tree, tmp_path / "dist", "wheel")
     assert again[".whl"].read_bytes() == built[".whl"].read_bytes()

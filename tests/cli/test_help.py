@@ -14,7 +14,7 @@ from tests.commands import PODIUM, run
 
 ALL = [line for lines in EXAMPLES.values() for line in lines] + [line for name in MODELS for line in of_model(name)]
 # Too long for a test, or without an end; the pages of the documentation run them on less.
-LONG = ("tune", "adapt", "committee", "serve", "warmup", "reproduce arrows", "report")
+LONG = ("tune", "adapt", "committee", "serve", "warmup", "report")
 
 
 def test_every_command_has_examples_of_itself():

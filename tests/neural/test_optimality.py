@@ -8,7 +8,7 @@ import torch
 
 import podium
 from podium import DataError, LambdaMART, LambdaRank, LinearRanker, RankNet, local_optimality
-from podium.diagnostics import directions_needed
+from podium.diagnostics import Optimality, directions_needed
 
 STEPS = (0.2, 0.4)
 
@@ -34,7 +34,7 @@ def test_459_directions_are_enough_for_99_percent():
 def test_lambdarank_ends_at_an_optimum_of_ndcg_and_others_do_not(train, trained):
     found = local_optimality(trained, train, "ndcg", steps=STEPS, curves=4)
     assert found.passes().all(), found
-    assert (found.rising_share == 0).all()
+    assert (found.falling_share == 1).all()
     early = RankNet("ndcg", hidden=5, epochs=3, batch_queries=None, n_threads=1).fit(train)
     stopped = local_optimality(early, train, "ndcg", steps=STEPS, curves=0)
     assert not stopped.passes().any(), stopped
@@ -44,6 +44,20 @@ def test_lambdarank_ends_at_an_optimum_of_ndcg_and_others_do_not(train, trained)
         weight[0, weight.abs().argmax()] *= -1
     displaced = local_optimality(moved, train, "ndcg", steps=STEPS, curves=0)
     assert not displaced.passes().any(), displaced
+
+
+def test_a_measure_that_does_not_change_shows_no_optimum():
+    few = podium.artificial(3, documents=4, features=6, seed=1)
+    untrained = LambdaRank("ndcg", hidden=5, epochs=1, learning_rate=1e-12, smallest_rate=1e-12, n_threads=1).fit(few)
+    found = local_optimality(untrained, few, "ndcg", curves=0)  # the default steps
+    assert found.unchanged_share[0] > 0.9
+    assert not found.passes().any(), found
+    still = Optimality("ndcg", 0.5, (0.1,), np.zeros((1, 459)), np.arange(0), np.zeros(3), np.zeros((0, 3)))
+    assert (still.rising_share, still.unchanged_share, still.falling_share) == (0, 1, 0)
+    assert not still.passes().any()
+    assert Optimality(
+        "ndcg", 0.5, (0.1,), np.full((1, 459), -0.1), np.arange(0), np.zeros(3), np.zeros((0, 3))
+    ).passes()
 
 
 def test_curves_of_single_weights_have_their_top_at_the_trained_value(train, trained):
@@ -84,9 +98,10 @@ def test_linear_models(train):
 
 def test_what_it_shows_and_refuses(train, trained):
     found = local_optimality(trained, train, "ndcg", directions=20, steps=(0.1, 0.2), curves=2)
-    assert "share rising" in str(found)
+    assert "rising  unchanged  falling" in str(found)
+    assert np.allclose(found.rising_share + found.unchanged_share + found.falling_share, 1)
     assert found.bound().shape == (2,)
-    assert (found.bound() > found.rising_share).all()
+    assert (found.bound() > found.rising_share + found.unchanged_share).all()
     with pytest.raises(DataError, match="no weights to move"):
         local_optimality(LambdaMART(2).fit(train), train)
     with pytest.raises(DataError, match="no relevant documents"):

@@ -170,7 +170,7 @@ def test_optimality(parts, linear):
     result = podium.local_optimality(linear, parts[0], directions=7, steps=(0.1, 0.3), curves=2, points=3)
     chart = result.plot()
     assert [row["change"] for row in table_with(chart, "step", "change")] == result.changes.ravel().tolist()
-    assert [row["share"] for row in table_with(chart, "share")] == result.rising_share.tolist()
+    assert [row["share"] for row in table_with(chart, "share")] == result.falling_share.tolist()
     curves = table_with(chart, "weight", "value")
     assert [row["value"] for row in curves] == result.curves.ravel().tolist()
     alone = podium.local_optimality(linear, parts[0], directions=2, steps=(0.1,), curves=0).plot()

@@ -46,7 +46,6 @@ COMMANDS = {
     "export": "Write a model for another system: LightGBM, XGBoost, RankLib, Solr, Elasticsearch, …",
     "formats": "List the formats of models, and what each can carry.",
     "serve": "Serve models over HTTP: POST /rank, GET /models, /health, /ready, /metrics and /openapi.json.",
-    "reproduce": "Repeat the papers' experiments: what is claimed, what was measured, and whether it holds.",
     "info": "Say what is installed here, for bug reports: versions, processor, extras, where kernels are kept.",
     "warmup": "Compile all kernels into the cache: for container images, or once after installation.",
 }

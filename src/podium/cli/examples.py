@@ -47,7 +47,6 @@ EXAMPLES = {
         "podium serve run/model.podium",
         "podium serve old=ranker/model.podium new=run/model.podium --split new=0.1",
     ),
-    "reproduce": ("podium reproduce --list", "podium reproduce arrows --quick"),
     "info": ("podium info", "podium info --json"),
     "warmup": ("podium warmup",),
 }

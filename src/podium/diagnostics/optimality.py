@@ -29,7 +29,7 @@ STEPS = (0.003, 0.01, 0.03, 0.1, 0.3)
 
 
 def directions_needed(p0: float = 0.01, delta: float = 0.01) -> int:
-    """N ≥ log δ / log(1 − p0): without a rise in N directions, a share above p0 has probability δ ([B] eq. 9).
+    """N ≥ log δ / log(1 − p0): if all N directions fall, a share of others above p0 has probability δ ([B] eq. 9).
 
     Example:
         >>> from podium.diagnostics import directions_needed
@@ -80,25 +80,41 @@ class Optimality:
         """The share of directions in which the mean rises, by step."""
         return np.asarray((self.changes > 0).mean(axis=1))
 
+    @property
+    def unchanged_share(self) -> Floats:
+        """The share of directions in which the mean stays exactly as it is: no two documents change places."""
+        return np.asarray((self.changes == 0).mean(axis=1))
+
+    @property
+    def falling_share(self) -> Floats:
+        """The share of directions in which the mean falls, by step."""
+        return np.asarray((self.changes < 0).mean(axis=1))
+
     def bound(self, delta: float = 0.01) -> Floats:
-        """With confidence 1 − δ no larger share of all directions rises, by step (Clopper and Pearson's bound)."""
-        rising, n = (self.changes > 0).sum(axis=1), self.changes.shape[1]
-        return np.where(rising < n, stats.beta.ppf(1 - delta, rising + 1, np.maximum(n - rising, 1)), 1.0)
+        """The largest share of all directions that may not fall, with confidence 1 − δ, by step (Clopper and Pearson).
+
+        A direction that changes nothing counts as one that does not fall: it says nothing of an optimum.
+        """
+        not_falling, n = (self.changes >= 0).sum(axis=1), self.changes.shape[1]
+        most = stats.beta.ppf(1 - delta, not_falling + 1, np.maximum(n - not_falling, 1))
+        return np.where(not_falling < n, most, 1.0)
 
     def passes(self, p0: float = 0.01, delta: float = 0.01) -> NDArray[np.bool_]:
-        """Whether at most a share p0 of all directions rises, with confidence 1 − δ, by step.
+        """Whether the mean falls in all directions but a share p0, with confidence 1 − δ, by step.
 
-        With 459 directions and p0 = δ = .01 that is: not one of them did.
+        With 459 directions and p0 = δ = .01 that is: it falls in every one of them.
         """
         return self.bound(delta) <= p0
 
     def table(self) -> Table:
         """A row for each step."""
-        rows = [
-            [step, float(share), float(most), float(row.mean()), float(row.max())]
-            for step, share, most, row in zip(self.steps, self.rising_share, self.bound(), self.changes, strict=True)
-        ]
-        return Table(["step", "share rising", "at most, 99%", f"mean change of {self.measure}", "highest"], rows)
+        columns = zip(
+            self.steps, self.rising_share, self.unchanged_share, self.falling_share, self.bound(),
+            self.changes.mean(axis=1), self.changes.max(axis=1), strict=True,
+        )  # fmt: skip
+        names = ["step", "rising", "unchanged", "falling", "not falling, at most (99%)",
+                 f"mean change of {self.measure}", "highest"]  # fmt: skip
+        return Table(names, [[float(value) for value in row] for row in columns])
 
     def __str__(self) -> str:
         return str(self.table())
@@ -131,10 +147,12 @@ def local_optimality(
     random_state: int = 0,
     n_threads: int | None = None,
 ) -> Optimality:
-    """Move the weights of a model at random and see how often the mean of a measure rises ([B] §4.2).
+    """Move the weights of a model at random and count how often the mean of a measure rises or falls ([B] §4.2).
 
-    Directions are drawn from a spherical Gaussian. Where none of 459 rises, no more than 1% of all do, with a
-    confidence of 99%. Too small a step shows the stairs of the measure, which stands still between crossings.
+    Directions are drawn from a spherical Gaussian. If the measure falls in all of 459 directions, it falls in at least
+    99% of all, with a confidence of 99%. A step too small for documents to change places leaves the measure unchanged
+    and shows nothing. A step so large that it breaks any model shows nothing either: fix the step before you look,
+    and compare with a model that is not at an optimum, such as an untrained net.
 
     Args:
         model: a net or a linear model, as an estimator or a scorer; trees have no weights to move.

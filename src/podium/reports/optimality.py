@@ -40,8 +40,8 @@ def _directions(optimality: Optimality) -> Chart:
         for change in changes[:MOST_DIRECTIONS].tolist()
     ]
     shares = [
-        {"step": f"{step:g}", "share": share, "label": f"{share:.0%} rise"}
-        for step, share in zip(optimality.steps, optimality.rising_share.tolist(), strict=True)
+        {"step": f"{step:g}", "share": share, "label": f"{share:.0%} fall"}
+        for step, share in zip(optimality.steps, optimality.falling_share.tolist(), strict=True)
     ]
     x = alt.X("step:O", sort=None, title="step, as a share of |w|", axis=alt.Axis(labelAngle=0))
     y = alt.Y("change:Q", title=f"change of {optimality.measure}")
