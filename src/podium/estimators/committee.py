@@ -58,6 +58,8 @@ class Committee(CommitteeParameters, RankerMixin, BaseEstimator):
 
     """
 
+    _stops_without_validation = True
+
     def fit(
         self,
         X: Any,
@@ -74,7 +76,7 @@ class Committee(CommitteeParameters, RankerMixin, BaseEstimator):
         refuse_unknown_arguments(self, unknown)
         check_parameters(self)
         train = self._data(X, y, qid, sample_weight, query_weight)
-        sets = self._validation(valid, eval_set) if valid is not None or eval_set is not None else {}
+        sets = self._validation(valid, eval_set)
         result = CommitteeTraining(
             members=self._members(),
             boosting=Boosting(
