@@ -320,10 +320,10 @@ class RankingData:
 
     def with_weight(self) -> RankingData:
         """The documents whose weight is not 0, for losses of single documents; all where none is left."""
-        from podium.data.selecting import rows_with_weight
+        from podium.data.selecting import has_weight
 
-        rows = rows_with_weight(self)
-        return self if rows is None else self.replace(preferences=None).take(rows)
+        counts = has_weight(self)
+        return self if counts.all() or not counts.any() else self.replace(preferences=None).take(np.flatnonzero(counts))
 
     @property
     def query_weight_of_row(self) -> NDArray[np.float32]:

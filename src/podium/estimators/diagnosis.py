@@ -35,7 +35,10 @@ def warn_if_constant(
     """
     if constant is False:
         return
-    reason = _reason(data, objective, min_documents_in_leaf)
+    weighted = data.with_weight() if data.preferences is None else data
+    reason = _reason(weighted, objective, min_documents_in_leaf)
+    if reason is not None and weighted is not data:
+        reason = f"among the {len(weighted)} documents with a weight above 0, {reason}"
     if constant is None and reason is None:
         return
     if reason is None and min_documents_in_leaf is not None:

@@ -18,7 +18,9 @@ from podium.data import RankingData
 from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.data.schema import Schema
+from podium.data.selecting import has_weight
 from podium.errors import DataError
+from podium.models.archive import MOST_FEATURES, ROOM_FOR_NAMES, header_text
 from podium.trees import BinnedFeatures, Bins
 
 if TYPE_CHECKING:
@@ -314,6 +316,30 @@ def _as_normalized(way: str | None) -> str:
     return "not normalized" if way is None else f"normalized by {way!r} within queries"
 
 
+def require_weight(n_documents: int) -> None:
+    """Raise if this number of documents with a weight above 0 is 0."""
+    if n_documents == 0:
+        raise DataError("all weights are zero: some documents and their queries need a weight above 0")
+
+
+def require_room(schema: Schema) -> None:
+    """Raise if the names of features and categories do not fit into a model file: training would be for nothing."""
+    size = len(header_text({"names": schema.names, **schema.encoding.to_json()}))
+    if schema.n_features <= MOST_FEATURES and size <= ROOM_FOR_NAMES:
+        return
+    advice, categories = "use fewer features", schema.encoding.categories
+    if categories:
+        widest = max(categories, key=lambda feature: len(categories[feature]))
+        advice = (
+            f"feature {schema.shown(widest)} has {len(categories[widest])} categories; drop it, merge rare categories, "
+            "or give it as numbers"
+        )
+    raise DataError(
+        f"a model file takes at most {MOST_FEATURES} features and {ROOM_FOR_NAMES >> 20} MB of names of features and "
+        f"categories, but this data has {schema.n_features} and {size / (1 << 20):.1f} MB: {advice}"
+    )
+
+
 def checked_sets(train: RankingData, valid: Mapping[str, RankingData] | None) -> dict[str, RankingData]:
     """Evaluation sets with their features in the order of the training data's; what cannot be trained on is refused."""
     if train.n_documents == 0:
@@ -321,7 +347,9 @@ def checked_sets(train: RankingData, valid: Mapping[str, RankingData] | None) ->
     if train.n_features == 0:
         shape = train.features.shape
         raise DataError(f"there is nothing to train on: 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+    require_weight(np.count_nonzero(has_weight(train)))
     schema, sets = Schema.of(train), {}
+    require_room(schema)
     for name, data in (valid or {}).items():
         if data.n_documents == 0:
             raise DataError(f"the evaluation set {name!r} has no documents")
