@@ -207,8 +207,8 @@ def test_only_files_that_nobody_writes_are_leftovers(tmp_path):
         thread = threading.Thread(target=remove_leftovers, args=(path,))
         thread.start()
         thread.join()
-        in_other_process = "import pathlib, sys; from podium.core.files import remove_leftovers as r; r(pathlib.Path({!r}))"
-        subprocess.run([sys.executable, "-c", in_other_process.format(str(path))], check=True)
+        code = f"import pathlib; from podium.core.files import remove_leftovers as r; r(pathlib.Path({str(path)!r}))"
+        subprocess.run([sys.executable, "-c", code], check=True)
         assert temporary.exists()
         temporary.write_text("whole")
     assert path.read_text() == "whole"

@@ -278,6 +278,9 @@ class RankingData:
         arguments |= {"labels": {k: v for k, v in labels.items() if v is not None}, "relevance": None}
         if "group_sizes" in changes:
             arguments["qid"] = changes.get("qid")
+        if not changes.keys().isdisjoint(("qid", "group_sizes")) and "query_weights" not in changes:
+            if self.query_weights is not None:  # the queries are others now
+                arguments["query_weights"] = self.query_weight_of_row
         if "features" in changes:
             if "encoding" not in changes and (frames.is_frame(changes["features"]) or not self.encoding):
                 arguments["encoding"] = None

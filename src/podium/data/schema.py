@@ -164,13 +164,9 @@ class Schema:
         for feature, source in enumerate(sources):
             names, expected = data.encoding.categories.get(source), self.encoding.categories.get(feature)
             if expected is not None and names is None:
-                raise DataError(
-                    f"the model's feature {self.shown(feature)} holds categories, the data's holds numbers"
-                )
+                raise DataError(f"the model's feature {self.shown(feature)} holds categories, the data's holds numbers")
             if names is not None and expected is None:
-                raise DataError(
-                    f"the data's feature {self.shown(feature)} holds categories, the model's holds numbers"
-                )
+                raise DataError(f"the data's feature {self.shown(feature)} holds categories, the model's holds numbers")
             if expected is not None and names is not None and expected != names:
                 codes = np.asarray(data.features[:, source])
                 changed[feature] = recoded(codes, names, expected)

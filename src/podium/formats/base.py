@@ -18,7 +18,7 @@ from podium.core.validation import did_you_mean, to_path
 from podium.errors import DataError, FileFormatError, ParameterError
 from podium.formats.trees import feature_labels
 from podium.models import Model
-from podium.models.file import MOST_FEATURES
+from podium.models.archive import MOST_FEATURES
 
 MAX_BYTES = 1 << 30  # of a model file: more is no model that anybody serves
 Carries = Literal["yes", "by other means", "no"]

@@ -347,7 +347,7 @@ def checked_sets(train: RankingData, valid: Mapping[str, RankingData] | None) ->
     if train.n_features == 0:
         shape = train.features.shape
         raise DataError(f"there is nothing to train on: 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
-    require_weight(np.count_nonzero(has_weight(train)))
+    require_weight(int(has_weight(train).sum()))
     schema, sets = Schema.of(train), {}
     require_room(schema)
     for name, data in (valid or {}).items():

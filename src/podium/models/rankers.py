@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from podium.core.validation import require_number
 from podium.data import RankingData
+from podium.data.columns import to_numbers
 from podium.data.schema import Schema
 from podium.data.sparse import is_sparse
 from podium.errors import DataError
@@ -35,7 +36,7 @@ def scores_of(ranker: Any, data: RankingData, n_threads: int | None = None) -> F
         scores = ranker.predict(data if isinstance(model, Model) else _foreign_features(ranker, data))
     else:
         scores = ranker(data) if callable(ranker) else ranker
-    scores = np.asarray(scores, np.float64)
+    scores = to_numbers(scores, "scores").astype(np.float64, copy=False)
     if scores.shape == (len(data), 1):
         scores = scores[:, 0]
     if scores.shape != (len(data),) or not np.isfinite(scores).all():

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.data.columns import to_numbers
 from podium.data.features import Features
 from podium.errors import DataError
 from podium.models.base import OverTrees
@@ -68,7 +69,7 @@ class TreesOnBaseScores(OverTrees):
                 f"this model goes on from the scores of {self.name} (checksum {self.checksum[:12]}), which is not in "
                 "the file: give its scores of these rows, predict(X, base_scores=scores)"
             )
-        base_scores = np.asarray(base_scores, np.float64)
+        base_scores = to_numbers(base_scores, "base_scores").astype(np.float64, copy=False)
         if base_scores.shape != (self._checked_rows(features),):
             raise DataError(
                 f"base_scores must be a number for each of the {features.shape[0]} rows, not {base_scores.shape}"
