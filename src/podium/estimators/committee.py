@@ -13,7 +13,7 @@ from podium.boosting.folds import SHARES
 from podium.core.parameters import check_parameters
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.estimators.diagnosis import warn_if_constant
+from podium.estimators.diagnosis import warn_if_constant, warn_if_not_stopped
 from podium.estimators.parameters import CommitteeParameters
 from podium.estimators.ranker import RankerMixin, refuse_unknown_arguments
 from podium.estimators.sklearn_bases import BaseEstimator, check_is_fitted
@@ -93,6 +93,7 @@ class Committee(CommitteeParameters, RankerMixin, BaseEstimator):
             time_budget=self.time_budget, n_folds=self.n_folds,
             tries_all_features=self.feature_fraction is None,
         ).fit(train, next(iter(sets.values()), None))  # fmt: skip
+        warn_if_not_stopped(self.n_trees, self.patience, [n_trees for _, n_trees in result.members])
         self.model_ = result.ensemble.with_info(**self._information(train))
         self.members_ = result.members
         self.weights_ = result.weights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,19 @@ def warn_if_constant(
     result = "nothing was learnt on top of the submodel" if on_top else result
     losses = "".join(f"; {loss}" for loss in data.losses)
     warnings.warn(f"{result}: {reason or 'no feature goes with the labels'}{losses}", PodiumWarning, stacklevel=3)
+
+
+def warn_if_not_stopped(n_trees: int, patience: int | None, n_kept: Sequence[int]) -> None:
+    """Warn if runs used up their trees before patience could end them; `n_kept` are the best numbers of trees."""
+    unstopped = [kept for kept in n_kept if patience is not None and patience < n_trees < kept + patience]
+    if unstopped:
+        runs = "the run" if len(n_kept) == 1 else f"{len(unstopped)} of {len(n_kept)} runs"
+        warnings.warn(
+            f"{runs} ended with n_trees={n_trees}, and {max(unstopped)} trees were best so far: more trees may be "
+            "better. Raise n_trees, or learning_rate so that fewer are needed; patience=None takes n_trees as given",
+            PodiumWarning,
+            stacklevel=4,
+        )
 
 
 def _reason(data: RankingData, objective: Objective, min_documents_in_leaf: int | None) -> str | None:
