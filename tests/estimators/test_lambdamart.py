@@ -176,6 +176,12 @@ def test_several_evaluation_sets(train, valid):
     assert set(two.history_) == {"eval0/ndcg@10", "eval1/ndcg@10"}
     with pytest.raises(DataError, match="eval_set takes"):
         LambdaMART(**SMALL).fit(train, eval_set=(1, 2))
+    names = [f"f{k}" for k in range(train.n_features)]
+    frames = [pd.DataFrame(data.features, columns=names).assign(qid=data.qid) for data in (train, valid)]
+    of_frames = LambdaMART(**SMALL).fit(frames[0], train.relevance, eval_set=[(frames[1], valid.relevance)])
+    assert of_frames.history_ == one.history_
+    with pytest.raises(DataError, match="if X is a frame with a column 'qid'"):
+        LambdaMART(**SMALL).fit(train, eval_set=[(frames[1][names], valid.relevance)])
 
 
 CHANGES = [

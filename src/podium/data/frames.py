@@ -224,8 +224,13 @@ def columns_by_name(native: Any) -> tuple[Any, dict[str, Any]]:
     """A frame of narwhals', and its columns by name; names of other types are taken as their text."""
     import narwhals.stable.v2 as nw
 
-    if hasattr(native, "set_axis") and not all(isinstance(name, str) for name in native.columns):  # pandas
-        native = native.set_axis([str(name) for name in native.columns], axis=1)
+    if hasattr(native, "set_axis"):  # pandas
+        if not all(isinstance(name, str) for name in native.columns):
+            native = native.set_axis([str(name) for name in native.columns], axis=1)
+        is_sparse = [hasattr(dtype, "subtype") and hasattr(dtype, "fill_value") for dtype in native.dtypes]
+        if any(is_sparse):  # narwhals does not know these types
+            dense = {name: dtype.subtype for name, dtype in native.dtypes[is_sparse].items()}
+            native = native.astype(dense)
     try:
         frame = nw.from_native(native)
         if isinstance(frame, nw.LazyFrame):

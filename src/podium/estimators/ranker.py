@@ -85,12 +85,14 @@ def to_rows(X: Any) -> Any:
 
 
 def require_entry(entry: Any, needs_queries: bool) -> None:
-    """Refuse what is no evaluation set of arrays."""
-    shortest = 3 if needs_queries else 2
-    if not isinstance(entry, tuple | list) or not shortest <= len(entry) <= 4:
+    """Raise if an entry of `eval_set` is not (X, y, qid), or (X, y) where X has the queries or none are needed."""
+    is_entry = isinstance(entry, tuple | list) and 2 <= len(entry) <= 4
+    if is_entry and len(entry) == 2 and needs_queries:
+        is_entry = frames.is_frame(entry[0]) and frames.has_queries(entry[0])
+    if not is_entry:
         raise DataError(
             "eval_set takes (X, y, qid) or (X, y, qid, sample_weight), or a list of those; "
-            "estimators that can do without queries take (X, y) as well"
+            "(X, y) if X is a frame with a column 'qid', or the estimator can do without queries"
         )
 
 

@@ -106,8 +106,8 @@ class _Document:
 
 def _document(schema: Schema) -> Json:
     """A document of a model: a list of values, or values by name."""
-    number: Json = {"type": ["number", "null"], "minimum": -LARGEST, "maximum": LARGEST}
-    category: Json = {"type": ["string", "number", "null"]}
+    number: Json = {"type": ["number", "boolean", "null"], "minimum": -LARGEST, "maximum": LARGEST}
+    category: Json = {"type": ["string", "number", "boolean", "null"]}
     n, categories = schema.n_features, schema.encoding.categories
     values: Json = {"type": "array", "minItems": n, "maxItems": n}
     if categories:

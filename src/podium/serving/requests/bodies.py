@@ -9,8 +9,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from podium.serving.refusing import Refused
 
-Number = float | None  # null is a missing value
-Value = float | str | None  # … with the name of a category
+Number = float | bool | None  # true is 1, false is 0, and null is a missing value
+Value = float | bool | str | None  # … with the name of a category
 _EXACT = 2**53  # larger whole numbers are not the same in every client
 # In JSON 3.0 is a whole number, too.
 Identifier = (
