@@ -369,8 +369,12 @@ def test_searches_by_query(train):
         pipeline = make_pipeline(StandardScaler(), LambdaMART(**SMALL))
         pipeline.fit(train.features, train.relevance, qid=train.qid)
         assert len(pipeline.predict(train.features)) == len(train)
-    with pytest.raises(DataError, match="metadata routing"):
-        LambdaMART(**SMALL).fit(train).score(train.features, train.relevance)
+    frame = pd.DataFrame(train.features).add_prefix("f")
+    for X in (train.features, frame):  # searches without routing give qid to fit alone, or to nobody
+        with pytest.raises(DataError, match="enable_metadata_routing=True"):
+            LambdaMART(**SMALL).fit(train).score(X, train.relevance)
+        with pytest.raises(ValueError, match="enable_metadata_routing=True"):
+            GridSearchCV(LambdaMART(**SMALL), {"n_leaves": [2, 6]}, cv=2).fit(X, train.relevance)
 
 
 def test_frames_are_matched_by_name(train):

@@ -220,6 +220,13 @@ def has_queries(native: Any) -> bool:
     return not set(ROLES["qid"]).isdisjoint(nw.from_native(native).lazy().collect_schema().names())
 
 
+def shown_columns(native: Any) -> str:
+    """Return the first columns of a frame for a message."""
+    import narwhals.stable.v2 as nw
+
+    return _shown(nw.from_native(native).lazy().collect_schema().names())
+
+
 def columns_by_name(native: Any) -> tuple[Any, dict[str, Any]]:
     """A frame of narwhals', and its columns by name; names of other types are taken as their text."""
     import narwhals.stable.v2 as nw

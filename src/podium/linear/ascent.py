@@ -61,9 +61,8 @@ class Ascent:
         others = {f"train/{m}": m.fixed(train) for m in dict.fromkeys(self.watched) if m != measure}
         history: dict[str, list[float]] = {key: [] for key in (f"train/{measure}", *others)}
         observations = Observations()
-        every = self.verbose and self.verbose * train.n_features
-        n_steps = self.n_iterations * train.n_features
-        with progress("ascending", n_steps, verbose=every, unit="features") as advance:
+        n, steps = self.n_iterations, train.n_features
+        with progress("ascending", n * steps, verbose=self.verbose, unit="cycles", steps=steps) as advance:
             for iteration in range(self.n_iterations):
                 before = value
                 for k in range(train.n_features):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -14,12 +15,13 @@ from numpy.typing import NDArray
 
 from podium.binned import BinnedFiles
 from podium.core.pages import html_table
+from podium.core.validation import did_you_mean
 from podium.data import RankingData
 from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.data.schema import Schema
 from podium.data.selecting import has_weight
-from podium.errors import DataError
+from podium.errors import DataError, ParameterError
 from podium.models.archive import MOST_FEATURES, ROOM_FOR_NAMES, header_text
 from podium.trees import BinnedFeatures, Bins
 
@@ -27,6 +29,17 @@ if TYPE_CHECKING:
     from podium.models.scorer import Scorer
 
 ROWS_OF_BINS = 1 << 14  # whose bins become values at a time
+# What `predict` of other tools takes, and what takes its place.
+OPTIONS_OF_OTHERS = {
+    **dict.fromkeys(
+        ("num_iteration", "best_iteration", "iteration_range", "ntree_limit", "ntree_end", "end_iteration"),
+        "predict(X, n_trees=…) scores with the first trees",
+    ),
+    **dict.fromkeys(("start_iteration", "ntree_start"), "scores begin with the first tree"),
+    **dict.fromkeys(("pred_contrib", "pred_contribs"), "explain(X) gives what each feature adds to each score"),
+    "pred_leaf": "apply(X) of an estimator, or leaves(X) of a model, gives the leaves",
+    **dict.fromkeys(("raw_score", "output_margin", "prediction_type"), "scores are raw: leave it out"),
+}
 
 
 class Model(ABC):
@@ -86,6 +99,8 @@ class Model(ABC):
             **options: of the kind of model, such as `n_trees` where there are trees.
 
         """
+        if options:
+            self._require_options(options)
         if isinstance(X, RankingData):
             self._require_same_reading(X)
         if isinstance(X, BinnedFiles) and not X.has_values and self.splits_at(X.binned.bins) and self.fits(X):
@@ -98,6 +113,15 @@ class Model(ABC):
         order, scores = X.canonical_order, np.empty(len(X))
         scores[order] = self._predict_rows(rows[order], X.offsets, n_threads=n_threads, **options)
         return scores
+
+    def _require_options(self, options: Mapping[str, Any]) -> None:
+        """Raise if `predict` has no such option, and say what takes its place."""
+        known = [p.name for p in inspect.signature(self._predict_rows).parameters.values() if p.kind is p.KEYWORD_ONLY]
+        for name in options:
+            if name not in known:
+                meant = OPTIONS_OF_OTHERS.get(name)
+                hint = f": {meant}" if meant else did_you_mean(name, known)
+                raise ParameterError(f"{type(self).__name__}.predict has no argument {name!r}{hint}")
 
     def splits_at(self, bins: Bins) -> bool:
         """Whether documents of the same bins have the same score: all trees split between bins."""

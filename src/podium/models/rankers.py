@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.parameters import Parameterized
 from podium.core.validation import require_number
 from podium.data import RankingData
 from podium.data.columns import to_numbers
@@ -62,6 +63,11 @@ def as_submodel(ranker: Any, like: Any) -> Any:
         from podium.models.file import load
 
         return load(ranker)
+    if isinstance(ranker, Parameterized) and not hasattr(ranker, "model_"):
+        raise DataError(
+            f"submodel: this {type(ranker).__name__} is not fitted. If you fitted it, scikit-learn's clone, which "
+            "searches and pipelines call, took the fit away: pass its model, submodel=estimator.model_"
+        )
     ranker = model_of(ranker)
     if not isinstance(ranker, Mapping):
         return np.asarray(ranker, np.float64) if isinstance(ranker, Sequence) else ranker
