@@ -157,3 +157,9 @@ def test_kernels_stay_within_their_arrays(packages):
         capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_subpackages_are_attributes():
+    code = "import podium; print(podium.diagnostics.Optimality, podium.objectives.Lambda, hasattr(podium, 'nonsense'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("False\n")

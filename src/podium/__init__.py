@@ -4,6 +4,7 @@ Everything that users need stands here; each name is loaded when it is first use
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0"
@@ -209,11 +210,13 @@ __all__ = ["__version__", *_HOMES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'podium' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    if not name.startswith("_") and find_spec(f"podium.{name}") is not None:
+        return import_module(f"podium.{name}")  # a subpackage, such as podium.diagnostics
+    raise AttributeError(f"module 'podium' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

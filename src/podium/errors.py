@@ -58,7 +58,10 @@ class MissingExtraError(PodiumError, ImportError):
     """An optional dependency that is not installed."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {package}, which is not installed: pip install 'podium[{extra}]'")
+        super().__init__(
+            f"{purpose} needs {package}, which is not installed. Install Podium's extra {extra!r}: "
+            f"pip install '.[{extra}]' in a checkout, or pip install 'podium[{extra}] @ file:///path/to/podium.whl'"
+        )
         self.package, self.extra, self.purpose = package, extra, purpose
 
     def __reduce__(self) -> tuple[object, ...]:

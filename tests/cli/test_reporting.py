@@ -47,6 +47,18 @@ def test_a_run_becomes_a_page(files, capsys):
     assert {row["a"] for row in page.table("Pairs of systems")} == {"linear", "one"}
 
 
+def test_other_systems_and_missing_data_are_named_for_people(files, tmp_path):
+    words = ("train", files / "train.txt", "--normalize", "minmax", "--n-trees", 2, "-o", tmp_path / "scaled")
+    run(*words)
+    run("report", files / "linear", "--test", files / "test.txt", "--other", f"b={tmp_path}/scaled/model.podium",
+        "--timing", "-o", tmp_path / "a.html")  # fmt: skip
+    text = (tmp_path / "a.html").read_text()
+    assert "_Scored" not in text
+    system = next(row for row in Page(text).table("The systems") if row["system"] == "b")
+    assert system["what it is"] == "scores"
+    assert "There is no validation data: report(…, valid=…), or podium train … --valid FILE." in text
+
+
 def test_the_command_that_is_named_repeats_the_run(files, tmp_path):
     run("train", "--config", files / "run" / "config.toml", "--output", tmp_path / "again")
     models = {podium.load(folder / "model.podium").digest() for folder in (files / "run", tmp_path / "again")}

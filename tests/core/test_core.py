@@ -3,6 +3,7 @@
 import io
 import os
 import pickle
+import subprocess
 import sys
 import threading
 import time
@@ -15,6 +16,7 @@ import pytest
 
 from podium.core import progress as progress_module
 from podium.core.compiling import Kernel, compile_beside
+from podium.core.files import remove_leftovers, replacing
 from podium.core.progress import progress
 from podium.core.threads import map_threads, ranges, thread_count
 from podium.errors import DataError, FileFormatError, MissingExtraError
@@ -194,3 +196,20 @@ def test_threads_that_need_a_kernel_at_the_same_time_get_the_same(monkeypatch):
         thread.join()
     assert len(found) == 3
     assert len({id(dispatcher) for dispatcher in found}) == 1
+
+
+def test_only_files_that_nobody_writes_are_leftovers(tmp_path):
+    path = tmp_path / "run"
+    leftover = tmp_path / ".run.abcdefgh"
+    leftover.touch()
+    with replacing(path) as temporary:
+        temporary.write_text("half")
+        thread = threading.Thread(target=remove_leftovers, args=(path,))
+        thread.start()
+        thread.join()
+        code = f"import pathlib; from podium.core.files import remove_leftovers as r; r(pathlib.Path({str(path)!r}))"
+        subprocess.run([sys.executable, "-c", code], check=True)
+        assert temporary.exists()
+        temporary.write_text("whole")
+    assert path.read_text() == "whole"
+    assert list(tmp_path.iterdir()) == [path]

@@ -282,3 +282,18 @@ def test_blocks_of_queries_by_a_slow_reference(lengths, most_rows):
             expected.append(0)
         expected[-1] += length
     assert blocks.sizes(row) == expected
+
+
+@pytest.mark.parametrize("change", ["cut", "longer", "other"])
+@pytest.mark.parametrize("whole_queries", [False, True])
+def test_a_file_that_changes_between_the_passes_is_refused(tmp_path, change, whole_queries):
+    lines = [f"{k % 3} qid:{k // 10} 1:{k}\n" for k in range(400_000)]
+    texts = {"cut": lines[:200_000], "longer": [*lines, *lines], "other": [f"1 qid:{k // 10} 1:3\n" for k in range(9)]}
+    path = tmp_path / "a.txt"
+    path.write_text("".join(lines))
+    blocks = podium.read_blocks(path, rows=1000, whole_queries=whole_queries)
+    next(blocks)
+    path.write_text("".join(texts[change]))
+    with pytest.raises(FileFormatError, match="changed while it was read"):
+        for _ in blocks:
+            pass

@@ -146,8 +146,63 @@ def test_odd_types_are_refused_or_read(model):
 
 def test_missing_values_beside_whole_numbers_that_float64_merges_are_reported():
     numbers = pd.array([2**60, 2**60 + 1, None, 2**60 + 3], "Int64")
-    with pytest.warns(podium.PodiumWarning, match=r"column 'id' holds missing values beside whole numbers up to"):
+    with pytest.warns(podium.PodiumWarning, match="different numbers in column 'id' became equal: float64"):
         RankingData(pd.DataFrame({"id": numbers, "qid": 1}))
+
+
+NEAR = [2**60, 2**60 + 1, 2**60 + 2, 2**60 + 3]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        np.array([[k] for k in NEAR], object),
+        [[k] for k in NEAR],
+        np.ma.masked_array([[k] for k in NEAR], False),
+        pl.DataFrame({"id": pl.Series(NEAR, dtype=pl.Int128)}),
+        pd.DataFrame({"id": pd.array(NEAR, "Int64")}),
+    ],
+    ids=["objects", "lists", "masked", "Int128", "Int64"],
+)
+def test_whole_numbers_near_2_60_are_shifted_exactly(given):
+    data = RankingData(given, [0, 1, 0, 1], qid=[1, 1, 2, 2])
+    assert data.encoding.shifts
+    assert len(np.unique(data.features)) == 4
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        np.array([[k] for k in [*NEAR, None]], object),
+        np.ma.masked_array([[k] for k in [*NEAR, 5]], [[False]] * 4 + [[True]]),
+        pl.DataFrame({"id": pl.Series([*NEAR, None], dtype=pl.Int128)}),
+        pl.DataFrame({"id": pl.Series([*NEAR, 5], dtype=pl.Decimal(38, 0))}),
+        np.array([[k + 2**70] for k in [*NEAR, 0]], object),
+    ],
+    ids=["objects", "masked", "Int128", "Decimal", "beyond 2^64"],
+)
+def test_whole_numbers_that_float64_merges_are_reported(given):
+    with pytest.warns(PodiumWarning, match=r"became equal: float64 holds every whole number up to 2\^53 only"):
+        RankingData(given, qid=[1, 1, 2, 2, 2])
+
+
+def test_labels_that_float32_blurs_are_reported():
+    rng = np.random.default_rng(5)
+    y = NOON + rng.normal(size=500) * 100
+    x = (y - NOON)[:, None]
+    with pytest.warns(PodiumWarning, match=r"labels 'relevance' become float32, which moves them by up to 6"):
+        podium.MART(n_trees=5).fit(x, y)
+    with pytest.warns(PodiumWarning, match="labels 'clicks' become float32"):
+        RankingData(x, qid=np.zeros(500), labels={"clicks": (y * 1e6).astype(np.int64)})
+    for plain in (rng.random(500), rng.integers(0, 5, 500), rng.integers(0, 5, 500) / 10, np.full(500, 0.1)):
+        RankingData(x, plain, qid=np.zeros(500))  # warnings are errors
+
+
+@pytest.mark.parametrize("name", ["relevance", "document_weights", "query_weights", "positions"])
+def test_complex_numbers_are_refused(name):
+    for values in (np.array([1 + 2j, 3]), np.ma.masked_array([1 + 2j, 3], [True, False]), [1j, 2]):
+        with pytest.raises(DataError, match=r"must be numbers, not (complex128|object)"):
+            RankingData(np.ones((2, 1)), qid=[1, 2], **{name: values})
 
 
 def test_columns_without_any_value_are_missing():

@@ -130,3 +130,15 @@ def test_query_weights_as_groupby_gives_them_and_ids_that_are_null():
     )
     assert data.query_weights.tolist() == [50, 30]
     assert data.document_ids.tolist() == ["a", "", "", ""]
+
+
+@pytest.mark.parametrize("fill", [0.0, np.nan])
+@pytest.mark.parametrize("columns", [["a", "b"], [0, 1]])
+def test_sparse_columns_of_pandas_are_read(columns, fill):
+    values = np.array([[fill, 1.0], [2.0, fill], [fill, 3.0]])
+    frame = pd.DataFrame({name: pd.arrays.SparseArray(values[:, k], fill_value=fill) for k, name in enumerate(columns)})
+    flags = pd.arrays.SparseArray([True, False, True])
+    data = RankingData(frame.assign(flag=flags), [0, 1, 2], qid=[1, 1, 1])
+    assert np.array_equal(data.features, np.column_stack([values, [1, 0, 1]]), equal_nan=True)
+    model = podium.MART(n_trees=1, min_documents_in_leaf=1).fit(frame, [0, 1, 2])
+    assert np.array_equal(model.predict(frame), model.predict(values))

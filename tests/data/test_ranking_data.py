@@ -20,6 +20,28 @@ Y = [2, 0, 1, 0, 1, 0]
 QID = [7, 3, 7, 9, 3, 7]
 
 
+def test_text_that_ends_with_nul_stays_what_it_is():
+    names = ["a", "a\0", "b", "b\0"]
+    data = RankingData([[1, name] for name in names], [0, 1, 0, 1], qid=names, document_ids=names, categorical=[1])
+    assert data.n_queries == 4
+    assert data.query_ids.tolist() == data.document_ids.tolist() == names
+    assert data.encoding.categories[1] == tuple(names)
+    together = RankingData(np.ones((4, 1)), qid=[1, 1, 1, 1], document_ids=names)
+    turned = together.take(np.array([1, 0, 3, 2]))
+    assert together.document_ids[together.canonical_order].tolist() == names
+    assert turned.document_ids[turned.canonical_order].tolist() == names
+
+
+def test_weights_of_queries_follow_their_rows_to_other_queries():
+    data = RankingData(np.ones((4, 1)), [0, 1, 0, 1], qid=[1, 1, 2, 2], query_weights=[3, 5])
+    assert data.replace(qid=[7, 7, 6, 6]).query_weights.tolist() == [3, 5]
+    assert data.replace(qid=[2, 1, 3, 4]).query_weights.tolist() == [3, 3, 5, 5]
+    assert data.replace(group_sizes=[1, 1, 2]).query_weights.tolist() == [3, 3, 5]
+    assert data.replace(qid=[1, 2, 1, 2], query_weights=[1, 2]).query_weights.tolist() == [1, 2]
+    with pytest.raises(DataError, match="query_weights differ within one query"):
+        data.replace(qid=[1, 2, 2, 1])
+
+
 def test_rows_keep_the_callers_order_and_grouping_is_an_index(data):
     assert np.array_equal(data.features, X)
     assert data.relevance.tolist() == Y

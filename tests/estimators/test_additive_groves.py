@@ -256,7 +256,6 @@ def test_ctrl_c_keeps_whole_groves(small, monkeypatch):
 def test_scikit_learns_checks():
     excluded = {
         "check_dtype_object": "objects that are no numbers are a DataError that names the cell, not a TypeError",
-        "check_all_zero_sample_weights_error": "the error says 0, not zero",
         "check_supervised_y_2d": "a column of labels is taken without a warning",
         "check_sample_weight_equivalence_on_dense_data": "bootstrap samples draw documents, whatever they weigh",
         "check_sample_weight_equivalence_on_sparse_data": "bootstrap samples draw documents, whatever they weigh",

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from podium import MART, Committee, LambdaMART, LinearRanker, PodiumWarning, RankingData, RankNetTrees
+from podium import MART, Committee, DataError, LambdaMART, LinearRanker, PodiumWarning, RankingData, RankNetTrees
 from podium.objectives import ListNet, Preferences, QueryRegression
 
 RNG = np.random.default_rng(3)
@@ -103,3 +103,25 @@ def test_nothing_is_said_of_models_that_learn():
         warnings.simplefilter("error", PodiumWarning)
         for kind in ("trees", "linear", "ascent"):
             RANKERS[kind]().fit(X, Y, qid=QID)
+
+
+@pytest.mark.parametrize("kind", RANKERS)
+def test_weights_that_leave_nothing(kind):
+    for weights in ({"sample_weight": np.zeros(120)}, {"query_weight": np.zeros(12)}):
+        with pytest.raises(DataError, match="all weights are zero"):
+            RANKERS[kind]().fit(X, Y, qid=QID, **weights)
+    if kind in ("lists", "ascent"):  # documents of weight 0 still compete with the others of their list
+        return
+    said = f"among the {(Y == 1).sum()} documents with a weight above 0, all labels 'relevance' are equal (1)"
+    fitted(RANKERS[kind](), X, Y, qid=QID, sample_weight=(Y == 1).astype(float), said=said)
+
+
+def test_more_names_of_categories_than_a_model_file_takes(monkeypatch):
+    monkeypatch.setattr("podium.models.base.ROOM_FOR_NAMES", 2000)
+    names = np.array([f"user-{k:06}" for k in range(120)], object)
+    data = RankingData(np.column_stack([X.astype(object), names]), Y, qid=QID, categorical=[3])
+    for ranker in (LambdaMART(2), MART(2), LinearRanker(n_iterations=2)):
+        with pytest.raises(DataError, match="feature 3 has 120 categories; drop it, merge rare categories"):
+            ranker.fit(data)
+    names[:] = "one"
+    LambdaMART(2).fit(RankingData(np.column_stack([X.astype(object), names]), Y, qid=QID, categorical=[3]))

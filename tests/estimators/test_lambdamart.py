@@ -176,6 +176,12 @@ def test_several_evaluation_sets(train, valid):
     assert set(two.history_) == {"eval0/ndcg@10", "eval1/ndcg@10"}
     with pytest.raises(DataError, match="eval_set takes"):
         LambdaMART(**SMALL).fit(train, eval_set=(1, 2))
+    names = [f"f{k}" for k in range(train.n_features)]
+    frames = [pd.DataFrame(data.features, columns=names).assign(qid=data.qid) for data in (train, valid)]
+    of_frames = LambdaMART(**SMALL).fit(frames[0], train.relevance, eval_set=[(frames[1], valid.relevance)])
+    assert of_frames.history_ == one.history_
+    with pytest.raises(DataError, match="if X is a frame with a column 'qid'"):
+        LambdaMART(**SMALL).fit(train, eval_set=[(frames[1][names], valid.relevance)])
 
 
 CHANGES = [
@@ -363,8 +369,12 @@ def test_searches_by_query(train):
         pipeline = make_pipeline(StandardScaler(), LambdaMART(**SMALL))
         pipeline.fit(train.features, train.relevance, qid=train.qid)
         assert len(pipeline.predict(train.features)) == len(train)
-    with pytest.raises(DataError, match="metadata routing"):
-        LambdaMART(**SMALL).fit(train).score(train.features, train.relevance)
+    frame = pd.DataFrame(train.features).add_prefix("f")
+    for X in (train.features, frame):  # searches without routing give qid to fit alone, or to nobody
+        with pytest.raises(DataError, match="enable_metadata_routing=True"):
+            LambdaMART(**SMALL).fit(train).score(X, train.relevance)
+        with pytest.raises(ValueError, match="enable_metadata_routing=True"):
+            GridSearchCV(LambdaMART(**SMALL), {"n_leaves": [2, 6]}, cv=2).fit(X, train.relevance)
 
 
 def test_frames_are_matched_by_name(train):

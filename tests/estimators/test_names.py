@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import clone
 
 import podium
-from podium import LambdaMART, ParameterError, PodiumWarning
+from podium import DataError, LambdaMART, ParameterError, PodiumWarning
 from podium.core.hyperparameters import WITH_OTHER_NAMES, by_name
 from podium.core.parameters import TOOLS
 from podium.estimators.translating import names_table
@@ -244,6 +244,7 @@ def test_translated_models_train():
     ("argument", "message"),
     [
         ("group", r"LambdaMART.fit has no argument 'group': .*group_sizes"),
+        ("group_sizes", r"'group_sizes': give them by fit\(RankingData\(X, y, group_sizes=…\)\)"),
         ("eval_group", r"eval_set takes \(X, y, qid\)"),
         ("callbacks", "observers are called after each round"),
         ("early_stopping_rounds", r"use patience .*: LambdaMART\(…\).fit\(…\)"),
@@ -266,3 +267,37 @@ def test_every_fit_says_what_has_the_place_of_group(name):
         pytest.importorskip("torch", reason="torch is not installed")
     with pytest.raises(podium.errors.ParameterError, match=rf"{name}.fit has no argument 'group': .*qid"):
         getattr(podium, name)().fit([[1.0]], [1], qid=[1], group=[1])
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("num_iteration", r"predict has no argument 'num_iteration': predict\(X, n_trees=…\)"),
+        ("iteration_range", r"predict\(X, n_trees=…\)"),
+        ("pred_contrib", r"explain\(X\)"),
+        ("n_tree", "did you mean 'n_trees'"),
+    ],
+)
+def test_arguments_of_other_tools_predict_are_named(argument, message):
+    data = podium.artificial(20, features=4)
+    model = LambdaMART(2).fit(data)
+    for predict in (model.predict, model.model_.predict):
+        with pytest.raises(ParameterError, match=message):
+            predict(data, **{argument: 1})
+    others = (
+        podium.LinearRanker(n_iterations=1),
+        podium.AdditiveGroves(1, 1),
+        podium.PRank(epochs=1),
+        podium.McRank(1),
+    )
+    for other in others if argument != "n_tree" else ():
+        with pytest.raises(ParameterError, match=message):
+            other.fit(data).predict(data, **{argument: 1})
+
+
+def test_a_submodel_that_clone_unfitted_is_named():
+    data = podium.artificial(20, features=4)
+    submodel = podium.LinearRanker(n_iterations=1).fit(data)
+    assert clone(LambdaMART(2, submodel=submodel.model_)).fit(data).n_trees_ == 2
+    with pytest.raises(DataError, match=r"this LinearRanker is not fitted.*pass its model, submodel=estimator.model_"):
+        clone(LambdaMART(2, submodel=submodel)).fit(data)

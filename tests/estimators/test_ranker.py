@@ -1,17 +1,20 @@
 """Ranker: its objective, and the number of trees by cross-validation."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 import podium
-from podium import DataError, LambdaMART, Ranker
+from podium import DataError, LambdaMART, PodiumWarning, Ranker
 from podium.boosting import Boosting, RoundsByFolds, Sampling, rounds_by_folds
 from podium.boosting.folds import _is_clear
 from podium.data.splitting import folds_by_content
 from podium.measures import Ranking
 from podium.objectives import Lambda
 
+pytestmark = pytest.mark.filterwarnings("ignore:the run ended with n_trees")
 SMALL = {"n_trees": 24, "n_leaves": 6, "min_documents_in_leaf": 5, "patience": 6, "n_folds": 3}
 
 
@@ -175,3 +178,14 @@ def test_gains_are_clear_by_their_standard_error():
     assert not _is_clear(np.array([0.0, 0.0]))
     assert not _is_clear(np.array([1.0]))
     assert not _is_clear(-np.ones(3))
+
+
+def test_a_run_that_uses_all_trees_says_so(data, valid):
+    for sets in ({}, {"valid": valid}):
+        with pytest.warns(PodiumWarning, match=r"the run ended with n_trees=8, and \d trees were best so far"):
+            Ranker(**SMALL | {"n_trees": 8}).fit(data, **sets)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            Ranker(**SMALL | {"n_trees": 6}).fit(data, **sets)  # patience could not have ended it
+            Ranker(**SMALL | {"n_trees": 8, "patience": None}).fit(data, **sets)
+            Ranker(**SMALL | {"n_trees": 400}).fit(data, **sets)

@@ -1,5 +1,7 @@
 """Several measures in the history, and what training shows while it runs."""
 
+import re
+
 import pytest
 from sklearn.base import clone
 
@@ -95,3 +97,10 @@ def test_what_is_shown_changes_neither_the_file_nor_the_checkpoint(data, tmp_pat
     LambdaMART(2, verbose=1).fit(data, checkpoint=Checkpoint(tmp_path / "c", 1))
     assert LambdaMART(4, verbose=0).fit(data, checkpoint=Checkpoint(tmp_path / "c", 1)).digest() == still.digest()
     capsys.readouterr()
+
+
+def test_lines_count_what_verbose_counts(data, capfd):
+    podium.LinearRanker(n_iterations=2, method="ascent", verbose=1).fit(data)
+    assert re.match(r"1 of 2 cycles, train/ndcg@10 0\.\d+\n", capfd.readouterr().err)
+    podium.AdditiveGroves(2, 2, 0.1, verbose=1).fit(data)
+    assert re.match(r"1 of 2 groves, 2 trees, α = 0\.1\n2 of 2 groves", capfd.readouterr().err)

@@ -206,7 +206,7 @@ def test_what_is_missing_leaves_an_experiment_out_until_it_is_there(inject, tmp_
     inject(lambda work: Outcome([], nothing_because="there is no data"), "real")
     found = reproduce([], tmp_path, report=lines.append)
     assert [len(result.outcome.claims) for result in found] == [3, 0, 0]
-    assert any(line.startswith("neural: left out, LambdaRank needs torch") for line in lines)
+    assert any(line.startswith("neural: left out, LambdaRank needs torch, which is not installed") for line in lines)
     page = write_page(tmp_path).read_text()
     assert "Left out: LambdaRank needs torch" in page
     assert "Left out: there is no data." in page

@@ -463,4 +463,4 @@ except podium.MissingExtraError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "pip install 'podium[neural]'" in done.stdout, done.stderr
+    assert "pip install '.[neural]'" in done.stdout, done.stderr

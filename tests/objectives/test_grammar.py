@@ -40,6 +40,7 @@ from podium.objectives import (
     describe,
     parse,
 )  # fmt: skip
+from podium.objectives.parsing import OF_OTHER_TOOLS
 
 links = st.sampled_from([CrossEntropy(), CrossEntropy(2.0), Hinge(), SquaredHinge(0.5), Fidelity(), LocalSigmoid(0.1)])
 measures = st.sampled_from(["ndcg", "ndcg@10", "err@5", "ap", "precision@3", "cndcg@3", "rr"])
@@ -178,6 +179,9 @@ def test_what_people_write(text, expected):
     [
         ("lambada(ndcg)", "column 1: there is no 'lambada' .*; objectives are anneal, debiased"),
         ("ndcg@5", r"is no objective but a measure: use lambda\(ndcg@5\); there are anneal"),
+        ("rank:ndcg", r"objective of another tool: use objective='lambda\(ndcg\)'"),
+        ("YetiRank", r"use objective='lambda\(ndcg\)'"),
+        ("rank_xendcg", "use objective='xendcg'"),
         ("lambda(ndcg", r"column 12: '\)' is expected here"),
         ("lambda(ndcg))", r"column 13: '\)' is not expected"),
         ("lambda(sigma=2, ndcg)", "column 17: values without a key"),
@@ -250,3 +254,8 @@ def test_ones_own_objective_has_no_text():
         describe(Mine())
     with pytest.raises(DataError, match="cannot be written as text"):
         describe(Anneal(Lambda(), Local(), lambda m: 0.5))
+
+
+def test_objectives_of_other_tools_have_one_here():
+    for meant in OF_OTHER_TOOLS.values():
+        assert parse(meant)

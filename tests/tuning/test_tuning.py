@@ -7,10 +7,21 @@ import pytest
 
 import podium
 from podium import Between, DataError, LambdaMART
+from podium.estimators.parameters import MODELS
 from tests.commands import run
 
 pytest.importorskip("optuna")
 SPACE = {"n_leaves": Between(2, 8, log=True), "learning_rate": (0.05, 0.5)}
+TREES = {"n_trees": 3}
+SMALL = {
+    **dict.fromkeys(["lambdamart", "ranknet-trees", "mart", "mcrank", "ordinal-mart"], TREES),
+    "ranker": {**TREES, "n_folds": 2},
+    "committee": {**TREES, "n_folds": 2, "members": [("lambda(ndcg)", 1)]},
+    "additive-groves": {"n_groves": 2, "n_trees_in_grove": 2},
+    "linear": {"n_iterations": 2},
+    "ranknet": {"epochs": 1},
+    "lambdarank": {"epochs": 1},
+}
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +124,27 @@ def test_nets_and_linear_rankers_are_tuned(data, valid):
     assert {t.parameters["l2"] for t in tuning.trials} <= {0.0, 1.0}
 
 
+@pytest.mark.parametrize("word", [*SMALL])
+def test_every_model_is_tuned_by_default(data, valid, word):
+    if word in ("ranknet", "lambdarank"):
+        pytest.importorskip("torch")
+    estimator = getattr(podium, MODELS[word].estimator)(**SMALL[word])
+    space = {"alpha": [0.1, 0.5]} if word == "additive-groves" else None
+    tuning = podium.tune(estimator, data, valid=valid, space=space, n_trials=2, verbose=0)
+    assert len(tuning.trials) == 2
+    if estimator.get_params().get("feature_fraction", 1.0) is None:  # chosen by the estimator itself
+        assert "feature_fraction" not in tuning.best.parameters
+        assert tuning.estimator.n_trees == estimator.n_trees
+        assert tuning.trials[0].parameters["learning_rate"] == estimator.learning_rate
+    assert tuning.estimator.fit(data).model_ is not None
+
+
+def test_the_estimator_of_a_search_needs_no_validation_data(data, valid):
+    estimator = LambdaMART(12, 4, min_documents_in_leaf=3, patience=2)
+    tuning = podium.tune(estimator, data, valid=valid, space=SPACE, n_trials=2, verbose=0)
+    assert tuning.estimator.fit(data).n_trees_ == tuning.best.rounds
+
+
 def test_what_is_shown(tuning, data, valid):
     text = str(tuning)
     assert text.startswith(f"10 trials, {sum(t.state == 'pruned' for t in tuning.trials)} of them pruned; the best is")
@@ -156,3 +188,15 @@ def test_the_command(data, valid, tmp_path):
     wrong = run(*words, "--search", "n_leaves:3", cwd=tmp_path)
     assert wrong.returncode == 2
     assert "--search takes name=low..high" in wrong.stderr
+
+
+def test_the_command_with_a_ranker_that_chooses_its_own_rounds(data, tmp_path):
+    data.write(tmp_path / "train.txt")
+    (tmp_path / "few.toml").write_text("n_trees = 4\nn_folds = 2\n")
+    words = ("tune", "train.txt", "--model", "ranker", "--config", "few.toml", "--trials", 1, "--folds", 2)
+    done = run(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    again = run("train", "--config", "tuned/config.toml", "-o", "again", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    models = [podium.load(tmp_path / folder / "model.podium") for folder in ("tuned", "again")]
+    assert models[0].digest() == models[1].digest()

@@ -153,9 +153,8 @@ class _Run:
     def grow(self) -> None:
         """Grow all groves; where Ctrl-C ends it, those so far are kept."""
         n_groves, verbose, n_cells = self.settings.n_groves, self.settings.verbose, len(self.grid)
-        every = verbose and verbose * n_cells
         with (
-            progress("growing groves", n_groves * n_cells, verbose=every, unit="groves") as advance,
+            progress("growing groves", n_groves * n_cells, verbose=verbose, unit="groves", steps=n_cells) as advance,
             between_steps() as check_signals,
         ):
             try:

@@ -46,13 +46,13 @@ ShapeOption = Annotated[Shape, typer.Option("--as", help="How to show tables.")]
 
 @dataclass(frozen=True)
 class _Scored:
-    """Scores by a model, with what it knows of its training: the highest label, for one."""
+    """Scores by a model, an array, with what the model knows of its training: the highest label, for one."""
 
     scores: Any
     info: dict[str, Any]
 
-    def __call__(self, data: Any) -> Any:
-        return self.scores
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self.scores if dtype is None else self.scores.astype(dtype)
 
 
 def measures_of(names: list[str] | None, preset: Preset | None) -> list[Any]:

@@ -18,6 +18,11 @@ from typing import IO
 from podium.core.validation import to_path
 from podium.errors import DataError, FileFormatError
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
@@ -30,11 +35,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         path = path.resolve()  # a link keeps pointing to what is replaced
         if path.exists() and not (path.is_file() or path.is_dir()):  # a device would become a file
             raise FileFormatError(path, "cannot be written: it is no regular file")
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        locked, temporary = _temporary_beside(path)
     except (OSError, RuntimeError) as error:  # a RuntimeError: links that go in a circle
         raise FileFormatError(path, f"cannot be written: {getattr(error, 'strerror', None) or error}") from error
-    os.close(handle)
-    temporary = Path(name)
     try:
         yield temporary
         temporary.chmod(0o666 & ~_umask())
@@ -45,7 +48,23 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     except OSError as error:
         raise FileFormatError(path, f"cannot be written: {error.strerror or error}") from error
     finally:
+        locked.close()
         temporary.unlink(missing_ok=True)
+
+
+def _temporary_beside(path: Path) -> tuple[IO[bytes], Path]:
+    """Create a temporary file, and lock it for as long as it is open: one without a lock is a leftover."""
+    while True:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        file = os.fdopen(handle, "wb")
+        if fcntl is None:
+            file.close()  # an open file cannot be renamed there
+        else:
+            with suppress(OSError):  # a file system without locks, where leftovers stay
+                fcntl.flock(file, fcntl.LOCK_EX)
+        if Path(name).exists():
+            return file, Path(name)
+        file.close()  # another process took it for a leftover before it was locked
 
 
 @contextmanager
@@ -102,11 +121,13 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove the temporary files that killed processes left beside `path`."""
+    """Remove the temporary files that killed processes left beside `path`, and none that is being written."""
     path = path.resolve()
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.????????"):  # as `mkstemp` names them
-        with suppress(OSError):
-            leftover.unlink()
+        with suppress(OSError), leftover.open("rb") as file:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                leftover.unlink()
 
 
 def _flush(path: Path) -> None:

@@ -17,10 +17,10 @@ PATIENCE = 2.0  # seconds without a bar
 
 
 class _Lines:
-    """Counts steps; prints a line after every so many, and after the last."""
+    """Counts steps; prints a line after every so many units of them, and after the last."""
 
-    def __init__(self, total: float | None, unit: str, every: int) -> None:
-        self.total, self.unit, self.every = total, unit, every
+    def __init__(self, total: float | None, unit: str, every: int, steps: int) -> None:
+        self.total, self.unit, self.every, self.steps = total, unit, every * steps, steps
         self.done = self.shown = 0
         self.note = ""
 
@@ -31,8 +31,8 @@ class _Lines:
 
     def show(self) -> None:
         self.shown = self.done
-        of = "" if self.total is None else f" of {self.total}"
-        print(f"{self.done}{of} {self.unit}, {self.note}".removesuffix(", "), file=sys.stderr, flush=True)
+        of = "" if self.total is None else f" of {self.total // self.steps}"
+        print(f"{self.done // self.steps}{of} {self.unit}, {self.note}".removesuffix(", "), file=sys.stderr, flush=True)
 
     def close(self) -> None:
         if self.shown < self.done:
@@ -68,7 +68,7 @@ class _Bar:
 
 @contextmanager
 def progress(
-    title: str, total: float | None = None, *, verbose: int | None = None, unit: str = "steps"
+    title: str, total: float | None = None, *, verbose: int | None = None, unit: str = "steps", steps: int = 1
 ) -> Iterator[Callable[..., None]]:
     """Give a function `advance(amount, note="")`, which shows how far the work is on standard error.
 
@@ -78,15 +78,16 @@ def progress(
         title: of the bar.
         total: steps, where it is known.
         verbose: None for a bar after two seconds, where standard error is a terminal; 0 for nothing; n for a line after
-            every n steps and after the last.
+            every n units and after the last.
         unit: what a line counts.
+        steps: of each unit.
 
     """
     shown: _Lines | _Bar
     if stop_of_thread() is not None:
         verbose = 0
     if verbose:
-        shown = _Lines(total, unit, verbose)
+        shown = _Lines(total, unit, verbose, steps)
     elif verbose is None and sys.stderr.isatty():
         shown = _Bar(title, total)
     else:

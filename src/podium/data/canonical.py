@@ -136,7 +136,7 @@ def _separating_keys(
     """Sort keys for rows with equal features, the least important first, as `np.lexsort` takes them."""
     keys: list[NDArray[np.generic]] = []
     if data.document_ids is not None:
-        keys.append(np.unique(data.document_ids[rows].astype(str), return_inverse=True)[1])
+        keys.append(np.unique(data.document_ids[rows], return_inverse=True)[1])
     if "relevance" in data.labels:
         keys.append(data.labels["relevance"][rows])
     keys += [data.labels[source][rows] for source in sorted(data.labels) if source != "relevance"]

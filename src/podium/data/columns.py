@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from podium.data.encoding import listed
-from podium.errors import DataError
+from podium.data.encoding import fits_float32, listed, precision
+from podium.errors import DataError, PodiumWarning
+
+LARGEST_EXACT = 2**53  # float64 holds all whole numbers up to here
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -22,47 +26,113 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 def unmasked(values: Any) -> NDArray[Any]:
     """An array, with NaN where a masked array is masked."""
-    if isinstance(values, np.ma.MaskedArray):
-        return np.asarray(np.ma.filled(values.astype(np.float64), np.nan))
-    return as_array(values)
+    if not isinstance(values, np.ma.MaskedArray):
+        return as_array(values)
+    if not np.ma.is_masked(values) or values.dtype.kind == "c":  # the caller refuses the latter
+        return as_array(values.data)
+    doubles = np.asarray(np.ma.filled(values.astype(np.float64), np.nan))
+    warn_of_merged(values.compressed().tolist(), doubles, "a masked array")
+    return doubles
 
 
 def as_array(values: Any, dtype: Any = None) -> NDArray[Any]:
-    """An array of whatever the caller has."""
+    """An array of whatever the caller has; text stays Python's, since NumPy's ends at the last character but NUL."""
     try:
-        return np.asarray(values, dtype)
+        array = np.asarray(values, dtype)
+        if array.dtype.kind == "U" and dtype is None and not isinstance(values, np.ndarray):
+            return np.asarray(values, object)
     except (OverflowError, RecursionError, TypeError, ValueError) as error:  # lists of unequal length, 10**400, …
         raise DataError(f"the values make no array: {error}") from None
+    return array
+
+
+def from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
+    """Return a column of Python's objects as numbers: as whole ones where float64 would not hold them."""
+    values = array.tolist()
+    if all(isinstance(value, int | np.integer) for value in values):
+        for dtype in (np.int64, np.uint64):
+            with suppress(OverflowError):
+                return array.astype(dtype)
+    doubles = array.astype(np.float64)
+    present = [value for value, double in zip(values, doubles, strict=True) if not math.isnan(double)]
+    warn_of_merged(present, doubles, name)
+    return doubles
+
+
+def warn_of_merged(values: Iterable[Any], doubles: NDArray[np.float64], name: str) -> None:
+    """Warn if different numbers became equal as float64, where NaN stands for missing ones."""
+    if not (np.abs(doubles) > LARGEST_EXACT).any():
+        return
+    if len(set(values)) > len(np.unique(doubles[~np.isnan(doubles)])):
+        warnings.warn(
+            f"different numbers in {name} became equal: float64 holds every whole number up to 2^53 only; subtract an "
+            "offset",
+            PodiumWarning,
+            stacklevel=2,
+        )
+
+
+def to_numbers(values: Any, name: str) -> NDArray[Any]:
+    """An array of numbers, from whatever can be read as such."""
+    array = unmasked(values)
+    if array.dtype.kind in "fiub":
+        return array
+    if array.dtype.kind in "cmMV":
+        raise DataError(f"{name} must be numbers, not {array.dtype}")
+    try:
+        return from_objects(array.ravel().astype(object), name).reshape(array.shape)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise DataError(f"{name} must be numbers, not {array.dtype} ({error})") from None
 
 
 def to_floats(values: ArrayLike, name: str, n: int) -> NDArray[np.float32]:
     """A column of n numbers as float32."""
-    array = unmasked(values)
+    return _as_float32(_to_column(values, name, n))
+
+
+def _to_column(values: ArrayLike, name: str, n: int) -> NDArray[Any]:
+    """A column of n numbers."""
+    array = to_numbers(values, name)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or len(array) != n:
         raise DataError(f"{name} must have one entry for each of the {n} rows, but has shape {array.shape}")
-    if array.dtype.kind not in "fiub":
-        if array.dtype.kind in "mMV":
-            raise DataError(f"{name} must be numbers, not {array.dtype}")
-        try:
-            array = array.astype(np.float64)
-        except (OverflowError, TypeError, ValueError) as error:
-            raise DataError(f"{name} must be numbers, not {array.dtype} ({error})") from None
+    return array
+
+
+def _as_float32(array: NDArray[Any]) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(array, dtype=np.float32)
 
 
 def to_labels(values: ArrayLike, source: str, n: int) -> NDArray[np.float32]:
     """Labels of one source; NaN where a document is not labelled."""
-    labels = to_floats(values, f"labels {source!r}", n)
+    numbers = _to_column(values, f"labels {source!r}", n)
+    labels = _as_float32(numbers)
     infinite = np.flatnonzero(np.isinf(labels))
     if len(infinite):
         raise DataError(
             f"labels {source!r}: row {infinite[0]} is infinite; labels are finite numbers, "
             "or NaN where a document is not labelled"
         )
+    _warn_of_rounding(numbers, labels, source)
     return frozen(labels)
+
+
+def _warn_of_rounding(numbers: NDArray[Any], labels: NDArray[np.float32], source: str) -> None:
+    """Warn if float32 blurs labels: many become equal, or they move by more than a thousandth of their spread."""
+    if fits_float32(numbers.dtype) or np.array_equal(numbers, labels, equal_nan=numbers.dtype.kind == "f"):
+        return
+    present = numbers[~np.isnan(labels)]
+    moved = np.abs(labels[~np.isnan(labels)].astype(np.float64) - present).max()
+    differ = present.min() < present.max()
+    if differ and (moved > 1e-3 * present.std() or precision(numbers, labels).loses_much):
+        warnings.warn(
+            f"labels {source!r} become float32, which moves them by up to {moved:.3g}; their standard deviation is "
+            f"{present.std():.3g}. Subtract an offset, and add it to what the model predicts",
+            PodiumWarning,
+            stacklevel=2,
+        )
 
 
 def to_labels_by_source(relevance: Any, others: Mapping[str, Any], n: int) -> dict[str, NDArray[np.float32]]:
@@ -177,12 +247,8 @@ def _is_null(value: Any) -> bool:
 
 def to_query_ids(values: Any, n: int) -> NDArray[Any]:
     """Query ids as int64 or as objects of text."""
-    if isinstance(values, list | tuple):
-        kinds = {type(value) for value in values}
-        mixed = str in kinds and len(kinds) > 1
-        array = as_array(values, object if mixed or kinds == {int} else None)
-    else:
-        array = as_array(values)
+    is_list = isinstance(values, list | tuple) and {type(value) for value in values} & {str, int}
+    array = as_array(values, object if is_list else None)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.shape != (n,):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.threads import map_threads
-from podium.data.columns import frozen, unmasked
+from podium.data.columns import from_objects, frozen, unmasked
 from podium.data.encoding import (
     Converted,
     Encoding,
@@ -51,10 +52,8 @@ def to_features(X: Any, categorical: Sequence[Any] = (), encoding: Encoding | No
             "Reshape your data: a single feature is X[:, None], a single document X[None, :]"
         )
     chosen = _column_numbers(categorical, array.shape[1]) if encoding is None else set(encoding.categories)
-    if chosen:
-        return _with_categories(array, chosen, encoding)
-    if array.dtype.kind == "O":
-        array = _from_objects(array)
+    if chosen or array.dtype.kind == "O":
+        return _column_by_column(array, chosen, encoding)
     if array.dtype.kind not in "fiub":
         complex_too = " (Complex data not supported)" if array.dtype.kind == "c" else ""
         raise DataError(f"features must be numbers, not {array.dtype}{complex_too}")
@@ -115,9 +114,9 @@ def _column_numbers(columns: Sequence[Any], n_features: int) -> set[int]:
     return {int(column) for column in columns}
 
 
-def _with_categories(array: NDArray[Any], categorical: set[int], encoding: Encoding | None) -> Converted:
-    """An array whose columns are numbers, or categories where so said."""
-    if encoding is not None and array.dtype.kind in "fiub":
+def _column_by_column(array: NDArray[Any], categorical: set[int], encoding: Encoding | None) -> Converted:
+    """An array whose columns are numbers of different kinds, or categories where so said."""
+    if categorical and encoding is not None and array.dtype.kind in "fiub":
         raise DataError(
             f"feature {min(categorical)} holds categories, whose names an array of numbers does not tell: give a "
             "frame, RankingData, or an array of objects"
@@ -129,10 +128,8 @@ def _with_categories(array: NDArray[Any], categorical: set[int], encoding: Encod
         if column in categorical:
             builder.set_categories(column, column, array[:, column].tolist())
             continue
-        numbers = array[:, [column]]
-        if array.dtype.kind in "OU":
-            numbers = _from_objects(numbers, column)
-        builder.set_numbers(column, column, numbers[:, 0])
+        numbers = array[:, column]
+        builder.set_numbers(column, column, _from_objects(numbers, column) if array.dtype.kind in "OU" else numbers)
     return replace(builder.result(), features=frozen(builder.matrix))
 
 
@@ -154,21 +151,18 @@ def _to_compressed_rows(X: Any, encoding: Encoding) -> Converted:
     return Converted(rows, losses=losses.words())
 
 
-def _from_objects(array: NDArray[Any], first_column: int = 0) -> NDArray[np.float64]:
-    try:
-        return array.astype(np.float64)
-    except (OverflowError, TypeError, ValueError):
-        pass
-    for column in range(array.shape[1]):
-        for row, value in enumerate(array[:, column]):
-            try:
-                float(value)
-            except (OverflowError, TypeError, ValueError):
-                shown = "a number too large" if isinstance(value, int) else f"{value!r:.40}"
-                raise DataError(
-                    f"features must be numbers, but row {row}, column {first_column + column} holds {shown}; "
-                    "categories are named in categorical=…"
-                ) from None
+def _from_objects(values: NDArray[Any], column: int) -> NDArray[Any]:
+    with suppress(OverflowError, TypeError, ValueError):
+        return from_objects(values, f"feature {column}")
+    for row, value in enumerate(values):
+        try:
+            float(value)
+        except (OverflowError, TypeError, ValueError):
+            shown = "a number too large" if isinstance(value, int) else f"{value!r:.40}"
+            raise DataError(
+                f"features must be numbers, but row {row}, column {column} holds {shown}; "
+                "categories are named in categorical=…"
+            ) from None
     raise DataError("features must be numbers")
 
 

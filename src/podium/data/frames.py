@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.data.columns import from_objects, warn_of_merged
 from podium.data.encoding import CategoriesSeen, Converted, Encoding, FeatureBuilder
 from podium.data.features import already_encoded, as_list_of_features, numbers_of_features, to_features
-from podium.errors import DataError, PodiumWarning
+from podium.errors import DataError
 
 # The role that a column takes by its name, where the caller gives nothing for that role.
 ROLES = {
@@ -24,7 +24,6 @@ ROLES = {
     "document_ids": ("document_id",),
 }
 LABEL_PREFIX = "label."
-LARGEST_EXACT = 2**53  # float64 holds all whole numbers up to here
 
 
 def is_frame(value: Any) -> bool:
@@ -222,12 +221,24 @@ def has_queries(native: Any) -> bool:
     return not set(ROLES["qid"]).isdisjoint(nw.from_native(native).lazy().collect_schema().names())
 
 
+def shown_columns(native: Any) -> str:
+    """Return the first columns of a frame for a message."""
+    import narwhals.stable.v2 as nw
+
+    return _shown(nw.from_native(native).lazy().collect_schema().names())
+
+
 def columns_by_name(native: Any) -> tuple[Any, dict[str, Any]]:
     """A frame of narwhals', and its columns by name; names of other types are taken as their text."""
     import narwhals.stable.v2 as nw
 
-    if hasattr(native, "set_axis") and not all(isinstance(name, str) for name in native.columns):  # pandas
-        native = native.set_axis([str(name) for name in native.columns], axis=1)
+    if hasattr(native, "set_axis"):  # pandas
+        if not all(isinstance(name, str) for name in native.columns):
+            native = native.set_axis([str(name) for name in native.columns], axis=1)
+        is_sparse = [hasattr(dtype, "subtype") and hasattr(dtype, "fill_value") for dtype in native.dtypes]
+        if any(is_sparse):  # narwhals does not know these types
+            dense = {name: dtype.subtype for name, dtype in native.dtypes[is_sparse].items()}
+            native = native.astype(dense)
     try:
         frame = nw.from_native(native)
         if isinstance(frame, nw.LazyFrame):
@@ -263,19 +274,14 @@ def values_of(series: Any) -> NDArray[Any]:
     """A column as an array, with NaN where a number is null."""
     import narwhals.stable.v2 as nw
 
-    if series.dtype.is_integer() and 0 < series.null_count() < len(series):
-        largest = max(abs(int(series.min())), abs(int(series.max())))
-        if largest > LARGEST_EXACT:
-            warnings.warn(
-                f"column {series.name!r} holds missing values beside whole numbers up to {largest}: from 2^53 on "
-                "neighbours become equal; subtract an offset",
-                PodiumWarning,
-                stacklevel=2,
-            )
-    if holds_numbers(series) and (
-        series.null_count() or series.dtype in (nw.Decimal, nw.Boolean, nw.Int128, nw.UInt128)
-    ):
-        return np.asarray(series.cast(nw.Float64).fill_null(float("nan")).to_numpy(), np.float64)
+    is_wide = series.dtype in (nw.Decimal, nw.Int128, nw.UInt128)
+    if is_wide and not series.null_count():
+        return from_objects(np.array(series.to_list(), object), f"column {series.name!r}")
+    if holds_numbers(series) and (series.null_count() or series.dtype == nw.Boolean):
+        doubles = np.asarray(series.cast(nw.Float64).fill_null(float("nan")).to_numpy(), np.float64)
+        if is_wide or series.dtype.is_integer():
+            warn_of_merged(series.drop_nulls().to_list(), doubles, f"column {series.name!r}")
+        return doubles
     return np.array(objects_of(series), object) if is_categorical(series) else np.asarray(series.to_numpy())
 
 

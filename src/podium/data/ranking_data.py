@@ -280,6 +280,9 @@ class RankingData:
         arguments |= {"labels": {k: v for k, v in labels.items() if v is not None}, "relevance": None}
         if "group_sizes" in changes:
             arguments["qid"] = changes.get("qid")
+        if not changes.keys().isdisjoint(("qid", "group_sizes")) and "query_weights" not in changes:
+            if self.query_weights is not None:  # the queries are others now
+                arguments["query_weights"] = self.query_weight_of_row
         if "features" in changes:
             if "encoding" not in changes and (frames.is_frame(changes["features"]) or not self.encoding):
                 arguments["encoding"] = None
@@ -334,10 +337,10 @@ class RankingData:
 
     def with_weight(self) -> RankingData:
         """The documents whose weight is not 0, for losses of single documents; all where none is left."""
-        from podium.data.selecting import rows_with_weight
+        from podium.data.selecting import has_weight
 
-        rows = rows_with_weight(self)
-        return self if rows is None else self.replace(preferences=None).take(rows)
+        counts = has_weight(self)
+        return self if counts.all() or not counts.any() else self.replace(preferences=None).take(np.flatnonzero(counts))
 
     @property
     def query_weight_of_row(self) -> NDArray[np.float32]:

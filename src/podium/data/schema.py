@@ -171,19 +171,15 @@ class Schema:
         for feature, source in enumerate(sources):
             names, expected = data.encoding.categories.get(source), self.encoding.categories.get(feature)
             if expected is not None and names is None:
-                raise DataError(
-                    f"the model's feature {self._shown(feature)} holds categories, the data's holds numbers"
-                )
+                raise DataError(f"the model's feature {self.shown(feature)} holds categories, the data's holds numbers")
             if names is not None and expected is None:
-                raise DataError(
-                    f"the data's feature {self._shown(feature)} holds categories, the model's holds numbers"
-                )
+                raise DataError(f"the data's feature {self.shown(feature)} holds categories, the model's holds numbers")
             if expected is not None and names is not None and expected != names:
                 codes = np.asarray(data.features[:, source])
                 changed[feature] = recoded(codes, names, expected)
                 if np.isnan(changed[feature]).all():
                     present = [names[int(code)] for code in np.unique(codes[~np.isnan(codes)])]
-                    warn_of_unknown_categories(self._shown(feature), present, expected)
+                    warn_of_unknown_categories(self.shown(feature), present, expected)
             shift = self.encoding.shifts.get(feature, 0)
             if shift != data.encoding.shifts.get(source, 0):
                 if is_sparse(features):
@@ -197,7 +193,8 @@ class Schema:
             rows[:, feature] = column
         return rows
 
-    def _shown(self, feature: int) -> str:
+    def shown(self, feature: int) -> str:
+        """Return what messages call a feature: its name, or else its number."""
         return repr(self.names[feature]) if self.names is not None else str(feature)
 
 

@@ -27,12 +27,15 @@ def rows_of_queries(data: RankingData, queries: Iterable[int] | NDArray[Any]) ->
     return np.sort(data.order[np.repeat(is_chosen, data.query_sizes)])
 
 
-def rows_with_weight(data: RankingData) -> NDArray[np.int64] | None:
-    """The rows whose weight is not 0; None where these are all rows, or none."""
+def numbers_of_query(data: RankingData, query: Any) -> list[int]:
+    """Return the number of the query with this id, or nothing; whole numbers may be given as text."""
+    return [number for number, known in enumerate(data.query_ids.tolist()) if str(known) == str(query)]
+
+
+def has_weight(data: RankingData) -> NDArray[np.bool_]:
+    """Return which rows have a weight above 0, their own and their query's."""
     counts = np.ones(len(data), bool) if data.document_weights is None else data.document_weights > 0
-    if data.query_weights is not None:
-        counts = counts & (data.query_weight_of_row > 0)
-    return None if counts.all() or not counts.any() else np.flatnonzero(counts)
+    return counts if data.query_weights is None else counts & (data.query_weight_of_row > 0)
 
 
 def take_rows(data: RankingData, rows: NDArray[np.int64]) -> RankingData:

@@ -19,7 +19,7 @@ from podium.distributed.holding import TRAIN
 from podium.distributed.sources import Partitions, Source, describe, gather_partitions
 from podium.errors import DataError
 from podium.measures import Measure, as_selection, warn_of_powers
-from podium.models.base import checked_sets
+from podium.models.base import checked_sets, require_weight
 from podium.trees.bins import BinnedFeatures, Bins
 from podium.trees.feature_layout import FeatureLayout, lay_out
 
@@ -140,6 +140,7 @@ class ClusterDocuments:
             require_known_facts(measure)
         warn_of_powers([*settings.objective.all_measures(), *measures], train, *matched.values())
         n_weighted = int(self.facts[TRAIN]["weighted"])
+        require_weight(n_weighted)
         if settings.objective.pointwise and 0 < n_weighted < self.n_documents:
             self._keeps_weighted, self.n_documents = True, n_weighted
             self.engine.defer("keep_weighted")

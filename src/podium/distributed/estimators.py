@@ -126,9 +126,13 @@ class OnCluster(_Base):
         """The sources as this estimator trains on them."""
         return sources
 
-    def predict(self, X: Any, n_trees: int | None = None) -> Any:
+    def predict(self, X: Any, n_trees: int | None = None, **options: Any) -> Any:
         """The score of each row: lazy for Dask collections, else at once."""
-        return _lazy(X, lambda rows: super(OnCluster, self).predict(rows, n_trees), self._dtype_of_predictions)
+
+        def predict(rows: Any) -> Any:
+            return super(OnCluster, self).predict(rows, n_trees, **options)
+
+        return _lazy(X, predict, self._dtype_of_predictions)
 
     @property
     def _dtype_of_predictions(self) -> Any:

@@ -14,6 +14,7 @@ from podium.core.team import Team
 from podium.core.threads import at_most_threads
 from podium.data import RankingData
 from podium.data.canonical import content_hashes, document_hashes, keys_of_occurrences, query_sums
+from podium.data.selecting import has_weight
 from podium.distributed.parts import ScoredPart, SearchedPart, Steps, TrainPart, ValidPart, by_bins
 from podium.distributed.plan import Plan
 from podium.objectives import BoundObjective
@@ -71,7 +72,7 @@ class Holder:
         """Leave out training documents of weight 0."""
         if TRAIN in self.data:
             data = self.data[TRAIN]
-            counts = _has_weight(data)
+            counts = has_weight(data)
             if not counts.all():
                 self.data[TRAIN] = data.replace(preferences=None).take(np.flatnonzero(counts))
                 self.partition_of_row[TRAIN] = self.partition_of_row[TRAIN][counts]
@@ -237,18 +238,12 @@ class Holder:
         return Gathered([{name: len(data) for name, data in self.data.items()}])
 
 
-def _has_weight(data: RankingData) -> NDArray[np.bool_]:
-    """Which documents have a weight other than 0."""
-    counts = np.ones(len(data), bool) if data.document_weights is None else data.document_weights > 0
-    return counts if data.query_weights is None else counts & (data.query_weight_of_row > 0)
-
-
 def _facts_of(data: RankingData) -> dict[str, Any]:
     labels = {source: np.unique(values[~np.isnan(values)]) for source, values in data.labels.items()}
     return {
         "documents": Sum(len(data)),
         "queries": Sum(data.n_queries),
-        "weighted": Sum(int(_has_weight(data).sum())),
+        "weighted": Sum(int(has_weight(data).sum())),
         "labels": {source: Union(lowest(values, MOST_LABELS), MOST_LABELS) for source, values in labels.items()},
         "last_position": Max(-1 if data.positions is None else int(data.positions.max())),
         "losses": Gathered(list(data.losses)),

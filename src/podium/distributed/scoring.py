@@ -158,7 +158,7 @@ def _write_parquet(path: Path, scored: Iterator[tuple[RankingData, Any]]) -> Non
         for data, scores in scored:
             columns: dict[str, Any] = {"qid": data.qid, "score": np.asarray(scores, np.float64)}
             if data.document_ids is not None:
-                columns["document_id"] = data.document_ids.astype(str)
+                columns["document_id"] = data.document_ids
             table = pa.table(columns)
             writer = writer or pq.ParquetWriter(path, table.schema)
             writer.write_table(table)

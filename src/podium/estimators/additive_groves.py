@@ -97,6 +97,6 @@ class AdditiveGroves(AdditiveGrovesParameters, RegressorRanker, BaseEstimator):
         check_is_fitted(self)
         return int(self.model_.n_trees)
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """The score of each row, higher is better."""
-        return self._predict(X)
+    def predict(self, X: Any, **options: Any) -> NDArray[np.float64]:
+        """Return the score of each row, higher is better; see `podium.Model.predict` for options."""
+        return self._predict(X, **options)

@@ -13,7 +13,7 @@ from podium.boosting.folds import SHARES
 from podium.core.parameters import check_parameters
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.estimators.diagnosis import warn_if_constant
+from podium.estimators.diagnosis import warn_if_constant, warn_if_not_stopped
 from podium.estimators.parameters import CommitteeParameters
 from podium.estimators.ranker import RankerMixin, refuse_unknown_arguments
 from podium.estimators.sklearn_bases import BaseEstimator, check_is_fitted
@@ -58,6 +58,8 @@ class Committee(CommitteeParameters, RankerMixin, BaseEstimator):
 
     """
 
+    _stops_without_validation = True
+
     def fit(
         self,
         X: Any,
@@ -74,7 +76,7 @@ class Committee(CommitteeParameters, RankerMixin, BaseEstimator):
         refuse_unknown_arguments(self, unknown)
         check_parameters(self)
         train = self._data(X, y, qid, sample_weight, query_weight)
-        sets = self._validation(valid, eval_set) if valid is not None or eval_set is not None else {}
+        sets = self._validation(valid, eval_set)
         result = CommitteeTraining(
             members=self._members(),
             boosting=Boosting(
@@ -91,6 +93,7 @@ class Committee(CommitteeParameters, RankerMixin, BaseEstimator):
             time_budget=self.time_budget, n_folds=self.n_folds,
             tries_all_features=self.feature_fraction is None,
         ).fit(train, next(iter(sets.values()), None))  # fmt: skip
+        warn_if_not_stopped(self.n_trees, self.patience, [n_trees for _, n_trees in result.members])
         self.model_ = result.ensemble.with_info(**self._information(train))
         self.members_ = result.members
         self.weights_ = result.weights
@@ -129,6 +132,6 @@ class Committee(CommitteeParameters, RankerMixin, BaseEstimator):
         check_is_fitted(self)
         return int(self.model_.n_trees)
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """The score of each row, higher is better."""
-        return self._predict(X)
+    def predict(self, X: Any, **options: Any) -> NDArray[np.float64]:
+        """Return the score of each row, higher is better; see `podium.Model.predict` for options."""
+        return self._predict(X, **options)

@@ -9,6 +9,7 @@ from podium.boosting import BinnedData, Boosting, Checkpoint, SharedBins, Traini
 from podium.boosting.folds import SHARES, share_of_features, with_feature_fraction
 from podium.core.observing import Observer
 from podium.data import RankingData
+from podium.estimators.diagnosis import warn_if_not_stopped
 from podium.estimators.parameters import RankerParameters
 from podium.estimators.tree_ranker import EnsembleRanker
 from podium.measures import as_selection
@@ -65,9 +66,13 @@ class Ranker(RankerParameters, EnsembleRanker):
                 first = dict([next(iter(sets.items()))])
                 self.feature_fraction_ = share_of_features(settings, [BinnedData.of(train, first, settings, bins)])
             chosen = with_feature_fraction(settings, self.feature_fraction_)
-            return super()._train(chosen, train, sets, observers, checkpoint, bins)
+            result = super()._train(chosen, train, sets, observers, checkpoint, bins)
+            if result.best_iteration is not None:
+                warn_if_not_stopped(self.n_trees, self.patience, [result.best_iteration + 1])
+            return result
         n_used = 1 if train.n_queries > MANY_QUERIES else None
         folds = rounds_by_folds(settings, train, self.n_folds, n_used, tries_all_features=tries_all_features)
+        warn_if_not_stopped(self.n_trees, self.patience, [folds.best_iteration + 1])
         self.feature_fraction_ = folds.feature_fraction
         chosen = with_feature_fraction(settings, self.feature_fraction_)
         final = replace(chosen, n_trees=folds.best_iteration + 1, patience=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,10 @@ def warn_if_constant(
     """
     if constant is False:
         return
-    reason = _reason(data, objective, min_documents_in_leaf)
+    weighted = data.with_weight() if data.preferences is None else data
+    reason = _reason(weighted, objective, min_documents_in_leaf)
+    if reason is not None and weighted is not data:
+        reason = f"among the {len(weighted)} documents with a weight above 0, {reason}"
     if constant is None and reason is None:
         return
     if reason is None and min_documents_in_leaf is not None:
@@ -46,6 +50,19 @@ def warn_if_constant(
     result = "nothing was learnt on top of the submodel" if on_top else result
     losses = "".join(f"; {loss}" for loss in data.losses)
     warnings.warn(f"{result}: {reason or 'no feature goes with the labels'}{losses}", PodiumWarning, stacklevel=3)
+
+
+def warn_if_not_stopped(n_trees: int, patience: int | None, n_kept: Sequence[int]) -> None:
+    """Warn if runs used up their trees before patience could end them; `n_kept` are the best numbers of trees."""
+    unstopped = [kept for kept in n_kept if patience is not None and patience < n_trees < kept + patience]
+    if unstopped:
+        runs = "the run" if len(n_kept) == 1 else f"{len(unstopped)} of {len(n_kept)} runs"
+        warnings.warn(
+            f"{runs} ended with n_trees={n_trees}, and {max(unstopped)} trees were best so far: more trees may be "
+            "better. Raise n_trees, or learning_rate so that fewer are needed; patience=None takes n_trees as given",
+            PodiumWarning,
+            stacklevel=4,
+        )
 
 
 def _reason(data: RankingData, objective: Objective, min_documents_in_leaf: int | None) -> str | None:

@@ -92,6 +92,6 @@ class LinearRanker(LinearRankerParameters, RankerMixin, BaseEstimator):
         weights: NDArray[np.float64] = self.model_.weights
         return weights
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """The score of each row, higher is better."""
-        return self._predict(X)
+    def predict(self, X: Any, **options: Any) -> NDArray[np.float64]:
+        """Return the score of each row, higher is better; see `podium.Model.predict` for options."""
+        return self._predict(X, **options)

@@ -102,10 +102,10 @@ class MARTClassifier(MARTClassifierParameters, ClassifierMixin, PointwiseRanker)
         second = np.exp(-np.logaddexp(0.0, -2 * self.model_.info["sigma"] * scores))
         return np.column_stack([1 - second, second])
 
-    def predict(self, X: Any, n_trees: int | None = None) -> Any:
+    def predict(self, X: Any, n_trees: int | None = None, **options: Any) -> Any:
         """The class of each row."""
         check_is_fitted(self)
-        return self.classes_[(self._predict(X, n_trees=n_trees) > 0).astype(int)]
+        return self.classes_[(self._predict(X, n_trees=n_trees, **options) > 0).astype(int)]
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None, sample_weight: Any = None) -> float:
         """The share of labelled rows whose class is right."""

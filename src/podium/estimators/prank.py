@@ -154,9 +154,9 @@ class PRank(PRankParameters, RankerMixin, BaseEstimator):
         classes: Floats = self.model_.classes
         return classes
 
-    def predict(self, X: Any) -> Floats:
-        """The score of each row, higher is better."""
-        return self._predict(X)
+    def predict(self, X: Any, **options: Any) -> Floats:
+        """Return the score of each row, higher is better; see `podium.Model.predict` for options."""
+        return self._predict(X, **options)
 
     def predict_label(self, X: Any) -> Floats:
         """The label of each row."""

@@ -53,6 +53,7 @@ def _to_text(value: Any) -> str:
 
 # What `fit` of other tools takes, where no parameter of an estimator has its place.
 ARGUMENTS_OF_OTHERS = {
+    "group_sizes": "give them by fit(RankingData(X, y, group_sizes=…)), or the query of each row as qid",
     "group": "give the query of each row as qid, or sizes by fit(RankingData(X, y, group_sizes=…))",
     "group_id": "give the query of each row as qid",
     "eval_group": "eval_set takes (X, y, qid)",
@@ -85,12 +86,14 @@ def to_rows(X: Any) -> Any:
 
 
 def require_entry(entry: Any, needs_queries: bool) -> None:
-    """Refuse what is no evaluation set of arrays."""
-    shortest = 3 if needs_queries else 2
-    if not isinstance(entry, tuple | list) or not shortest <= len(entry) <= 4:
+    """Raise if an entry of `eval_set` is not (X, y, qid), or (X, y) where X has the queries or none are needed."""
+    is_entry = isinstance(entry, tuple | list) and 2 <= len(entry) <= 4
+    if is_entry and len(entry) == 2 and needs_queries:
+        is_entry = frames.is_frame(entry[0]) and frames.has_queries(entry[0])
+    if not is_entry:
         raise DataError(
             "eval_set takes (X, y, qid) or (X, y, qid, sample_weight), or a list of those; "
-            "estimators that can do without queries take (X, y) as well"
+            "(X, y) if X is a frame with a column 'qid', or the estimator can do without queries"
         )
 
 
@@ -152,10 +155,12 @@ class RankerMixin:
             if query_weight is not None:
                 raise DataError("query_weight has no meaning without queries: give qid as well")
             qid = np.zeros(len(to_rows(X)), np.int64)
-        if qid is None and not is_frame:
+        if qid is None and not (is_frame and frames.has_queries(X)):
+            found = f", and there is no column 'qid' among {frames.shown_columns(X)}" if is_frame else ""
             raise DataError(
-                f"{name} needs the query of each row: fit(X, y, qid=qid), or fit(RankingData(X, y, qid=qid)); "
-                "in scikit-learn's searches, enable metadata routing and give params={'qid': qid}"
+                f"{name} needs the query of each row{found}: fit(X, y, qid=qid), or fit(RankingData(X, y, qid=qid)). "
+                "In scikit-learn's searches, first sklearn.set_config(enable_metadata_routing=True), then "
+                "search.fit(X, y, qid=qid), or cross_validate(…, params={'qid': qid})"
             )
         categorical = columns_of_text(X, as_list_of_features(getattr(self, "categorical", ())))
         return RankingData(

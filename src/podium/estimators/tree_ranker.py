@@ -157,9 +157,12 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
         check_is_fitted(self)
         return int(getattr(self.model_, "n_trees", self.trees_.n_trees))
 
-    def predict(self, X: Any, n_trees: int | None = None) -> NDArray[np.float64]:
-        """The score of each row, higher is better; by the first trees only if `n_trees` is given."""
-        return self._predict(X, n_trees=n_trees)
+    def predict(self, X: Any, n_trees: int | None = None, **options: Any) -> NDArray[np.float64]:
+        """Return the score of each row, higher is better, by the first trees only if `n_trees` is given.
+
+        See `podium.Model.predict` for further options.
+        """
+        return self._predict(X, n_trees=n_trees, **options)
 
 
 class EnsembleRanker(TreeRanker):

@@ -62,7 +62,7 @@ class Evaluation:
 
     query_ids: NDArray[Any]
     values: dict[str, NDArray[np.float64]]
-    groups: NDArray[np.str_] | None = None
+    groups: NDArray[np.object_] | None = None
     means: dict[str, float] = field(init=False)
     intervals: dict[str, tuple[float, float]] = field(init=False)
 

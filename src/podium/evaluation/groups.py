@@ -15,7 +15,7 @@ from podium.data.columns import by_query
 MISSING = "missing"  # the group of queries without an entry: None or NaN
 
 
-def groups_of(data: RankingData, by: Any) -> NDArray[np.str_]:
+def groups_of(data: RankingData, by: Any) -> NDArray[np.object_]:
     """The group of each query, as text.
 
     Args:
@@ -28,10 +28,10 @@ def groups_of(data: RankingData, by: Any) -> NDArray[np.str_]:
     if isinstance(by, str):
         values = _names(data, by)
     return by_query(values, f"by={by!r}" if isinstance(by, str) else "by", data.query_ids, data.order, data.offsets,
-                    lambda entries: np.array([_text(entry) for entry in entries], str))  # fmt: skip
+                    lambda entries: np.array([_text(entry) for entry in entries], object))  # fmt: skip
 
 
-def in_order(groups: NDArray[np.str_]) -> list[str]:
+def in_order(groups: NDArray[np.object_]) -> list[str]:
     """The distinct groups, numbers by value before texts by the alphabet."""
     return sorted(set(groups.tolist()), key=_place)
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from podium.core.plotting import draw
 from podium.core.validation import require_whole
 from podium.data.schema import as_data
+from podium.data.selecting import numbers_of_query
 from podium.errors import DataError
 from podium.evaluation.tables import Table
 from podium.explain.explanation import Explanation
@@ -126,7 +127,7 @@ def compare_explanations(
 
     """
     data = as_data(data)
-    number = np.flatnonzero(data.query_ids.astype(str) == str(query))
+    number = numbers_of_query(data, query)
     if not len(number):
         raise DataError(f"there is no query {query!r} in the data")
     if len(names) != 2 or names[0] == names[1]:

@@ -15,6 +15,7 @@ from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.data.encoding import Encoding
 from podium.data.features import Features
+from podium.data.selecting import numbers_of_query
 from podium.data.sparse import dense_block
 from podium.errors import DataError
 from podium.evaluation.tables import Table
@@ -79,7 +80,7 @@ class Explanation:
         if isinstance(document, int | np.integer):
             return int(document)
         ids = None if self.data is None else self.data.document_ids
-        found = np.empty(0, np.int64) if ids is None else np.flatnonzero(ids.astype(str) == str(document))
+        found = np.empty(0, np.int64) if ids is None else np.flatnonzero(ids == str(document))
         if query is not None and len(found) > 1:
             found = found[np.isin(found, self.rows_of(query))]
         if len(found) > 1:
@@ -95,7 +96,7 @@ class Explanation:
         """The rows of a query, by its id, the highest score first; equal scores stand in the canonical order."""
         if self.data is None:
             raise DataError("features alone have no queries: explain RankingData, or a frame with a column 'qid'")
-        number = np.flatnonzero(self.data.query_ids.astype(str) == str(query))
+        number = numbers_of_query(self.data, query)
         if not len(number):
             raise DataError(f"there is no query {query!r} in the data")
         offsets = self.data.offsets

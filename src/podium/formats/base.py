@@ -21,8 +21,8 @@ from podium.core.validation import did_you_mean, require_whole, to_path
 from podium.errors import DataError, FileFormatError, ParameterError, PodiumWarning
 from podium.formats.trees import feature_labels, has_made_up_names, numbered_categories
 from podium.models import Ensemble, LinearModel, Model
+from podium.models.archive import MOST_FEATURES
 from podium.models.base import INFERRED
-from podium.models.file import MOST_FEATURES
 
 MAX_BYTES = 1 << 30  # of a model file: more is no model that anybody serves
 MOST_SHOWN = 100  # categories of a feature, in a note

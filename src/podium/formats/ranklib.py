@@ -33,8 +33,8 @@ from podium.formats.trees import (
     without_categories,
 )
 from podium.models import Ensemble, LinearModel, Model
+from podium.models.archive import MOST_FEATURES
 from podium.models.base import INFERRED
-from podium.models.file import MOST_FEATURES
 from podium.trees import Tree
 
 TREES = ("lambdamart", "mart", "random forests")

@@ -17,6 +17,7 @@ from podium.data import RankingData
 from podium.linear.descent import DescentResult, LinearStep
 from podium.linear.design import DesignMatrix
 from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
+from podium.models.base import checked_sets
 
 
 @settings
@@ -51,6 +52,7 @@ class Ascent:
     def fit(self, train: RankingData, observers: Sequence[Observer] = ()) -> DescentResult:
         """Train; the history has the mean of the measure after each cycle. Observers see a `LinearStep` of each."""
         measure = as_selection(self.measure).measures[0]
+        checked_sets(train, None)
         warn_of_powers([measure], train)
         design = DesignMatrix(train, self.n_threads)
         sweep = Sweep(train, measure, "expected" if measure.knows_expected_ties else "jitter", self.n_threads)
@@ -59,9 +61,8 @@ class Ascent:
         others = {f"train/{m}": m.fixed(train) for m in dict.fromkeys(self.watched) if m != measure}
         history: dict[str, list[float]] = {key: [] for key in (f"train/{measure}", *others)}
         observations = Observations()
-        every = self.verbose and self.verbose * train.n_features
-        n_steps = self.n_iterations * train.n_features
-        with progress("ascending", n_steps, verbose=every, unit="features") as advance:
+        n, steps = self.n_iterations, train.n_features
+        with progress("ascending", n * steps, verbose=self.verbose, unit="cycles", steps=steps) as advance:
             for iteration in range(self.n_iterations):
                 before = value
                 for k in range(train.n_features):

@@ -20,6 +20,8 @@ from podium.errors import DataError, FileFormatError, PodiumError
 
 HEADER = "header.json"
 LARGEST_HEADER = 16 << 20  # bytes; as Python's objects they may take 25 times as much
+ROOM_FOR_NAMES = LARGEST_HEADER // 2  # bytes: a model on top of another has its names twice
+MOST_FEATURES = 1 << 24
 SMALL_HEADER = 1 << 20  # bytes, and …
 SMALL_TOTAL = 64 << 20  # … of all members: up to here compression may be as good as it gets, as of zeros, and …
 BEST_RATIO = 100  # … beyond, unpacked bytes for each byte of the file: honest models have 2 to 10
@@ -43,7 +45,7 @@ def write_archive(path: str | os.PathLike[str], header: dict[str, Any], arrays: 
     """Write a header, arrays and bytes; what was there under that name is replaced only once all is written."""
     contents = {_member_of(name, array): _packed(array) for name, array in arrays.items()}
     header = header | {"sha256": {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}}
-    text = json.dumps(header, indent=1).encode()
+    text = header_text(header)
     if len(text) > LARGEST_HEADER or len(contents) >= MOST_MEMBERS:
         raise DataError(
             f"a model file takes a header of {LARGEST_HEADER >> 20} MB and {MOST_MEMBERS} arrays at most, but here are "
@@ -58,6 +60,11 @@ def write_archive(path: str | os.PathLike[str], header: dict[str, Any], arrays: 
                     archive.writestr(zipfile.ZipInfo(name, _STAMP), content, compression)
             if _is_bounded(len(text), total, temporary.stat().st_size):  # else it would not be read
                 break
+
+
+def header_text(content: dict[str, Any]) -> bytes:
+    """Return content as the header of a file holds it."""
+    return json.dumps(content, indent=1).encode()
 
 
 def _is_bounded(header: int, total: int, size: int) -> bool:

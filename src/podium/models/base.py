@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -15,11 +16,14 @@ from numpy.typing import NDArray
 from podium.binned import BinnedFiles
 from podium.core.hashing import content_hash
 from podium.core.pages import html_table
+from podium.core.validation import did_you_mean
 from podium.data import RankingData
 from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.data.schema import Schema
-from podium.errors import DataError
+from podium.data.selecting import has_weight
+from podium.errors import DataError, ParameterError
+from podium.models.archive import MOST_FEATURES, ROOM_FOR_NAMES, header_text
 from podium.trees import BinnedFeatures, Bins
 
 if TYPE_CHECKING:
@@ -27,6 +31,17 @@ if TYPE_CHECKING:
 
 ROWS_OF_BINS = 1 << 14  # whose bins become values at a time
 INFERRED = "inferred_width"  # key of `info`: whether n_features is only what an imported model asks for
+# What `predict` of other tools takes, and what takes its place.
+OPTIONS_OF_OTHERS = {
+    **dict.fromkeys(
+        ("num_iteration", "best_iteration", "iteration_range", "ntree_limit", "ntree_end", "end_iteration"),
+        "predict(X, n_trees=…) scores with the first trees",
+    ),
+    **dict.fromkeys(("start_iteration", "ntree_start"), "scores begin with the first tree"),
+    **dict.fromkeys(("pred_contrib", "pred_contribs"), "explain(X) gives what each feature adds to each score"),
+    "pred_leaf": "apply(X) of an estimator, or leaves(X) of a model, gives the leaves",
+    **dict.fromkeys(("raw_score", "output_margin", "prediction_type"), "scores are raw: leave it out"),
+}
 
 
 class Model(ABC):
@@ -86,6 +101,8 @@ class Model(ABC):
             **options: of the kind of model, such as `n_trees` where there are trees.
 
         """
+        if options:
+            self._require_options(options)
         if isinstance(X, RankingData):
             self._require_same_reading(X)
         if isinstance(X, BinnedFiles) and not X.has_values and not self.sees_lists:
@@ -99,6 +116,15 @@ class Model(ABC):
         order, scores = X.canonical_order, np.empty(len(X))
         scores[order] = self._predict_rows(rows[order], X.offsets, n_threads=n_threads, **options)
         return scores
+
+    def _require_options(self, options: Mapping[str, Any]) -> None:
+        """Raise if `predict` has no such option, and say what takes its place."""
+        known = [p.name for p in inspect.signature(self._predict_rows).parameters.values() if p.kind is p.KEYWORD_ONLY]
+        for name in options:
+            if name not in known:
+                meant = OPTIONS_OF_OTHERS.get(name)
+                hint = f": {meant}" if meant else did_you_mean(name, known)
+                raise ParameterError(f"{type(self).__name__}.predict has no argument {name!r}{hint}")
 
     def splits_at(self, bins: Bins) -> bool:
         """Whether documents of the same bins have the same score: all trees split between bins."""
@@ -323,6 +349,30 @@ def _as_normalized(way: str | None) -> str:
     return "not normalized" if way is None else f"normalized by {way!r} within queries"
 
 
+def require_weight(n_documents: int) -> None:
+    """Raise if this number of documents with a weight above 0 is 0."""
+    if n_documents == 0:
+        raise DataError("all weights are zero: some documents and their queries need a weight above 0")
+
+
+def require_room(schema: Schema) -> None:
+    """Raise if the names of features and categories do not fit into a model file: training would be for nothing."""
+    size = len(header_text({"names": schema.names, **schema.encoding.to_json()}))
+    if schema.n_features <= MOST_FEATURES and size <= ROOM_FOR_NAMES:
+        return
+    advice, categories = "use fewer features", schema.encoding.categories
+    if categories:
+        widest = max(categories, key=lambda feature: len(categories[feature]))
+        advice = (
+            f"feature {schema.shown(widest)} has {len(categories[widest])} categories; drop it, merge rare categories, "
+            "or give it as numbers"
+        )
+    raise DataError(
+        f"a model file takes at most {MOST_FEATURES} features and {ROOM_FOR_NAMES >> 20} MB of names of features and "
+        f"categories, but this data has {schema.n_features} and {size / (1 << 20):.1f} MB: {advice}"
+    )
+
+
 def checked_sets(train: RankingData, valid: Mapping[str, RankingData] | None) -> dict[str, RankingData]:
     """Evaluation sets with their features in the order of the training data's; what cannot be trained on is refused."""
     if train.n_documents == 0:
@@ -330,7 +380,9 @@ def checked_sets(train: RankingData, valid: Mapping[str, RankingData] | None) ->
     if train.n_features == 0:
         shape = train.features.shape
         raise DataError(f"there is nothing to train on: 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+    require_weight(int(has_weight(train).sum()))
     schema, sets = Schema.of(train), {}
+    require_room(schema)
     for name, data in (valid or {}).items():
         if data.n_documents == 0:
             raise DataError(f"the evaluation set {name!r} has no documents")

@@ -17,7 +17,7 @@ import numpy as np
 
 from podium.data.encoding import Encoding
 from podium.errors import DataError, FileFormatError
-from podium.models.archive import Arrays, open_archive, write_archive
+from podium.models.archive import MOST_FEATURES, Arrays, open_archive, write_archive
 from podium.models.base import Model
 from podium.models.class_ensemble import ClassEnsemble
 from podium.models.combined import Combined
@@ -34,7 +34,6 @@ COMBINED, ON_BASE_SCORES, NET = "podium combined", "podium started", "podium net
 EARLY_EXIT, ORDINAL = "podium early exit", "podium ordinal"
 NETS = "podium.neural.file"  # reads and describes them; a layer above, loaded on use: it needs torch
 MOST_PARTS, DEEPEST = 1024, 64  # of combined models, and of those within each other
-MOST_FEATURES = 1 << 24
 # Version 0.1 kept the borders between bins, and its reader asks for them.
 _UNUSED: dict[str, Any] = {"cut_counts": np.empty(0, np.int64), "cuts": np.empty(0, np.float32)}
 

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.parameters import Parameterized
 from podium.core.validation import require_number
 from podium.data import RankingData
+from podium.data.columns import to_numbers
 from podium.data.schema import Schema
 from podium.data.sparse import is_sparse
 from podium.errors import DataError
@@ -35,7 +37,7 @@ def scores_of(ranker: Any, data: RankingData, n_threads: int | None = None) -> F
         scores = ranker.predict(data if isinstance(model, Model) else _foreign_features(ranker, data))
     else:
         scores = ranker(data) if callable(ranker) else ranker
-    scores = np.asarray(scores, np.float64)
+    scores = to_numbers(scores, "scores").astype(np.float64, copy=False)
     if scores.shape == (len(data), 1):
         scores = scores[:, 0]
     if scores.shape != (len(data),) or not np.isfinite(scores).all():
@@ -61,6 +63,11 @@ def as_submodel(ranker: Any, like: Any) -> Any:
         from podium.models.file import load
 
         return load(ranker)
+    if isinstance(ranker, Parameterized) and not hasattr(ranker, "model_"):
+        raise DataError(
+            f"submodel: this {type(ranker).__name__} is not fitted. If you fitted it, scikit-learn's clone, which "
+            "searches and pipelines call, took the fit away: pass its model, submodel=estimator.model_"
+        )
     ranker = model_of(ranker)
     if not isinstance(ranker, Mapping):
         return np.asarray(ranker, np.float64) if isinstance(ranker, Sequence) else ranker

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.data.columns import to_numbers
 from podium.data.features import Features
 from podium.errors import DataError
 from podium.models.base import OverTrees
@@ -79,7 +80,7 @@ class TreesOnBaseScores(OverTrees):
                 f"this model goes on from the scores of {self.name} (checksum {self.checksum[:12]}), which is not in "
                 "the file: give its scores of these rows, predict(X, base_scores=scores)"
             )
-        base_scores = np.asarray(base_scores, np.float64)
+        base_scores = to_numbers(base_scores, "base_scores").astype(np.float64, copy=False)
         if base_scores.shape != (n_rows,):
             raise DataError(f"base_scores must be a number for each of the {n_rows} rows, not {base_scores.shape}")
         return self.scale * base_scores

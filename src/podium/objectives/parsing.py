@@ -36,6 +36,16 @@ _TOKEN = re.compile(
     r"""|(?P<word>[A-Za-z_][\w@.\-]*)|(?P<cutoff>@\d+)|(?P<sign>[()\[\],=]))"""
 )
 DEEPEST = 64  # brackets within brackets
+# What other tools call their objectives, in lower case, and what is nearest to it here.
+OF_OTHER_TOOLS = {
+    **dict.fromkeys(("lambdarank", "rank:ndcg", "yetirank", "lambdamart"), "lambda(ndcg)"),
+    "rank:map": "lambda(ap)",
+    **dict.fromkeys(("rank:pairwise", "pairlogit"), "pairwise"),
+    **dict.fromkeys(("rank_xendcg", "xe_ndcg", "xe_ndcg_mart", "xendcg_mart"), "xendcg"),
+    "queryrmse": "queryregression",
+    **dict.fromkeys(("rmse", "mse", "regression_l2", "reg:squarederror"), "regression"),
+    **dict.fromkeys(("binary", "binary:logistic", "logloss"), "logistic"),
+}
 
 
 def parse(text: str) -> Objective:
@@ -47,6 +57,9 @@ def parse(text: str) -> Objective:
         Pairwise(link=Hinge(margin=0.5), labels='relevance', normalize=False)
 
     """
+    meant = OF_OTHER_TOOLS.get(text.strip().lower())
+    if meant is not None:
+        raise DataError(f"{_short(text)} is an objective of another tool: use objective={meant!r}")
     reader = _Reader(text)
     value = reader.value()
     reader.expect_end()

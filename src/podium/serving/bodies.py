@@ -16,8 +16,8 @@ from podium.data.encoding import codes_of_categories, shifted
 from podium.data.schema import Schema
 
 Rows = NDArray[np.float32]
-Number = float | None  # null is a missing value
-Value = float | str | None  # text is the name of a category
+Number = float | bool | None  # true is 1, false is 0, null is a missing value
+Value = float | bool | str | None  # text is the name of a category
 V = TypeVar("V")
 _EXACT = 2**53  # not every client can represent larger whole numbers
 # JSON does not tell 3.0 from 3, so both are accepted as whole numbers.

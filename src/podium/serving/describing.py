@@ -140,8 +140,8 @@ def _query(served: ServedModel, settings: Settings, limit: int, **more: Json) ->
 
 def _document(schema: Schema) -> Json:
     """Describe a document of a model: a list of values, or values by name."""
-    number: Json = {"type": ["number", "null"], "minimum": -LARGEST, "maximum": LARGEST}
-    category: Json = {"type": ["string", "number", "null"]}
+    number: Json = {"type": ["number", "boolean", "null"], "minimum": -LARGEST, "maximum": LARGEST}
+    category: Json = {"type": ["string", "number", "boolean", "null"]}
     n, categories = schema.n_features, schema.encoding.categories
     values: Json = {"type": "array", "minItems": n, "maxItems": n}
     if categories:

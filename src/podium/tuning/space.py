@@ -38,6 +38,9 @@ class Between:
         require_number("low", self.low, above=0.0 if self.log else -math.inf)
         require_number("high", self.high, above=float(self.low))
 
+    def __contains__(self, value: Any) -> bool:
+        return value is not None and self.low <= value <= self.high
+
     @property
     def is_whole(self) -> bool:
         """Whether it is a range of whole numbers."""
@@ -68,6 +71,8 @@ def default_space(estimator: Any) -> Checked:
     """What is searched where nothing else is said."""
     known = parameters(type(estimator))
     space = {name: over for name, over in (TREES if "n_leaves" in known else NETS).items() if name in known}
+    if "feature_fraction" in space and estimator.feature_fraction is None:
+        del space["feature_fraction"]  # the estimator chooses it from the data
     if "n_leaves" in known and "objective" in known and estimator.objective is None:
         space["objective"] = list(OBJECTIVES)
     if not space:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -44,8 +45,8 @@ class Tuning:
     Attributes:
         trials: all settings that were tried.
         best: the trial that the measure picks, among those that were not pruned.
-        estimator: an ordinary estimator, not fitted, with the best settings: its number of rounds is the best one
-            found, and it needs no validation data.
+        estimator: an unfitted estimator with the best settings, which needs no validation data: its number of rounds
+            is the best one found. `Ranker` and `Committee` choose theirs by cross-validation when they are fitted.
         selection: the measure, or the graded measure, that picked.
         study: what proposed the trials.
 
@@ -238,6 +239,8 @@ class _Trials:
 
     def __init__(self, estimator: Any, judges: list[_Judge], selection: Measure | Graded) -> None:
         self.estimator, self.judges, self.measures = estimator, judges, selection.measures
+        takes_observers = "observers" in inspect.signature(estimator.fit).parameters
+        self.is_watched = takes_observers and len(judges) == 1
 
     @contextmanager
     def data_kept(self) -> Iterator[None]:
@@ -264,7 +267,7 @@ class _Trials:
         waiting = list(self.judges)
         while waiting:
             judge = waiting.pop(0)
-            look = _Look(proposal, f"valid/{first}") if len(self.judges) == 1 else None
+            look = _Look(proposal, f"valid/{first}") if self.is_watched else None
             try:
                 fitted = Fit(name, made, judge.shared, () if look is None else (look,)).run(n_threads)
             except _PrunedError as pruned:
@@ -332,23 +335,20 @@ def _prepared(estimator: Any, selection: Measure | Graded) -> Any:
 
 
 def _tuned(estimator: Any, best: Trial, measure: Measure | Graded | str | None) -> Any:
-    """The estimator with the best settings and its number of rounds."""
+    """Return the estimator with the best settings; its number of rounds is fixed unless it chooses one itself."""
     known, values = parameters(type(estimator)), dict(best.parameters)
-    if best.rounds is not None:
-        values |= {name: best.rounds for name in ROUNDS if name in known}
+    if best.rounds is not None and not estimator._stops_without_validation:
+        fixed = {**dict.fromkeys(ROUNDS, best.rounds), "patience": None}
+        values |= {name: value for name, value in fixed.items() if name in known}
     if measure is not None and "measure" in known:
         values["measure"] = measure  # type: ignore[assignment]
     return type(estimator)(**estimator.get_params(deep=False) | values)
 
 
 def _own_settings(estimator: Any, space: Checked) -> dict[str, Value] | None:
-    """What the estimator itself has of the parameters that are searched; None where the space has it not."""
+    """Return the estimator's own values of the parameters that are searched; None if the space lacks one of them."""
     own = {name: getattr(estimator, name) for name in space}
-    is_known = all(
-        own[name] in over if isinstance(over, list) else over.low <= own[name] <= over.high
-        for name, over in space.items()
-    )
-    return own if is_known else None
+    return own if all(own[name] in over for name, over in space.items()) else None
 
 
 def _fingerprint(

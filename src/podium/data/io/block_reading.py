@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise, repeat
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from podium.data.io.whole_queries import QueryBlocks
 from podium.data.memory import Budget
 from podium.data.ranking_data import RankingData
 from podium.data.schema import Schema
-from podium.errors import PodiumWarning
+from podium.errors import FileFormatError, PodiumWarning
 
 ROWS = 1 << 15
 
@@ -111,6 +113,7 @@ class _Blocks:
             request = replace(request, options=replace(request.options, returning_qid="merge"))
         with progress(f"reading {request.name}", n_passes * (request.total_size or 0) or None) as advance:
             known, sizes = None, self._equal_sizes
+            stamps, first = self._stamps(), None
             if self.like is None:
                 first = self._look(request, advance)
                 known, sizes = first.facts(), self._sizes(first)
@@ -121,12 +124,23 @@ class _Blocks:
                     data = request.data_of_text(reader.arguments(items), rows_before)
                     yield self._finished(data, rows_before)
                     del data
+                if first is not None and (first.n_rows, stamps) != (reader.n_rows, self._stamps()):
+                    raise FileFormatError(
+                        request.name,
+                        f"changed while it was read: it had {first.n_rows} rows, then {reader.n_rows}; the blocks "
+                        "so far may be incomplete. Read it again once nothing writes to it",
+                    )
                 if self.like is not None:
                     reader.finish()
                     if request.format == "letor":
                         _check_features(reader, self.like)
         if sizes is None:
             yield from self._all_at_once()
+
+    def _stamps(self) -> list[tuple[int, ...]]:
+        """Return the size and the time of the last change of each file."""
+        files = [Path(source) for source in self.request.sources if isinstance(source, str | os.PathLike)]
+        return [(file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.exists()]
 
     def _look(self, request: Request, advance: Callable[[float], None]) -> TextReader:
         """A first pass over the text, for what only all of it tells."""

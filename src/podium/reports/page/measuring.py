@@ -33,10 +33,16 @@ def measures_section(subject: Subject) -> Section:
     if subject.can_score:
         for name in ("train", "valid"):
             if name not in subject.sets:
-                parts.append(Missing(f"There is no {_kind(name)} data: report(…, {name}=…), or podium report RUN."))
+                parts.append(Missing(f"There is no {_kind(name)} data: {_REMEDIES[name]}."))
     if any(np.isfinite(values).any() for values in own.values.values()):
         parts.append(Figures(figures_of(queries_chart(own))))
     return Section("measures", "Measures", tuple(parts))
+
+
+_REMEDIES = {
+    "train": "report(…, train=…); podium report reads the training files of its run if they are still there",
+    "valid": "report(…, valid=…), or podium train … --valid FILE",
+}
 
 
 def _kind(name: str) -> str:

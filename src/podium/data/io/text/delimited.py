@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.threads import map_threads
+from podium.data.columns import LARGEST_EXACT
 from podium.data.encoding import CategoriesSeen, Encoding, codes_of_categories, names_of_categories
-from podium.data.frames import LARGEST_EXACT, assign_roles
+from podium.data.frames import assign_roles
 from podium.data.io.parquet import import_pyarrow
 from podium.data.io.text.blocks import Block, Source, source_name, text_blocks
 from podium.data.io.text.characters import LINE_FEED, RETURN
