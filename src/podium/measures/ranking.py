@@ -13,7 +13,7 @@ from podium.core.compiling import kernel
 from podium.core.sorting import sort_with_items
 from podium.core.threads import map_threads, n_threads_for, ranges
 from podium.data import RankingData
-from podium.data.columns import unmasked
+from podium.data.columns import frozen, unmasked
 from podium.errors import DataError
 
 
@@ -53,7 +53,7 @@ class Ranking:
         self.scores = checked_scores(scores, data.n_documents, data.row_index)
         if retrieved is not None:
             self.scores = np.where(retrieved, self.scores, -np.inf)
-        self.base = data.order if base is None else base
+        self.base = frozen(data.order if base is None else base)  # the kernel is compiled once, for frozen arrays
         self.retrieved = retrieved
 
     @cached_property
@@ -120,8 +120,7 @@ def descending_order(
     values: NDArray[np.float64], offsets: NDArray[np.int64], n_threads: int | None = None
 ) -> NDArray[np.int64]:
     """The places of each query's values from the highest to the lowest; equal ones stay in their order."""
-    places, ranked = np.arange(len(values)), np.empty(len(values), np.int64)
-    places.flags.writeable = False  # as the rows of data are: the kernel is compiled once for both
+    places, ranked = frozen(np.arange(len(values))), np.empty(len(values), np.int64)
     for_queries(offsets, lambda part, _: rank_queries(values, places, part, ranked), n_threads=n_threads)
     return ranked
 
@@ -150,6 +149,7 @@ def for_queries(
         amount: of the work, in documents of a simple pass; all documents by default.
 
     """
+    offsets = frozen(offsets)  # kernels are compiled once, for frozen arrays
     n_threads = n_threads_for(float(offsets[-1] - offsets[0]) if amount is None else amount, n_threads)
     if n_threads == 1:
         work(offsets, slice(0, len(offsets) - 1))
