@@ -146,5 +146,5 @@ def use_cluster(data: Any) -> None:
 
     client_class: Any = Client
     with client_class(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
-        for options in ({}, {"split_fraction": 1.0}, {"categorical": [0]}):
+        for options in ({}, {"split_fraction": 1.0}, {"categorical": [0]}, {"min_documents_in_leaf": 100}):
             DaskLambdaMART(n_trees=1, n_leaves=4, **options).fit(data, client=client)
