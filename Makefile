@@ -3,9 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet
-# A compiled kernel does not notice an edit in another file, so its cache is keyed by all the sources.
-DIGEST := $(shell cat $$(find src -name '*.py' | LC_ALL=C sort) | cksum | cut -d' ' -f1)
-export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache/$(DIGEST)
+# Compiled kernels stay inside the checkout; Podium makes a folder there for each state of its sources.
+export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache
 
 # Tests run in as many processes as there are cores; a process that has done its share takes over from the others.
 PYTEST := $(BIN)/python -m pytest --numprocesses=$(shell getconf _NPROCESSORS_ONLN) --dist=worksteal

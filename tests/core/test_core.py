@@ -129,13 +129,13 @@ def test_a_team_works_together_and_raises_what_its_members_raise():
 
 class TestCompileBeside:
     @staticmethod
-    def kernel(cache_path: str | None, signatures: tuple[Any, ...] = ()) -> Kernel:
+    def kernel(signatures: tuple[Any, ...] = ()) -> Kernel:
         def work() -> None:
             pass
 
         work.__module__ = "podium.some.kernels"
         kernel = Kernel(work)
-        kernel.dispatcher = SimpleNamespace(stats=SimpleNamespace(cache_path=cache_path), signatures=signatures)
+        kernel.dispatcher = SimpleNamespace(signatures=signatures)
         return kernel
 
     def test_another_process_calls_the_function(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,8 @@ class TestCompileBeside:
         )
         monkeypatch.syspath_prepend(str(tmp_path))
         monkeypatch.setattr("podium.core.compiling.thread_count", lambda: 2)
-        kernel = self.kernel(str(tmp_path))
+        monkeypatch.setattr("podium.core.compiling.cache_folder", lambda: tmp_path)
+        kernel = self.kernel()
         wait = compile_beside(kernel, "beside", "call")
         assert compile_beside(kernel, "beside", "nothing") == wait
         assert wait() == 0
@@ -161,10 +162,12 @@ class TestCompileBeside:
 
         monkeypatch.setattr("subprocess.Popen", refuse)
         monkeypatch.setattr("podium.core.compiling.thread_count", lambda: 1 if reason == "one core" else 2)
-        folder = None if reason == "uncached" else str(tmp_path)
-        kernel = self.kernel(folder, ((),) if reason == "compiled" else ())
+        folder = None if reason == "uncached" else tmp_path
+        monkeypatch.setattr("podium.core.compiling.cache_folder", lambda: folder)
+        kernel = self.kernel(((),) if reason == "compiled" else ())
         if reason == "cached":
-            (tmp_path / "kernels.work-7.py311.nbi").touch()
+            (tmp_path / "some_1").mkdir()
+            (tmp_path / "some_1" / "kernels.work-7.py311.nbi").touch()
         if reason == "no third process":
             monkeypatch.setenv("PODIUM_COMPILES", "1")
         assert compile_beside(kernel, "nowhere", "nothing")() is None

@@ -8,7 +8,7 @@ import pytest
 
 from podium.core.compiling import kernel
 from podium.core.intrinsics import add_atomically
-from podium.core.team import LOOKS, TURN, Team, leave, set_event, take_turn
+from podium.core.team import LOOKS, Team, leave, set_event
 from podium.core.threads import USES_LLVM
 
 
@@ -34,30 +34,6 @@ def test_no_thread_leaves_a_kernel_before_all_have_done_their_part(n_threads):
                 assert team.run(lambda t: t) == list(range(n_threads))
             if k % 50 == 0:
                 time.sleep(3e-9 * LOOKS)
-
-
-@kernel
-def wait_for(turn):
-    take_turn(turn)
-
-
-def test_a_thread_alone_has_the_turn_between_its_kernels():
-    team, barrier, sums = Team(1), np.zeros(16, np.int64), np.zeros(1, np.int64)
-    TURN[0] = 0
-    team.run_kernel(lambda t: add_together(t, 1, team.event, barrier, sums))
-    assert team.event is TURN
-    assert TURN[0] == 1
-    team.run_kernel(lambda t: add_together(t, 1, team.event, barrier, sums))  # gives it up, and takes it again
-    assert (sums[0], TURN[0]) == (2, 1)
-
-
-def test_a_turn_that_nobody_gives_up_is_not_waited_for_forever():
-    turn = np.ones(1, np.int64)
-    wait_for(turn)
-    assert turn[0] == 1
-    turn[0] = 0
-    wait_for(turn)
-    assert turn[0] == 1
 
 
 def test_an_error_of_any_thread_is_raised_and_the_team_goes_on():

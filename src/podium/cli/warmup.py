@@ -1,12 +1,15 @@
-"""`podium warmup`: compile every kernel before anybody waits for one."""
+"""`podium warmup`: compile every kernel ahead of time."""
 
 from __future__ import annotations
 
 import tempfile
 import time
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import typer
 
 
@@ -22,35 +25,122 @@ def warmup() -> None:
 
 
 def use_everything(folder: Path) -> None:
-    """Read, train on, score and measure a little data in every way that has its kernels."""
+    """Run whatever has kernels, on a little data; a kernel is compiled for each combination of types it is called with.
+
+    `tests/cli/test_warmup.py` runs commands after this, and fails if one of them compiles a kernel.
+    """
+    import podium
+
+    data = podium.artificial(30, documents=20, features=6, clicks=True, feature_noise=0.1)
+    podium.artificial_web(3, features=20)
+    use_files(folder, data)
+    use_measures(data)
+    use_trees(data)
+    use_other_models(data)
+    use_model(podium.LambdaMART(n_trees=2, n_leaves=4).fit(data), data)
+    if find_spec("distributed"):
+        use_cluster(data)
+
+
+def use_files(folder: Path, data: Any) -> None:
+    """Read and write data, and bin it out of core."""
+    import podium
+
+    podium.write(data, folder / "data.txt", lossy=True)
+    podium.read(folder / "data.txt", sparse=True)
+    documents = podium.read(folder / "data.txt")
+    documents.normalized("minmax")
+    podium.bin_files(folder / "data.txt", folder / "bins")
+    podium.LambdaMART(n_trees=1, n_leaves=4).fit(podium.open_binned(folder / "bins"))
+
+
+def use_measures(data: Any) -> None:
+    """Measure, compare and combine rankings."""
+    import podium
+    from podium.diagnostics import calibration
+    from podium.measures import registered
+    from podium.objectives import Lambda
+
+    scores, kinds = data.feature(0).astype(float), list[Any](registered().values())
+    for kind in kinds:
+        for options in ({}, {"ties": "expected"}):
+            try:
+                measure = kind(5, **options) if kind.needs_cutoff else kind(**options)
+                podium.evaluate(data, scores, measure)
+                measure.swaps(np.arange(3.0), 0, 3)
+                Lambda(measure).bind(data).gradients(scores)
+                podium.combine(scores, data.feature(1), data, measure)
+            except podium.PodiumError:  # needs other labels, has no expected ties, or no λ
+                continue
+    podium.evaluate(data, scores, "ndcg@10").bootstrap()
+    podium.compare(data, {"a": scores, "b": -scores}, "ndcg@10")
+    calibration(podium.LambdaMART(n_trees=1, n_leaves=4).fit(data), data)
+
+
+def use_trees(data: Any) -> None:
+    """Train trees in every way that has kernels."""
     from scipy import sparse
 
     import podium
-    from podium.explain import explain
-    from podium.objectives import Lambda, ListMLE
+    from podium.boosting import LeafLineSearch
+    from podium.diagnostics import WatchLambdaShares, WatchRankChanges, WatchTopLabels
+    from podium.trees import small_tree
 
-    data = podium.artificial_web(12, features=20)
-    podium.write(data, folder / "data.txt")
-    podium.read(folder / "data.txt")
-    podium.read(folder / "data.txt", sparse=True)
-    sparse_data = podium.RankingData(sparse.csr_array(data.features), data.relevance, qid=data.qid)
-    model = podium.LambdaMART(n_trees=2, n_leaves=4)
-    for documents in (data, sparse_data):
-        model.fit(documents, valid=documents)
-        model.apply(documents)
-    podium.LambdaMART(n_trees=1, n_leaves=4, categorical=[0], max_bins=255).fit(
-        data.replace(features=data.features.round().clip(0, 3))
-    )
+    few: dict[str, Any] = {"n_trees": 1, "n_leaves": 4, "min_documents_in_leaf": 1}
+    missing = np.where(data.features > 0.9, np.nan, data.features)
+    compressed = sparse.csr_array(np.where(data.features < 0.5, 0, data.features))
+    weighted = data.replace(document_weights=np.full(len(data), 2.0))
+    for documents in (data, weighted, data.replace(features=missing), data.replace(features=compressed)):
+        podium.LambdaMART(**few).fit(documents, valid=documents).apply(documents)
+    for options in (
+        {"categorical": [0], "max_bins": 255}, {"monotone": {0: 1}}, {"split_fraction": 1.0}, {"split_fraction": 0.5},
+        {"split": "least-squares"}, {"document_fraction": 0.6}, {"step": "line-search"}, {"step": LeafLineSearch()},
+        {"objective": "listmle"}, {"objective": "regression"}, {"objective": "debiased(lambda(cndcg))"},
+        {"objective": "pairwise(fidelity)", "step": "gradient"}, {"objective": "softrank", "step": "gradient"},
+    ):  # fmt: skip
+        podium.LambdaMART(**few | options).fit(data.replace(features=data.features.round(1)))
+    podium.MART(1, n_leaves=500, min_documents_in_leaf=1).fit(data.features, np.arange(len(data)))  # beyond a byte
+    observers = [WatchTopLabels(), WatchRankChanges(every=1), WatchLambdaShares()]
+    podium.LambdaMART(**few | {"n_trees": 2}).fit(data, observers=observers)
+    small_tree.grow_small_tree()
+    small_tree.sample_small_tree_in_shares()
+
+
+def use_other_models(data: Any) -> None:
+    """Train every other model, with validation data and without."""
+    import podium
+    from podium.estimators.parameters import MODELS
+
+    fewer = {"n_trees": 2, "n_leaves": 4, "epochs": 1, "n_groves": 1, "n_trees_in_grove": 1, "verbose": 0}
+    for name, model in MODELS.items():
+        if name in ("ranknet", "lambdarank") and not find_spec("torch"):
+            continue
+        kind = getattr(podium, model.estimator)
+        options = {key: value for key, value in fewer.items() if key in kind().get_params()}
+        for valid in ({}, {"valid": data}):
+            kind(**options).fit(data, **valid).predict(data)
+
+
+def use_model(model: Any, data: Any) -> None:
+    """Score, explain and report with a model."""
+    import podium
+    from podium.explain import explain
+
     scorer = model.scorer()
     for n_documents in (1, 100, 600):
         scorer(data.features[:n_documents])
     explain(model, data.features[:2], n_threads=1)
-    podium.PRank(epochs=1).fit(data)
-    podium.AdditiveGroves(n_groves=1, n_trees_in_grove=1, alpha=0.5).fit(data)
-    ListMLE().bind(data).gradients(model.predict(data))
-    podium.combine(data.feature(0), data.feature(1), data)
-    scores = model.predict(data)
-    for measure in ("ndcg@10", "err@10", "ap", "rr", "precision@5"):
-        Lambda(measure).bind(data).gradients(scores)
-        podium.evaluate(data, scores, measure)
-    podium.compare(data, {"a": scores, "b": -scores}, "ndcg@10")
+    explain(model, data.features[:2], background=data.features[:2], n_threads=1)
+    podium.learn_exit(model, data, sentinel=1, threshold=0.5).predict(data)
+
+
+def use_cluster(data: Any) -> None:
+    """Train on a cluster inside this process."""
+    from distributed import Client
+
+    from podium.distributed import DaskLambdaMART
+
+    client_class: Any = Client
+    with client_class(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+        for options in ({}, {"split_fraction": 1.0}, {"categorical": [0]}, {"min_documents_in_leaf": 100}):
+            DaskLambdaMART(n_trees=1, n_leaves=4, **options).fit(data, client=client)

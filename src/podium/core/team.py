@@ -6,11 +6,6 @@ when there is work. Who sets it matters: a thread that is woken needs the lock t
 while the caller still holds it. So kernels that a team runs together (`Team.run_kernel`) set the event themselves, when
 they have given the lock up. They meet before they end; the caller's thread leaves, the others stay in the kernel until
 the next event, so that none of them takes the lock while the caller has short work of its own.
-
-Teams of one thread each, for fits that run beside each other, have the lock in common: who comes back from a kernel
-while another has it falls asleep over it. So their event is the **turn** of the whole process: a kernel gives it up
-when it begins and waits for it, awake, before it ends. Nothing but time depends on who has it: a thread that has waited
-for too long goes on without.
 """
 
 from __future__ import annotations
@@ -23,14 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import helper, kernel
-from podium.core.intrinsics import add_atomically, read_atomically, wait_at_barrier, write_atomically
+from podium.core.intrinsics import add_atomically, read_atomically, wait_at_barrier
 from podium.core.threads import n_threads_for, thread_count
 
 Result = TypeVar("Result")
 Ints = NDArray[np.int64]
 LOOKS = 1_000_000  # at the event before a thread falls asleep: some 0.6 ms
-LOOKS_AT_TURN = 100_000  # before a kernel ends without it: what Python does between two kernels takes less
-TURN = np.zeros(1, np.int64)  # 1 while a thread of a team of one is between two kernels
 
 
 class _Worker(threading.Thread):
@@ -88,13 +81,13 @@ class Team:
 
     Attributes:
         n_threads: how many they are.
-        event: a counter; who waits for work looks at it (`set_event`). Of a team of one, the turn.
+        event: a counter; who waits for work looks at it (`set_event`).
 
     """
 
     def __init__(self, n_threads: int | None = None) -> None:
         self.n_threads = thread_count(n_threads)
-        self.event = np.zeros(1, np.int64) if self.n_threads > 1 else TURN
+        self.event = np.zeros(1, np.int64)
         self._workers = [_Worker(k, self.event) for k in range(1, self.n_threads)]
 
     def run(self, work: Callable[[int], Result]) -> list[Result]:
@@ -153,34 +146,20 @@ class Team:
 
 @helper
 def set_event(thread: Any, n_threads: Any, event: Any) -> None:
-    """Said at the beginning of a kernel that a team runs: the others begin. A thread alone gives up its turn."""
-    if n_threads == 1:
-        write_atomically(event, 0, 0)
-    elif thread == 0:
+    """Start the other threads. Called at the beginning of a kernel that a team runs."""
+    if n_threads > 1 and thread == 0:
         add_atomically(event, 0, 1)
 
 
 @helper
 def leave(thread: Any, n_threads: Any, barrier: Any, event: Any) -> None:
-    """Said at the end of a kernel that a team runs: all meet, the caller leaves, the others wait for the next event.
+    """Wait until all threads are here; then the caller leaves, and the others wait for the next event.
 
-    A thread alone waits for its turn.
+    Called at the end of a kernel that a team runs.
     """
-    if n_threads == 1:
-        take_turn(event)
-        return
     wait_at_barrier(barrier, n_threads)
     if thread > 0:
         wait_for_event(event, LOOKS)
-
-
-@helper
-def take_turn(turn: Ints) -> None:
-    """Wait until nobody has it, for a while."""
-    for _ in range(LOOKS_AT_TURN):
-        if read_atomically(turn, 0) == 0:
-            write_atomically(turn, 0, 1)
-            return
 
 
 @helper

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.data.columns import frozen
 from podium.errors import DataError
 
 MOST_FEATURES = 2**31 - 2  # column numbers, and the number after the last, are int32
@@ -21,6 +22,11 @@ def dense_block(features: Any, rows: Any = slice(None), dtype: Any = np.float32)
     """Some rows of dense or sparse features as a contiguous array; a view of them where that is possible."""
     block = features[rows]
     return np.ascontiguousarray(block.toarray() if is_sparse(block) else block, dtype)
+
+
+def frozen_block(features: Any, rows: Any = slice(None)) -> NDArray[np.float32]:
+    """The same for a kernel, which is compiled once: a view that cannot be written to, whatever it is a view of."""
+    return frozen(dense_block(features, rows))
 
 
 def checked_rows(X: Any) -> Any:

@@ -34,7 +34,7 @@ from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import borrowed, not_inlined
 from podium.core.threads import map_threads, ranges
 from podium.data.features import Features
-from podium.data.sparse import dense_block
+from podium.data.sparse import frozen_block
 from podium.errors import DataError
 from podium.models.scoring.traversal import TreeArrays, goes_left
 
@@ -94,7 +94,7 @@ class PathDependentShap:
             scratch = np.empty((2 * self.most_nodes + 1, n_points, BLOCK)), np.empty((2 * self.most_nodes, BLOCK))
             for start in range(*bounds, 4096):
                 rows = slice(start, min(start + 4096, bounds[1]))
-                add_shapley_values(dense_block(features, rows), self.trees, self.edges, *scratch, found[rows])
+                add_shapley_values(frozen_block(features, rows), self.trees, self.edges, *scratch, found[rows])
 
         for _ in map_threads(work, ranges(features.shape[0], n_threads, smallest=BLOCK), n_threads):
             pass

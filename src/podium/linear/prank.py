@@ -18,7 +18,7 @@ from podium.core.progress import progress
 from podium.data import RankingData
 from podium.data.content_random import ContentRandom
 from podium.data.schema import Schema
-from podium.data.sparse import dense_block
+from podium.data.sparse import frozen_block
 from podium.errors import DataError
 from podium.linear.descent import LinearStep
 from podium.linear.design import CHUNK, DesignMatrix
@@ -96,7 +96,7 @@ class Perceptron:
         for start in range(0, len(order), CHUNK):
             rows = order[start : start + CHUNK]
             lost, self.n_seen = learn_in_turn(
-                dense_block(documents.data.features, rows), documents.ranks[rows], documents.times[rows], self.means,
+                frozen_block(documents.data.features, rows), documents.ranks[rows], documents.times[rows], self.means,
                 self.scales, self.weights, self.thresholds, self.late_weights, self.late_thresholds, self.n_seen,
             )  # fmt: skip
             loss += lost

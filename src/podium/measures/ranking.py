@@ -13,7 +13,7 @@ from podium.core.compiling import kernel
 from podium.core.sorting import sort_with_items
 from podium.core.threads import map_threads, n_threads_for, ranges
 from podium.data import RankingData
-from podium.data.columns import unmasked
+from podium.data.columns import frozen, unmasked
 from podium.errors import DataError
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ class Ranking:
         self.scores = checked_scores(scores, data.n_documents, data.row_index)
         if retrieved is not None:
             self.scores = np.where(retrieved, self.scores, -np.inf)
-        self._has_base, self.base = base is not None, data.canonical_order if base is None else base
+        self._has_base = base is not None
+        # The kernel is compiled once, for frozen arrays.
+        self.base = frozen(data.canonical_order if base is None else base)
         self.retrieved = retrieved
 
     def for_ties(self, ties: Ties | None) -> Ranking:
@@ -131,8 +133,7 @@ def descending_order(
     values: NDArray[np.float64], offsets: NDArray[np.int64], n_threads: int | None = None
 ) -> NDArray[np.int64]:
     """The places of each query's values from the highest to the lowest; equal ones stay in their order."""
-    places, ranked = np.arange(len(values)), np.empty(len(values), np.int64)
-    places.flags.writeable = False  # as the rows of data are: the kernel is compiled once for both
+    places, ranked = frozen(np.arange(len(values))), np.empty(len(values), np.int64)
     for_queries(offsets, lambda part, _: rank_queries(values, places, part, ranked), n_threads=n_threads)
     return ranked
 
@@ -161,6 +162,7 @@ def for_queries(
         amount: of the work, in documents of a simple pass; all documents by default.
 
     """
+    offsets = frozen(offsets)  # kernels are compiled once, for frozen arrays
     n_threads = n_threads_for(float(offsets[-1] - offsets[0]) if amount is None else amount, n_threads)
     if n_threads == 1:
         work(offsets, slice(0, len(offsets) - 1))

@@ -97,7 +97,7 @@ class Meeting(NamedTuple):
 
     Attributes:
         thread, n_threads: its number, and how many there are.
-        event: of the team; the turn where there is one thread.
+        event: of the team; not used by one thread.
         barrier: where they meet when all is done.
         is_first, is_last: of the tasks of the thread.
 

@@ -36,6 +36,7 @@ class Shares:
         self._scratches: list[Scratch] = []
         self._shares: list[Work] = []
         self._meetings: list[list[Meeting]] = []
+        self._no_event = np.zeros(1, np.int64)
 
     def scratch(self, thread: int) -> Scratch:
         """What a thread works in."""
@@ -57,8 +58,9 @@ class Shares:
                 share.append((task(first, last, longest=longest), self.scratch(thread)))
         return self._shares
 
-    def meetings(self, n_threads: int, event: Ints) -> list[list[Meeting]]:
-        """For each task of each thread how it meets the others."""
+    def meetings(self, n_threads: int = 1, event: Ints | None = None) -> list[list[Meeting]]:
+        """For each task of each thread how it meets the others; one thread alone needs no event of a team."""
+        event = self._no_event if event is None else event
         if len(self._meetings) != n_threads or self._meetings[0][0].event is not event:
             barrier = np.zeros(16, np.int64)
             self._meetings = [

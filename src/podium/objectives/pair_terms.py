@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.compiling import compiled_for
-from podium.core.team import TURN, Team
+from podium.core.compiling import compile_for
+from podium.core.team import Team
 from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.errors import DataError
@@ -214,8 +214,8 @@ class BoundPairs(BoundObjective):
     @cached_property
     def _lambda_gradients(self) -> Callable[..., Any]:
         """The compiled kernel, which does not go along where this is copied."""
-        none, alone = np.empty(0), Meeting(0, 1, TURN, np.zeros(16, np.int64), True, True)
-        return compiled_for(
+        none, alone = np.empty(0), self.shares.meetings()[0][0]
+        return compile_for(
             lambda_gradients, self.documents, self.tables, self.settings, self.extras, task(0, 0), none,
             Gradients(none, none, NO_TOTALS), self.shares.scratch(0), alone,
         )  # fmt: skip
@@ -249,7 +249,7 @@ class BoundPairs(BoundObjective):
             return
         result = Gradients(gradients, hessians, NO_TOTALS)
         if not self.shares.is_worth_it or (self.team is not None and self.team.n_threads == 1):
-            self._fill_share(0, self.shares.of(1), self.shares.meetings(1, TURN), scores, result)
+            self._fill_share(0, self.shares.of(1), self.shares.meetings(), scores, result)
             return
         with nullcontext(self.team) if self.team else Team() as team:
             n = team.n_threads
@@ -274,7 +274,7 @@ class BoundPairs(BoundObjective):
         result.gradients[:], result.hessians[:] = 0.0, 0.0
         ranking = Ranking(self.data, scores)
         labels, offsets = ranking.labels(self.measure.labels).astype(np.float64), self.data.offsets
-        alone = self.shares.meetings(1, TURN)[0][0]
+        alone = self.shares.meetings()[0][0]
         for q in range(self.data.n_queries):
             ranked = labels[offsets[q] : offsets[q + 1]]
             step = max(1, BLOCK_CELLS // max(1, len(ranked)))

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.compiling import helper, kernel
-from podium.core.intrinsics import write_atomically
 from podium.core.merging import Sum, alone
 from podium.core.random import keyed_bits, to_unit
-from podium.core.team import TURN, Team, take_turn
+from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.errors import DataError
 from podium.trees.layout import Floats, Int, Ints, Rows, U
@@ -152,7 +151,7 @@ class GradientSampler:
         packed = np.empty(n, np.int64) if words is None else words
         size, largest, by_gradient, by_weight, g_largest, h_largest, g_bound, h_bound = sample_alone(
             Documents(gradients, hessians, counting, self.importances, 0.0), self.fraction * n, self.keys, seed,
-            self.counts, self.factors, self.order, self.rows, packed, TURN,
+            self.counts, self.factors, self.order, self.rows, packed,
         )  # fmt: skip
         bounded = BoundedGradients(gradients, hessians, (g_largest, h_largest), (g_bound, h_bound))
         bounded.require_finite()
@@ -404,7 +403,7 @@ def _list_sample(factors: Floats, order: Rows, rows: Rows) -> Int:
 @kernel
 def sample_alone(
     documents: Documents, expected_size: float, keys: NDArray[np.uint64], seed: Any, counts: Ints, factors: Floats,
-    order: Rows, rows: Rows, words: Ints, turn: Ints,
+    order: Rows, rows: Rows, words: Ints,
 ) -> tuple[Int, Int, float, float, float, float, float, float]:  # fmt: skip
     """Find the bounds of gradients, draw a sample and round it to integers.
 
@@ -415,7 +414,6 @@ def sample_alone(
         The size of the sample, the largest weight, the two scales; the four bounds.
 
     """
-    write_atomically(turn, 0, 0)
     gradients, weights, counting = documents.gradients, documents.weights, documents.counting
     importances, n = documents.importances, len(keys)
     largest, largest_weight, gradient_bound, weight_bound = find_bounds(gradients, weights)
@@ -438,5 +436,4 @@ def sample_alone(
     bounds = math.ldexp(float(total + n), -exponents[0]), math.ldexp(float(weight + n), -exponents[1])
     by_gradient, by_weight = scales(n, bounds)
     heaviest = _pack_with_factors(documents, factors, by_gradient, by_weight, words)
-    take_turn(turn)
     return size, heaviest, by_gradient, by_weight, largest, largest_weight, gradient_bound, weight_bound

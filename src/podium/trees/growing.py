@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.compiling import compile_beside, compiled_for, helper, kernel
+from podium.core.compiling import compile_beside, compile_for, helper, kernel
 from podium.core.intrinsics import borrowed, not_inlined, wait_at_barrier
 from podium.core.team import Team, leave, set_event
 from podium.errors import DataError
@@ -174,7 +174,7 @@ class Grower:
             arrays, sums,
         )  # fmt: skip
         if self._grow is None:
-            self._grow = compiled_for(grow, self.members[0], *arguments)
+            self._grow = compile_for(grow, self.members[0], *arguments)
         compiled, members = self._grow, self.members
         n_leaves = int(self.team.run_kernel(lambda thread: compiled(members[thread], *arguments)))
         leaf_of_row = known = added = None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from podium.core.compiling import helper, kernel
 from podium.core.threads import map_threads, ranges
 from podium.data.features import Features
-from podium.data.sparse import dense_block, is_sparse
+from podium.data.sparse import frozen_block, is_sparse
 
 SPARSE_ROWS_AT_ONCE = 4096  # that are made dense
 Ints = NDArray[np.int64]
@@ -47,7 +47,7 @@ class Traversal:
 
         def work(bounds: tuple[int, int]) -> None:
             rows = slice(*bounds)
-            _add_scores(dense_block(features, rows), first, last, self.trees, scores[rows])
+            _add_scores(frozen_block(features, rows), first, last, self.trees, scores[rows])
 
         for _ in map_threads(work, _row_ranges(features, n_threads), n_threads):
             pass
@@ -58,7 +58,7 @@ class Traversal:
 
         def work(bounds: tuple[int, int]) -> None:
             rows = slice(*bounds)
-            _find_leaves(dense_block(features, rows), self.trees, leaves[rows])
+            _find_leaves(frozen_block(features, rows), self.trees, leaves[rows])
 
         for _ in map_threads(work, _row_ranges(features, n_threads), n_threads):
             pass

@@ -18,7 +18,7 @@ from podium.core.threads import map_threads
 from podium.data.io.text.characters import COLON, HASH, LINE_FEED, SPACE, Bytes, Floats, Int, Ints
 from podium.data.io.text.numbers import write_integer, write_number
 from podium.data.ranking_data import RankingData
-from podium.data.sparse import MOST_FEATURES, dense_block, is_sparse
+from podium.data.sparse import MOST_FEATURES, frozen_block, is_sparse
 from podium.errors import DataError
 
 CHUNK_BYTES = 1 << 23
@@ -82,7 +82,7 @@ def write_letor(data: RankingData, path: Path, absent: Literal["zero", "missing"
         rows = slice(*bound)
         comments = _texts([_checked(name, "document id", "\r\n\0") for name in names[rows]])
         lines = _Lines(
-            dense_block(data.features, rows), numbers, labels[rows], data.query_of_row[rows], queries, comments
+            frozen_block(data.features, rows), numbers, labels[rows], data.query_of_row[rows], queries, comments
         )
         size = len(lines.labels) * (_bytes_per_row(data.n_features) + longest_query) + len(comments.text)
         buffer = np.empty(size, np.uint8)

@@ -1,0 +1,192 @@
+"""The folder where compiled kernels are kept.
+
+Numba checks a cached kernel against the kernel's own file only. Machine code also depends on helpers in other files, on
+constants, on Numba and on the processor. So Podium gives Numba a folder whose name is a digest of all of these: another
+version of anything finds an empty folder, and never old machine code.
+
+The folder is below `NUMBA_CACHE_DIR` if that is set, else in the user's cache directory. If it exists but cannot be
+written to, as in a container image whose kernels `podium warmup` compiled, its files are linked into a private
+temporary folder, and new kernels are added there. If there is no such folder and none can be made, the temporary folder
+is used alone.
+
+Numba unpickles what it finds in its cache. A folder that other users can write to is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import stat
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from podium import __version__
+from podium.errors import PodiumWarning
+
+PACKAGE = Path(__file__).parents[1]
+DAY = 24 * 3600.0
+KEPT_FOLDERS, KEPT_DAYS = 4, 30  # others that were used within a day are kept in any case
+
+# Settings of Numba that change machine code.
+_CODE_SETTINGS = (
+    "CPU_NAME", "CPU_FEATURES", "ENABLE_AVX", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK",
+    "DEBUGINFO_DEFAULT", "DISABLE_INTEL_SVML",
+)  # fmt: skip
+
+
+def numba_settings() -> Any:
+    """Numba's settings; its attributes come from the environment, where no type checker sees them."""
+    from numba.core import config
+
+    return config
+
+
+@cache
+def cache_folder(plain: bool) -> Path | None:
+    """Return the folder to cache kernels in, or None if there is no place to write to.
+
+    Args:
+        plain: whether kernels are compiled without the operations of `podium.core.llvm`.
+
+    """
+    name = f"kernels-{_digest(plain)}"
+    if parent := numba_settings().CACHE_DIR:
+        wanted = Path(parent) / f"podium-{name}"
+    else:
+        from platformdirs import user_cache_path
+
+        wanted = user_cache_path("podium", appauthor=False) / name
+    is_safe = _exists(wanted) and _is_safe(wanted)
+    if is_safe and _is_writable(wanted):
+        return wanted
+    temporary = _temporary_folder()
+    if temporary is None or not _exists(temporary / name):
+        warnings.warn(
+            f"Podium compiles its kernels in this and every other process: neither {wanted.parent} nor the temporary "
+            "folder can be written to; set NUMBA_CACHE_DIR to a folder of yours", PodiumWarning, stacklevel=2,
+        )  # fmt: skip
+        return None
+    if is_safe:
+        _link(wanted, temporary / name)
+    return temporary / name
+
+
+def _digest(plain: bool) -> str:
+    """A digest of all that machine code depends on."""
+    import llvmlite
+    import llvmlite.binding as llvm
+    import numba
+    import numpy as np
+
+    try:
+        features = llvm.get_host_cpu_features().flatten()
+    except RuntimeError:  # not known on this system
+        features = ""
+    settings = [str(getattr(numba_settings(), name, None)) for name in _CODE_SETTINGS]
+    versions = [__version__, numba.__version__, llvmlite.__version__, np.__version__, sys.version]
+    machine = [platform.machine(), llvm.get_process_triple(), llvm.get_host_cpu_name(), features]
+    digest = hashlib.sha256("\n".join([*versions, *machine, *settings, str(plain)]).encode())
+    for path in sorted(PACKAGE.rglob("*.py")):
+        digest.update(str(path.relative_to(PACKAGE)).encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:20]
+
+
+def _exists(folder: Path) -> bool:
+    """Make a folder for this user alone unless it exists; whether it exists now."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700)
+    except OSError:  # it exists, or cannot be made
+        return folder.is_dir()
+    _remove_old(folder)
+    return True
+
+
+def _is_writable(folder: Path) -> bool:
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+        os.utime(folder)  # it is in use
+    except OSError:
+        return False
+    return True
+
+
+def _is_safe(folder: Path) -> bool:
+    """Whether nobody can write here but this user, root, and the owner of Podium's code."""
+    if not hasattr(os, "getuid"):
+        return True
+    trusted = {0, os.getuid(), PACKAGE.stat().st_uid}
+    status = folder.lstat()
+    if stat.S_ISDIR(status.st_mode) and status.st_uid in trusted:
+        if not status.st_mode & 0o077 or not any(map(_is_open, [folder, *folder.rglob("*")])):
+            return True
+    warnings.warn(
+        f"Podium does not use the compiled kernels in {folder}, since other users can write to them: "
+        f"remove the folder, or change its owner and run chmod -R go-w {folder}", PodiumWarning, stacklevel=2,
+    )  # fmt: skip
+    return False
+
+
+def _is_open(path: Path) -> bool:
+    """Whether others than the owner can write here."""
+    status = path.lstat()
+    return bool(status.st_mode & 0o022) and not stat.S_ISLNK(status.st_mode)
+
+
+def _remove_old(new: Path) -> None:
+    """Remove folders of other versions beside a new one.
+
+    A folder that was used within a day is left alone, since a process may be about to write to it.
+    """
+    prefix, now = new.name.partition("kernels-")[0] + "kernels-", time.time()
+    others = sorted(_last_uses(new, prefix), reverse=True)
+    for k, (last_use, folder) in enumerate(others):
+        age = (now - last_use) / DAY
+        if age > KEPT_DAYS or (k >= KEPT_FOLDERS and age > 1):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _last_uses(new: Path, prefix: str) -> Iterator[tuple[float, Path]]:
+    for folder in new.parent.glob(prefix + "*"):
+        try:
+            status = folder.lstat()
+        except FileNotFoundError:  # another process has removed it
+            continue
+        if folder != new and stat.S_ISDIR(status.st_mode):
+            yield status.st_mtime, folder
+
+
+def _temporary_folder() -> Path | None:
+    """A folder in the temporary directory that only this user can read and write, or None."""
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    try:
+        folder = Path(tempfile.gettempdir()) / f"podium-kernels-{user}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError:
+        return None
+    if not stat.S_ISDIR(status.st_mode):
+        return None
+    if hasattr(os, "getuid") and (status.st_uid != user or status.st_mode & 0o077):
+        return None
+    return folder
+
+
+def _link(source: Path, target: Path) -> None:
+    """Link the files of a folder into another; Numba replaces a link by a file when it adds to it."""
+    for path in source.glob("*/*.nb?"):
+        link = target / path.relative_to(source)
+        link.parent.mkdir(exist_ok=True)
+        try:
+            link.symlink_to(path)
+        except FileExistsError:
+            pass
