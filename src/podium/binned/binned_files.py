@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Ints, UInt64s
 from podium.data import RankingData
 from podium.data.columns import frozen
 from podium.data.encoding import Encoding
@@ -45,14 +45,14 @@ class Content:
 
     folder: Path
     binned: BinnedFeatures
-    hashes: NDArray[np.uint64]
-    values: NDArray[np.float32] | None
+    hashes: UInt64s
+    values: Float32s | None
     max_bins: int
     feature_names: tuple[str, ...] | None
     encoding: Encoding
     origin: Mapping[str, Any]
     counts: ValueCounts | None
-    rows: NDArray[np.int64] | None = None
+    rows: Ints | None = None
 
 
 class BinnedFiles(RankingData):
@@ -171,7 +171,7 @@ class BinnedFiles(RankingData):
             )
         return self.binned
 
-    def take(self, rows: NDArray[np.int64]) -> BinnedFiles:
+    def take(self, rows: Ints) -> BinnedFiles:
         """The data of some rows, in this order; their bins are copied into memory."""
         rows = np.asarray(rows)
         content, columns = self.content, columns_of_rows(self, rows)

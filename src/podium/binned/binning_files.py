@@ -18,7 +18,6 @@ from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium import __version__
 from podium.binned.binned_files import BinnedFiles
@@ -26,6 +25,7 @@ from podium.binned.document_columns import DocumentColumns, Documents
 from podium.binned.folder import COLUMNS, LAYOUT, VALUES, is_binned, write_manifest
 from podium.binned.opening import open_binned, save_bins
 from podium.binned.row_files import RowFiles
+from podium.core.array_types import Float32s, Floats, Int32s, Ints, UInt64s
 from podium.core.files import replacing_folder
 from podium.core.mapping import new_array
 from podium.core.progress import progress
@@ -163,7 +163,7 @@ class _Reading:
             raise DataError(f"categorical: there is no feature {wrong!r}; they are numbered 0 to {data.n_features - 1}")
         return sorted({*map(int, numbers), *data.encoding.categories})
 
-    def preferences(self) -> NDArray[np.float64] | None:
+    def preferences(self) -> Floats | None:
         """Pairs of rows, which Podium's Parquet files may have."""
         if self.request.format != "parquet":
             return None
@@ -237,7 +237,7 @@ class _Binning:
         files = [RowFiles(self.folder, "features", n)]
         return Spill(block, files + ([RowFiles(self.folder, VALUES, n, n)] if self.keep_values else []))
 
-    def _write(self, spill: Spill, block: RankingData, counts: bool) -> NDArray[np.uint64]:
+    def _write(self, spill: Spill, block: RankingData, counts: bool) -> UInt64s:
         """Write the values of a block; their hashes."""
         rows = dense_block(block.features)
         spill.append(rows)
@@ -337,19 +337,17 @@ class Spill:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def append(self, rows: NDArray[np.float32]) -> None:
+    def append(self, rows: Float32s) -> None:
         """Write rows behind those that are there."""
         for files in self.files:
             files.append(rows)
 
-    def reorder(self, places: NDArray[np.int64]) -> None:
+    def reorder(self, places: Ints) -> None:
         """Move each row to its place."""
         for files in self.files:
             files.reorder(places)
 
-    def data(
-        self, rows: NDArray[np.float32], query: NDArray[np.int32], labels: dict[str, NDArray[np.float32]]
-    ) -> RankingData:
+    def data(self, rows: Float32s, query: Int32s, labels: dict[str, Float32s]) -> RankingData:
         """Some rows as data."""
         arguments = {"features": rows, "qid": query, "labels": labels, "feature_names": self.like.feature_names}
         return rebuild(arguments | {"encoding": self.like.encoding}, self.like._origin())

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from podium.binned.folder import DOCUMENTS, HASHES, QUERY_IDS
 from podium.binned.opening import LABEL
+from podium.core.array_types import Float32s, Floats, Ints, UInt64s
 from podium.data import RankingData
 from podium.data.io.whole_queries import QueryBlocks
 from podium.errors import DataError
@@ -32,7 +33,7 @@ class DocumentColumns:
         self._parts: dict[str, list[NDArray[Any]]] = {}
         self._code_of: dict[Any, int] = {}
 
-    def append(self, block: RankingData, hashes: NDArray[np.uint64]) -> None:
+    def append(self, block: RankingData, hashes: UInt64s) -> None:
         """Take note of a block, and of hashes of its features."""
         code_of = self._code_of
         codes = np.array([code_of.setdefault(one, len(code_of)) for one in block.query_ids.tolist()], np.int32)
@@ -76,7 +77,7 @@ class Documents:
             self.columns = {name: values[self.order] for name, values in columns.items()}
 
     @property
-    def places(self) -> NDArray[np.int64]:
+    def places(self) -> Ints:
         """Where each row of the source goes."""
         assert self.order is not None
         places = np.empty(len(self.order), np.int64)
@@ -90,7 +91,7 @@ class Documents:
             blocks.begin(query, row)
         return pairwise([0, *np.cumsum(blocks.sizes(int(self.sizes.sum()))).tolist()])
 
-    def query_weights(self) -> NDArray[np.float32] | None:
+    def query_weights(self) -> Float32s | None:
         """One for each query; documents of a query that differ are refused."""
         weights = self.columns.get("query_weights")
         if weights is None:
@@ -102,11 +103,11 @@ class Documents:
             raise DataError(f"query_weights must be the same for all documents of a query, but differ in {query!r}")
         return np.asarray(weights[starts])
 
-    def labels(self) -> dict[str, NDArray[np.float32]]:
+    def labels(self) -> dict[str, Float32s]:
         """By source."""
         return {k.removeprefix(LABEL): v for k, v in self.columns.items() if k.startswith(LABEL)}
 
-    def save(self, folder: Path, preferences: NDArray[np.float64] | None) -> None:
+    def save(self, folder: Path, preferences: Floats | None) -> None:
         """Write all but the features."""
         kept: dict[str, Any] = {k: v for k, v in self.columns.items() if k.startswith(LABEL) or k in OPTIONAL}
         others = {"query_weights": self.query_weights(), "preferences": self._moved(preferences)}
@@ -115,7 +116,7 @@ class Documents:
         np.save(folder / HASHES, self.columns["hashes"])
         (folder / QUERY_IDS).write_text(json.dumps(self.query_ids), encoding="utf-8")
 
-    def _moved(self, preferences: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    def _moved(self, preferences: Floats | None) -> Floats | None:
         """Pairs of rows of the source as pairs of documents here."""
         if preferences is None or self.order is None:
             return preferences

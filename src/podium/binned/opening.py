@@ -26,6 +26,7 @@ from podium.binned.folder import (
     check_files,
     read_manifest,
 )  # fmt: skip
+from podium.core.array_types import Ints
 from podium.core.mapping import map_array, map_rows
 from podium.core.validation import to_path
 from podium.data.encoding import Encoding
@@ -98,9 +99,7 @@ def _open(folder: Path, manifest: Mapping[str, Any]) -> BinnedFiles:
     return BinnedFiles(content, columns, documents.get("preferences"))
 
 
-def reopen(
-    folder: Path, rows: NDArray[np.int64] | None, changes: dict[str, Any], reading: dict[str, Any]
-) -> BinnedFiles:
+def reopen(folder: Path, rows: Ints | None, changes: dict[str, Any], reading: dict[str, Any]) -> BinnedFiles:
     """Data that was sent to another process: the folder, some of its rows, with labels and the like of their own."""
     data = open_binned(folder, verify=False)
     data = data if rows is None else data.take(rows)

@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import IO, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Ints
 from podium.core.bitwise import TILE
 from podium.core.mapping import map_rows
 from podium.core.progress import progress
@@ -55,12 +55,12 @@ class RowFiles:
     ) -> None:
         self._stack.close()
 
-    def append(self, rows: NDArray[np.float32]) -> None:
+    def append(self, rows: Float32s) -> None:
         """Write rows behind those that are there."""
         for first, file in zip(self.firsts, self._open, strict=True):
             file.write(np.ascontiguousarray(rows[:, first : first + self.width]).data)
 
-    def read(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    def read(self) -> Iterator[tuple[int, Float32s]]:
         """The first column of each file and its rows, mapped."""
         for first, path in zip(self.firsts, self.paths, strict=True):
             yield first, map_rows(path, self._width_of(first))
@@ -69,7 +69,7 @@ class RowFiles:
         """Remove the file that begins with a column."""
         self.paths[first // self.width].unlink()
 
-    def reorder(self, places: NDArray[np.int64]) -> None:
+    def reorder(self, places: Ints) -> None:
         """Move each row to its place, file by file, with no more of it in memory than some bytes."""
         with progress("grouping queries", len(self.paths)) as advance:
             for first, path in zip(self.firsts, self.paths, strict=True):
@@ -85,7 +85,7 @@ def _width_for(n_columns: int) -> int:
     return TILE * -(-n_columns // (TILE * MAX_FILES))
 
 
-def reorder_rows(path: Path, n_columns: int, places: NDArray[np.int64], bytes_at_once: int = BYTES_AT_ONCE) -> None:
+def reorder_rows(path: Path, n_columns: int, places: Ints, bytes_at_once: int = BYTES_AT_ONCE) -> None:
     """Move each row of a file to its place, reading and writing in sequence only.
 
     Rows are dealt to files by ranges of their places, each of which fits into memory; there they are put in order.

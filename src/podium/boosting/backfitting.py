@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.boosting.binned_data import BinnedData
 from podium.boosting.steps import Newton
+from podium.core.array_types import Bools, Floats, Int32s, Ints
 from podium.core.random import uniform
 from podium.core.sums import total
 from podium.core.team import Team
@@ -20,8 +20,6 @@ from podium.objectives.points import Points
 from podium.trees import Grower, GrownTree, GrowthParameters
 from podium.trees.quantization import BoundedGradients, quantize
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 SMALL_CHANGE = 0.002  # a cycle over the trees that lowers the error by no larger share is the last
 LEAVES_PER_SHARE, MOST_LEAVES = 8, 4096  # limits of memory; the paper's trees had about 2.5/α leaves
 
@@ -116,14 +114,14 @@ class Backfitting:
             error = self.error(scores, times)
         return Grove([trees[k] for k in range(n_trees)], predictions, scores, self.error(scores, times == 0))
 
-    def _fit_tree(self, others: Floats, times: Ints, rows: NDArray[np.int32]) -> tuple[GrownTree, Floats]:
+    def _fit_tree(self, others: Floats, times: Ints, rows: Int32s) -> tuple[GrownTree, Floats]:
         """A tree on the residuals of the sample, and its leaf values, their means."""
         weights = self.weights * times
         residuals = BoundedGradients.of(weights * (self.labels - others), weights, self.team)
         grown = self.grower.grow(quantize(residuals, "least-squares", self.team, self.words, weights), rows)
         return grown, Newton().leaf_values(grown, residuals, self.team)
 
-    def error(self, scores: Floats, times: NDArray[np.int64] | NDArray[np.bool_]) -> float:
+    def error(self, scores: Floats, times: Ints | Bools) -> float:
         """The root mean square error, documents counted so many times; 0 where there are none."""
         weights = self.weights * times
         n = total(weights)

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.combining import deviation
+from podium.core.array_types import Floats
 from podium.core.team import Team
 from podium.core.validation import require_number
 from podium.data import RankingData
@@ -18,7 +18,6 @@ from podium.errors import DataError, PodiumWarning
 from podium.objectives import BoundObjective, CrossEntropy, Objective, Pairwise, Preferences
 from podium.objectives.base import label_source
 
-Floats = NDArray[np.float64]
 ENOUGH = 1e-4  # c rises no further where e times as much would lower the cost by less than this part of it
 SMALLEST = 2.0**-20  # c times the widest spread of a query's scores, at the least
 

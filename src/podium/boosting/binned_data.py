@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.binned import BinnedFiles
+from podium.core.array_types import Floats
 from podium.core.threads import at_most_threads, thread_count
 from podium.data import RankingData
 from podium.data.features import Features
@@ -86,9 +86,7 @@ def _binned_by(data: RankingData, bins: Bins, shared: SharedBins, n_threads: int
     return shared.binned_by(data.features, bins, n_threads)
 
 
-def add_by_bins(
-    ensemble: Ensemble, binned: BinnedFeatures, scores: NDArray[np.float64], n_threads: int | None = None
-) -> None:
+def add_by_bins(ensemble: Ensemble, binned: BinnedFeatures, scores: Floats, n_threads: int | None = None) -> None:
     """Add the scores of trees that were grown on these bins: a value of each bin stands for all of its values."""
     for first in range(0, binned.n_rows, ROWS_AT_ONCE):
         last = min(first + ROWS_AT_ONCE, binned.n_rows)
@@ -155,7 +153,7 @@ class BinnedData:
         log.info("binned %d × %d values: %.3f s", train.n_documents, train.n_features, seconds)
         return cls(train, matched, binned.bins, binned, others)
 
-    def with_base_scores(self, submodel: Callable[[RankingData], NDArray[np.float64]]) -> BinnedData:
+    def with_base_scores(self, submodel: Callable[[RankingData], Floats]) -> BinnedData:
         """Return the same data with the scores of a submodel as base scores."""
         train, *valid = (data.with_base_scores(submodel(data)) for data in (self.train, *self.valid.values()))
         return replace(self, train=train, valid=dict(zip(self.valid, valid, strict=True)))

@@ -10,7 +10,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.boosting.binned_data import BinnedData
 from podium.boosting.folds import share_of_features, with_feature_fraction
@@ -20,6 +19,7 @@ from podium.boosting.settings import Boosting
 from podium.boosting.steps import Gradient, Newton
 from podium.combining import Sweep, ascend, deviation, weighted
 from podium.core import hyperparameters as h
+from podium.core.array_types import Floats, Ints
 from podium.core.jobs import each_warning_once, run_jobs
 from podium.core.parameters import settings
 from podium.core.progress import progress
@@ -34,7 +34,6 @@ from podium.models import Ensemble
 from podium.objectives import XENDCG, Lambda, Objective, Pairwise, QueryRegression, default_objective, describe
 from podium.trees import GrowthParameters, Tree
 
-Floats = NDArray[np.float64]
 Members = tuple[tuple[Objective, int], ...]
 TRUSTED_QUERIES = 1000  # validation queries whose best weights count as much as equal ones
 MANY_QUERIES = 5000  # of more, one fold is enough to judge
@@ -109,7 +108,7 @@ class _Part(NamedTuple):
     """Documents that members train on, and others that stop and judge them, by their rows in what judges all."""
 
     data: BinnedData
-    rows: NDArray[np.int64]
+    rows: Ints
 
 
 class _Block(NamedTuple):

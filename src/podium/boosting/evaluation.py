@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.boosting.binned_data import BinnedData, add_by_bins
 from podium.boosting.state import of_output
+from podium.core.array_types import Floats
 from podium.core.team import Team
 from podium.measures import BoundMeasures, Graded, Measure, as_selection
 from podium.models import Ensemble
@@ -18,8 +18,6 @@ from podium.trees import GrownTree
 
 if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
-
-Floats = NDArray[np.float64]
 
 
 class Evaluator:

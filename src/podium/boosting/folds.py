@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.boosting.binned_data import BinnedData
 from podium.boosting.training import Trainer
+from podium.core.array_types import Floats
 from podium.core.interrupts import between_steps
 from podium.core.jobs import each_warning_once, run_jobs
 from podium.core.progress import progress
@@ -25,7 +25,6 @@ from podium.measures import Ranking, as_selection
 if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
 
-Floats = NDArray[np.float64]
 ROUNDS = 20  # between two looks at the mean over the folds
 SHARES = 0.5, 1.0  # of the features: the first, unless the second is clearly better
 TRIED_ROUNDS = 100  # after which they are compared

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.boosting.backfitting import Backfitting, Bootstrap, Grove
 from podium.boosting.binned_data import BinnedData
 from podium.boosting.evaluation import Evaluator
 from podium.boosting.settings import Boosting
 from podium.core import hyperparameters as h
+from podium.core.array_types import Floats, Ints
 from podium.core.interrupts import between_steps
 from podium.core.parameters import settings
 from podium.core.progress import progress
@@ -28,8 +28,6 @@ from podium.measures.losses import RMSE
 from podium.models import Ensemble
 from podium.objectives import Regression
 from podium.trees import Tree
-
-Floats = NDArray[np.float64]
 
 
 def shares_down_to(alpha: float) -> list[float]:
@@ -173,7 +171,7 @@ class _Run:
                     raise
                 warnings.warn(f"interrupted: the {kept} groves so far are kept", PodiumWarning, stacklevel=4)
 
-    def _best_attempt(self, cell: int, times: NDArray[np.int64], predictions: dict[int, Floats]) -> Grove:
+    def _best_attempt(self, cell: int, times: Ints, predictions: dict[int, Floats]) -> Grove:
         """Grow a grove from the one with smaller trees, or from the one with fewer, as the training says (algorithm 3).
 
         Of equally good ones, the one from smaller trees is taken.
@@ -193,7 +191,7 @@ class _Run:
             self.adds_trees[cell] = adds
         return attempts[adds]
 
-    def _add(self, cell: int, grove: Grove, times: NDArray[np.int64]) -> None:
+    def _add(self, cell: int, grove: Grove, times: Ints) -> None:
         """Keep the trees of a grove, and add its scores to those of its like."""
         self.groves[cell].append([grown.with_values(values) for grown, values in grove.trees])
         for name, scores in self.valid_scores.items():

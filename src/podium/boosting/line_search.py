@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.boosting.steps import Gradient, Newton, Step, max_delta_step_for
 from podium.combining import Sweep
 from podium.combining.lines import Line, best_on_line
 from podium.core import hyperparameters as h
+from podium.core.array_types import Floats, Ints
 from podium.core.team import Team
 from podium.core.validation import did_you_mean, numbers_of
 from podium.data import RankingData
@@ -22,7 +22,6 @@ from podium.objectives import Objective
 from podium.trees import GrownTree
 from podium.trees.quantization import BoundedGradients
 
-Floats = NDArray[np.float64]
 Lines = Callable[[Floats, Floats | None], Line]
 
 
@@ -143,7 +142,7 @@ class BoundLineSearch:
         self.settings, self.in_newton_steps, self.sweep = settings, in_newton_steps, sweep
         self.by_leaf = isinstance(settings, LeafLineSearch)
 
-    def lines(self, scores: Floats, leaf_of_rows: NDArray[np.int64]) -> Lines:
+    def lines(self, scores: Floats, leaf_of_rows: Ints) -> Lines:
         """Lines for documents of these scores, without the tree, in these leaves."""
         sweep = self.sweep
         assert sweep is not None

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from podium.boosting.base_scores import BaseScores
+from podium.core.array_types import Floats
 from podium.data import RankingData
 from podium.models import Ensemble
 from podium.objectives import BoundObjective, Objective
 from podium.trees import Tree
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

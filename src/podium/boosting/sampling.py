@@ -6,9 +6,9 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.core import hyperparameters as h
+from podium.core.array_types import Int32s, Ints
 from podium.core.parameters import settings
 from podium.core.random import seed_of, uniform
 from podium.data import RankingData
@@ -61,7 +61,7 @@ class Sampling:
         """The seed of the gradient-based sampling of a tree."""
         return _split_seed(self.seed, tree)
 
-    def features(self, iteration: int, n_features: int) -> NDArray[np.int64] | None:
+    def features(self, iteration: int, n_features: int) -> Ints | None:
         """The features of the sample of a round, or None for all."""
         if self.feature_fraction == 1:
             return None
@@ -87,7 +87,7 @@ class BoundSampling:
         """The share on which splits are searched."""
         return self.sampling.split_fraction_of(len(self.data))
 
-    def rows(self, iteration: int) -> NDArray[np.int32] | None:
+    def rows(self, iteration: int) -> Int32s | None:
         """The rows of the sample, or None for all."""
         s, random = self.sampling, self.random
         if s.takes_all_documents:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
-import numpy as np
-from numpy.typing import NDArray
-
 from podium.boosting.base_scores import require_scale
 from podium.boosting.binned_data import BinnedData, SharedBins
 from podium.boosting.checkpoints import Checkpoint
@@ -16,6 +13,7 @@ from podium.boosting.sampling import Sampling
 from podium.boosting.steps import Newton, Step
 from podium.boosting.training import train_trees
 from podium.core import hyperparameters as h
+from podium.core.array_types import Floats
 from podium.core.observing import Observer
 from podium.core.parameters import settings
 from podium.core.threads import at_most_threads, thread_count
@@ -23,8 +21,6 @@ from podium.data import RankingData
 from podium.measures import Graded, Measure
 from podium.objectives import Lambda, Objective
 from podium.trees import GrowthParameters
-
-Floats = NDArray[np.float64]
 
 
 @settings

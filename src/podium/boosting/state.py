@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.core.observing import Observations
 from podium.objectives import BoundObjective
 from podium.trees import Tree
-
-Floats = NDArray[np.float64]
 
 
 @dataclass

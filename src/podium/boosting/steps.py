@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.core import hyperparameters as h
+from podium.core.array_types import Floats
 from podium.core.parameters import settings
 from podium.core.team import Team
 from podium.data import RankingData
@@ -25,7 +25,6 @@ from podium.trees.quantization import BoundedGradients
 if TYPE_CHECKING:
     from podium.boosting.line_search import BoundLineSearch
 
-Floats = NDArray[np.float64]
 MAX_UNITS = 1000.0  # of an objective's scores: e^1000 is beyond floating point, so no pair needs to go further
 
 

@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.boosting.base_scores import BaseScores, fitted_scale
 from podium.boosting.binned_data import BinnedData, add_by_bins
@@ -24,6 +23,7 @@ from podium.boosting.evaluation import Evaluator
 from podium.boosting.results import Round, TrainingResult
 from podium.boosting.state import TrainingState, of_output
 from podium.boosting.tree_builder import Sample, TreeBuilder
+from podium.core.array_types import Floats
 from podium.core.interrupts import Stopped, between_steps
 from podium.core.observing import Observations, Observer
 from podium.core.progress import progress
@@ -38,7 +38,6 @@ from podium.trees.quantization import BoundedGradients
 if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
 
-Floats = NDArray[np.float64]
 log = logging.getLogger("podium")
 # Settings that leave trees as they are: a run may go on with others. The submodel counts by its scores.
 NOT_IN_FINGERPRINT = ("n_trees", "n_threads", "submodel", "verbose")

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.boosting.binned_data import BinnedData
 from podium.boosting.sampling import BoundSampling
+from podium.core.array_types import Floats, Int32s, Ints
 from podium.core.team import Team
 from podium.trees import Grower, GrownTree
 from podium.trees.gradient_sampling import GradientSampler
@@ -19,8 +19,6 @@ from podium.trees.quantization import BoundedGradients, quantize
 
 if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
-
-Floats = NDArray[np.float64]
 
 
 class Sample(NamedTuple):
@@ -32,8 +30,8 @@ class Sample(NamedTuple):
 
     """
 
-    rows: NDArray[np.int32] | None
-    features: NDArray[np.int64] | None
+    rows: Int32s | None
+    features: Ints | None
 
 
 class TreeBuilder:

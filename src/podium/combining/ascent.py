@@ -6,14 +6,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.combining.lines import CLOSE
 from podium.combining.sweep import Sweep
+from podium.core.array_types import Floats
 from podium.core.sums import mean
 from podium.data import RankingData
-
-Floats = NDArray[np.float64]
 
 
 def ascend(

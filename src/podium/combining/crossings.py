@@ -17,17 +17,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Int, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import borrowed, inlined, not_inlined
 from podium.core.sorting import sort_with_items
 from podium.measures.families import DISCOUNTED, LookupTables
 from podium.measures.sweep_rules import before_all, before_next, contribution, group_contribution, group_value
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Int = Any  # an integer, compiled as int64
 
 
 class Lines(NamedTuple):

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Floats, Ints
 from podium.errors import DataError
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Point = TypeVar("Point")
 Exponents = tuple[tuple[int, int] | None, tuple[int, int] | None]  # of the largest and smallest scores and slopes
 CLOSE = 1e-9  # two means nearer than this are the same
@@ -209,7 +207,7 @@ def require_interval(low: float, high: float) -> None:
         raise DataError(f"α must lie between two finite numbers, the lower one first; these are {low} and {high}")
 
 
-def wide_enough(left: Floats, right: Floats) -> NDArray[np.bool_]:
+def wide_enough(left: Floats, right: Floats) -> Bools:
     """Whether intervals are more than the rounding of their ends."""
     return right - left > NARROW * np.maximum(np.abs(left), np.abs(right))
 
@@ -240,7 +238,7 @@ def points_within(left: float, right: float, near: float, exponents: Exponents) 
 def best_point(
     edges: Floats,
     steps: Ints,
-    wide: NDArray[np.bool_],
+    wide: Bools,
     near: float,
     worth: float,
     points: Callable[[int], Iterable[Point]],

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.combining.ascent import weighted
 from podium.combining.lines import (
@@ -29,9 +28,8 @@ from podium.combining.lines import (
     wide_enough,
 )
 from podium.combining.sweep import Sweep
+from podium.core.array_types import Bools, Floats, Ints
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Pair = tuple[Fraction, Fraction]
 
 SCALED = 900  # the largest score is about 2^900: small ones stay clear of underflow, sums of overflow
@@ -222,7 +220,7 @@ def _alphas(arc: _Arc, exponents: tuple[int, int], low: float, high: float) -> F
     return np.maximum.accumulate(np.clip(alphas, low, high))
 
 
-def _wide(arc: _Arc) -> NDArray[np.bool_]:
+def _wide(arc: _Arc) -> Bools:
     """Whether an interval is more than the rounding of its ends."""
     left, right = arc.places[:-1], arc.places[1:]
     turns = np.diff(arc.quarters)

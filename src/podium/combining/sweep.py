@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.combining.crossings import Crossings, Lines, Range, count_candidates, scratch_for, sweep_queries
 from podium.combining.lines import (
@@ -22,6 +21,7 @@ from podium.combining.lines import (
     together,
     unit_of,
 )
+from podium.core.array_types import Floats, Ints
 from podium.core.sums import ExactSum, mean
 from podium.core.threads import map_threads
 from podium.data import RankingData
@@ -29,8 +29,6 @@ from podium.data.content_random import ContentRandom
 from podium.errors import DataError
 from podium.measures import Measure, Ranking, as_measure
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 PAIRS_AT_ONCE = 1 << 21  # crossings that a thread holds
 
 

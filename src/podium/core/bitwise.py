@@ -14,8 +14,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Ints
 from podium.core.compiling import helper
 
 WORD = 64  # documents of a word
@@ -35,7 +35,7 @@ def levels_for(n_thresholds: int) -> int:
     return max(FEWEST_LEVELS, n_thresholds.bit_length())
 
 
-def pivots_of(thresholds: NDArray[np.float32], n_levels: int) -> NDArray[np.float32]:
+def pivots_of(thresholds: Float32s, n_levels: int) -> Float32s:
     """The pivots of a search; behind the thresholds follow infinities, which no value exceeds."""
     padded = np.full(1 << n_levels, np.inf, np.float32)
     padded[: len(thresholds)] = thresholds
@@ -43,7 +43,7 @@ def pivots_of(thresholds: NDArray[np.float32], n_levels: int) -> NDArray[np.floa
 
 
 @cache
-def _pivot_order(n_levels: int) -> NDArray[np.int64]:
+def _pivot_order(n_levels: int) -> Ints:
     """Of each pivot the number of its threshold, as `find_ranks` has it."""
     order = np.zeros(pivot_offset(n_levels), np.int64)
     for level in range(n_levels):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Int
 from podium.core.bitwise import TILE, WORD, transpose_tile
 from podium.core.compiling import helper
 from podium.core.mapping import as_kernels_take
 
-Int = Any  # an integer, compiled as int64
 U = np.uint64  # indices that cannot be negative spare the compiler a test
 
 COLUMN_STRIDE = WORD + TILE  # a power of two would bring all columns into the same sets of the cache
@@ -20,14 +19,14 @@ COLUMN_STRIDE = WORD + TILE  # a power of two would bring all columns into the s
 class DenseRows(NamedTuple):
     """Dense features as one column of float32: row r, column c stands at r * row_stride + c * column_stride."""
 
-    flat: NDArray[np.float32]
+    flat: Float32s
     row_stride: int
     column_stride: int
     n_rows: int
     n_columns: int
 
 
-def as_rows(features: NDArray[np.float32]) -> DenseRows:
+def as_rows(features: Float32s) -> DenseRows:
     """Dense features of float32 in the order in which they are in memory."""
     n_rows, n_columns = features.shape
     features = features.astype(np.float32, copy=False)
@@ -43,7 +42,7 @@ def as_rows(features: NDArray[np.float32]) -> DenseRows:
     )
 
 
-def room_for_columns() -> NDArray[np.float32]:
+def room_for_columns() -> Float32s:
     """Memory for what `load_columns` copies."""
     return np.zeros(TILE * COLUMN_STRIDE, np.float32)
 
@@ -52,9 +51,7 @@ def room_for_columns() -> NDArray[np.float32]:
 
 
 @helper
-def load_columns(
-    rows: DenseRows, start: Int, last_row: Int, column: Int, columns: NDArray[np.float32]
-) -> tuple[Int, Int]:
+def load_columns(rows: DenseRows, start: Int, last_row: Int, column: Int, columns: Float32s) -> tuple[Int, Int]:
     """Copy a column of 64 rows from `start` on, with its neighbours where that is as quick; the first, and how many.
 
     Each stands together, `COLUMN_STRIDE` after the one before it. Rows past the last are copies of it. More rows at a
@@ -70,7 +67,7 @@ def load_columns(
 
 
 @helper
-def _copy_column(rows: DenseRows, start: Int, last_row: Int, column: Int, values: NDArray[np.float32]) -> None:
+def _copy_column(rows: DenseRows, start: Int, last_row: Int, column: Int, values: Float32s) -> None:
     """One column of 64 rows from `start` on; rows past the last are copies of it."""
     first, n = start * rows.row_stride + column * rows.column_stride, min(WORD, last_row + 1 - start)
     for k in range(WORD):

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s
+
 
 def map_array(path: Path) -> NDArray[Any]:
     """The array of a `.npy` file, to be read; kernels take it as any other."""
     return as_kernels_take(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
-def map_rows(path: Path, n_columns: int) -> NDArray[np.float32]:
+def map_rows(path: Path, n_columns: int) -> Float32s:
     """A file of float32 rows without any header, to be read."""
     values = np.memmap(path, np.float32, "r")
     return np.asarray(values).reshape(-1, n_columns)

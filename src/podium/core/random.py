@@ -10,11 +10,10 @@ import hashlib
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, UInt64s
 from podium.core.compiling import helper
 
-Words = NDArray[np.uint64]
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: multiples of it are spread evenly
 
 
@@ -50,7 +49,7 @@ def to_unit(bits: Any) -> Any:
     return np.float64(np.int64(bits >> np.uint64(11))) * 2.0**-53
 
 
-def uniform(keys: Words, purpose: str) -> NDArray[np.float64]:
+def uniform(keys: UInt64s, purpose: str) -> Floats:
     """A number of [0, 1) for each key."""
-    bits: Words = keyed_bits(keys, seed_of(purpose))
+    bits: UInt64s = keyed_bits(keys, seed_of(purpose))
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.errors import DataError
 
-Floats = NDArray[np.float64]
 UNIT_EXPONENT = 1126  # of the smallest number, 53 bits below the first one of every float64: 2^-1126
 HALF_BITS = 26  # of the 53 of a number, so that sums of halves fit int64
 
@@ -86,7 +86,7 @@ class GroupSums:
         self.starts = (np.cumsum(counts) - counts)[self.present]
         self.n_groups = n_groups
 
-    def whole(self, values: Floats, exponent: int) -> NDArray[np.int64]:
+    def whole(self, values: Floats, exponent: int) -> Ints:
         """Σ of each group, each value times 2^exponent rounded to a whole number."""
         sums = np.zeros(self.n_groups, np.int64)
         whole = np.rint(np.ldexp(values[self.order], exponent)).astype(np.int64)

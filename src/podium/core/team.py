@@ -15,14 +15,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Ints
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import add_atomically, read_atomically, wait_at_barrier
 from podium.core.threads import n_threads_for, thread_count
 
 Result = TypeVar("Result")
-Ints = NDArray[np.int64]
 LOOKS = 1_000_000  # at the event before a thread falls asleep: some 0.6 ms
 
 

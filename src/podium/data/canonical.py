@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Ints, UInt32s, UInt64s
 from podium.core.compiling import helper, kernel
 from podium.core.random import GOLDEN, mix, seed_of
 from podium.core.sorting import sort_with_items
@@ -23,7 +24,7 @@ QUERIES_AT_ONCE = 64  # that one thread sorts
 ROWS_AT_ONCE = 1 << 14  # of sparse features whose columns are copied as int64
 
 
-def hash_rows(features: Features) -> NDArray[np.uint64]:
+def hash_rows(features: Features) -> UInt64s:
     """A 64-bit hash of each feature row, the same for dense and sparse features."""
     hashes = np.empty(features.shape[0], np.uint64)
     if is_sparse(features):
@@ -58,7 +59,7 @@ def _cell_hash(bits: np.uint32, column: int) -> np.uint64:
 
 
 @kernel
-def hash_dense_rows(bits: NDArray[np.uint32], hashes: NDArray[np.uint64]) -> None:
+def hash_dense_rows(bits: UInt32s, hashes: UInt64s) -> None:
     """A hash of each row of float32 bits; a sum over cells, so that zeros do not count."""
     for row in range(bits.shape[0]):
         total = np.uint64(0)
@@ -69,10 +70,10 @@ def hash_dense_rows(bits: NDArray[np.uint32], hashes: NDArray[np.uint64]) -> Non
 
 @kernel
 def hash_compressed_rows(
-    starts: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    bits: NDArray[np.uint32],
-    hashes: NDArray[np.uint64],
+    starts: Ints,
+    columns: Ints,
+    bits: UInt32s,
+    hashes: UInt64s,
 ) -> None:
     """The same hash for compressed sparse rows."""
     for row in range(len(starts) - 1):
@@ -82,7 +83,7 @@ def hash_compressed_rows(
         hashes[row] = total
 
 
-def canonical_order(data: RankingData) -> NDArray[np.int64]:
+def canonical_order(data: RankingData) -> Ints:
     """Return the rows, query by query as in `data.order`, each query sorted by content.
 
     The hash of the features decides. Rows with equal features are told apart by base score, position, weight,
@@ -103,9 +104,7 @@ def canonical_order(data: RankingData) -> NDArray[np.int64]:
 
 
 @kernel
-def sort_queries(
-    hashes: NDArray[np.uint64], offsets: NDArray[np.int64], first: int, last: int, order: NDArray[np.int64]
-) -> bool:
+def sort_queries(hashes: UInt64s, offsets: Ints, first: int, last: int, order: Ints) -> bool:
     """Sort the rows of some queries by their hashes; whether rows of a query have the same.
 
     A query fits into the cache, where all documents do not.
@@ -130,9 +129,7 @@ def sort_queries(
     return has_ties
 
 
-def _separating_keys(
-    data: RankingData, rows: NDArray[np.int64], hashes: NDArray[np.uint64]
-) -> list[NDArray[np.generic]]:
+def _separating_keys(data: RankingData, rows: Ints, hashes: UInt64s) -> list[NDArray[np.generic]]:
     """Sort keys for rows with equal features, the least important first, as `np.lexsort` takes them."""
     keys: list[NDArray[np.generic]] = []
     if data.document_ids is not None:
@@ -151,7 +148,7 @@ def _separating_keys(
     return keys
 
 
-def preference_hashes(data: RankingData, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def preference_hashes(data: RankingData, hashes: UInt64s) -> UInt64s:
     """For each row, a hash of the pairs it takes part in: with whom, on which side, how surely."""
     assert data.preferences is not None
     pairs = data.preferences
@@ -164,7 +161,7 @@ def preference_hashes(data: RankingData, hashes: NDArray[np.uint64]) -> NDArray[
     return sums
 
 
-def content_hashes(data: RankingData) -> NDArray[np.uint64]:
+def content_hashes(data: RankingData) -> UInt64s:
     """For each row, a hash of all that is known of its document but names: neither ids nor its place matter."""
     keys = data.row_hashes.copy()
     columns: dict[str, NDArray[Any] | None] = {f"label {source}": data.labels[source] for source in sorted(data.labels)}
@@ -185,14 +182,14 @@ def digest_of(data: RankingData) -> bytes:
     return hashlib.sha256(np.sort(document_hashes(data)).tobytes()).digest()
 
 
-def document_hashes(data: RankingData) -> NDArray[np.uint64]:
+def document_hashes(data: RankingData) -> UInt64s:
     """A hash of each document with its query and labels."""
     keys = content_hashes(data)
     keys[data.order] ^= np.repeat(data.query_keys, data.query_sizes)
     return keys
 
 
-def query_keys(data: RankingData) -> NDArray[np.uint64]:
+def query_keys(data: RankingData) -> UInt64s:
     """A key for each query that follows from the features of its documents, whatever it is called.
 
     Queries with the same features are numbered in the order of all their content; queries equal in all of it are
@@ -202,7 +199,7 @@ def query_keys(data: RankingData) -> NDArray[np.uint64]:
     return keys_of_occurrences(keys, occurrences_in(keys, _by_content(data, keys)))
 
 
-def occurrences_in(keys: NDArray[np.uint64], order: NDArray[np.int64]) -> NDArray[np.uint64]:
+def occurrences_in(keys: UInt64s, order: Ints) -> UInt64s:
     """For each key how many equal ones stand before it in an order that has equal keys together."""
     starts = np.ones(len(order), bool)
     starts[1:] = keys[order][1:] != keys[order][:-1]
@@ -212,25 +209,25 @@ def occurrences_in(keys: NDArray[np.uint64], order: NDArray[np.int64]) -> NDArra
     return occurrences
 
 
-def keys_of_occurrences(keys: NDArray[np.uint64], occurrences: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def keys_of_occurrences(keys: UInt64s, occurrences: UInt64s) -> UInt64s:
     """Keys that differ between queries with the same features."""
-    mixed: NDArray[np.uint64] = mix(keys ^ mix(occurrences))
+    mixed: UInt64s = mix(keys ^ mix(occurrences))
     return mixed
 
 
-def queries_by_content(data: RankingData) -> NDArray[np.int64]:
+def queries_by_content(data: RankingData) -> Ints:
     """The queries in an order that depends on their documents, neither on their names nor on how they came."""
     return _by_content(data, query_sums(data, data.row_hashes))
 
 
-def _by_content(data: RankingData, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _by_content(data: RankingData, keys: UInt64s) -> Ints:
     """The queries sorted by these keys, and where they are equal by all content."""
     if len(np.unique(keys)) == len(keys):
         return np.argsort(keys)
     return np.lexsort((query_sums(data, content_hashes(data)), keys))
 
 
-def query_sums(data: RankingData, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def query_sums(data: RankingData, hashes: UInt64s) -> UInt64s:
     """A hash of the set of documents of each query: a sum, so their order does not matter."""
     has_rows = data.query_sizes > 0
     sums = np.zeros(data.n_queries, np.uint64)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from podium.core.array_types import Float32s, Floats, Int32s, Ints
 from podium.data.encoding import fits_float32, listed, precision
 from podium.errors import DataError, PodiumWarning
 
@@ -59,7 +60,7 @@ def from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
     return doubles
 
 
-def warn_of_merged(values: Iterable[Any], doubles: NDArray[np.float64], name: str) -> None:
+def warn_of_merged(values: Iterable[Any], doubles: Floats, name: str) -> None:
     """Warn if different numbers became equal as float64, where NaN stands for missing ones."""
     if not (np.abs(doubles) > LARGEST_EXACT).any():
         return
@@ -85,7 +86,7 @@ def to_numbers(values: Any, name: str) -> NDArray[Any]:
         raise DataError(f"{name} must be numbers, not {array.dtype} ({error})") from None
 
 
-def to_floats(values: ArrayLike, name: str, n: int) -> NDArray[np.float32]:
+def to_floats(values: ArrayLike, name: str, n: int) -> Float32s:
     """A column of n numbers as float32."""
     return _as_float32(_to_column(values, name, n))
 
@@ -100,12 +101,12 @@ def _to_column(values: ArrayLike, name: str, n: int) -> NDArray[Any]:
     return array
 
 
-def _as_float32(array: NDArray[Any]) -> NDArray[np.float32]:
+def _as_float32(array: NDArray[Any]) -> Float32s:
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(array, dtype=np.float32)
 
 
-def to_labels(values: ArrayLike, source: str, n: int) -> NDArray[np.float32]:
+def to_labels(values: ArrayLike, source: str, n: int) -> Float32s:
     """Labels of one source; NaN where a document is not labelled."""
     numbers = _to_column(values, f"labels {source!r}", n)
     labels = _as_float32(numbers)
@@ -119,7 +120,7 @@ def to_labels(values: ArrayLike, source: str, n: int) -> NDArray[np.float32]:
     return frozen(labels)
 
 
-def _warn_of_rounding(numbers: NDArray[Any], labels: NDArray[np.float32], source: str) -> None:
+def _warn_of_rounding(numbers: NDArray[Any], labels: Float32s, source: str) -> None:
     """Warn if float32 blurs labels: many become equal, or they move by more than a thousandth of their spread."""
     if fits_float32(numbers.dtype) or np.array_equal(numbers, labels, equal_nan=numbers.dtype.kind == "f"):
         return
@@ -135,7 +136,7 @@ def _warn_of_rounding(numbers: NDArray[Any], labels: NDArray[np.float32], source
         )
 
 
-def to_labels_by_source(relevance: Any, others: Mapping[str, Any], n: int) -> dict[str, NDArray[np.float32]]:
+def to_labels_by_source(relevance: Any, others: Mapping[str, Any], n: int) -> dict[str, Float32s]:
     """All labels by the name of their source, the relevance among them."""
     if relevance is not None and "relevance" in others:
         raise DataError("the relevance labels are given twice, by themselves and among labels")
@@ -146,7 +147,7 @@ def to_labels_by_source(relevance: Any, others: Mapping[str, Any], n: int) -> di
     return {source: to_labels(values, source, n) for source, values in sources.items()}
 
 
-def to_weights(values: ArrayLike, name: str, n: int) -> NDArray[np.float32]:
+def to_weights(values: ArrayLike, name: str, n: int) -> Float32s:
     """Finite, non-negative weights."""
     weights = to_floats(values, name, n)
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
@@ -155,19 +156,17 @@ def to_weights(values: ArrayLike, name: str, n: int) -> NDArray[np.float32]:
     return frozen(weights)
 
 
-def to_query_weights(
-    values: Any, query_ids: NDArray[Any], order: NDArray[np.int64], offsets: NDArray[np.int64]
-) -> NDArray[np.float32]:
+def to_query_weights(values: Any, query_ids: NDArray[Any], order: Ints, offsets: Ints) -> Float32s:
     """A weight for each query, from a mapping by id, an array by query, or an array by row."""
 
-    def convert(entries: Any) -> NDArray[np.float32]:
+    def convert(entries: Any) -> Float32s:
         return to_weights(entries, "query_weights", len(entries))
 
     return frozen(by_query(values, "query_weights", query_ids, order, offsets, convert))
 
 
 def by_query(
-    values: Any, name: str, query_ids: NDArray[Any], order: NDArray[np.int64], offsets: NDArray[np.int64],
+    values: Any, name: str, query_ids: NDArray[Any], order: Ints, offsets: Ints,
     convert: Callable[[Any], NDArray[Any]],
 ) -> NDArray[Any]:  # fmt: skip
     """An entry for each query, from a mapping by id, an array by query, or one by row that is constant in each query.
@@ -213,7 +212,7 @@ def _mapping_by_id(values: Any, query_ids: NDArray[Any]) -> dict[Any, Any] | Non
     return mapping if set(mapping) == set(query_ids.tolist()) else None
 
 
-def to_positions(values: ArrayLike, n: int) -> NDArray[np.int32]:
+def to_positions(values: ArrayLike, n: int) -> Int32s:
     """Ranks at which documents were shown, from 1; −1 or NaN for a document that was not shown."""
     floats = to_floats(values, "positions", n)
     floats = np.where(np.isnan(floats), np.float32(-1), floats)

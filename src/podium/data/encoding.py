@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s
 from podium.errors import DataError, PodiumWarning
 
 MERGE_SAMPLE = 1 << 16  # rows looked at for float64 values that become one float32
@@ -106,13 +107,13 @@ def names_of_categories(values: Iterable[Any]) -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: (numbers[name], name)))
 
 
-def codes_of_categories(values: Iterable[Any], names: Sequence[str]) -> NDArray[np.float32]:
+def codes_of_categories(values: Iterable[Any], names: Sequence[str]) -> Float32s:
     """The number of each value's category; NaN for missing values and for categories that are not among the names."""
     code: dict[str | None, float] = {name: float(k) for k, name in enumerate(names)}
     return np.fromiter((code.get(name, math.nan) for name in map(category_name, values)), np.float32)
 
 
-def recoded(codes: NDArray[np.float32], names: Sequence[str], new_names: Sequence[str]) -> NDArray[np.float32]:
+def recoded(codes: Float32s, names: Sequence[str], new_names: Sequence[str]) -> Float32s:
     """Codes of one list of categories as codes of another; NaN where the other has no such category."""
     code_of = {name: float(k) for k, name in enumerate(new_names)}
     new_codes = np.array([*(code_of.get(name, math.nan) for name in names), math.nan], np.float32)
@@ -188,9 +189,7 @@ class FeatureBuilder:
     are numbered, and crowded columns shifted, by their own content.
     """
 
-    def __init__(
-        self, matrix: NDArray[np.float32], encoding: Encoding | None = None, seen: CategoriesSeen | None = None
-    ) -> None:
+    def __init__(self, matrix: Float32s, encoding: Encoding | None = None, seen: CategoriesSeen | None = None) -> None:
         self.matrix, self.encoding, self.seen = matrix, encoding, seen
         self.categories: dict[int, tuple[str, ...]] = {}
         self.shifts: dict[int, float] = {}
@@ -266,7 +265,7 @@ class Precision(NamedTuple):
     is_infinite: bool = False
 
 
-def precision(values: NDArray[Any], short: NDArray[np.float32], shift: float = 0) -> Precision:
+def precision(values: NDArray[Any], short: Float32s, shift: float = 0) -> Precision:
     """Compare a column with its float32 form, after a shift."""
     size = np.abs(short)
     is_held = np.array_equal(short, values, equal_nan=values.dtype.kind == "f")
@@ -296,7 +295,7 @@ def is_crowded(values: NDArray[Any]) -> bool:
     return bool(2 * np.count_nonzero(np.abs(present - middle) < CROWDED * abs(middle)) > len(present))
 
 
-def best_shift(values: NDArray[Any], short: NDArray[np.float32]) -> float | None:
+def best_shift(values: NDArray[Any], short: Float32s) -> float | None:
     """What to subtract from crowded values so that float32 tells them apart; None where it does so anyway."""
     distinct = np.unique(values[np.isfinite(values)])
     if len(np.unique(short[np.isfinite(values)])) >= min(STEPS, ENOUGH * len(distinct)):
@@ -305,7 +304,7 @@ def best_shift(values: NDArray[Any], short: NDArray[np.float32]) -> float | None
     return nonzero[len(nonzero) // 2].item()  # type: ignore[no-any-return]
 
 
-def shifted(values: NDArray[Any], shift: float) -> NDArray[np.float32]:
+def shifted(values: NDArray[Any], shift: float) -> Float32s:
     """Values − shift as float32; whole numbers are subtracted exactly."""
     with np.errstate(over="ignore", invalid="ignore"):
         difference = values.astype(np.float64) - float(shift)

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s
 from podium.core.threads import map_threads
 from podium.data.columns import from_objects, frozen, unmasked
 from podium.data.encoding import (
@@ -71,7 +72,7 @@ def to_features(X: Any, categorical: Sequence[Any] = (), encoding: Encoding | No
     return replace(builder.result(), features=frozen(features))
 
 
-def _precisions(array: NDArray[Any], features: NDArray[np.float32]) -> list[Precision]:
+def _precisions(array: NDArray[Any], features: Float32s) -> list[Precision]:
     """How well float32 holds each column; some columns at a time are copied, since a row holds them side by side."""
 
     def look(first: int) -> list[Precision]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s
 from podium.data.columns import from_objects, warn_of_merged
 from podium.data.encoding import CategoriesSeen, Converted, Encoding, FeatureBuilder
 from podium.data.features import already_encoded, as_list_of_features, numbers_of_features, to_features
@@ -250,7 +251,7 @@ def columns_by_name(native: Any) -> tuple[Any, dict[str, Any]]:
 
 def features_by_name(
     native: Any, names: Sequence[str] | None, encoding: Encoding | None = None, *, refuse_extra: bool = False
-) -> NDArray[np.float32]:
+) -> Float32s:
     """The features of a frame in the order of the names; without names, all columns that have no role by their name."""
     frame, series_of = columns_by_name(native)
     if names is None:
@@ -266,7 +267,7 @@ def features_by_name(
         extra = [name for name in series_of if name not in expected and not has_role(name)]
         if extra:
             raise DataError(f"the model does not know the column {extra[0]!r} ({len(extra)} in all)")
-    features: NDArray[np.float32] = _to_matrix(frame, series_of, names, set(), encoding or Encoding()).features
+    features: Float32s = _to_matrix(frame, series_of, names, set(), encoding or Encoding()).features
     return features
 
 

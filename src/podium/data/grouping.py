@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from podium.core.array_types import Ints
 from podium.errors import DataError
 
 
-def group_rows(qid: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
+def group_rows(qid: NDArray[Any]) -> tuple[NDArray[Any], Ints, Ints]:
     """(query_ids, order, offsets): the rows of query k are order[offsets[k]:offsets[k+1]].
 
     Queries stand in the order in which they first appear, rows of a query in the order they came.
@@ -32,19 +33,19 @@ def group_rows(qid: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64], NDAr
     return query_ids, order, np.concatenate([[0], np.cumsum(sizes)])
 
 
-def query_in_order(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+def query_in_order(offsets: Ints) -> Ints:
     """The number of the query of each entry of `order`: 0, 0, …, 1, 1, …"""
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
-def query_of_row(order: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+def query_of_row(order: Ints, offsets: Ints) -> Ints:
     """The number of the query of each row."""
     queries = np.empty(len(order), np.int64)
     queries[order] = query_in_order(offsets)
     return queries
 
 
-def qid_from_sizes(group_sizes: ArrayLike, n: int) -> NDArray[np.int64]:
+def qid_from_sizes(group_sizes: ArrayLike, n: int) -> Ints:
     """Query ids 0, 1, … for rows that stand grouped, from the number of rows in each group."""
     sizes = np.asarray(group_sizes)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu":

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.threads import map_threads, ranges
 from podium.data.features import Features
@@ -17,7 +17,6 @@ from podium.errors import DataError
 if TYPE_CHECKING:
     from podium.data.ranking_data import RankingData
 
-Floats = NDArray[np.float64]
 METHODS = ("sum", "zscore", "minmax")
 SUM, ZSCORE, MINMAX = range(3)  # the same, as the kernel has them
 
@@ -74,11 +73,11 @@ class _Scales(NamedTuple):
 
 @kernel
 def _normalize(
-    features: NDArray[np.float32],
-    order: NDArray[np.int64],
-    offsets: NDArray[np.int64],
+    features: Float32s,
+    order: Ints,
+    offsets: Ints,
     method: int,
-    result: NDArray[np.float32],
+    result: Float32s,
 ) -> None:
     """(x − origin) / scale for each feature of each query; 0 where the scale is 0, NaN where x is NaN."""
     width = features.shape[1]
@@ -107,7 +106,7 @@ def _normalize(
 
 
 @helper
-def _sum_rows(features: NDArray[np.float32], rows: NDArray[np.int64], scales: _Scales) -> None:
+def _sum_rows(features: Float32s, rows: Ints, scales: _Scales) -> None:
     """Sums (as origin), sums of absolute values (as scale), counts, and the lowest and highest values."""
     origin, scale, n_values, low, high = scales
     origin[:], scale[:], n_values[:], low[:], high[:] = 0.0, 0.0, 0.0, np.inf, -np.inf
@@ -122,7 +121,7 @@ def _sum_rows(features: NDArray[np.float32], rows: NDArray[np.int64], scales: _S
 
 
 @helper
-def _deviations(features: NDArray[np.float32], rows: NDArray[np.int64], scales: _Scales) -> None:
+def _deviations(features: Float32s, rows: Ints, scales: _Scales) -> None:
     """The standard deviations with n − 1, as scale."""
     origin, scale, n_values, low, high = scales
     scale[:] = 0.0

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Ints
 from podium.data.columns import as_array, frozen, to_floats
 from podium.data.grouping import query_of_row
 from podium.errors import DataError
@@ -17,15 +17,15 @@ from podium.errors import DataError
 class PreferencePairs:
     """Row `i` should stand above row `j` with the given probability; contradictions are allowed."""
 
-    i: NDArray[np.int64]
-    j: NDArray[np.int64]
-    probability: NDArray[np.float32]
+    i: Ints
+    j: Ints
+    probability: Float32s
 
     def __len__(self) -> int:
         return len(self.i)
 
 
-def to_preferences(values: Any, n: int, order: NDArray[np.int64], offsets: NDArray[np.int64]) -> PreferencePairs:
+def to_preferences(values: Any, n: int, order: Ints, offsets: Ints) -> PreferencePairs:
     """Pairs (i, j, probability that i stands above j) of rows of one query."""
     columns = _as_columns(values)
     i, j = (_to_row_numbers(column, name, n) for name, column in zip("ij", columns, strict=False))
@@ -60,7 +60,7 @@ def _as_columns(values: Any) -> tuple[Any, ...]:
     return values
 
 
-def _to_row_numbers(column: Any, name: str, n: int) -> NDArray[np.int64]:
+def _to_row_numbers(column: Any, name: str, n: int) -> Ints:
     array = np.atleast_1d(as_array(column))
     if array.size == 0:
         array = array.astype(np.int64)

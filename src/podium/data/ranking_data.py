@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from podium.core.array_types import Float32s, Floats, Int32s, Ints, UInt64s
 from podium.data import columns, frames, grouping
 from podium.data.encoding import Encoding
 from podium.data.features import Features, checked_names, n_rows, numbers_of_features
@@ -77,23 +78,23 @@ class RankingData:
 
     features: Features
     qid: NDArray[Any]
-    labels: Mapping[str, NDArray[np.float32]]
-    document_weights: NDArray[np.float32] | None
-    query_weights: NDArray[np.float32] | None
-    positions: NDArray[np.int32] | None
+    labels: Mapping[str, Float32s]
+    document_weights: Float32s | None
+    query_weights: Float32s | None
+    positions: Int32s | None
     preferences: PreferencePairs | None
     document_ids: NDArray[Any] | None
     feature_names: tuple[str, ...] | None
     query_ids: NDArray[Any]
-    order: NDArray[np.int64]
-    offsets: NDArray[np.int64]
+    order: Ints
+    offsets: Ints
     encoding: Encoding
     wide: Mapping[int, NDArray[Any]]
     absent_value: float | None
     reading: Mapping[str, Any]
     losses: tuple[str, ...]
     row_index: NDArray[Any] | None
-    base_scores: NDArray[np.float64] | None = None
+    base_scores: Floats | None = None
 
     def __init__(
         self,
@@ -202,49 +203,49 @@ class RankingData:
         return int(self.features.shape[1])
 
     @property
-    def query_sizes(self) -> NDArray[np.int64]:
+    def query_sizes(self) -> Ints:
         """The number of documents of each query."""
         return np.diff(self.offsets)
 
     @property
-    def relevance(self) -> NDArray[np.float32]:
+    def relevance(self) -> Float32s:
         """The main labels."""
         if "relevance" not in self.labels:
             raise DataError("this data has no relevance labels; give them as RankingData(features, relevance)")
         return self.labels["relevance"]
 
     @cached_property
-    def query_of_row(self) -> NDArray[np.int64]:
+    def query_of_row(self) -> Ints:
         """The number of the query of each row: row r belongs to the query id `query_ids[query_of_row[r]]`."""
         return columns.frozen(grouping.query_of_row(self.order, self.offsets))
 
     @cached_property
-    def query_in_order(self) -> NDArray[np.int64]:
+    def query_in_order(self) -> Ints:
         """The number of the query of each entry of `order`, and of `canonical_order`."""
         return columns.frozen(grouping.query_in_order(self.offsets))
 
     @cached_property
-    def row_hashes(self) -> NDArray[np.uint64]:
+    def row_hashes(self) -> UInt64s:
         """A hash of each row's features, the same for dense and sparse ones."""
         from podium.data.canonical import hash_rows
 
         return columns.frozen(hash_rows(self.features))
 
     @cached_property
-    def canonical_order(self) -> NDArray[np.int64]:
+    def canonical_order(self) -> Ints:
         """As `order`, with the rows of each query sorted by their content instead of as they came."""
         from podium.data.canonical import canonical_order
 
         return columns.frozen(canonical_order(self))
 
     @cached_property
-    def query_keys(self) -> NDArray[np.uint64]:
+    def query_keys(self) -> UInt64s:
         """A key of each query, from its content, for random numbers; of a part of some data as in all of it."""
         from podium.data.canonical import query_keys
 
         return columns.frozen(query_keys(self))
 
-    def rows(self, query: int) -> NDArray[np.int64]:
+    def rows(self, query: int) -> Ints:
         """The rows of query k, that is of the query id `query_ids[k]`."""
         return self.order[self.offsets[query] : self.offsets[query + 1]]
 
@@ -308,7 +309,7 @@ class RankingData:
 
         return self.take(rows_of_queries(self, queries))
 
-    def take(self, rows: NDArray[np.int64]) -> RankingData:
+    def take(self, rows: Ints) -> RankingData:
         """The data of some rows, in this order."""
         from podium.data.selecting import take_rows
 
@@ -323,7 +324,7 @@ class RankingData:
         data._set(features=columns.frozen(np.empty((self.n_documents, 0), np.float32)), feature_names=None)
         return data
 
-    def with_base_scores(self, scores: NDArray[np.float64]) -> Self:
+    def with_base_scores(self, scores: Floats) -> Self:
         """Return the same documents with base scores, which tell apart documents that are otherwise equal.
 
         Copies that `replace` and `take` make have no base scores.
@@ -343,7 +344,7 @@ class RankingData:
         return self if counts.all() or not counts.any() else self.replace(preferences=None).take(np.flatnonzero(counts))
 
     @property
-    def query_weight_of_row(self) -> NDArray[np.float32]:
+    def query_weight_of_row(self) -> Float32s:
         """The weight of each row's query; there must be weights."""
         assert self.query_weights is not None
         return self.query_weights[self.query_of_row]

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s
 from podium.data import frames
 from podium.data.encoding import Encoding, recoded, shifted, warn_of_unknown_categories
 from podium.data.features import Features, to_features
@@ -167,7 +167,7 @@ class Schema:
         """Categories and shifts of the data as those of the model."""
         if not (self.encoding or data.encoding):
             return features
-        changed: dict[int, NDArray[np.float32]] = {}
+        changed: dict[int, Float32s] = {}
         for feature, source in enumerate(sources):
             names, expected = data.encoding.categories.get(source), self.encoding.categories.get(feature)
             if expected is not None and names is None:

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Ints
 from podium.data.ranking_data import RankingData, rebuild
 from podium.errors import DataError
 
 
-def rows_of_queries(data: RankingData, queries: Iterable[int] | NDArray[Any]) -> NDArray[np.int64]:
+def rows_of_queries(data: RankingData, queries: Iterable[int] | NDArray[Any]) -> Ints:
     """The rows of some queries, by their numbers or by a mask, ascending."""
     numbers = np.asarray(queries if isinstance(queries, np.ndarray) else list(queries))
     is_chosen = np.zeros(data.n_queries, bool)
@@ -32,13 +33,13 @@ def numbers_of_query(data: RankingData, query: Any) -> list[int]:
     return [number for number, known in enumerate(data.query_ids.tolist()) if str(known) == str(query)]
 
 
-def has_weight(data: RankingData) -> NDArray[np.bool_]:
+def has_weight(data: RankingData) -> Bools:
     """Return which rows have a weight above 0, their own and their query's."""
     counts = np.ones(len(data), bool) if data.document_weights is None else data.document_weights > 0
     return counts if data.query_weights is None else counts & (data.query_weight_of_row > 0)
 
 
-def take_rows(data: RankingData, rows: NDArray[np.int64]) -> RankingData:
+def take_rows(data: RankingData, rows: Ints) -> RankingData:
     """The data of some rows."""
     arguments = {"feature_names": data.feature_names, "encoding": data.encoding, "features": data.features[rows]}
     origin = data._origin() | {"wide": {k: values[rows] for k, values in data.wide.items()}}
@@ -47,7 +48,7 @@ def take_rows(data: RankingData, rows: NDArray[np.int64]) -> RankingData:
     return rebuild(arguments | columns_of_rows(data, rows), origin)
 
 
-def columns_of_rows(data: RankingData, rows: NDArray[np.int64]) -> dict[str, Any]:
+def columns_of_rows(data: RankingData, rows: Ints) -> dict[str, Any]:
     """Arguments of `RankingData` for some rows: all but those of features.
 
     A pair of preferences goes with both of its rows, or with neither.

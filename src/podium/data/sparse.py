@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s
 from podium.data.columns import frozen
 from podium.errors import DataError
 
@@ -24,7 +25,7 @@ def dense_block(features: Any, rows: Any = slice(None), dtype: Any = np.float32)
     return np.ascontiguousarray(block.toarray() if is_sparse(block) else block, dtype)
 
 
-def frozen_block(features: Any, rows: Any = slice(None)) -> NDArray[np.float32]:
+def frozen_block(features: Any, rows: Any = slice(None)) -> Float32s:
     """The same for a kernel, which is compiled once: a view that cannot be written to, whatever it is a view of."""
     return frozen(dense_block(features, rows))
 

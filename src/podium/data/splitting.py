@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Ints
 from podium.core.random import seed_of
 from podium.data.content_random import ContentRandom
 from podium.errors import DataError
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
     from podium.data.ranking_data import RankingData
 
 
-def shuffled_queries(query_ids: NDArray[Any], seed: int) -> NDArray[np.int64]:
+def shuffled_queries(query_ids: NDArray[Any], seed: int) -> Ints:
     """The numbers of the queries in a random order that depends on ids and seed alone."""
     keys = [(seed_of(seed, query).byteswap(), str(query)) for query in query_ids.tolist()]
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
 
 
-def split_queries(query_ids: NDArray[Any], fractions: tuple[float, ...], seed: int) -> list[NDArray[np.int64]]:
+def split_queries(query_ids: NDArray[Any], fractions: tuple[float, ...], seed: int) -> list[Ints]:
     """Numbers of queries for each fraction; the fractions add up to 1, and no part is empty."""
     return _parts(shuffled_queries(query_ids, seed), fractions)
 
@@ -33,7 +34,7 @@ def split_by_content(data: RankingData, *fractions: float, seed: int = 0) -> lis
     return [data.select(part) for part in _parts(order, fractions)]
 
 
-def folds_by_content(data: RankingData, n_splits: int, seed: int = 0) -> NDArray[np.int64]:
+def folds_by_content(data: RankingData, n_splits: int, seed: int = 0) -> Ints:
     """For each query its fold, by its documents instead of its id: for folds that a model depends on."""
     _require_splits(n_splits, data.n_queries)
     fold = np.empty(data.n_queries, np.int64)
@@ -47,7 +48,7 @@ def _require_splits(n_splits: int, n_queries: int) -> None:
         raise DataError(f"n_splits must be between 2 and the number of queries, {n_queries}, but is {n_splits}")
 
 
-def _parts(order: NDArray[np.int64], fractions: tuple[float, ...]) -> list[NDArray[np.int64]]:
+def _parts(order: Ints, fractions: tuple[float, ...]) -> list[Ints]:
     """The shuffled queries, cut by the fractions."""
     if len(fractions) < 2 or min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-9:
         raise DataError(f"the fractions must be at least two positive numbers that add up to 1, not {fractions}")
@@ -58,7 +59,7 @@ def _parts(order: NDArray[np.int64], fractions: tuple[float, ...]) -> list[NDArr
     return parts
 
 
-def fold_of_queries(query_ids: NDArray[Any], n_splits: int, seed: int) -> NDArray[np.int64]:
+def fold_of_queries(query_ids: NDArray[Any], n_splits: int, seed: int) -> Ints:
     """For each query the fold whose test part it is in; folds differ by one query at most."""
     _require_splits(n_splits, len(query_ids))
     fold = np.empty(len(query_ids), np.int64)

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Float32s, Ints
 from podium.core.pages import html_table
 from podium.data.encoding import listed
 from podium.data.sparse import dense_block, is_sparse
@@ -100,11 +100,11 @@ class ValueCounter:
 
     def __init__(self) -> None:
         self.nonzero = self.missing = 0
-        self._first: NDArray[np.float32] | None = None
+        self._first: Float32s | None = None
         self._is_constant = np.ones(0, bool)
-        self._is_copy: dict[str, NDArray[np.bool_]] = {}
+        self._is_copy: dict[str, Bools] = {}
 
-    def hear(self, rows: NDArray[np.float32], labels: Mapping[str, NDArray[np.float32]] = MappingProxyType({})) -> None:
+    def hear(self, rows: Float32s, labels: Mapping[str, Float32s] = MappingProxyType({})) -> None:
         """Look at some rows, and at their labels, if copies of these are looked for."""
         if self._first is None and len(rows):
             self._first, self._is_constant = rows[0].copy(), np.ones(rows.shape[1], bool)
@@ -125,7 +125,7 @@ class ValueCounter:
         """The features with one value."""
         return np.flatnonzero(self._is_constant).tolist()
 
-    def counts(self, labels: Mapping[str, NDArray[np.float32]]) -> ValueCounts:
+    def counts(self, labels: Mapping[str, Float32s]) -> ValueCounts:
         """What all rows together tell; `labels` are those of all rows."""
         copies = {
             source: np.flatnonzero(is_copy).tolist() if _vary(labels[source]) else []
@@ -134,7 +134,7 @@ class ValueCounter:
         return ValueCounts(self.constant, self.nonzero, self.missing, copies)
 
 
-def _vary(labels: NDArray[np.float32]) -> bool:
+def _vary(labels: Float32s) -> bool:
     """Whether there are two labels."""
     labelled = labels[~np.isnan(labels)]
     return len(labelled) > 0 and not (labelled == labelled[0]).all()
@@ -161,7 +161,7 @@ def summarize(data: RankingData, values: ValueCounts | None = None) -> Summary:
     )
 
 
-def _summarize_labels(values: NDArray[np.float32]) -> LabelSummary:
+def _summarize_labels(values: Float32s) -> LabelSummary:
     present = values[~np.isnan(values)]
     if len(present) == 0:
         return LabelSummary(0, float("nan"), float("nan"), float("nan"))
@@ -173,11 +173,11 @@ def _summarize_labels(values: NDArray[np.float32]) -> LabelSummary:
     )  # fmt: skip
 
 
-def _exact_counts(values: NDArray[np.float32], counts: NDArray[np.int64]) -> dict[str, int]:
+def _exact_counts(values: Float32s, counts: Ints) -> dict[str, int]:
     return {_number(value): int(count) for value, count in zip(values, counts, strict=True)}
 
 
-def _histogram(values: NDArray[np.float32]) -> dict[str, int]:
+def _histogram(values: Float32s) -> dict[str, int]:
     """Counts in ten intervals of equal width."""
     counts, borders = np.histogram(values.astype(np.float64), 10)
     names = [f"{a:.4g} to {b:.4g}" for a, b in pairwise(borders)]
@@ -224,7 +224,7 @@ def _warnings(data: RankingData, found: ValueCounts) -> list[str]:
     return problems
 
 
-def _copies_of(labels: NDArray[np.float32], data: RankingData) -> list[int]:
+def _copies_of(labels: Float32s, data: RankingData) -> list[int]:
     """The features that equal a label wherever there is one (and the label is not constant)."""
     if not _vary(labels):
         return []

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from podium.core.array_types import Floats, Ints
 from podium.core.plotting import draw
 from podium.diagnostics.looking import as_objective, bind_to_look
 from podium.diagnostics.shares import objective_of
-from podium.diagnostics.watching import ByIteration, Floats, Ints, TrainingObserver, TrainingRound
+from podium.diagnostics.watching import ByIteration, TrainingObserver, TrainingRound
 from podium.errors import DataError
 from podium.objectives import Objective, PairFilter, PairTerm
 from podium.objectives.base import label_source, labels_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.core.plotting import draw
 from podium.core.validation import require_whole
 from podium.data import RankingData
@@ -19,9 +19,6 @@ from podium.evaluation.tables import Table
 from podium.measures import Ranking
 from podium.objectives import BoundObjective, Objective
 from podium.objectives.single_pairs import pairs_of_document, parts_of
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from podium.core.array_types import Floats, Ints
 from podium.core.plotting import draw
-from podium.diagnostics.watching import ByIteration, Floats, Ints, TrainingObserver, TrainingRound
+from podium.diagnostics.watching import ByIteration, TrainingObserver, TrainingRound
 from podium.errors import DataError
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from podium.core.array_types import Floats
 from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.errors import DataError
@@ -14,8 +12,6 @@ from podium.models.base import model_of
 from podium.models.rankers import scores_of
 from podium.objectives import BoundObjective, Objective, describe, parse
 from podium.objectives.base import require_one_output
-
-Floats = NDArray[np.float64]
 
 
 def scores_at(model: Any, data: RankingData, iteration: int | None) -> Floats:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from podium.core.array_types import Floats, Ints
 from podium.core.plotting import draw
-from podium.diagnostics.watching import ByIteration, Floats, Ints, TrainingObserver, TrainingRound
+from podium.diagnostics.watching import ByIteration, TrainingObserver, TrainingRound
 from podium.errors import DataError
 from podium.measures import BoundMeasures, Measure, as_measure, as_watched
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from podium.core.array_types import Bools, Floats, Ints
 from podium.core.plotting import draw
 from podium.core.progress import progress
 from podium.core.threads import map_threads
@@ -24,7 +24,6 @@ from podium.evaluation.tables import Table
 from podium.measures import Measure, Ranking, as_measure
 from podium.models.base import model_of
 
-Floats = NDArray[np.float64]
 STEPS = (0.003, 0.01, 0.03, 0.1, 0.3)
 
 
@@ -71,7 +70,7 @@ class Optimality:
     value: float
     steps: tuple[float, ...]
     changes: Floats
-    weights: NDArray[np.int64]
+    weights: Ints
     moves: Floats
     curves: Floats
 
@@ -99,7 +98,7 @@ class Optimality:
         most = stats.beta.ppf(1 - delta, not_falling + 1, np.maximum(n - not_falling, 1))
         return np.where(not_falling < n, most, 1.0)
 
-    def passes(self, p0: float = 0.01, delta: float = 0.01) -> NDArray[np.bool_]:
+    def passes(self, p0: float = 0.01, delta: float = 0.01) -> Bools:
         """Whether the mean falls in all directions but a share p0, with confidence 1 − δ, by step.
 
         With 459 directions and p0 = δ = .01 that is: it falls in every one of them.
@@ -214,7 +213,7 @@ class _MovedWeights:
     length: float
     steps: tuple[float, ...]
     directions: int
-    curved: NDArray[np.int64]
+    curved: Ints
     moves: Floats
     random_state: int
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Int, Ints
 from podium.core.compiling import kernel
 from podium.core.plotting import draw
 from podium.core.validation import require_number, require_whole
@@ -19,9 +19,6 @@ from podium.errors import DataError
 from podium.evaluation.tables import Table
 from podium.measures.ranking import for_queries
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Int = Any  # an integer, compiled as int64
 UNIT = 1 << 30  # probabilities are summed as multiples of 1/UNIT: the same in any order, for up to 2^33 pairs
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Int32s, Ints
 from podium.core.plotting import draw
 from podium.core.sums import mean
 from podium.core.validation import require_whole
 from podium.diagnostics.ranked import RankedDocuments, count_changes
-from podium.diagnostics.watching import ByIteration, Floats, Ints, TrainingObserver, TrainingRound
+from podium.diagnostics.watching import ByIteration, TrainingObserver, TrainingRound
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class WatchRankChanges(TrainingObserver):
 
     def _begin(self, round_: TrainingRound) -> None:
         self._ranked = RankedDocuments(round_.data)
-        self._before: NDArray[np.int32] | None = None
+        self._before: Int32s | None = None
 
     def _look(self, round_: TrainingRound) -> dict[str, float]:
         data = round_.data

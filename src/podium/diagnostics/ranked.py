@@ -5,18 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Int, Int32s, Ints
 from podium.core.compiling import kernel
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.measures.bound import rank_again
 from podium.measures.ranking import for_queries
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Places = NDArray[np.int32]
-Int = Any  # an integer, compiled as int64
 
 
 class RankedDocuments:
@@ -51,7 +46,7 @@ class RankedDocuments:
 
 
 @kernel
-def count_classes(places: Places, classes: Ints, offsets: Ints, depth: Int, counts: Ints) -> Any:
+def count_classes(places: Int32s, classes: Ints, offsets: Ints, depth: Int, counts: Ints) -> Any:
     """Count the documents of each class among the first of each query; how many documents these are in all."""
     total = 0
     for q in range(len(offsets) - 1):
@@ -65,7 +60,7 @@ def count_classes(places: Places, classes: Ints, offsets: Ints, depth: Int, coun
 
 
 @kernel
-def count_changes(before: Places, now: Places, offsets: Ints, depth: Int, changed: Ints, top_changed: Ints) -> None:
+def count_changes(before: Int32s, now: Int32s, offsets: Ints, depth: Int, changed: Ints, top_changed: Ints) -> None:
     """For each query how many ranks, and how many of the first, have another document; `before` becomes `now`."""
     for q in range(len(offsets) - 1):
         start, n_changed, n_top = offsets[q], 0, 0

@@ -8,21 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from podium.core.array_types import Floats, Ints
 from podium.core.plotting import draw
 from podium.core.sums import mean
 from podium.core.validation import numbers_of
 from podium.data import RankingData
 from podium.data.schema import as_data
 from podium.diagnostics.looking import as_objective, bind_to_look, scores_at
-from podium.diagnostics.watching import (
-    ByIteration,
-    Floats,
-    Ints,
-    TrainingObserver,
-    TrainingRound,
-    classes_of_labels,
-    labels_in,
-)
+from podium.diagnostics.watching import ByIteration, TrainingObserver, TrainingRound, classes_of_labels, labels_in
 from podium.errors import DataError
 from podium.models.base import model_of
 from podium.objectives import Objective

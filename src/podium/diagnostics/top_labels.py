@@ -7,18 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from podium.core.array_types import Floats, Ints
 from podium.core.plotting import draw
 from podium.core.validation import require_whole
 from podium.diagnostics.ranked import RankedDocuments, count_classes
-from podium.diagnostics.watching import (
-    ByIteration,
-    Floats,
-    Ints,
-    TrainingObserver,
-    TrainingRound,
-    classes_of_labels,
-    labels_in,
-)
+from podium.diagnostics.watching import ByIteration, TrainingObserver, TrainingRound, classes_of_labels, labels_in
 
 
 @dataclass(frozen=True, eq=False)

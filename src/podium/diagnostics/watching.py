@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.evaluation.tables import Table
 from podium.objectives import Objective
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 SHOWN_ROWS = 20  # of a table in the terminal; `table()` has all
 MOST_LABELS = 20  # distinct ones, by which shares are told
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.boosting.binned_data import BinnedData
 from podium.boosting.settings import Boosting
+from podium.core.array_types import UInt64s
 from podium.data import RankingData
 from podium.data.canonical import occurrences_in
 from podium.data.schema import Schema
@@ -209,7 +209,7 @@ def _by_set(gathered: list[tuple[int, dict[str, Any]]]) -> dict[str, dict[int, A
     return sets
 
 
-def _has_equal(sums: Mapping[int, NDArray[np.uint64]]) -> bool:
+def _has_equal(sums: Mapping[int, UInt64s]) -> bool:
     together = np.concatenate(list(sums.values()))
     return len(np.unique(together)) < len(together)
 

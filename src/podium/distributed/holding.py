@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Floats, Ints
 from podium.core.merging import Gathered, Max, Same, Sum, Union, lowest, merge_all
 from podium.core.random import mix
 from podium.core.team import Team
@@ -43,7 +43,7 @@ class Holder:
     def __init__(self, number: int, sets: dict[str, list[tuple[int, RankingData]]], n_threads: int) -> None:
         self.number, self.n_threads, self.team = number, n_threads, Team(n_threads)
         self.data: dict[str, RankingData] = {}
-        self.partition_of_row: dict[str, NDArray[np.int64]] = {}
+        self.partition_of_row: dict[str, Ints] = {}
         for name, partitions in sets.items():
             filled = [(k, data) for k, data in sorted(partitions, key=lambda one: one[0]) if len(data)]
             if filled:
@@ -185,9 +185,7 @@ class Holder:
         """See `TrainPart.sum_leaves`."""
         return None if self.train is None else self.train.sum_leaves(*arguments)
 
-    def call_add_tree(
-        self, output: int, tree: Tree, goes_left: NDArray[np.bool_], values: NDArray[np.float64], leaves: Sequence[int]
-    ) -> None:
+    def call_add_tree(self, output: int, tree: Tree, goes_left: Bools, values: Floats, leaves: Sequence[int]) -> None:
         """Add a tree that was just grown to all scores."""
         grown = by_bins(tree, goes_left)
         if self.train is not None:
@@ -228,7 +226,7 @@ class Holder:
         """See `SearchedPart`."""
         return None if self.searched is None else getattr(self.searched, name)(*arguments)
 
-    def call_begin_line(self, tree: Tree, goes_left: NDArray[np.bool_]) -> None:
+    def call_begin_line(self, tree: Tree, goes_left: Bools) -> None:
         """See `SearchedPart.begin`."""
         if self.searched is not None:
             self.searched.begin(by_bins(tree, goes_left))
@@ -250,7 +248,7 @@ def _facts_of(data: RankingData) -> dict[str, Any]:
     }
 
 
-def goes_left_of(tree: Tree, bins: Bins) -> NDArray[np.bool_]:
+def goes_left_of(tree: Tree, bins: Bins) -> Bools:
     """For each node and bin whether it goes left."""
     goes_left = np.zeros((len(tree.feature), CELLS), bool)
     for k, feature in enumerate(tree.feature.tolist()):

@@ -6,12 +6,12 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.boosting.sampling import BoundSampling
 from podium.boosting.state import of_output
 from podium.combining import Sweep
 from podium.combining.lines import exponents_of
+from podium.core.array_types import Bools, Floats, Int32s
 from podium.core.merging import Gathered, Max, Same, Sum
 from podium.core.team import Team
 from podium.data import RankingData
@@ -25,13 +25,12 @@ from podium.trees.gradient_sampling import GradientSampler
 from podium.trees.part_leaves import PartLeaves, Question
 from podium.trees.quantization import BoundedGradients, QuantizedGradients, quantize_in_parts
 
-Floats = NDArray[np.float64]
 Steps = Generator[Any, Any, Any]
 NOTHING = np.empty(0, np.int32)
 STEP, ORIGINAL = "step", "original"  # gradients as the step left them, and as the objective gave them
 
 
-def by_bins(tree: Tree, goes_left: NDArray[np.bool_]) -> GrownTree:
+def by_bins(tree: Tree, goes_left: Bools) -> GrownTree:
     """A tree that is only walked through by bins."""
     none = np.empty(0, np.int64)
     return GrownTree(tree, NOTHING, none, none, goes_left)
@@ -92,7 +91,7 @@ class TrainPart(ScoredPart):
         self.words = np.empty(n, np.int64)
         self.gradients, self.hessians = np.empty(0), np.empty(0)
         self.original: tuple[Floats, Floats] | None = None
-        self.rows: NDArray[np.int32] | None = None
+        self.rows: Int32s | None = None
         self.bounds: dict[str, BoundedGradients] = {}
 
     def set_facts(self, facts: Any) -> None:
@@ -140,7 +139,7 @@ class TrainPart(ScoredPart):
         self.bounds[ORIGINAL] = bounded
         return Same(bounded.sum_bounds)
 
-    def _documents(self, packed: QuantizedGradients) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def _documents(self, packed: QuantizedGradients) -> tuple[Int32s, Int32s]:
         """The rows of the sample that splits are searched on, and the others that take part."""
         n, rows = len(self.data), self.rows
         if packed.sampled is None or packed.unsampled is None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Ints
 from podium.data import RankingData
 from podium.data.encoding import Encoding, names_of_categories
 from podium.data.schema import Schema
@@ -57,7 +58,7 @@ class Description:
 
     n_documents: int
     query_ids: NDArray[Any]
-    query_sizes: NDArray[np.int64]
+    query_sizes: Ints
     schema: Schema
     has: tuple[str, ...]
     kind: str

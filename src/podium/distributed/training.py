@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.boosting.checkpoints import Checkpoint, fingerprint_of_digests
 from podium.boosting.evaluation import BestRound, Evaluator
@@ -26,6 +25,7 @@ from podium.boosting.state import TrainingState
 from podium.boosting.training import NOT_IN_FINGERPRINT, Trainer, run_training
 from podium.boosting.tree_builder import Sample
 from podium.combining.lines import Exponents, Line, Stairs, stairs_of, together
+from podium.core.array_types import Floats
 from podium.core.observing import Observer
 from podium.core.team import Team
 from podium.distributed.documents import ClusterDocuments
@@ -41,7 +41,6 @@ from podium.trees import GrownTree
 from podium.trees.frontier import DistantTree, FrontierGrower, Root
 from podium.trees.quantization import BoundedGradients, QuantizedGradients
 
-Floats = NDArray[np.float64]
 Result = TypeVar("Result")
 log = logging.getLogger("podium")
 MOST_LOSSES = 100  # of workers in one round, before training gives up

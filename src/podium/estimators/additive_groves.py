@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Never
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from podium.boosting import GrovesTraining
+from podium.core.array_types import Floats
 from podium.core.parameters import check_parameters
 from podium.data import RankingData
 from podium.estimators.diagnosis import warn_if_constant
@@ -97,6 +97,6 @@ class AdditiveGroves(AdditiveGrovesParameters, RegressorRanker, BaseEstimator):
         check_is_fitted(self)
         return int(self.model_.n_trees)
 
-    def predict(self, X: Any, **options: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any, **options: Any) -> Floats:
         """Return the score of each row, higher is better; see `podium.Model.predict` for options."""
         return self._predict(X, **options)

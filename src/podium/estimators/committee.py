@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Never
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from podium.boosting import Boosting, CommitteeTraining, Sampling
 from podium.boosting.committee import default_members
 from podium.boosting.folds import SHARES
+from podium.core.array_types import Floats
 from podium.core.parameters import check_parameters
 from podium.data import RankingData
 from podium.errors import DataError
@@ -132,6 +132,6 @@ class Committee(CommitteeParameters, RankerMixin, BaseEstimator):
         check_is_fitted(self)
         return int(self.model_.n_trees)
 
-    def predict(self, X: Any, **options: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any, **options: Any) -> Floats:
         """Return the score of each row, higher is better; see `podium.Model.predict` for options."""
         return self._predict(X, **options)

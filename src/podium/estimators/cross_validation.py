@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.core.plotting import draw
 from podium.core.sums import mean
 from podium.core.validation import require_number, require_whole
@@ -30,7 +30,6 @@ from podium.evaluation.significance import standard_error
 from podium.evaluation.tables import Table
 from podium.measures import Ranking, warn_of_powers
 
-Floats = NDArray[np.float64]
 DEFAULT_FOLDS = 5
 
 
@@ -58,7 +57,7 @@ class CrossValidation:
 
     evaluations: dict[str, Evaluation]
     fold_names: tuple[str, ...]
-    fold_of_query: NDArray[np.int64]
+    fold_of_query: Ints
     scores: dict[str, Floats] = field(repr=False)
     estimators: dict[str, list[Any]] | None = field(default=None, repr=False)
 
@@ -219,7 +218,7 @@ class _Folds(Protocol):
 
     names: tuple[str, ...]
     n_documents: int
-    fold_of_query: NDArray[np.int64]
+    fold_of_query: Ints
 
     def train(self, fold: int) -> tuple[RankingData, dict[str, RankingData]]:
         """The training data of a fold, and its validation data by name."""
@@ -230,7 +229,7 @@ class _Folds(Protocol):
     def rows(self, fold: int) -> Any:
         """The rows of that test data among all."""
 
-    def documents(self) -> tuple[RankingData, NDArray[np.int64]]:
+    def documents(self) -> tuple[RankingData, Ints]:
         """All test data, without features and in the canonical order, and this order."""
 
 
@@ -257,7 +256,7 @@ class _QueryFolds:
     def rows(self, fold: int) -> Any:
         return np.flatnonzero(self.fold_of_query[self.data.query_of_row] == fold)  # as `select` has them
 
-    def documents(self) -> tuple[RankingData, NDArray[np.int64]]:
+    def documents(self) -> tuple[RankingData, Ints]:
         return without_features(self.data).take(self.data.canonical_order), self.data.canonical_order
 
 
@@ -288,7 +287,7 @@ class _GivenFolds:
     def rows(self, fold: int) -> Any:
         return slice(self.starts[fold], self.starts[fold] + len(self.tests[fold]))
 
-    def documents(self) -> tuple[RankingData, NDArray[np.int64]]:
+    def documents(self) -> tuple[RankingData, Ints]:
         order = np.concatenate(
             [start + test.canonical_order for start, test in zip(self.starts, self.tests, strict=True)]
         )

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.core.parameters import parameters
 from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
@@ -25,8 +25,6 @@ from podium.models.early_exit import partial_scores, with_added
 
 DEFAULT_SENTINEL = 50  # trees, where there are twice as many
 N_THRESHOLDS = 100  # that are tried, at equal shares of the validation documents
-
-Floats = NDArray[np.float64]
 
 
 def learn_exit(

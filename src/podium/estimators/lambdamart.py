@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.boosting import Boosting, Step, TrainingResult, as_step
+from podium.core.array_types import Floats
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.estimators import translating
@@ -129,4 +129,4 @@ class LambdaMART(LambdaMARTParameters, EnsembleRanker):
         if result.base_scores is not None:
             self.submodel_scale_, self.submodel_means_ = result.base_scores.scale, result.base_scores.means
         if isinstance(result.objective, BoundBiases):
-            self.position_bias_: NDArray[np.float64] = result.objective.biases[1:].copy()
+            self.position_bias_: Floats = result.objective.biases[1:].copy()

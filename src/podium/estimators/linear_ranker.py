@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Never
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from podium.core.array_types import Floats
 from podium.core.observing import Observer
 from podium.core.parameters import check_parameters
 from podium.data import RankingData
@@ -86,12 +86,12 @@ class LinearRanker(LinearRankerParameters, RankerMixin, BaseEstimator):
         return self.method == "ascent"
 
     @property
-    def coef_(self) -> NDArray[np.float64]:
+    def coef_(self) -> Floats:
         """The weight of each feature."""
         check_is_fitted(self)
-        weights: NDArray[np.float64] = self.model_.weights
+        weights: Floats = self.model_.weights
         return weights
 
-    def predict(self, X: Any, **options: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any, **options: Any) -> Floats:
         """Return the score of each row, higher is better; see `podium.Model.predict` for options."""
         return self._predict(X, **options)

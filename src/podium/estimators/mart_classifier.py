@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from podium.core.array_types import Bools, Floats
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.estimators.parameters import MARTClassifierParameters
@@ -15,8 +16,6 @@ from podium.estimators.sklearn_bases import ClassifierMixin, check_is_fitted
 from podium.estimators.tree_ranker import PointwiseRanker
 from podium.measures.losses import LogLoss, Loss
 from podium.objectives import Logistic, Objective
-
-Floats = NDArray[np.float64]
 
 
 class MARTClassifier(MARTClassifierParameters, ClassifierMixin, PointwiseRanker):
@@ -121,6 +120,6 @@ class MARTClassifier(MARTClassifierParameters, ClassifierMixin, PointwiseRanker)
         return tags
 
 
-def _is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
+def _is_missing(labels: NDArray[Any]) -> Bools:
     """Which labels are NaN."""
     return np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(len(labels), bool)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from podium.boosting import TrainingResult
+from podium.core.array_types import Floats
 from podium.estimators.parameters import McRankParameters
 from podium.estimators.sklearn_bases import check_is_fitted
 from podium.estimators.tree_ranker import TreeRanker
 from podium.models import ClassEnsemble
 from podium.objectives import Multiclass, Objective
 from podium.objectives.multiclass import BoundMulticlass
-
-Floats = NDArray[np.float64]
 
 
 class McRank(McRankParameters, TreeRanker):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Never
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from podium.boosting import Checkpoint
+from podium.core.array_types import Floats
 from podium.core.observing import Observer
 from podium.core.parameters import check_parameters
 from podium.data import RankingData
@@ -72,6 +72,6 @@ class NetRanker(NetParameters, RankerMixin, BaseEstimator):
         """Patience may do without validation data: the training queries take its place."""
         return super()._validation(valid, eval_set) if valid is not None or eval_set is not None else {}
 
-    def predict(self, X: Any, *, qid: ArrayLike | None = None, **options: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any, *, qid: ArrayLike | None = None, **options: Any) -> Floats:
         """The score of each row, higher is better; a net that sees lists needs `RankingData`, or the queries."""
         return self._predict(X if qid is None else RankingData(X, qid=qid), **options)

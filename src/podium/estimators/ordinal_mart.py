@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.boosting import TrainingResult
+from podium.core.array_types import Floats
 from podium.core.team import Team
 from podium.data import RankingData
 from podium.estimators.parameters import OrdinalMARTParameters
@@ -15,8 +15,6 @@ from podium.estimators.sklearn_bases import check_is_fitted
 from podium.estimators.tree_ranker import EnsembleRanker
 from podium.objectives import Objective, Ordinal
 from podium.objectives.ordinal import BoundOrdinal, class_probabilities
-
-Floats = NDArray[np.float64]
 
 
 class OrdinalMART(OrdinalMARTParameters, EnsembleRanker):

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Never
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from podium.core.array_types import Floats
 from podium.core.observing import Observer
 from podium.core.parameters import check_parameters
 from podium.data import RankingData, frames
@@ -23,8 +24,6 @@ from podium.linear.prank import Perceptron, ShownDocuments
 from podium.measures import as_watched, selection_for
 from podium.models.base import checked_sets
 from podium.objectives import Regression
-
-Floats = NDArray[np.float64]
 
 
 class PRank(PRankParameters, RankerMixin, BaseEstimator):

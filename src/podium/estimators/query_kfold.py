@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.model_selection import BaseCrossValidator
 
+from podium.core.array_types import Ints
 from podium.data.columns import to_query_ids
 from podium.data.grouping import group_rows
 from podium.data.splitting import fold_of_queries
@@ -45,9 +46,7 @@ class QueryKFold(BaseCrossValidator):  # type: ignore[misc]
         """The number of folds."""
         return self.n_splits
 
-    def split(
-        self, X: Any, y: Any = None, groups: ArrayLike | None = None
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    def split(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Iterator[tuple[Ints, Ints]]:
         """Row numbers of (train, test) for each fold; `groups` holds the query of each row."""
         if groups is None:
             raise DataError("QueryKFold needs the query of each row, as groups=qid")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
+from podium.core.array_types import Float32s
 from podium.data import RankingData
 from podium.data.normalizing import METHODS
 from podium.errors import DataError
@@ -41,7 +42,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         validate_data(self, X, ensure_all_finite=False, dtype=np.float32)
         return self
 
-    def transform(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.float32]:
+    def transform(self, X: Any, qid: ArrayLike | None = None) -> Float32s:
         """The normalised features, in the order of the rows."""
         if qid is None:
             raise DataError(
@@ -51,7 +52,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         X = validate_data(self, X, reset=False, ensure_all_finite=False, dtype=np.float32)
         return np.asarray(RankingData(X, qid=qid).normalized(self.method).features)
 
-    def fit_transform(self, X: Any, y: Any = None, qid: ArrayLike | None = None) -> NDArray[np.float32]:
+    def fit_transform(self, X: Any, y: Any = None, qid: ArrayLike | None = None) -> Float32s:
         """Fit and transform in one step."""
         return self.fit(X, y).transform(X, qid=qid)
 

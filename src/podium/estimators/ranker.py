@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from podium.core.array_types import Floats
 from podium.core.hyperparameters import advice
 from podium.core.parameters import parameters
 from podium.core.plotting import draw
@@ -218,17 +219,17 @@ class RankerMixin:
         measure = selection_for(self.measure, data).measures[0].fixed_like(self.model_.info.get("measures", ()))
         return measure.mean(ranking)
 
-    def _predict(self, X: Any, **options: Any) -> NDArray[np.float64]:
+    def _predict(self, X: Any, **options: Any) -> Floats:
         """The scores of some rows, as the saved model would give them."""
         check_is_fitted(self)
-        predicted: NDArray[np.float64] = self.model_.predict(X, n_threads=self.n_threads, **options)
+        predicted: Floats = self.model_.predict(X, n_threads=self.n_threads, **options)
         return predicted
 
     @property
-    def feature_importances_(self) -> NDArray[np.float64]:
+    def feature_importances_(self) -> Floats:
         """The share of each feature in the gains of all splits."""
         check_is_fitted(self)
-        gains: NDArray[np.float64] = self.model_.importance("gain")
+        gains: Floats = self.model_.importance("gain")
         return gains / gains.sum() if gains.sum() > 0 else gains
 
     def plot_history(self) -> Any:

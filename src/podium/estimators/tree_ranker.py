@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Never, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from podium.boosting import Boosting, Checkpoint, Newton, Sampling, SharedBins, Step, TrainingResult
+from podium.core.array_types import Floats, Int32s
 from podium.core.observing import Observer
 from podium.core.parameters import check_parameters
 from podium.data import RankingData
@@ -157,7 +157,7 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
         check_is_fitted(self)
         return int(getattr(self.model_, "n_trees", self.trees_.n_trees))
 
-    def predict(self, X: Any, n_trees: int | None = None, **options: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any, n_trees: int | None = None, **options: Any) -> Floats:
         """Return the score of each row, higher is better, by the first trees only if `n_trees` is given.
 
         See `podium.Model.predict` for further options.
@@ -173,20 +173,20 @@ class EnsembleRanker(TreeRanker):
             raise DataError(f"{type(self).__name__} has one score for each document; this objective has several")
         return result.ensemble
 
-    def _predict(self, X: Any, **options: Any) -> NDArray[np.float64]:
+    def _predict(self, X: Any, **options: Any) -> Floats:
         check_is_fitted(self)
         n_trees = options.pop("n_trees", None)
         model = self.model_ if n_trees is None else self.model_.truncate(n_trees)
-        scores: NDArray[np.float64] = model.predict(X, n_threads=self.n_threads, **options, **self._base_scores(X))
+        scores: Floats = model.predict(X, n_threads=self.n_threads, **options, **self._base_scores(X))
         return scores
 
-    def staged_predict(self, X: Any) -> Iterator[NDArray[np.float64]]:
+    def staged_predict(self, X: Any) -> Iterator[Floats]:
         """The scores after the first tree, the second, …"""
         check_is_fitted(self)
         before = self._predict(X, n_trees=0)
         return (before + scores for scores in self.trees_.staged_predict(X, self.n_threads))
 
-    def apply(self, X: Any) -> NDArray[np.int32]:
+    def apply(self, X: Any) -> Int32s:
         """The leaf of each tree (column) that each row falls into."""
         check_is_fitted(self)
         return self.trees_.leaves(X, self.n_threads)

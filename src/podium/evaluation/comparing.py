@@ -8,8 +8,8 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Bools
 from podium.core.plotting import draw
 from podium.core.sums import mean
 from podium.errors import DataError
@@ -210,7 +210,7 @@ def _test(
 ) -> dict[str, Any]:
     """One pair's figures, before the correction for the number of pairs."""
     change = evaluations[b].values[measure] - evaluations[a].values[measure]
-    both: NDArray[np.bool_] = ~np.isnan(change)
+    both: Bools = ~np.isnan(change)
     differences = change[both]
     low, high = t_interval(differences)
     queries = evaluations[a].query_ids[both].tolist()

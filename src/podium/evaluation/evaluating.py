@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Floats
 from podium.core.plotting import draw
 from podium.core.sums import mean
 from podium.data import RankingData
@@ -61,7 +62,7 @@ class Evaluation:
     """
 
     query_ids: NDArray[Any]
-    values: dict[str, NDArray[np.float64]]
+    values: dict[str, Floats]
     groups: NDArray[np.object_] | None = None
     means: dict[str, float] = field(init=False)
     intervals: dict[str, tuple[float, float]] = field(init=False)
@@ -237,7 +238,7 @@ def _ranking(data: RankingData, system: Any) -> Ranking:
     return Ranking(data, system)
 
 
-def _is_uniform(data: RankingData, sources: list[str]) -> NDArray[np.bool_]:
+def _is_uniform(data: RankingData, sources: list[str]) -> Bools:
     """Whether all labels of a query are equal (a document without a label is as one with 0)."""
     if not data.n_queries:
         return np.empty(0, bool)

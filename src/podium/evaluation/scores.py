@@ -6,13 +6,13 @@ import math
 import os
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.errors import FileFormatError
 from podium.evaluation.trec import Run, read_run, text_lines
 
 
-def read_scores(path: str | os.PathLike[str]) -> NDArray[np.float64] | Run:
+def read_scores(path: str | os.PathLike[str]) -> Floats | Run:
     """Scores from a file: one number on each line, in the order of the data's rows, or a TREC run."""
     lines = text_lines(path)
     while lines and not lines[-1].strip():

@@ -7,17 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Int, Ints, UInt64s
 from podium.core.compiling import kernel
-from podium.core.random import Words, random_bits, seed_of
+from podium.core.random import random_bits, seed_of
 from podium.core.sums import mean
 from podium.core.threads import map_threads, ranges
 from podium.errors import DataError
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Int = Any  # an integer, compiled as int64
 FIXED_POINT = 2.0**40  # per-query differences as integers; 2^22 queries of differences up to 1 fit
 
 
@@ -61,7 +58,7 @@ def bootstrap_interval(
 
 
 @kernel
-def bootstrap_means(values: NDArray[np.float64], key: np.uint64, first: Int, means: NDArray[np.float64]) -> None:
+def bootstrap_means(values: Floats, key: np.uint64, first: Int, means: Floats) -> None:
     """Means of as many values drawn with replacement."""
     n = len(values)
     for b in range(len(means)):
@@ -128,7 +125,7 @@ def randomisation(differences: Floats, query_ids: Sequence[Any], resamples: int 
 
 
 @kernel
-def sign_flips(differences: Ints, keys: Words, first_word: Int, sums: NDArray[np.int64]) -> None:
+def sign_flips(differences: Ints, keys: UInt64s, first_word: Int, sums: Ints) -> None:
     """Sums of the differences under random signs, 64 resamples a word.
 
     Integers: the sums are exact, so that those equal to the observed one are found equal. The signs come

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.core.plotting import draw
 from podium.core.validation import require_whole
 from podium.data.schema import as_data
@@ -15,9 +15,6 @@ from podium.data.selecting import numbers_of_query
 from podium.errors import DataError
 from podium.evaluation.tables import Table
 from podium.explain.explanation import Explanation
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

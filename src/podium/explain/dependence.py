@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from podium.core.array_types import Float32s, Floats, Ints
 from podium.core.plotting import draw
 from podium.core.validation import require_whole
 from podium.data import RankingData
@@ -21,8 +22,6 @@ from podium.errors import DataError
 from podium.evaluation.tables import Table
 from podium.models.base import shown_name
 from podium.models.rankers import scores_of
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +48,7 @@ class PartialDependence:
     grid: tuple[Any, ...]
     means: Floats
     curves: Floats
-    rows: NDArray[np.int64]
+    rows: Ints
 
     def table(self) -> Table:
         """A row for each value."""
@@ -111,7 +110,7 @@ def partial_dependence(
     return PartialDependence(name, tuple(shown), means, curves, rows)
 
 
-def _grid(data: RankingData, feature: int, column: Floats, grid: Any) -> tuple[list[Any], NDArray[np.float32]]:
+def _grid(data: RankingData, feature: int, column: Floats, grid: Any) -> tuple[list[Any], Float32s]:
     """The values as they are shown, and as the data has them."""
     names, shift = data.encoding.categories.get(feature), float(data.encoding.shifts.get(feature, 0.0))
     if names is not None:
@@ -136,7 +135,7 @@ def _grid(data: RankingData, feature: int, column: Floats, grid: Any) -> tuple[l
     return values.tolist(), (values - shift).astype(np.float32)
 
 
-def _chosen_rows(data: RankingData, n: int, seed: int) -> NDArray[np.int64]:
+def _chosen_rows(data: RankingData, n: int, seed: int) -> Ints:
     """Some documents, whatever the order of the rows; in the order of the rows."""
     draws = ContentRandom(data).of_documents(f"ice/{seed}")
     return np.sort(np.argsort(draws, kind="stable")[:n])

@@ -7,8 +7,8 @@ from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.data import RankingData, frames
 from podium.data.encoding import Encoding
 from podium.data.features import Features
@@ -19,8 +19,6 @@ from podium.explain.interventional import InterventionalShap
 from podium.explain.path_dependent import PathDependentShap
 from podium.models import ClassEnsemble, Combined, EarlyExit, Ensemble, LinearModel, Model, TreesOnBaseScores
 from podium.models.base import model_of, shown_name
-
-Floats = NDArray[np.float64]
 
 
 class Contributions(NamedTuple):

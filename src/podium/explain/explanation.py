@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.core.plotting import draw
 from podium.core.sums import total
 from podium.core.validation import require_whole
@@ -19,9 +19,6 @@ from podium.data.selecting import numbers_of_query
 from podium.data.sparse import dense_block
 from podium.errors import DataError
 from podium.evaluation.tables import Table
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.core.plotting import draw
 from podium.core.progress import progress
 from podium.core.random import seed_of
@@ -23,8 +23,6 @@ from podium.evaluation.tables import Table
 from podium.measures import Measure, Ranking, as_measure
 from podium.models.base import shown_name
 from podium.models.rankers import scores_of
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

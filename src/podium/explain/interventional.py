@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats, Int, Int32s, Ints, UInt64s
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import borrowed, not_inlined
 from podium.core.threads import map_threads, ranges
@@ -32,9 +33,6 @@ from podium.data.sparse import dense_block
 from podium.errors import DataError
 from podium.models.scoring.traversal import Traversal, TreeArrays, goes_left
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Int = Any  # an integer, compiled as int64
 BLOCK = 4096  # documents at a time
 LEAST_BLOCK = 64
 SCRATCH = 1 << 24  # bytes that the classes of a block may take
@@ -106,18 +104,18 @@ class Classes(NamedTuple):
 
     """
 
-    of_row: NDArray[np.int32]
-    passed: NDArray[np.uint64]
+    of_row: Int32s
+    passed: UInt64s
     n_passed: Ints
     n: Ints
     size: Ints
-    failed: NDArray[np.uint64]
-    failed_slots: NDArray[np.int32]
+    failed: UInt64s
+    failed_slots: Int32s
     chosen: Ints
-    successor: NDArray[np.int32]
+    successor: Int32s
 
 
-def _in_order_of_content(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+def _in_order_of_content(rows: Float32s) -> Float32s:
     """The rows in an order that depends on nothing but them, so that sums have the same bits in any order of them."""
     rows = np.ascontiguousarray(rows)
     if rows.shape[1] == 0:
@@ -160,7 +158,7 @@ def longest_paths(trees: TreeArrays) -> tuple[Int, Int]:
 
 @kernel
 def add_interventional_values(
-    columns: NDArray[np.float32], background: NDArray[np.float32], trees: TreeArrays, weights: Floats, own: Classes,
+    columns: Float32s, background: Float32s, trees: TreeArrays, weights: Floats, own: Classes,
     others: Classes, values: Floats,
 ) -> None:  # fmt: skip
     """Add φ of all trees to the values of all documents, which are columns."""
@@ -201,7 +199,7 @@ def add_interventional_values(
 
 
 @helper
-def begin(of_row: NDArray[np.int32], classes: Classes, n_rows: Int) -> None:
+def begin(of_row: Int32s, classes: Classes, n_rows: Int) -> None:
     """At the root all documents are of one class, which has not been asked anything."""
     of_row[0, :n_rows] = 0
     classes.n[0], classes.n_passed[0, 0] = 1, 0
@@ -210,7 +208,7 @@ def begin(of_row: NDArray[np.int32], classes: Classes, n_rows: Int) -> None:
 
 @helper
 def divide(
-    columns: NDArray[np.float32], k: Int, side: Int, slot: Int, is_new: Any, level: Int, trees: TreeArrays,
+    columns: Float32s, k: Int, side: Int, slot: Int, is_new: Any, level: Int, trees: TreeArrays,
     classes: Classes,
 ) -> None:  # fmt: skip
     """The classes behind an edge of node k, whose feature has bit `slot`, from those before it."""

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats, Int, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import borrowed, not_inlined
 from podium.core.threads import map_threads, ranges
@@ -38,9 +39,6 @@ from podium.data.sparse import frozen_block
 from podium.errors import DataError
 from podium.models.scoring.traversal import TreeArrays, goes_left
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Int = Any  # an integer, compiled as int64
 BLOCK = 64  # documents at a time
 
 
@@ -152,7 +150,7 @@ def describe_edges(
 
 @kernel
 def add_shapley_values(
-    features: NDArray[np.float32], trees: TreeArrays, edges: Edges, products: Floats, passes: Floats, values: Floats,
+    features: Float32s, trees: TreeArrays, edges: Edges, products: Floats, passes: Floats, values: Floats,
 ) -> None:  # fmt: skip
     """Add φ of all trees to the values of all rows; `products` and `passes` are memory for one block of rows."""
     n_features = features.shape[1]
@@ -175,7 +173,7 @@ def add_shapley_values(
 
 @helper
 def go_down(
-    tree: Int, trees: TreeArrays, edges: Edges, block: NDArray[np.float32], products: Floats,
+    tree: Int, trees: TreeArrays, edges: Edges, block: Float32s, products: Floats,
     passes: Floats,
 ) -> None:  # fmt: skip
     """P(t) and o of every edge of a tree."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.data import RankingData
 from podium.data.encoding import Encoding
 from podium.data.encoding import shifted as as_float32
@@ -21,7 +22,6 @@ from podium.models import Ensemble, Model
 FLOAT32 = 1e-5  # relative difference of sums of float32, of what they can tell apart
 BLOCK = 1 << 22  # values scored at a time
 MOST_PROBES = 1 << 13  # rows of each kind of probe
-Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def _largest_difference(scores: NDArray[Any], expected: NDArray[Any]) -> float:
     return float(np.abs(scores - expected).max(initial=0.0))
 
 
-def _as_doubles(data: RankingData, rows: NDArray[Any], end: Callable[[Any], Doubles], model: Model) -> Doubles:
+def _as_doubles(data: RankingData, rows: NDArray[Any], end: Callable[[Any], Floats], model: Model) -> Floats:
     """Return rows as a consumer may get them: each value is one end of the doubles that round to it.
 
     Categories are whole numbers, and values that Podium shifts are known as they came.
@@ -168,7 +168,7 @@ def _probed(ensemble: Ensemble, data: RankingData, score: Scores) -> dict[str, f
     return largest
 
 
-def _at_thresholds(ensemble: Ensemble, feature: int) -> Doubles:
+def _at_thresholds(ensemble: Ensemble, feature: int) -> Floats:
     """Return the doubles on both sides of each threshold of a feature, and the thresholds themselves."""
     arrays = ensemble.arrays
     thresholds = np.unique(arrays["threshold"][(arrays["feature"] == feature) & (arrays["category"] < 0)])

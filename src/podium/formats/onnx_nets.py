@@ -10,15 +10,14 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import nn
 
+from podium.core.array_types import Floats
 from podium.errors import DataError
 from podium.formats.onnx_graph import Graph
 from podium.neural import Inputs, Layers, ListTransformer, Net
 from podium.neural.inputs import LARGEST
 
-Floats = NDArray[np.float64]
 ACTIVATIONS = {"tanh": "Tanh", "relu": "Relu", "sigmoid": "Sigmoid"}
 LISTS = "a score depends on the whole list: give each run all documents of one query, and no others"
 ROUNDING = "layers add in double, and Podium's in float32: scores agree to about 1e-6 of their size"

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Float32s, Floats, Int32s
 from podium.data.encoding import listed
 from podium.errors import DataError
 from podium.models import Combined, Ensemble, Model
@@ -70,7 +71,7 @@ def above32(threshold: np.float32) -> np.float32:
     return above
 
 
-def highest_double(values: NDArray[np.float32]) -> NDArray[np.float64]:
+def highest_double(values: Float32s) -> Floats:
     """Return for each float32 t the largest double h that rounds to it: for doubles x, `float32(x) <= t` is `x <= h`.
 
     It is the midpoint between t and the next float32, or one double less if that midpoint rounds up to an even number.
@@ -86,7 +87,7 @@ def highest_double(values: NDArray[np.float32]) -> NDArray[np.float64]:
     return np.where(values == np.inf, np.inf, highest)
 
 
-def lowest_double(values: NDArray[np.float32]) -> NDArray[np.float64]:
+def lowest_double(values: Float32s) -> Floats:
     """Return for each float32 the smallest double that rounds to it."""
     values = np.asarray(values, np.float32)
     with np.errstate(over="ignore"):
@@ -389,7 +390,7 @@ def missing_as_zero(model: Ensemble) -> str:
     return f"a missing value counts as 0; in {which} it may go elsewhere in Podium"
 
 
-def _splits_unlike_zero(model: Ensemble) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+def _splits_unlike_zero(model: Ensemble) -> tuple[Int32s, Bools]:
     """The feature of each split, and whether the split sends a missing value elsewhere than 0."""
     arrays = model.arrays
     is_set = arrays["category"] >= 0

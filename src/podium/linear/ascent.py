@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.combining import Sweep
 from podium.combining.lines import CLOSE
 from podium.core import hyperparameters as h
+from podium.core.array_types import Floats
 from podium.core.observing import Observations, Observer
 from podium.core.parameters import settings
 from podium.core.progress import progress
@@ -88,7 +88,7 @@ class Ascent:
         return DescentResult(design.model(weights, 0.0).with_info(measures=fixed), history, None)
 
 
-def _best_feature(design: DesignMatrix, sweep: Sweep) -> tuple[NDArray[np.float64], float]:
+def _best_feature(design: DesignMatrix, sweep: Sweep) -> tuple[Floats, float]:
     """Weights of 1 or −1 for the feature that ranks best alone and 0 for the others, and what the measure says."""
     n_features = design.data.n_features
     values = [sweep.value(sign * design.column(k)) for k in range(n_features) for sign in (1.0, -1.0)]

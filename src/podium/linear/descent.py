@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from podium.core import hyperparameters as h
+from podium.core.array_types import Floats
 from podium.core.interrupts import between_steps
 from podium.core.observing import Observations, Observer
 from podium.core.parameters import settings
@@ -27,7 +27,6 @@ from podium.models.base import checked_sets
 from podium.objectives import BoundObjective, Lambda, Objective
 from podium.objectives.base import require_one_output
 
-Floats = NDArray[np.float64]
 log = logging.getLogger("podium")
 
 

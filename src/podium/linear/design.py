@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
+from podium.core.array_types import Floats, Ints
 from podium.core.threads import map_threads
 from podium.data import RankingData
 from podium.data.canonical import queries_by_content
@@ -17,8 +17,6 @@ from podium.data.sparse import dense_block
 from podium.models import LinearModel
 from podium.models.base import require_numbers
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
 CHUNK = 8192  # rows that are summed together; sums of chunks are added in their order, whatever the threads
 
 
@@ -37,7 +35,7 @@ class DesignMatrix:
         deviations = np.sqrt(squares / np.maximum(count, 1))
         self.scales = np.where(deviations > 0, 1.0 / np.where(deviations > 0, deviations, 1.0), 0.0)
 
-    def _map_chunks(self, work: Callable[[Rows], Any]) -> Iterator[Any]:
+    def _map_chunks(self, work: Callable[[Ints], Any]) -> Iterator[Any]:
         """`work(rows)` for chunks of rows, on threads, in their order."""
         chunks = (self.order[start : start + CHUNK] for start in range(0, len(self.order), CHUNK))
         return map_threads(work, chunks, self.n_threads)
@@ -49,11 +47,11 @@ class DesignMatrix:
         features[~np.isfinite(features)] = np.nan
         return features
 
-    def _sums(self, rows: Rows) -> tuple[Floats, Floats]:
+    def _sums(self, rows: Ints) -> tuple[Floats, Floats]:
         features = self._features(rows)
         return np.nansum(features, axis=0), (~np.isnan(features)).sum(axis=0).astype(np.float64)
 
-    def _standardised(self, rows: Rows) -> Floats:
+    def _standardised(self, rows: Ints) -> Floats:
         """Z of some rows; what is missing is 0, the mean."""
         return np.nan_to_num((self._features(rows) - self.means) * self.scales, nan=0.0)
 
@@ -61,7 +59,7 @@ class DesignMatrix:
         """Z times the weights."""
         scores = np.empty(len(self.order))
 
-        def work(rows: Rows) -> None:
+        def work(rows: Ints) -> None:
             scores[rows] = self._standardised(rows) @ weights
 
         for _ in self._map_chunks(work):
@@ -81,7 +79,7 @@ class DesignMatrix:
     def inverse_hessian(self, hessians: Floats, l2: float) -> Floats:
         """(2 Zᵀ diag(w) Z + l2 n I)⁻¹, with a little more on the diagonal where that is singular."""
 
-        def work(hessians: Floats, rows: Rows) -> Floats:
+        def work(hessians: Floats, rows: Ints) -> Floats:
             block = self._standardised(rows)
             product: Floats = block.T @ (hessians[rows, None] * block)
             return product

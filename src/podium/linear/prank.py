@@ -7,9 +7,10 @@ from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from podium.core import hyperparameters as h
+from podium.core.array_types import Float32s, Floats, Ints
 from podium.core.compiling import kernel
 from podium.core.interrupts import between_steps
 from podium.core.observing import Observations, Observer
@@ -27,8 +28,6 @@ from podium.measures import Graded, Measure, as_selection, warn_of_powers
 from podium.models import OrdinalModel
 from podium.models.base import checked_sets, require_numbers
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 MOST_LABELS = 1000  # a document is compared with a threshold for each
 MOST_TIMES = 2**31  # that a document is shown in a pass
 
@@ -238,7 +237,7 @@ def _as_classes(labels: ArrayLike) -> Floats:
 
 @kernel
 def learn_in_turn(
-    features: NDArray[np.float32], ranks: Ints, times: Ints, means: Floats, scales: Floats, weights: Floats,
+    features: Float32s, ranks: Ints, times: Ints, means: Floats, scales: Floats, weights: Floats,
     thresholds: Floats, late_weights: Floats, late_thresholds: Floats, n_seen: int,
 ) -> tuple[int, int]:  # fmt: skip
     """PRank's steps for some documents, in their order (fig. 2); the sum of rank losses, and the documents so far."""

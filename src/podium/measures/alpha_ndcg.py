@@ -7,15 +7,13 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.core.validation import require_number
 from podium.measures.base import Example
 from podium.measures.binary import Binary
 from podium.measures.registry import register
 from podium.measures.subtopics import OfSubtopics
-
-Floats = NDArray[np.float64]
 
 
 @register
@@ -55,11 +53,11 @@ class AlphaNDCG(OfSubtopics, Binary):
         super().__post_init__()
         require_number("alpha", self.alpha, least=0, most=1)
 
-    def value(self, labels: NDArray[np.float64]) -> float:
+    def value(self, labels: Floats) -> float:
         """From the labels of one query in rank order, a column for each subtopic."""
         return self._value_of_run(labels, len(labels))
 
-    def _value_of_run(self, labels: NDArray[np.float64], n_ranked: int) -> float:
+    def _value_of_run(self, labels: Floats, n_ranked: int) -> float:
         """Documents that a run did not return count in the ideal order alone."""
         relevant = self.relevant(self.prepared(labels))
         return self._dcg(relevant[:n_ranked]) / self._dcg(relevant[self._ideal_order(relevant)])

@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.measures.base import Example
 from podium.measures.binary import Binary
 from podium.measures.blended import Blended
 from podium.measures.registry import register
-
-Floats = NDArray[np.float64]
 
 
 @register
@@ -51,6 +50,6 @@ class AP(Binary, Blended):
         """1 for a relevant document."""
         return self.relevant(labels)
 
-    def divisors(self, bonuses: Floats, offsets: NDArray[np.int64]) -> Floats:
+    def divisors(self, bonuses: Floats, offsets: Ints) -> Floats:
         """The ranks 1, 2, …"""
         return np.arange(1.0, len(bonuses) + 1.0) - np.repeat(offsets[:-1], np.diff(offsets))

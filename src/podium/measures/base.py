@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Floats, Ints
 from podium.core.merging import Sum
 from podium.core.sums import ExactSum, mean_of_known
 from podium.errors import DataError
@@ -156,14 +157,14 @@ class Measure(ABC):
         return 0.0
 
     @abstractmethod
-    def value(self, labels: NDArray[np.float64]) -> float:
+    def value(self, labels: Floats) -> float:
         """The value of one query that is not empty, from its labels in rank order, as `prepared` gives them."""
 
-    def prepared(self, labels: NDArray[Any]) -> NDArray[np.float64]:
+    def prepared(self, labels: NDArray[Any]) -> Floats:
         """Labels as `value` takes them: a document without one counts as 0."""
         return np.nan_to_num(np.asarray(labels, np.float64))
 
-    def is_empty(self, labels: NDArray[np.float64]) -> bool:
+    def is_empty(self, labels: Floats) -> bool:
         """Whether a query has no relevant document."""
         return not (labels > 0).any()
 
@@ -171,11 +172,11 @@ class Measure(ABC):
         """The label sources of the data that the measure looks at."""
         return [self.labels]
 
-    def labels_in(self, data: RankingData, order: NDArray[np.int64]) -> NDArray[Any]:
+    def labels_in(self, data: RankingData, order: Ints) -> NDArray[Any]:
         """The labels that are measured, in an order of the rows; NaN where there is none."""
         return labels_in_order(data, self.labels, order)
 
-    def values(self, ranking: Ranking) -> NDArray[np.float64]:
+    def values(self, ranking: Ranking) -> Floats:
         """One value for each query, in the order of `data.query_ids`; NaN where a query is skipped."""
         self.refuse_unretrieved(ranking)
         ranking = ranking.for_ties(self.ties)
@@ -188,7 +189,7 @@ class Measure(ABC):
                 result[query] = self._value_of_run(ranked, int(ranking.ranked_sizes[query]))
         return result
 
-    def _value_of_run(self, labels: NDArray[np.float64], n_ranked: int) -> float:
+    def _value_of_run(self, labels: Floats, n_ranked: int) -> float:
         """The value of one query; measures that know them see which documents at the end have no rank."""
         return self.value(labels)
 
@@ -205,7 +206,7 @@ class Measure(ABC):
         total, count = sums
         return float(total) / count if count else math.nan
 
-    def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> NDArray[np.float64]:
+    def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
         """How the value of one query changes when two documents swap ranks, all others staying.
 
         Args:
@@ -233,7 +234,7 @@ class Measure(ABC):
                 swapped[i], swapped[j] = labels[i], labels[j]
         return rows
 
-    def lookup_tables(self, labels: NDArray[Any], offsets: NDArray[np.int64]) -> LookupTables | None:
+    def lookup_tables(self, labels: NDArray[Any], offsets: Ints) -> LookupTables | None:
         """The lookup tables by which gradients and the sweep over α compute changes of this measure fast.
 
         Args:
@@ -256,7 +257,7 @@ class Measure(ABC):
         if not self.has_swaps:
             raise DataError(f"{self._word()} has no swap deltas: it cannot be trained on, only evaluated")
 
-    def _with_empties(self, values: NDArray[np.float64], is_empty: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _with_empties(self, values: Floats, is_empty: Bools) -> Floats:
         return np.where(is_empty, VALUE_OF_EMPTY[self.empty], values)
 
     @property
@@ -264,23 +265,23 @@ class Measure(ABC):
         """The measures that take part in a choice: this one."""
         return (self,)
 
-    def pick(self, means: NDArray[np.float64]) -> int:
+    def pick(self, means: Floats) -> int:
         """The candidate (row) with the best mean; of equal ones the first. NaN is never best."""
         return best_of(np.asarray(means, np.float64).reshape(len(means), -1)[:, 0])
 
-    def pick_and_keep(self, means: NDArray[np.float64]) -> tuple[int, list[int]]:
+    def pick_and_keep(self, means: Floats) -> tuple[int, list[int]]:
         """What `pick` says, and the candidates, ascending, that it may still say when others come: that one alone."""
         best = self.pick(means)
         return best, [best]
 
 
-def sums_of_known(values: NDArray[np.float64]) -> Sum:
+def sums_of_known(values: Floats) -> Sum:
     """The sum and the number of the values that are not NaN."""
     known = values[~np.isnan(values)]
     return Sum((ExactSum.of(known), len(known)))
 
 
-def best_of(means: NDArray[np.float64]) -> int:
+def best_of(means: Floats) -> int:
     """The index of the highest mean, the first of equal ones; NaN counts as lowest."""
     best = int(means.argmax()) if len(means) else 0  # the first NaN, if there is one
     if len(means) and not math.isnan(means[best]):

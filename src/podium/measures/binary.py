@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.errors import DataError
 from podium.measures.base import Measure
 from podium.measures.discounted import Discounted
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

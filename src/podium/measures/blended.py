@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats, Int, Int32s, Ints, Number
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import inlined
 from podium.measures.families import BLENDED, LookupTables, Span, lookup_tables
@@ -30,12 +31,6 @@ from podium.measures.of_lists import ListSums, OfLists, without_values
 if TYPE_CHECKING:
     from podium.data import RankingData
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
-Ints = NDArray[np.int64]
-Places = NDArray[np.int32]
-Int = Any  # an integer, compiled as int64
-Number = Any  # compiled as float64
 U: Any = np.uintp  # an index that cannot be negative needs no check for it
 f32 = np.float32
 
@@ -166,7 +161,7 @@ def blended_swaps(bonuses: Floats, divisors: Floats, depth: Int, first: Int, row
 
 
 @helper
-def blended_columns(n: Int, ranked: Places, values: Floats, divisors: Floats, depth: Int, columns: Floats) -> None:
+def blended_columns(n: Int, ranked: Int32s, values: Floats, divisors: Floats, depth: Int, columns: Floats) -> None:
     """By rank: b, H before it, B/D down to the depth, B before it, D."""
     sums, shares = 0.0, 0.0
     for r in range(n):
@@ -181,7 +176,7 @@ def blended_columns(n: Int, ranked: Places, values: Floats, divisors: Floats, de
 
 
 @helper
-def blended_deltas(i: Int, span: Span, norm: Number, bonuses_differ: bool, columns: Floats, buffer: Singles) -> None:
+def blended_deltas(i: Int, span: Span, norm: Number, bonuses_differ: bool, columns: Floats, buffer: Float32s) -> None:
     """|ΔZ| of rank i with the ranks of the span, all of them below the depth's end or not counted by the columns."""
     inlined()
     b_i, inverse = columns[0, i], 1.0 / norm

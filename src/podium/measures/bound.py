@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Floats, Int, Int32s, Ints
 from podium.core.compiling import kernel
 from podium.core.intrinsics import borrowed
 from podium.core.sums import mean_of_known
@@ -26,11 +26,6 @@ from podium.measures.of_lists import ListSums, OfLists
 from podium.measures.ranking import Ranking, checked_scores
 from podium.measures.ranks import collect_tied, sort_top
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Places = NDArray[np.int32]
-Int = Any  # an integer, compiled as int64
 U: Any = np.uintp  # an index that cannot be negative needs no check for it
 PASSES = 4  # simple passes over the documents that take as long as to rank them again
 
@@ -148,7 +143,7 @@ def _is_plain(scores: Any, n: int) -> bool:
 
 @kernel
 def rank_again(
-    scores: Floats, order: Ints, offsets: Ints, counts: Flags, depth: Int, places: Places, ranked_scores: Floats
+    scores: Floats, order: Ints, offsets: Ints, counts: Bools, depth: Int, places: Int32s, ranked_scores: Floats
 ) -> bool:
     """Bring the places of each query's documents by rank up to date, down to a depth; whether no score is NaN.
 
@@ -187,7 +182,7 @@ def rank_again(
 
 @kernel
 def take_by_rank(
-    values: Floats, places: Places, ranked_scores: Floats, offsets: Ints, depth: Int, ranked: Floats
+    values: Floats, places: Int32s, ranked_scores: Floats, offsets: Ints, depth: Int, ranked: Floats
 ) -> None:
     """The values of the first documents of each query by rank, and of those tied with the last of them."""
     for q in range(len(offsets) - 1):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats, Int, Int32s, Ints, Number
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import inlined, not_inlined
 from podium.measures.families import CASCADE, LookupTables, Span, lookup_tables
@@ -17,12 +18,6 @@ from podium.measures.of_lists import ListSums, OfLists, without_values
 if TYPE_CHECKING:
     from podium.data import RankingData
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
-Ints = NDArray[np.int64]
-Places = NDArray[np.int32]
-Int = Any  # an integer, compiled as int64
-Number = Any  # compiled as float64
 U: Any = np.uintp  # an index that cannot be negative needs no check for it
 f32 = np.float32
 
@@ -133,7 +128,7 @@ def cascade_swaps(stops: Floats, depth: Int, first: Int, rows: Floats) -> None:
 
 
 @helper
-def cascade_columns(n: Int, ranked: Places, values: Floats, depth: Int, columns: Floats) -> None:
+def cascade_columns(n: Int, ranked: Int32s, values: Floats, depth: Int, columns: Floats) -> None:
     """By rank: R, C (the sum of R_k P_k/k before it), P/r down to the depth, and P/r; P is Π (1 − R) before it."""
     before, sums = 1.0, 0.0
     for r in range(n):
@@ -147,7 +142,7 @@ def cascade_columns(n: Int, ranked: Places, values: Floats, depth: Int, columns:
 
 
 @helper
-def cascade_deltas(i: Int, span: Span, n: Int, depth: Int, columns: Floats, buffer: Singles) -> None:
+def cascade_deltas(i: Int, span: Span, n: Int, depth: Int, columns: Floats, buffer: Float32s) -> None:
     """|ΔERR| = |(R_j − R_i)(P_i/i − P_i S_ij − P_i Q_ij/j)| of rank i with the ranks of the span.
 
     P_i S_ij = (C_j − C_{i+1}) / (1 − R_i) and P_i Q_ij/j = P_j/j / (1 − R_i): the same for all j but for two columns.
@@ -167,7 +162,7 @@ def cascade_deltas(i: Int, span: Span, n: Int, depth: Int, columns: Floats, buff
 
 
 @helper
-def _deltas_behind_a_sure_stop(i: Int, span: Span, n: Int, depth: Int, columns: Floats, buffer: Singles) -> None:
+def _deltas_behind_a_sure_stop(i: Int, span: Span, n: Int, depth: Int, columns: Floats, buffer: Float32s) -> None:
     """The same rank by rank, without a division by 1 − R_i."""
     not_inlined()
     stop, before = columns[0, i], columns[3, i] * (i + 1.0)

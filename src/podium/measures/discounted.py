@@ -13,17 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Int, Ints, Number
 from podium.core.compiling import helper, kernel
 from podium.measures.families import DISCOUNTED, LookupTables, lookup_tables
 from podium.measures.of_lists import ListSums, OfLists, without_values
 
 if TYPE_CHECKING:
     from podium.data import RankingData
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Int = Any  # an integer, compiled as int64
-Number = Any  # compiled as float64
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,7 @@ class Discounted(OfLists):
     def discounts(self, depth: int) -> Floats:
         """d(1), d(2), … as far as they are not zero, at most `depth` of them."""
 
-    def norms(self, gains: Floats, offsets: NDArray[np.int64], sizes: NDArray[np.int64]) -> Floats:
+    def norms(self, gains: Floats, offsets: Ints, sizes: Ints) -> Floats:
         """What the sum of each query is divided by, given the gains of all its documents and the number ranked."""
         return np.ones(len(offsets) - 1)
 
@@ -88,7 +84,7 @@ class Discounted(OfLists):
         return lookup_tables(DISCOUNTED, gains, norms, discounts=self.discounts(int(sizes.max(initial=0))))
 
 
-def _one_list(gains: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _one_list(gains: Floats) -> tuple[Ints, Ints]:
     """Offsets and sizes of a single query."""
     return np.array([0, len(gains)]), np.array([len(gains)])
 

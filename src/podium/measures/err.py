@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.errors import DataError
 from podium.measures.base import Example, Measure
 from podium.measures.cascade import Cascade
@@ -19,8 +20,6 @@ from podium.measures.registry import as_measure, register
 if TYPE_CHECKING:
     from podium.data import RankingData
     from podium.measures.err_ia import ERRIA
-
-Floats = NDArray[np.float64]
 
 
 @register

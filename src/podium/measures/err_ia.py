@@ -7,8 +7,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.measures.base import Example, Measure
 from podium.measures.err import ERR, max_label_of
 from podium.measures.gains import highest_label
@@ -18,8 +18,6 @@ from podium.measures.subtopics import OfSubtopics
 
 if TYPE_CHECKING:
     from podium.data import RankingData
-
-Floats = NDArray[np.float64]
 
 
 @register
@@ -74,7 +72,7 @@ class ERRIA(OfSubtopics):
         """The highest label."""
         return self.fixed(*data).max_label or 0.0
 
-    def value(self, labels: NDArray[np.float64]) -> float:
+    def value(self, labels: Floats) -> float:
         """From the labels of one query in rank order, a column for each subtopic."""
         columns = np.nan_to_num(self.prepared(labels))
         err = self._err("relevance") if self.max_label is not None else ERR(self.cutoff, max_label=columns.max())

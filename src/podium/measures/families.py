@@ -16,10 +16,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from podium.core.array_types import Floats
 
 ONES = 0  # no measure: every pair counts the same
 DISCOUNTED = 1  # Σ gain · discount / norm: DCG and NDCG, precision, recall, RBP

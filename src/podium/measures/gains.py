@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.errors import DataError, PodiumWarning
 
 if TYPE_CHECKING:
@@ -84,10 +85,10 @@ class Gain:
             return "table:" + "/".join(map(shown, self.table))
         return self.kind
 
-    def __call__(self, labels: NDArray[np.floating]) -> NDArray[np.float64]:
+    def __call__(self, labels: NDArray[np.floating]) -> Floats:
         """Gains in float64; a document without a label gains nothing."""
         labels = np.asarray(labels, np.float64)
-        levels: NDArray[np.float64] = np.nan_to_num(labels, nan=0.0)
+        levels: Floats = np.nan_to_num(labels, nan=0.0)
         if levels.size and levels.min() < 0:
             raise DataError(f"a gain needs labels that are not negative, but one is {levels.min():g}")
         if self.kind == "linear":

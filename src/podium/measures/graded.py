@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Floats
 from podium.errors import DataError
 from podium.measures.base import Measure, best_of
 from podium.measures.gains import shown
@@ -69,7 +69,7 @@ class Graded:
         measures = [parse(name) for name in names.split(">")]
         return cls(measures, tolerance[0] if len(tolerance) == 1 else tolerance)
 
-    def pick(self, means: NDArray[np.float64]) -> int:
+    def pick(self, means: Floats) -> int:
         """The chosen candidate, given a row of means (one per measure) for each; of equal ones the first."""
         means = self._checked(means)
         left = np.arange(len(means))
@@ -77,7 +77,7 @@ class Graded:
             left = left[_within(tolerance, means[left, k])]
         return int(left[best_of(means[left, -1])])
 
-    def pick_and_keep(self, means: NDArray[np.float64]) -> tuple[int, list[int]]:
+    def pick_and_keep(self, means: Floats) -> tuple[int, list[int]]:
         """What `pick` says, and the candidates, ascending, that it may still say when others come.
 
         By the first measure the best never becomes worse, and what is too far below it never comes back. By the others
@@ -86,7 +86,7 @@ class Graded:
         near = _within(self.tolerance[0], self._checked(means)[:, 0])
         return self.pick(means), np.flatnonzero(near).tolist()
 
-    def _checked(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _checked(self, means: Floats) -> Floats:
         """A row of means for each candidate."""
         means = np.asarray(means, np.float64)
         if means.ndim != 2 or means.shape[1] != len(self.measures) or len(means) == 0:
@@ -94,9 +94,9 @@ class Graded:
         return means
 
 
-def _within(tolerance: float, means: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _within(tolerance: float, means: Floats) -> Bools:
     """Whether each mean is at most so far below the best."""
-    is_near: NDArray[np.bool_] = means >= means[best_of(means)] - tolerance
+    is_near: Bools = means >= means[best_of(means)] - tolerance
     return is_near
 
 

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.measures.base import Example
 from podium.measures.of_pairs import OfPairs
 from podium.measures.ranking import Ranking
 from podium.measures.registry import register
-
-Floats = NDArray[np.float64]
 
 
 @register

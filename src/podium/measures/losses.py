@@ -8,15 +8,13 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Floats
 from podium.core.merging import Sum
 from podium.core.sums import ExactSum
 from podium.errors import DataError
 from podium.measures.base import Measure
 from podium.measures.ranking import Ranking
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class Loss(Measure):
         means = [total / weight for total, weight in zip(totals[::2], totals[1::2], strict=True) if weight]
         return sum(means) / len(means)
 
-    def pick(self, means: NDArray[np.float64]) -> int:
+    def pick(self, means: Floats) -> int:
         """The candidate with the lowest loss."""
         return super().pick(-np.asarray(means, np.float64))
 
@@ -144,7 +142,7 @@ class ErrorRate(Loss):
         return _weighted(is_wrong, weights, is_positive if self.balanced else None)
 
 
-def _weighted(values: Floats, weights: Floats, is_positive: NDArray[np.bool_] | None = None) -> list[Floats]:
+def _weighted(values: Floats, weights: Floats, is_positive: Bools | None = None) -> list[Floats]:
     """Weighted values and weights; of both classes on their own where they count alike."""
     sides = [slice(None)] if is_positive is None else [is_positive, ~is_positive]
     return [column[side] for side in sides for column in (values * weights, weights)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.errors import DataError
 from podium.measures.base import Example
 from podium.measures.discounted import Discounted, discounted_sums
@@ -19,7 +20,6 @@ from podium.measures.registry import register
 if TYPE_CHECKING:
     from podium.data import RankingData
 
-Floats = NDArray[np.float64]
 EXPONENTIAL = Gain()  # 2^l − 1
 CLICK_GAIN = Gain(scale=4.0)  # 2^{4c} − 1
 _LOG3 = math.log2(3)
@@ -113,7 +113,7 @@ class NDCG(DCG):
         if self.short not in ("count", "zero"):
             raise DataError(f"short must be 'count' or 'zero', not {self.short!r}")
 
-    def norms(self, gains: Floats, offsets: NDArray[np.int64], sizes: NDArray[np.int64]) -> Floats:
+    def norms(self, gains: Floats, offsets: Ints, sizes: Ints) -> Floats:
         """The ideal DCG of each query (infinite where short queries count as zero)."""
         best = np.empty(len(offsets) - 1)
         discounts = self.discounts(int(np.diff(offsets).max(initial=0)))

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Floats, Ints
 from podium.measures.base import Measure
 from podium.measures.ranking import Ranking, for_queries
 
 if TYPE_CHECKING:
     from podium.data import RankingData
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class ListSums(NamedTuple):
@@ -37,7 +35,7 @@ class ListSums(NamedTuple):
     depth: int
     fill: Callable[[Floats, Floats, Ints, Floats], None]
     norms: Floats
-    is_empty: NDArray[np.bool_]
+    is_empty: Bools
 
 
 @dataclass(frozen=True)
@@ -76,9 +74,9 @@ class OfLists(Measure):
         return self._with_empties(sums / known.norms, known.is_empty)
 
 
-def without_values(values: Floats, offsets: Ints) -> NDArray[np.bool_]:
+def without_values(values: Floats, offsets: Ints) -> Bools:
     """Whether a query has no document with a value above 0."""
     if len(offsets) < 2:
         return np.empty(0, bool)
-    is_empty: NDArray[np.bool_] = np.maximum.reduceat(values, offsets[:-1]) <= 0
+    is_empty: Bools = np.maximum.reduceat(values, offsets[:-1]) <= 0
     return is_empty

@@ -8,12 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.core.compiling import kernel
 from podium.measures.base import Measure
 from podium.measures.ranking import Ranking, for_queries
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Int
 from podium.core.compiling import helper, kernel
 from podium.measures.base import Example
 from podium.measures.of_pairs import OfPairs
 from podium.measures.ranking import Ranking
 from podium.measures.registry import register
-
-Floats = NDArray[np.float64]
-Int = Any  # an integer, compiled as int64
 
 
 @register

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.measures.base import Example
 from podium.measures.binary import BinaryDiscounted
 from podium.measures.registry import register
-
-Floats = NDArray[np.float64]
 
 
 @register
@@ -40,7 +38,7 @@ class Precision(BinaryDiscounted):
         Example("precision(ties=expected)@1", (1, 0, 0, 0), 1 / 4, scores=(1, 1, 1, 1)),
     )
 
-    def norms(self, gains: Floats, offsets: NDArray[np.int64], sizes: NDArray[np.int64]) -> Floats:
+    def norms(self, gains: Floats, offsets: Ints, sizes: Ints) -> Floats:
         """The cutoff, or the number of documents."""
         ranked = np.maximum(sizes, 1).astype(np.float64)
         return ranked if self.cutoff is None else np.full(len(ranked), float(self.cutoff))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.errors import DataError
 from podium.measures.base import Empty
 from podium.measures.of_pairs import OfPairs
@@ -16,8 +16,6 @@ from podium.measures.registry import register
 
 if TYPE_CHECKING:
     from podium.data import RankingData
-
-Floats = NDArray[np.float64]
 
 
 @register

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.core.validation import numbers_of
 from podium.errors import DataError
 from podium.measures.base import Example
@@ -18,8 +19,6 @@ from podium.measures.registry import register
 
 if TYPE_CHECKING:
     from podium.data import RankingData
-
-Floats = NDArray[np.float64]
 
 
 class Propensities(tuple[float, ...]):
@@ -76,7 +75,7 @@ class PropensityNDCG(NDCG):
             )
         object.__setattr__(self, "propensities", chosen)
 
-    def labels_in(self, data: RankingData, order: NDArray[np.int64]) -> NDArray[Any]:
+    def labels_in(self, data: RankingData, order: Ints) -> NDArray[Any]:
         """G / p, in an order of the rows."""
         clicks = super().labels_in(data, order)
         if data.positions is None:

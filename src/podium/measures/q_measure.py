@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.core.compiling import kernel
 from podium.core.validation import require_number
 from podium.measures.base import Example
@@ -19,7 +20,6 @@ from podium.measures.registry import register
 if TYPE_CHECKING:
     from podium.data import RankingData
 
-Floats = NDArray[np.float64]
 LINEAR = Gain("linear")
 
 
@@ -72,7 +72,7 @@ class QMeasure(Blended):
         gains = self.gain(labels)
         return np.where(gains > 0, 1.0 + self.beta * gains, 0.0)
 
-    def divisors(self, bonuses: Floats, offsets: NDArray[np.int64]) -> Floats:
+    def divisors(self, bonuses: Floats, offsets: Ints) -> Floats:
         """R + β cg*_r."""
         ideal = in_descending_order(bonuses, offsets)
         gains = np.where(ideal > 0, ideal - 1.0, 0.0)  # β times the gains
@@ -87,7 +87,7 @@ class QMeasure(Blended):
 
 
 @kernel
-def add_ideal_gains(gains: Floats, offsets: NDArray[np.int64], divisors: Floats) -> None:
+def add_ideal_gains(gains: Floats, offsets: Ints, divisors: Floats) -> None:
     """The rank plus the sum of the gains down to it, for each rank of each query."""
     for q in range(len(offsets) - 1):
         total = 0.0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Float32s, Floats, Ints
 from podium.core.compiling import kernel
 from podium.core.sorting import sort_with_items
 from podium.core.threads import map_threads, n_threads_for, ranges
@@ -49,8 +50,8 @@ class Ranking:
         data: RankingData,
         scores: Any,
         *,
-        base: NDArray[np.int64] | None = None,
-        retrieved: NDArray[np.bool_] | None = None,
+        base: Ints | None = None,
+        retrieved: Bools | None = None,
     ) -> None:
         self.data = data
         self.scores = checked_scores(scores, data.n_documents, data.row_index)
@@ -70,37 +71,37 @@ class Ranking:
         return Ranking(self.data, self.scores, base=self.data.order, retrieved=self.retrieved)
 
     @cached_property
-    def order(self) -> NDArray[np.int64]:
+    def order(self) -> Ints:
         """The rows of each query from the top."""
         ranked = np.empty(self.data.n_documents, np.int64)
         for_queries(self.data.offsets, lambda offsets, _: rank_queries(self.scores, self.base, offsets, ranked))
         return ranked
 
     @cached_property
-    def ranked_scores(self) -> NDArray[np.float64]:
+    def ranked_scores(self) -> Floats:
         """The scores from the top of each query."""
         return self.scores[self.order]
 
     @cached_property
-    def ranked_retrieved(self) -> NDArray[np.float64]:
+    def ranked_retrieved(self) -> Floats:
         """1 for every document, but 0 for those that were not ranked."""
         if self.retrieved is None:
             return np.ones(self.data.n_documents)
         return self.retrieved[self.order].astype(np.float64)
 
     @cached_property
-    def ranked_sizes(self) -> NDArray[np.int64]:
+    def ranked_sizes(self) -> Ints:
         """The number of documents of each query that have a rank."""
         if self.retrieved is None or not self.data.n_queries:
             return self.data.query_sizes
         return np.add.reduceat(self.ranked_retrieved, self.data.offsets[:-1]).astype(np.int64)
 
-    def labels(self, source: str) -> NDArray[np.float32]:
+    def labels(self, source: str) -> Float32s:
         """The labels of a source from the top of each query, NaN where there is none."""
         return labels_in_order(self.data, source, self.order)
 
 
-def labels_in_order(data: RankingData, source: str, order: NDArray[np.int64]) -> NDArray[np.float32]:
+def labels_in_order(data: RankingData, source: str, order: Ints) -> Float32s:
     """The labels of a source in an order of the rows, NaN where there is none."""
     if source not in data.labels:
         sources = ", ".join(map(repr, data.labels)) or "none"
@@ -110,9 +111,7 @@ def labels_in_order(data: RankingData, source: str, order: NDArray[np.int64]) ->
 
 
 @kernel
-def rank_queries(
-    scores: NDArray[np.float64], base: NDArray[np.int64], offsets: NDArray[np.int64], ranked: NDArray[np.int64]
-) -> None:
+def rank_queries(scores: Floats, base: Ints, offsets: Ints, ranked: Ints) -> None:
     """The rows of each query by descending score; equal scores stay in the order of `base`."""
     largest = 0
     for q in range(len(offsets) - 1):
@@ -129,25 +128,21 @@ def rank_queries(
             ranked[start + k] = items[k]
 
 
-def descending_order(
-    values: NDArray[np.float64], offsets: NDArray[np.int64], n_threads: int | None = None
-) -> NDArray[np.int64]:
+def descending_order(values: Floats, offsets: Ints, n_threads: int | None = None) -> Ints:
     """The places of each query's values from the highest to the lowest; equal ones stay in their order."""
     places, ranked = frozen(np.arange(len(values))), np.empty(len(values), np.int64)
     for_queries(offsets, lambda part, _: rank_queries(values, places, part, ranked), n_threads=n_threads)
     return ranked
 
 
-def in_descending_order(
-    values: NDArray[np.float64], offsets: NDArray[np.int64], n_threads: int | None = None
-) -> NDArray[np.float64]:
+def in_descending_order(values: Floats, offsets: Ints, n_threads: int | None = None) -> Floats:
     """The values of each query from the highest to the lowest: those of an ideal ranking."""
     return values[descending_order(values, offsets, n_threads)]
 
 
 def for_queries(
-    offsets: NDArray[np.int64],
-    work: Callable[[NDArray[np.int64], slice], None],
+    offsets: Ints,
+    work: Callable[[Ints, slice], None],
     smallest: int = 64,
     n_threads: int | None = None,
     amount: float | None = None,
@@ -172,7 +167,7 @@ def for_queries(
         pass
 
 
-def checked_scores(scores: Any, n: int, row_index: NDArray[Any] | None = None) -> NDArray[np.float64]:
+def checked_scores(scores: Any, n: int, row_index: NDArray[Any] | None = None) -> Floats:
     """Scores as float64; a wrong number of them, NaN, or rows in another order are refused."""
     index = getattr(scores, "index", None)
     if index is not None and hasattr(index, "to_numpy"):

@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Int32s
 from podium.core.compiling import helper
 from podium.core.intrinsics import not_inlined
 from podium.core.sorting import sort_with_items
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.int32]
 U: Any = np.uintp  # an index that cannot be negative needs no check for it
 
 
 @helper
-def sort_ranked(scores: Floats, places: Places, spare_scores: Floats, spare_places: Places) -> None:
+def sort_ranked(scores: Floats, places: Int32s, spare_scores: Floats, spare_places: Int32s) -> None:
     """Sort by descending score, equal scores by ascending place.
 
     From one round to the next few documents change ranks, and inserting those costs little. Where it would cost more
@@ -41,7 +39,7 @@ def sort_ranked(scores: Floats, places: Places, spare_scores: Floats, spare_plac
 
 
 @helper
-def sort_top(scores: Floats, places: Places, depth: Any, spare_scores: Floats, spare_places: Places) -> None:
+def sort_top(scores: Floats, places: Int32s, depth: Any, spare_scores: Floats, spare_places: Int32s) -> None:
     """The same down to a depth: below it documents stand in any order.
 
     Most documents below the top stay there, for one comparison each.
@@ -71,7 +69,7 @@ def sort_top(scores: Floats, places: Places, depth: Any, spare_scores: Floats, s
 
 
 @helper
-def collect_tied(scores: Floats, places: Places, depth: Any, spare_scores: Floats, spare_places: Places) -> None:
+def collect_tied(scores: Floats, places: Int32s, depth: Any, spare_scores: Floats, spare_places: Int32s) -> None:
     """Put the documents below a depth that are tied with the last one above it first, by ascending place."""
     lowest, end = scores[U(depth - 1)], depth
     for r in range(depth, len(scores)):
@@ -84,7 +82,7 @@ def collect_tied(scores: Floats, places: Places, depth: Any, spare_scores: Float
 
 
 @helper
-def _sort_all(scores: Floats, places: Places, spare_scores: Floats, spare_places: Places) -> None:
+def _sort_all(scores: Floats, places: Int32s, spare_scores: Floats, spare_places: Int32s) -> None:
     """Sort from the order of places."""
     not_inlined()
     n = len(scores)

@@ -6,14 +6,12 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.errors import DataError
 from podium.measures.base import Example
 from podium.measures.binary import BinaryDiscounted
 from podium.measures.registry import register
-
-Floats = NDArray[np.float64]
 
 
 @register

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.measures.base import Example
 from podium.measures.binary import BinaryDiscounted
 from podium.measures.registry import register
-
-Floats = NDArray[np.float64]
 
 
 @register
@@ -35,6 +33,6 @@ class Recall(BinaryDiscounted):
     needs_cutoff: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = (Example("recall@2", (1, 0, 1, 1), 1 / 3),)
 
-    def norms(self, gains: Floats, offsets: NDArray[np.int64], sizes: NDArray[np.int64]) -> Floats:
+    def norms(self, gains: Floats, offsets: Ints, sizes: Ints) -> Floats:
         """The number of relevant documents."""
         return np.asarray(np.add.reduceat(gains, offsets[:-1])) if len(offsets) > 1 else np.empty(0)

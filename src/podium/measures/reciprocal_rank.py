@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.measures.base import Example
 from podium.measures.binary import Binary
 from podium.measures.cascade import Cascade
 from podium.measures.registry import register
-
-Floats = NDArray[np.float64]
 
 
 @register

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.errors import DataError
 from podium.measures.base import Measure
 
 if TYPE_CHECKING:
     from podium.data import RankingData
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class OfSubtopics(Measure):
         names = [s for s in data.labels if s == self.labels or s.startswith(f"{self.labels}_")]
         return any(bool((data.labels[source] > 0).any()) for source in names)
 
-    def labels_in(self, data: RankingData, order: NDArray[np.int64]) -> NDArray[Any]:
+    def labels_in(self, data: RankingData, order: Ints) -> NDArray[Any]:
         """A column for each subtopic, in an order of the rows."""
         return np.column_stack([data.labels[source][order] for source in self.sources(data)])
 

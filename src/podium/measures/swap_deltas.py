@@ -6,27 +6,19 @@ A family gives two helpers. `…_columns` fills, once for each query, what a swa
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
+from podium.core.array_types import Float32s, Floats, Int, Int32s
 from podium.core.compiling import helper
 from podium.core.intrinsics import inlined
 from podium.measures.blended import blended_columns, blended_deltas
 from podium.measures.cascade import cascade_columns, cascade_deltas
 from podium.measures.families import BLENDED, CASCADE, Span
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
-Places = NDArray[np.int32]
-Int = Any  # an integer, compiled as int64
 N_COLUMNS = 5  # numbers kept for each rank: columns[k, rank]
 
 
 @helper
 def fill_columns(
-    family: Int, n: Int, ranked: Places, values: Floats, divisors: Floats, depth: Int, columns: Floats
+    family: Int, n: Int, ranked: Int32s, values: Floats, divisors: Floats, depth: Int, columns: Floats
 ) -> None:
     """What a swap needs of each of the n ranks of a query; `ranked` says which of the query's values has which rank."""
     if family == BLENDED:
@@ -45,7 +37,7 @@ def write_deltas(
     norm: float,
     bonuses_differ: bool,
     columns: Floats,
-    buffer: Singles,
+    buffer: Float32s,
 ) -> None:
     """|ΔZ| of rank i with the ranks of the span into buffer[span.at + span.a …]."""
     inlined()

@@ -6,21 +6,13 @@ stands before it; documents tied for ever move as one group, which adds the mean
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
+from podium.core.array_types import Floats, Int, Number
 from podium.core.compiling import helper
 from podium.core.intrinsics import not_inlined
 from podium.measures.blended import blended_contribution, blended_group_contribution, blended_group_value
 from podium.measures.cascade import cascade_contribution, cascade_group_contribution, cascade_group_value
 from podium.measures.discounted import discounted_contribution
 from podium.measures.families import BLENDED, CASCADE, DISCOUNTED
-
-Floats = NDArray[np.float64]
-Int = Any  # an integer, compiled as int64
-Number = Any  # compiled as float64
 
 
 @helper

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Bytes
 from podium.core.files import replacing
 from podium.errors import DataError, FileFormatError, PodiumError
 
@@ -186,7 +187,7 @@ class _Reader:
             self._fill(stream, array.view(np.uint8), checksum, member)
         return array, checksum.hexdigest()
 
-    def _fill(self, stream: Any, content: NDArray[np.uint8], checksum: Any, member: str) -> None:
+    def _fill(self, stream: Any, content: Bytes, checksum: Any, member: str) -> None:
         """Read exactly as many bytes as there is room for, some at once."""
         for first in range(0, len(content), AT_ONCE):
             part = content[first : first + AT_ONCE]

@@ -11,9 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.binned import BinnedFiles
+from podium.core.array_types import Floats, Ints
 from podium.core.hashing import content_hash
 from podium.core.pages import html_table
 from podium.core.validation import did_you_mean
@@ -88,9 +88,7 @@ class Model(ABC):
         reading = self.info.get("reading")
         return reading if isinstance(reading, dict) else {}
 
-    def predict(
-        self, X: Any, *, extra: str = "ignore", n_threads: int | None = None, **options: Any
-    ) -> NDArray[np.float64]:
+    def predict(self, X: Any, *, extra: str = "ignore", n_threads: int | None = None, **options: Any) -> Floats:
         """The score of each row, higher is better.
 
         Args:
@@ -134,7 +132,7 @@ class Model(ABC):
         """Whether data has the features of the model, in the same order and encoding."""
         return self.schema == Schema.of(data)
 
-    def _predict_bins(self, binned: BinnedFeatures, **options: Any) -> NDArray[np.float64]:
+    def _predict_bins(self, binned: BinnedFeatures, **options: Any) -> Floats:
         """The score of each row from its bins, a value of each standing for all of its values."""
         scores = np.empty(binned.n_rows)
         for first in range(0, binned.n_rows, ROWS_OF_BINS):
@@ -163,9 +161,7 @@ class Model(ABC):
             require_same_reading(self.reading, data)
 
     @abstractmethod
-    def _predict_rows(
-        self, features: Features, offsets: NDArray[np.int64] | None = None, *, n_threads: int | None = None
-    ) -> NDArray[np.float64]:
+    def _predict_rows(self, features: Features, offsets: Ints | None = None, *, n_threads: int | None = None) -> Floats:
         """The score of each row of float32 features in the model's own order and encoding.
 
         `offsets` are for models that look at whole lists: query q has the rows offsets[q] to offsets[q + 1].
@@ -218,7 +214,7 @@ class Model(ABC):
         )
 
     @abstractmethod
-    def importance(self, kind: Any = "gain") -> NDArray[np.float64]:
+    def importance(self, kind: Any = "gain") -> Floats:
         """How much each feature counts in the model."""
 
     def digest(self) -> str:
@@ -304,9 +300,9 @@ class OverTrees(Model):
         """Make the trees ready to score."""
         self.trees.prepare()
 
-    def importance(self, kind: Any = "gain") -> NDArray[np.float64]:
+    def importance(self, kind: Any = "gain") -> Floats:
         """For each feature the sum of the gains of its splits, or their number."""
-        importance: NDArray[np.float64] = self.trees.importance(kind)
+        importance: Floats = self.trees.importance(kind)
         return importance
 
     def with_info(self, **info: Any) -> Self:

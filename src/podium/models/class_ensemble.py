@@ -7,14 +7,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.data.features import Features
 from podium.models.base import OverTrees
 from podium.models.ensemble import Ensemble
 from podium.objectives.multiclass import expected, softmax
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class ClassEnsemble(OverTrees):
     def _predict_rows(
         self,
         features: Features,
-        offsets: NDArray[np.int64] | None = None,
+        offsets: Ints | None = None,
         *,
         n_trees: int | None = None,
         n_threads: int | None = None,

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.core.validation import numbers_of
 from podium.data import RankingData, frames
 from podium.data.encoding import Encoding
@@ -17,8 +17,6 @@ from podium.data.features import Features
 from podium.errors import DataError
 from podium.models.base import Model, model_of
 from podium.trees import Bins
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -110,9 +108,7 @@ class Combined(Model):
         for part in self.parts:
             part.prepare()
 
-    def predict(
-        self, X: Any, *, extra: str = "ignore", n_threads: int | None = None, **options: Any
-    ) -> NDArray[np.float64]:
+    def predict(self, X: Any, *, extra: str = "ignore", n_threads: int | None = None, **options: Any) -> Floats:
         """The score of each row, see `Model.predict`; each model finds its own columns."""
         if self._alike:
             return super().predict(X, extra=extra, n_threads=n_threads, **options)
@@ -131,9 +127,7 @@ class Combined(Model):
         for part in self.parts:
             part._require_same_reading(data)
 
-    def _predict_rows(
-        self, features: Features, offsets: NDArray[np.int64] | None = None, *, n_threads: int | None = None
-    ) -> Floats:
+    def _predict_rows(self, features: Features, offsets: Ints | None = None, *, n_threads: int | None = None) -> Floats:
         """The score of each row, where all models expect the same features."""
         self._checked_rows(features)
         return self._summed(

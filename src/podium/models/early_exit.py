@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Floats, Ints
 from podium.core.compiling import kernel
 from podium.core.validation import require_number, require_whole
 from podium.data.features import Features
@@ -22,8 +22,6 @@ from podium.models.base import OverTrees
 from podium.models.ensemble import Ensemble
 
 N_ADDED = 3  # what a classifier sees beside the features: partial score, rank, normalised score
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ class EarlyExit(OverTrees):
         for trees in (*self._halves, self.classifier):
             trees.prepare()
 
-    def continues(self, data: Any, n_threads: int | None = None) -> NDArray[np.bool_]:
+    def continues(self, data: Any, n_threads: int | None = None) -> Bools:
         """Which rows see all trees."""
         data = as_data(data)
         self._require_same_reading(data)
@@ -102,7 +100,7 @@ class EarlyExit(OverTrees):
         rows = with_added(features, seen)
         return seen._replace(confidence=self.classifier._predict_rows(rows, n_threads=n_threads))
 
-    def _is_likely(self, seen: AtSentinel) -> NDArray[np.bool_]:
+    def _is_likely(self, seen: AtSentinel) -> Bools:
         """Which rows the classifier lets continue: 1 / (1 + e^{−2F}) reaches the threshold."""
         if self.threshold in (0, 1):
             return np.full(len(seen.scores), self.threshold == 0)
@@ -182,7 +180,7 @@ def with_added(features: Features, seen: AtSentinel) -> Features:
 
 
 @kernel
-def put_behind(scores: Floats, continues: NDArray[np.bool_], ranked: Ints, offsets: Ints) -> None:
+def put_behind(scores: Floats, continues: Bools, ranked: Ints, offsets: Ints) -> None:
     """Bring the scores of documents that exit below those of their query that continue, in place.
 
     `ranked` has them by descending partial score. All of a query are lowered by the same number, and by one step of

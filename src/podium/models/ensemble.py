@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats, Int32s, Ints
 from podium.core.validation import require_whole
 from podium.data.encoding import Encoding
 from podium.data.features import Features
@@ -114,11 +115,11 @@ class Ensemble(Model):
     def _predict_rows(
         self,
         features: Features,
-        offsets: NDArray[np.int64] | None = None,
+        offsets: Ints | None = None,
         *,
         n_trees: int | None = None,
         n_threads: int | None = None,
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """The score of each row, by the first `n_trees` trees or all; `offsets` of queries are not needed."""
         last = self._checked_count(n_trees)
         scores = np.zeros(self._checked_rows(features))
@@ -145,7 +146,7 @@ class Ensemble(Model):
                     return False
         return True
 
-    def staged_predict(self, X: Any, n_threads: int | None = None) -> Iterator[NDArray[np.float64]]:
+    def staged_predict(self, X: Any, n_threads: int | None = None) -> Iterator[Floats]:
         """The scores after the first tree, the second, …"""
         features = self.schema.rows(X)
         scores = np.zeros(self._checked_rows(features))
@@ -154,7 +155,7 @@ class Ensemble(Model):
             yield scores.copy()
 
     def add_scores(
-        self, features: Features, scores: NDArray[np.float64], first: int, last: int, n_threads: int | None = None
+        self, features: Features, scores: Floats, first: int, last: int, n_threads: int | None = None
     ) -> None:
         """Add the values of the trees `first` … `last` − 1 to the scores of float32 rows, in place."""
         self._checked_rows(features)
@@ -168,7 +169,7 @@ class Ensemble(Model):
     def _scorer(self) -> TreeScorer:
         return TreeScorer(self.arrays)
 
-    def leaves(self, X: Any, n_threads: int | None = None) -> NDArray[np.int32]:
+    def leaves(self, X: Any, n_threads: int | None = None) -> Int32s:
         """The leaf of each tree (column) that each row falls into."""
         features = self.schema.rows(X)
         self._checked_rows(features)
@@ -244,7 +245,7 @@ class Ensemble(Model):
         turns = [np.arange(output, self.n_trees, n) for output in range(n)]
         return tuple(replace(self, arrays=select_trees(self.arrays, turn), info={}) for turn in turns)
 
-    def importance(self, kind: Literal["gain", "count"] = "gain") -> NDArray[np.float64]:
+    def importance(self, kind: Literal["gain", "count"] = "gain") -> Floats:
         """For each feature the sum of the gains of its splits, or their number."""
         if kind not in ("gain", "count"):
             raise DataError(f"importance is by 'gain' or 'count', not {kind!r}")
@@ -293,7 +294,7 @@ class Ensemble(Model):
             "left": self._node(t, int(t.left[node])), "right": self._node(t, int(t.right[node])),
         }  # fmt: skip
 
-    def _names_of_categories(self, feature: int, values: NDArray[np.float32]) -> list[Any]:
+    def _names_of_categories(self, feature: int, values: Float32s) -> list[Any]:
         """Categories by name, or by their values where they have none."""
         names: dict[float, Any] = dict(enumerate(self.encoding.categories.get(feature, ())))
         return [names.get(value, value) for value in values.tolist()]

@@ -7,15 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.data import RankingData
 from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.data.sparse import dense_block
 from podium.models.base import Model
 
-Floats = NDArray[np.float64]
 ROWS_AT_ONCE = 4096
 
 
@@ -53,9 +52,7 @@ class LinearModel(Model):
     def __repr__(self) -> str:
         return f"LinearModel({np.count_nonzero(self.weights)} of {self.n_features} features)"
 
-    def _predict_rows(
-        self, features: Features, offsets: NDArray[np.int64] | None = None, *, n_threads: int | None = None
-    ) -> Floats:
+    def _predict_rows(self, features: Features, offsets: Ints | None = None, *, n_threads: int | None = None) -> Floats:
         """The score of each row: feature after feature, so that a row's neighbours change no bit of it."""
         scores = np.full(self._checked_rows(features), self.intercept)
         used = np.flatnonzero(self.weights)

@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.models.linear import LinearModel
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

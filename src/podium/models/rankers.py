@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.core.parameters import Parameterized
 from podium.core.validation import require_number
 from podium.data import RankingData
@@ -20,8 +20,6 @@ from podium.errors import DataError
 from podium.models.base import Model, model_of
 from podium.models.linear import LinearModel
 from podium.models.trees_on_base_scores import TreesOnBaseScores
-
-Floats = NDArray[np.float64]
 
 
 def scores_of(ranker: Any, data: RankingData, n_threads: int | None = None) -> Floats:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.combining import Sweep
 from podium.combining.lines import CLOSE
+from podium.core.array_types import Floats, Int32s
 from podium.core.progress import progress
 from podium.core.validation import require_whole
 from podium.data import RankingData
@@ -87,7 +87,7 @@ def refit_weights(
     )  # fmt: skip
 
 
-def _summed(trees: list[Tree], leaves: NDArray[np.int32]) -> NDArray[np.float64]:
+def _summed(trees: list[Tree], leaves: Int32s) -> Floats:
     """The scores as the ensemble has them: tree after tree."""
     scores = np.zeros(len(leaves))
     for k, tree in enumerate(trees):
@@ -95,9 +95,7 @@ def _summed(trees: list[Tree], leaves: NDArray[np.int32]) -> NDArray[np.float64]
     return scores
 
 
-def _without(
-    k: int, trees: list[Tree], leaves: NDArray[np.int32], scores: NDArray[np.float64], tree_scores: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _without(k: int, trees: list[Tree], leaves: Int32s, scores: Floats, tree_scores: Floats) -> Floats:
     """The scores of all trees but one: a difference, but for a tree so large that the others are lost in it."""
     rest = scores - tree_scores
     if np.abs(rest).max(initial=0.0) > CANCELLED * np.abs(tree_scores).max(initial=0.0):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.models.base import Model
 
 
@@ -37,7 +37,7 @@ class Scorer:
         encoding = model.encoding
         self._takes_arrays = model.has_one_schema and not encoding.shifts and not encoding.categories
 
-    def __call__(self, X: Any) -> NDArray[np.float64]:
+    def __call__(self, X: Any) -> Floats:
         """The score of each row of an array, a sparse matrix, a frame or `RankingData`; see `Model.predict`."""
         if (
             type(X) is np.ndarray

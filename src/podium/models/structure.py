@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Ints
 from podium.errors import DataError
 
 # The arrays of an ensemble, with their types: one entry for each node, leaf, tree or category.
@@ -75,7 +76,7 @@ def check_trees(arrays: Mapping[str, NDArray[Any]], n_features: int) -> None:
 
 
 def _check_children(
-    arrays: Mapping[str, NDArray[Any]], nodes: NDArray[np.int64], leaves: NDArray[np.int64], sizes: NDArray[np.int64],
+    arrays: Mapping[str, NDArray[Any]], nodes: Ints, leaves: Ints, sizes: Ints,
     require: Any,
 ) -> None:  # fmt: skip
     """Points 3 and 4 of `check_trees`; offsets are known to be right."""
@@ -98,7 +99,7 @@ def _check_children(
     require((is_leaf_child + is_alone == 1).all(), "a leaf of a tree is not the child of one node")
 
 
-def are_offsets(offsets: NDArray[np.int64], total: int) -> bool:
+def are_offsets(offsets: Ints, total: int) -> bool:
     """Whether offsets go from 0 to a total and never descend; compared, since differences of any int64 may wrap."""
     ends = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == total
     return bool(ends and (offsets[1:] >= offsets[:-1]).all())
@@ -108,7 +109,7 @@ def _are_between(values: NDArray[Any], least: float, most: float) -> bool:
     return len(values) == 0 or bool(values.min() >= least and values.max() <= most)
 
 
-def _ascend_within(values: NDArray[np.float32], offsets: NDArray[np.int64]) -> bool:
+def _ascend_within(values: Float32s, offsets: Ints) -> bool:
     """Whether the values between two offsets ascend: scoring finds them by bisection."""
     ascends = values[1:] > values[:-1]
     starts = offsets[(offsets > 0) & (offsets < len(values))]
@@ -116,7 +117,7 @@ def _ascend_within(values: NDArray[np.float32], offsets: NDArray[np.int64]) -> b
     return bool(ascends.all()) and not np.isnan(values).any()
 
 
-def select_trees(arrays: Mapping[str, NDArray[Any]], numbers: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+def select_trees(arrays: Mapping[str, NDArray[Any]], numbers: Ints) -> dict[str, NDArray[Any]]:
     """The arrays of some trees alone, in the order of their numbers."""
     nodes, node_offsets = _pieces(arrays["node_offsets"], numbers)
     leaves, leaf_offsets = _pieces(arrays["leaf_offsets"], numbers)
@@ -129,7 +130,7 @@ def select_trees(arrays: Mapping[str, NDArray[Any]], numbers: NDArray[np.int64])
     return {key: selected[key] for key in ARRAYS}
 
 
-def _pieces(offsets: NDArray[np.int64], numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _pieces(offsets: Ints, numbers: Ints) -> tuple[Ints, Ints]:
     """The indices of some pieces, one piece after the other, and the offsets of the pieces among them."""
     starts, sizes = offsets[numbers], offsets[numbers + 1] - offsets[numbers]
     after = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])

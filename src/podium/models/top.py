@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.core.validation import require_whole
 from podium.data import RankingData, frames
 from podium.data.features import Features
@@ -29,8 +29,6 @@ DOCUMENTS_AT_ONCE = 1 << 15  # whole queries of about so many: those that go on 
 NEXT_LOOK = 0.75  # the bounds are looked at whenever what later trees can change has shrunk to this share of itself …
 SMALLEST_PIECE = 5  # … and after so many trees at least: a look takes about as long as two
 GONE = 1 / 8  # documents are dropped when so many of them can be: to drop a few is not worth a copy of the others
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,16 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.data.columns import to_numbers
 from podium.data.features import Features
 from podium.errors import DataError
 from podium.models.base import OverTrees
 from podium.models.ensemble import Ensemble
 from podium.trees import BinnedFeatures
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class TreesOnBaseScores(OverTrees):
     def _predict_rows(
         self,
         features: Features,
-        offsets: NDArray[np.int64] | None = None,
+        offsets: Ints | None = None,
         *,
         base_scores: Floats | None = None,
         n_trees: int | None = None,
@@ -69,9 +67,7 @@ class TreesOnBaseScores(OverTrees):
         base = self._scaled(base_scores, self._checked_rows(features))
         return base + self.trees._predict_rows(features, n_trees=n_trees, n_threads=n_threads)
 
-    def _predict_bins(
-        self, binned: BinnedFeatures, *, base_scores: Floats | None = None, **options: Any
-    ) -> NDArray[np.float64]:
+    def _predict_bins(self, binned: BinnedFeatures, *, base_scores: Floats | None = None, **options: Any) -> Floats:
         return self._scaled(base_scores, binned.n_rows) + self.trees._predict_bins(binned, **options)
 
     def _scaled(self, base_scores: Floats | None, n_rows: int) -> Floats:

@@ -12,19 +12,18 @@ import warnings
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
+from podium.core.array_types import Float32s, Floats
 from podium.errors import DataError, PodiumWarning
 from podium.neural.modules import scores_of, sees_lists
 
-Floats = NDArray[np.float64]
 POINTS, STRETCHES = 16, (1, 4, 16, 64)
 TOLERANCE, TOO_MUCH = 1e-4, 1e-3  # of 1 + |gap of the scores|: when to stop, and when to warn
 ROWS_AT_ONCE = 1 << 15  # documents × points
 
 
-def integrated_gradients(module: nn.Module, inputs: NDArray[np.float32], baseline: Floats) -> tuple[Floats, float]:
+def integrated_gradients(module: nn.Module, inputs: Float32s, baseline: Floats) -> tuple[Floats, float]:
     """φ of each input (column) for each document (row), and the score of the baseline; computed in double.
 
     Example:

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats
 from podium.core.hyperparameters import INPUTS
 from podium.data.features import Features
 from podium.data.sparse import dense_block, is_sparse
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 LEVELS = 129  # quantiles kept of each feature
 ROWS_AT_ONCE = 1 << 14
 LARGEST = 1e6  # an input beyond, in standard deviations, counts as this
@@ -69,7 +67,7 @@ class Inputs:
         """The number of features."""
         return len(self.means)
 
-    def __call__(self, features: Features) -> Singles:
+    def __call__(self, features: Features) -> Float32s:
         """The features on their new scale."""
         scaled = np.empty((int(features.shape[0]), self.n_features), np.float32)
         for start in range(0, len(scaled), ROWS_AT_ONCE):

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
+from podium.core.array_types import Floats, Ints
 from podium.core.threads import thread_count
 from podium.data import RankingData
 from podium.data.encoding import Encoding
@@ -23,7 +23,6 @@ from podium.neural.gradients import integrated_gradients
 from podium.neural.inputs import Inputs
 from podium.neural.modules import NETS, scores_of, sees_lists
 
-Floats = NDArray[np.float64]
 DOCUMENTS_AT_ONCE = 1 << 15
 PAIRS_AT_ONCE = 1 << 24
 
@@ -68,9 +67,7 @@ class Net(Model):
         weights = sum(tensor.numel() for tensor in self.module.parameters())
         return f"Net({type(self.module).__name__}, {weights} weights)"
 
-    def _predict_rows(
-        self, features: Features, offsets: NDArray[np.int64] | None = None, *, n_threads: int | None = None
-    ) -> Floats:
+    def _predict_rows(self, features: Features, offsets: Ints | None = None, *, n_threads: int | None = None) -> Floats:
         """The score of each row; `offsets` of the queries for a net that sees lists."""
         rows = self._checked_rows(features)
         if offsets is None and self.sees_lists:
@@ -136,9 +133,7 @@ class Net(Model):
         return nn.utils.parameters_to_vector(module.parameters()).double().numpy(), scores
 
 
-def scores_in_batches(
-    module: nn.Module, documents: Callable[[int, int], torch.Tensor], offsets: NDArray[np.int64]
-) -> Floats:
+def scores_in_batches(module: nn.Module, documents: Callable[[int, int], torch.Tensor], offsets: Ints) -> Floats:
     """Scores without gradients, some thousand documents at once; no query is split.
 
     `documents(first, last)` gives rows, query q having the rows offsets[q] to offsets[q + 1]. Where lists are seen,

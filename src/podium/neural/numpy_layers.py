@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from torch import Tensor
 
+from podium.core.array_types import Float32s
 from podium.neural.modules import Layers
-
-Singles = NDArray[np.float32]
 
 
 class NumpyLayers:
@@ -27,9 +25,9 @@ class NumpyLayers:
         self.weights = [tensor.detach().numpy() for tensor in net.layers.parameters()]
         self.gradients = [tensor.numpy() for tensor in gradients]
         self.activation: str = net.description["activation"]
-        self.layer_inputs: list[Singles] = []
+        self.layer_inputs: list[Float32s] = []
 
-    def scores(self, documents: Singles) -> Singles:
+    def scores(self, documents: Float32s) -> Float32s:
         """The score of each document; the inputs of each layer are kept for `backward`."""
         x, self.layer_inputs = documents, [documents]
         with np.errstate(all="ignore"):  # training itself looks for what is not finite
@@ -38,11 +36,11 @@ class NumpyLayers:
                 x += bias
                 _activate(x, self.activation)
                 self.layer_inputs.append(x)
-            scores: Singles = x @ self.weights[-2][0]
+            scores: Float32s = x @ self.weights[-2][0]
             scores += self.weights[-1]
         return scores
 
-    def backward(self, score_gradients: Singles) -> None:
+    def backward(self, score_gradients: Float32s) -> None:
         """Write the gradients of all weights, from ∂C/∂s of each document that was scored last."""
         np.matmul(score_gradients[None, :], self.layer_inputs[-1], out=self.gradients[-2])
         self.gradients[-1][0] = score_gradients.sum()
@@ -56,7 +54,7 @@ class NumpyLayers:
             np.sum(layer_gradients, axis=0, out=self.gradients[2 * k + 1])
 
 
-def _activate(x: Singles, activation: str) -> None:
+def _activate(x: Float32s, activation: str) -> None:
     """Apply an activation, in place."""
     if activation == "tanh":
         np.tanh(x, out=x)
@@ -66,7 +64,7 @@ def _activate(x: Singles, activation: str) -> None:
         expit(x, out=x)
 
 
-def _to_derivatives(y: Singles, activation: str) -> None:
+def _to_derivatives(y: Float32s, activation: str) -> None:
     """Replace the outputs of an activation by its derivatives there, in place."""
     if activation == "tanh":
         y *= y

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from podium.core.array_types import Ints
 from podium.data import RankingData
 from podium.data.canonical import queries_by_content
 from podium.neural.inputs import Inputs
@@ -22,7 +22,7 @@ class ScoredSet:
 
     """
 
-    def __init__(self, data: RankingData, rows: NDArray[np.int64], offsets: NDArray[np.int64], inputs: Tensor) -> None:
+    def __init__(self, data: RankingData, rows: Ints, offsets: Ints, inputs: Tensor) -> None:
         self.data, self.rows, self.offsets, self.documents = data, rows, offsets, inputs
         self.scores = np.zeros(len(data))
 

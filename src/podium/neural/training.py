@@ -13,12 +13,12 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Tensor, nn
 
 from podium.boosting.checkpoints import Checkpoint, fingerprint
 from podium.core import hyperparameters as h
+from podium.core.array_types import Float32s, Floats, Ints
 from podium.core.interrupts import Stopped, between_steps
 from podium.core.observing import Observer
 from podium.core.parameters import settings
@@ -40,7 +40,6 @@ from podium.neural.scored_set import ScoredSet
 from podium.objectives import BoundObjective, Lambda, Objective
 from podium.objectives.base import require_one_output
 
-Floats = NDArray[np.float64]
 log = logging.getLogger("podium")
 
 
@@ -281,7 +280,7 @@ class _Run:
         self.state = State(settings.first_rate)
         self._check_module()
 
-    def _batches(self, train: RankingData, rows: NDArray[np.int64]) -> list[_Batch]:
+    def _batches(self, train: RankingData, rows: Ints) -> list[_Batch]:
         """The batches; all that an objective needs of documents is their labels and their order."""
         position = np.empty(len(rows), np.float32)
         starts = np.repeat(train.offsets[:-1], train.query_sizes)
@@ -371,7 +370,7 @@ class _Run:
         self.optimizer.step(rate)
 
     @staticmethod
-    def _score_gradients(batch: _Batch, scores: NDArray[np.float32], epoch: int) -> NDArray[np.float32]:
+    def _score_gradients(batch: _Batch, scores: Float32s, epoch: int) -> Float32s:
         """∂C/∂s of each document: −λ over the number of queries."""
         double = scores.astype(np.float64)
         lambdas = batch.bound.gradients(double, epoch)[0]

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats
 from podium.core.team import Team
 from podium.errors import DataError
 from podium.measures import Measure
 
 if TYPE_CHECKING:
     from podium.data import RankingData
-
-Floats = NDArray[np.float64]
 
 
 class BoundObjective(ABC):
@@ -177,7 +176,7 @@ class Objective(ABC):
         return changed
 
 
-def labels_of(data: RankingData, source: str, who: object) -> NDArray[np.float32]:
+def labels_of(data: RankingData, source: str, who: object) -> Float32s:
     """The labels of a source in the canonical order, or an error that says who needs them."""
     require_source(source)
     if source not in data.labels:

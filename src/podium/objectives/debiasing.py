@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Int32s, Ints
 from podium.core.merging import Counts, Max, Sum, alone
 from podium.core.sums import GroupSums, group_exponent
 from podium.core.validation import numbers_of, require_number
@@ -18,10 +18,8 @@ from podium.objectives.base import BoundObjective, Objective, require_one_output
 from podium.objectives.pair_terms import PairFilter, PairTerm
 from podium.objectives.registry import register
 
-Floats = NDArray[np.float64]
 
-
-def _positions(data: RankingData) -> NDArray[np.int32]:
+def _positions(data: RankingData) -> Int32s:
     if data.positions is None:
         raise DataError(
             "Debiased needs the position at which each document was shown: RankingData(…, positions=…), or a column "
@@ -130,7 +128,7 @@ class BoundBiases(BoundObjective):
         self.base_score = inner.base_score
         require_one_output(inner, "Debiased")
 
-    def _set_counts(self, counts: NDArray[np.int64]) -> None:
+    def _set_counts(self, counts: Ints) -> None:
         """Take note of how many documents were shown at each position."""
         self.n, self.counts = int(counts.sum()), counts.astype(np.float64)
         self.biases = np.zeros(len(counts))

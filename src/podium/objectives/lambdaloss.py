@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Ints
 from podium.core.validation import require_number
 from podium.errors import DataError
 from podium.measures import NDCG, LookupTables, Measure
@@ -59,6 +59,6 @@ class LambdaLoss(MeasuredTerm):
     def trained_measure(self) -> Measure:  # noqa: D102
         return measure_in_training(self._measure, None)
 
-    def lookup_tables(self, measure: Measure | None, labels: NDArray[Any], offsets: NDArray[np.int64]) -> LookupTables:
+    def lookup_tables(self, measure: Measure | None, labels: NDArray[Any], offsets: Ints) -> LookupTables:
         """Those of NDCG, with μ."""
         return super().lookup_tables(measure, labels, offsets)._replace(family=LAMBDALOSS, mu=float(self.mu))

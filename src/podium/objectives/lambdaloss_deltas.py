@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats, Int
 from podium.core.compiling import helper
 from podium.core.simd import LANES
 from podium.measures.families import Span
 from podium.objectives.pair_layout import DELTA, DISCOUNT, FIELD, GAIN, N_FIELDS, TILE
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
-Int = Any  # an integer, compiled as int64
 f32 = np.float32
 U: Any = np.uintp  # an index that cannot be negative needs no check for it
 
@@ -29,7 +26,7 @@ def lambdaloss_columns(discounts: Floats, mu: float, columns: Floats) -> None:
 
 
 @helper
-def lambdaloss_deltas(i: Int, tile: Span, columns: Floats, buffer: Singles) -> None:
+def lambdaloss_deltas(i: Int, tile: Span, columns: Floats, buffer: Float32s) -> None:
     """|g_i − g_j| (|d_i − d_j| + μ (d_{|i−j|} − d_{|i−j|+1})) of rank i with the ranks of a tile."""
     at = i // TILE * N_FIELDS * FIELD + i % TILE
     gain_i, discount_i = buffer[at + GAIN * FIELD], buffer[at + DISCOUNT * FIELD]

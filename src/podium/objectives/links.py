@@ -14,18 +14,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Int, Lanes, Number
 from podium.core.compiling import helper
 from podium.core.intrinsics import inlined
 from podium.core.simd import all_lanes, choose_lanes, roots_of
 from podium.core.validation import require_number
 from podium.objectives.registry import register
 
-Floats = NDArray[np.float64]
-Lanes = Any  # 16 numbers in single precision
-Number = Any  # compiled as float64
-Int = Any  # an integer, compiled as int64
 f32 = np.float32
 
 CROSS_ENTROPY, LOCAL, HINGE, SQUARED_HINGE, FIDELITY, EXPONENTIAL = range(6)  # codes for the kernel

@@ -7,8 +7,8 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.core.merging import Max
 from podium.core.team import Team
 from podium.data import RankingData
@@ -22,8 +22,6 @@ from podium.objectives.base import (
     query_weights_of,
     require_labels,
 )  # fmt: skip
-
-Floats = NDArray[np.float64]
 
 
 class ListLoss(Objective):

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.core.compiling import helper, kernel
 from podium.objectives.list_loss import ListLoss, Lists
 from podium.objectives.registry import register
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @register

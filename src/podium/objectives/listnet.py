@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from podium.core.array_types import Floats
 from podium.objectives.list_loss import ListLoss, Lists, softmax_cross_entropy
 from podium.objectives.registry import register
-
-Floats = NDArray[np.float64]
 
 
 @register

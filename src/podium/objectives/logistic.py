@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.core.merging import Sum
 from podium.core.sums import ExactSum
 from podium.core.validation import require_number
@@ -17,8 +17,6 @@ from podium.errors import DataError
 from podium.objectives.base import BoundObjective, Objective
 from podium.objectives.points import BoundPoints, Points
 from podium.objectives.registry import register
-
-Floats = NDArray[np.float64]
 
 
 @register

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.core.merging import Union, lowest
 from podium.data import RankingData
 from podium.errors import DataError
@@ -15,7 +15,6 @@ from podium.objectives.base import Objective
 from podium.objectives.points import BoundPoints, Points
 from podium.objectives.registry import register
 
-Floats = NDArray[np.float64]
 MOST_CLASSES = 256
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.core.compiling import kernel
 from podium.core.merging import Max, Sum, alone
 from podium.core.sums import ExactSum
@@ -22,8 +22,6 @@ from podium.objectives.base import Objective, require_source
 from podium.objectives.points import BoundPoints, Points
 from podium.objectives.registry import register
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 MOST_STEPS = 50  # of Newton for the thresholds; from those of the round before, two or three are enough
 MOST_HALVINGS = 60
 FAR = 50.0  # e^−50 is nothing beside 1: thresholds this far outside the range of the scores have no gradient to go by

@@ -18,8 +18,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats, Int, Int32s, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import (
     add_atomically,
@@ -58,11 +58,6 @@ from podium.objectives.pair_layout import (
 )  # fmt: skip
 from podium.objectives.pair_rows import PairSettings, Rows, Swaps, far_rows, pair_rows
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
-Ints = NDArray[np.int64]
-Places = NDArray[np.int32]
-Int = Any  # an integer, compiled as int64
 U: Any = np.uintp  # an index that cannot be negative needs no check for it
 
 MAX_EXPONENT = 150.0  # scores further apart than this (times σ) are compared by an exponential for each pair
@@ -123,7 +118,7 @@ class Gradients(NamedTuple):
 
 
 @helper
-def _by_rank(n: Int, start: Int, order: Ints, places: Places, scores: Floats, by_rank: Floats) -> None:
+def _by_rank(n: Int, start: Int, order: Ints, places: Int32s, scores: Floats, by_rank: Floats) -> None:
     """The scores of a query's documents, in the order of places."""
     for r in range(U(n)):
         by_rank[r] = scores[U(order[U(start) + U(places[r])])]
@@ -144,7 +139,7 @@ def _fill_columns(query: Query, tables: LookupTables, columns: Floats) -> None:
 
 @helper
 def _fill_tiles(
-    query: Query, documents: Documents, tables: LookupTables, settings: PairSettings, extras: Singles | None,
+    query: Query, documents: Documents, tables: LookupTables, settings: PairSettings, extras: Float32s | None,
     near: bool, scratch: Scratch,
 ) -> None:  # fmt: skip
     """What the pairs need of each document, but for its label. Scores far apart are not laid out."""
@@ -200,7 +195,7 @@ def _add_up(query: Query, task: Task, rows: Rows, settings: PairSettings, scratc
 
 @helper
 def _query_gradients(
-    query: Query, documents: Documents, tables: LookupTables, settings: PairSettings, extras: Singles | None,
+    query: Query, documents: Documents, tables: LookupTables, settings: PairSettings, extras: Float32s | None,
     task: Task, scratch: Scratch,
 ) -> Any:  # fmt: skip
     """λ and w of the ranks of one query into the scratch, without σ and σ²; whether there are pairs at all."""
@@ -262,7 +257,7 @@ def _write_results(
 
 @kernel
 def lambda_gradients(
-    documents: Documents, tables: LookupTables, settings: PairSettings, extras: Singles | None, task: Task,
+    documents: Documents, tables: LookupTables, settings: PairSettings, extras: Float32s | None, task: Task,
     scores: Floats, result: Gradients, scratch: Scratch, meeting: Meeting,
 ) -> None:  # fmt: skip
     """λ and w of the documents of some queries.

@@ -10,18 +10,13 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats, Int, Int32s, Ints
 from podium.core.compiling import helper
 from podium.core.intrinsics import borrowed, inlined
 from podium.core.simd import LANES, aligned_zeros, all_lanes, any_lanes, load_lanes, store_lanes
 from podium.measures.swap_deltas import N_COLUMNS
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
-Ints = NDArray[np.int64]
-Places = NDArray[np.int32]
-Int = Any  # an integer, compiled as int64
 f32 = np.float32
 U: Any = np.uintp  # an index that cannot be negative needs no check for it
 
@@ -51,9 +46,9 @@ class Documents(NamedTuple):
 
     order: Ints
     offsets: Ints
-    ranked: Places
-    labels: Singles
-    roots: Singles
+    ranked: Int32s
+    labels: Float32s
+    roots: Float32s
     query_weights: Floats
 
 
@@ -93,19 +88,19 @@ class Scratch(NamedTuple):
 
     """
 
-    buffer: Singles
+    buffer: Float32s
     vectors: Ints
     n_vectors: Ints
-    common: Singles
+    common: Float32s
     columns: Floats
     scores: Floats
     spare_scores: Floats
-    spare_places: Places
+    spare_places: Int32s
     powers: Floats
     bits: Ints
     gradients: Floats
     hessians: Floats
-    row_sums: Singles
+    row_sums: Float32s
     row_totals: Floats
     total: Floats
 
@@ -152,7 +147,7 @@ def borrow(documents: Documents, scratch: Scratch) -> tuple[Documents, Scratch]:
 
 
 @helper
-def fill_labels(query: Query, labels: Singles, scratch: Scratch) -> Any:
+def fill_labels(query: Query, labels: Float32s, scratch: Scratch) -> Any:
     """The labels by rank, NaN behind the last, and the lists of vectors; the number of ranks that may be rows.
 
     Most documents have the same label, that of the lowest one as a rule. A document with that label makes pairs only
@@ -188,7 +183,7 @@ def fill_labels(query: Query, labels: Singles, scratch: Scratch) -> Any:
 
 
 @helper
-def _behind_another(buffer: Singles, first: Int, common: Any) -> Any:
+def _behind_another(buffer: Float32s, first: Int, common: Any) -> Any:
     """The number of ranks of a vector down to its last label other than the common one; there is one."""
     at = first // TILE * N_FIELDS * FIELD + first % TILE + LABEL * FIELD
     count = LANES
@@ -237,7 +232,7 @@ def fill_powers(query: Query, sigma: float, scratch: Scratch) -> None:
 
 
 @helper
-def fill_scores(query: Query, buffer: Singles) -> None:
+def fill_scores(query: Query, buffer: Float32s) -> None:
     """Scores less the middle, for pairs that are near each other; the padding has the lowest one."""
     inlined()
     n, scores = query.n, query.scores
@@ -250,7 +245,7 @@ def fill_scores(query: Query, buffer: Singles) -> None:
 
 
 @helper
-def fill_gains(query: Query, values: Floats, buffer: Singles) -> None:
+def fill_gains(query: Query, values: Floats, buffer: Float32s) -> None:
     """Gains, divided by the norm."""
     inlined()
     n, start, ranked = query.n, query.start, query.ranked
@@ -262,7 +257,7 @@ def fill_gains(query: Query, values: Floats, buffer: Singles) -> None:
 
 
 @helper
-def fill_field(query: Query, field: Int, values: Singles, buffer: Singles) -> None:
+def fill_field(query: Query, field: Int, values: Float32s, buffer: Float32s) -> None:
     """A field whose numbers are known by place: roots of weights, groups, trusts."""
     n, start, ranked = query.n, query.start, query.ranked
     for first in range(0, n, TILE):
@@ -275,7 +270,7 @@ def fill_field(query: Query, field: Int, values: Singles, buffer: Singles) -> No
 
 
 @helper
-def take_tiles(n: Int, buffer: Singles, gradients: Floats, hessians: Floats) -> None:
+def take_tiles(n: Int, buffer: Float32s, gradients: Floats, hessians: Floats) -> None:
     """Begin the sums in double precision with those of the tiles, which become 0."""
     inlined()
     nothing = all_lanes(f32(0.0))
@@ -290,7 +285,7 @@ def take_tiles(n: Int, buffer: Singles, gradients: Floats, hessians: Floats) -> 
 
 
 @helper
-def add_tiles(first_row: Int, n: Int, buffer: Singles, gradients: Floats, hessians: Floats) -> None:
+def add_tiles(first_row: Int, n: Int, buffer: Float32s, gradients: Floats, hessians: Floats) -> None:
     """Add the sums of the tiles, which become 0, to those in double precision. Ranks before the first row have none."""
     inlined()
     nothing = all_lanes(f32(0.0))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats, Int, Ints, Lanes
 from podium.core.compiling import helper
 from podium.core.intrinsics import inlined, not_inlined
 from podium.core.simd import LANES, absolute, all_lanes, choose_lanes, load_lanes, store_lanes, sum_lanes
@@ -41,11 +41,6 @@ from podium.objectives.pair_layout import (
     VECTORS,
 )  # fmt: skip
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
-Ints = NDArray[np.int64]
-Lanes = Any  # 16 numbers in single precision
-Int = Any  # an integer, compiled as int64
 f32 = np.float32
 U: Any = np.uintp  # an index that cannot be negative needs no check for it
 
@@ -129,7 +124,7 @@ class _Row(NamedTuple):
 
 
 @helper
-def _row_deltas(i: Int, tile: Span, swaps: Swaps, columns: Floats, deltas: Floats, buffer: Singles) -> None:
+def _row_deltas(i: Int, tile: Span, swaps: Swaps, columns: Floats, deltas: Floats, buffer: Float32s) -> None:
     """|ΔZ| of rank i with the ranks of a tile, for the families that `_weight_lanes` does not compute itself."""
     not_inlined()
     span = Span(tile.at + DELTA * FIELD, tile.a, tile.b, tile.first)
@@ -146,7 +141,7 @@ def _row_deltas(i: Int, tile: Span, swaps: Swaps, columns: Floats, deltas: Float
 
 
 @helper
-def _row_lanes(buffer: Singles, at: Int) -> Any:
+def _row_lanes(buffer: Float32s, at: Int) -> Any:
     """The document whose fields begin at a place of the buffer."""
     return _Row(
         all_lanes(buffer[U(at + POWER * FIELD)]), all_lanes(buffer[U(at + LABEL * FIELD)]),
@@ -159,7 +154,7 @@ def _row_lanes(buffer: Singles, at: Int) -> Any:
 
 @helper
 def _weight_lanes(
-    row: Any, buffer: Singles, j: Int, better: Lanes, worse: Lanes, settings: PairSettings, extras: Singles | None
+    row: Any, buffer: Float32s, j: Int, better: Lanes, worse: Lanes, settings: PairSettings, extras: Float32s | None
 ) -> Any:
     """|ΔZ| times the weights of the pairs of a row with 16 documents; 0 where there is no pair."""
     inlined()
@@ -183,7 +178,7 @@ def _weight_lanes(
 
 @helper
 def _pair_row(
-    at: Int, base: Int, some: Visited, buffer: Singles, vectors: Ints, settings: PairSettings, extras: Singles | None
+    at: Int, base: Int, some: Visited, buffer: Float32s, vectors: Ints, settings: PairSettings, extras: Float32s | None
 ) -> Any:
     """Take λ of one document's pairs from the others, in some vectors of a tile, and add w to them; Σ λ, Σ w, Σ |λ|."""
     inlined()
@@ -220,8 +215,8 @@ def _pair_row(
 
 @helper
 def pair_rows(
-    rows: Rows, buffer: Singles, vectors: Ints, n_vectors: Ints, settings: PairSettings, extras: Singles | None,
-    swaps: Swaps, columns: Floats, deltas: Floats, sums: Singles, totals: Floats,
+    rows: Rows, buffer: Float32s, vectors: Ints, n_vectors: Ints, settings: PairSettings, extras: Float32s | None,
+    swaps: Swaps, columns: Floats, deltas: Floats, sums: Float32s, totals: Floats,
 ) -> None:  # fmt: skip
     """Add λ and w of the pairs of some ranks with the ranks of one tile, without σ and σ²; Σ |λ_ij| into `totals`.
 
@@ -264,7 +259,7 @@ def pair_rows(
 
 @helper
 def _weight_number(
-    at: Int, buffer: Singles, j: Int, better: bool, settings: PairSettings, extras: Singles | None
+    at: Int, buffer: Float32s, j: Int, better: bool, settings: PairSettings, extras: Float32s | None
 ) -> Any:
     """The weight of one pair, as `_weight_lanes` has it."""
     weight = 1.0
@@ -285,7 +280,7 @@ def _weight_number(
 
 @helper
 def _far_pairs(
-    i: Int, tile: Span, buffer: Singles, scores: Floats, settings: PairSettings, extras: Singles | None
+    i: Int, tile: Span, buffer: Float32s, scores: Floats, settings: PairSettings, extras: Float32s | None
 ) -> Any:
     """`_pair_row`, one pair after the other."""
     at = i // TILE * N_FIELDS * FIELD + i % TILE
@@ -318,7 +313,7 @@ def _far_pairs(
 
 @helper
 def far_rows(
-    rows: Rows, buffer: Singles, scores: Floats, settings: PairSettings, extras: Singles | None, swaps: Swaps,
+    rows: Rows, buffer: Float32s, scores: Floats, settings: PairSettings, extras: Float32s | None, swaps: Swaps,
     columns: Floats, deltas: Floats, totals: Floats,
 ) -> None:  # fmt: skip
     """`pair_rows` for scores so far apart that e^{σs} leaves single precision: an exponential for each pair."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.core.threads import WORTH_SHARING
 from podium.objectives.pair_kernel import Meeting, Task
 from podium.objectives.pair_layout import FLUSH, Scratch, scratch_for
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 MIN_WORK = 4 * WORTH_SHARING  # pairs, and some more for each document; with less, one thread is faster
 NO_DELTAS: Floats = np.empty((0, 0))
 Work = list[tuple[Task, Scratch]]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Float32s, Floats, Ints
 from podium.core.compiling import compile_for
 from podium.core.team import Team
 from podium.core.validation import require_whole
@@ -32,8 +33,6 @@ from podium.objectives.pair_layout import GROUPS, TRUSTS, Documents, Scratch
 from podium.objectives.pair_rows import PairSettings
 from podium.objectives.pair_sharing import Shares, Work, task
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 NO_TOTALS: Floats = np.empty(0)
 BLOCK_CELLS = 1 << 22  # of |ΔZ| held at once for a measure without a family
 
@@ -57,9 +56,9 @@ class PairFilter:
 
     """
 
-    groups: Singles | None = None
+    groups: Float32s | None = None
     nonzero: bool = False
-    trusts: Singles | None = None
+    trusts: Float32s | None = None
 
 
 class PairTerm(Objective):
@@ -94,7 +93,7 @@ class PairTerm(Objective):
         """The measure whose swap deltas weight the pairs; None where all pairs weigh 1."""
         return None
 
-    def lookup_tables(self, measure: Measure | None, labels: NDArray[Any], offsets: NDArray[np.int64]) -> LookupTables:
+    def lookup_tables(self, measure: Measure | None, labels: NDArray[Any], offsets: Ints) -> LookupTables:
         """What the pair kernel takes |ΔZ| from."""
         ones = np.ones(len(offsets) - 1)
         if measure is None:
@@ -168,7 +167,7 @@ class MeasuredTerm(PairTerm):
         return self.measure
 
 
-def _have_pairs(labels: Singles, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _have_pairs(labels: Float32s, offsets: Ints) -> Bools:
     """Whether each query has two documents with different labels."""
     if len(offsets) < 2:
         return np.empty(0, bool)
@@ -220,7 +219,7 @@ class BoundPairs(BoundObjective):
             Gradients(none, none, NO_TOTALS), self.shares.scratch(0), alone,
         )  # fmt: skip
 
-    def _extras(self, among: PairFilter) -> Singles | None:
+    def _extras(self, among: PairFilter) -> Float32s | None:
         """Groups and trusts; None where the kernel can do without all that is not RankNet's or NDCG's."""
         is_plain = self.settings.family in (DISCOUNTED, ONES) and self.settings.link == CROSS_ENTROPY
         if is_plain and among.groups is None and among.trusts is None:

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.core.merging import Max
 from podium.data import RankingData
 from podium.errors import DataError
@@ -19,8 +19,6 @@ from podium.objectives.base import (
     query_weights_of,
     require_labels,
 )
-
-Floats = NDArray[np.float64]
 
 
 class Points:

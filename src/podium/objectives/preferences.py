@@ -6,15 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.objectives.base import BoundObjective, Objective, document_weights_of, query_weights_of
 from podium.objectives.links import CrossEntropy, Link
 from podium.objectives.registry import register
-
-Floats = NDArray[np.float64]
 
 
 @register
@@ -96,7 +94,7 @@ class BoundPreferences(BoundObjective):
         hessians: Any = np.bincount(self.i, hessian, self.n) + np.bincount(self.j, hessian, self.n)
         return gradients, hessians
 
-    def pair_lambdas(self, scores: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    def pair_lambdas(self, scores: Floats) -> tuple[Ints, Ints, Floats]:
         """The rows i and j of each pair, and λ_ij, which is added to i and taken from j."""
         gap = scores[self.i] - scores[self.j]
         for_i, for_j = self.weights * self.share, self.weights * (1.0 - self.share)

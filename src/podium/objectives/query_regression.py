@@ -6,12 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.objectives.list_loss import ListLoss, Lists
 from podium.objectives.registry import register
-
-Floats = NDArray[np.float64]
 
 
 @register

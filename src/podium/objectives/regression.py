@@ -6,17 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from podium.core.array_types import Floats
 from podium.core.merging import Sum
 from podium.core.sums import ExactSum
 from podium.data import RankingData
 from podium.objectives.base import BoundObjective, Objective
 from podium.objectives.points import BoundPoints, Points
 from podium.objectives.registry import register
-
-Floats = NDArray[np.float64]
 
 
 @register

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats, Int, Int32s, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.simd import LANES
 from podium.errors import DataError
@@ -29,12 +29,7 @@ from podium.objectives.pair_terms import BoundPairs
 from podium.objectives.preferences import BoundPreferences
 from podium.objectives.weighted_sum import BoundSum
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
-Ints = NDArray[np.int64]
-Places = NDArray[np.int32]
-Int = Any  # an integer, compiled as int64
-NO_EXTRAS: Singles = np.zeros((2, 0), np.float32)
+NO_EXTRAS: Float32s = np.zeros((2, 0), np.float32)
 NO_DELTAS: Floats = np.empty((0, 0))
 
 
@@ -177,7 +172,7 @@ class _Document(NamedTuple):
 
 @helper
 def _fill_ranks(
-    start: Int, ranked: Places, documents: Documents, tables: LookupTables, extras: Singles, ranks: Floats
+    start: Int, ranked: Int32s, documents: Documents, tables: LookupTables, extras: Float32s, ranks: Floats
 ) -> None:
     """The numbers of each rank; `DISTANCE` has what LambdaLoss adds to |ΔZ| of two ranks so far apart."""
     has_extras, n_discounts = extras.shape[1] > 0, len(tables.discounts)
@@ -229,7 +224,7 @@ def _add(slot: Int, kind: Int, push: float, sums: Floats) -> None:
 
 @kernel
 def add_pairs(
-    documents: Documents, tables: LookupTables, settings: PairSettings, extras: Singles, first: Int, last: Int,
+    documents: Documents, tables: LookupTables, settings: PairSettings, extras: Float32s, first: Int, last: Int,
     scores: Floats, deltas: Floats, slots: Ints, classes: Ints, sums: Floats,
 ) -> None:  # fmt: skip
     """Add λ_jk and |λ_jk| of the pairs of some documents j to sums[slot of j, class of k].

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Floats, Ints, UInt64s
 from podium.core.compiling import helper, kernel
 from podium.core.random import keyed_bits, random_bits, seed_of, to_unit
 from podium.core.team import Team
@@ -21,9 +22,6 @@ from podium.measures.discounted import Discounted
 from podium.objectives.list_loss import ListLoss, Lists
 from podium.objectives.registry import register
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Words = NDArray[np.uint64]
 CERTAIN = 6.0  # erfc(6)/2 = 1e-17: the chance that the noise still changes the order of two documents this far apart
 WORTH_SHARING = 1 << 16  # multiplications: fewer take less time than to wake a thread
 
@@ -112,7 +110,7 @@ class SoftRank(ListLoss):
         """Whether a list is too long for exact λ."""
         return not self._is_exact(lists).all()
 
-    def _is_exact(self, lists: Lists) -> NDArray[np.bool_]:
+    def _is_exact(self, lists: Lists) -> Bools:
         """Whether the λ of each list are exact."""
         depth = lists.sizes if self._measure.cutoff is None else np.minimum(lists.sizes, self._measure.cutoff)
         return np.asarray(lists.sizes * depth <= self.exact_limit**2)
@@ -155,7 +153,7 @@ class SoftRank(ListLoss):
 @kernel
 def soft_lists(
     thread: int, n_threads: int, offsets: Ints, scores: Floats, unit: float, shares: Floats, discounts: Floats,
-    is_exact: NDArray[np.bool_], keys: Words, seed: np.uint64, pairs: int, gradients: Floats, values: Floats,
+    is_exact: Bools, keys: UInt64s, seed: np.uint64, pairs: int, gradients: Floats, values: Floats,
 ) -> None:  # fmt: skip
     """Σ_j share_j E d(rank of j) of each list, and its slopes by the scores; every n_threads-th list.
 
@@ -262,7 +260,7 @@ def slope_and_step_back(state: Floats, ahead: Floats, wins: Any, n: Any) -> Any:
 
 @helper
 def sampled_slopes(
-    chances: Floats, others: Ints, discounts: Floats, key: Any, keys: Words, pairs: Any, wins: Any, slopes: Floats
+    chances: Floats, others: Ints, discounts: Floats, key: Any, keys: UInt64s, pairs: Any, wins: Any, slopes: Floats
 ) -> Any:
     """The same as `exact_slopes`, estimated: means over pairs of draws, u and 1 − u in place of each uniform number.
 

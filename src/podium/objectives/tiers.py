@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.objectives.base import BoundObjective, Objective, labels_of
@@ -80,7 +80,7 @@ class Tiers(Objective):
         return BoundSum(bound, lambda _: self.weights, changes=False)
 
 
-def _refined(groups: NDArray[np.float32] | None, labels: NDArray[np.float32]) -> NDArray[np.float32]:
+def _refined(groups: Float32s | None, labels: Float32s) -> Float32s:
     """Return numbers for the distinct pairs of group and label, where no label is one as well; exact below 2^24."""
     levels = np.unique(labels, return_inverse=True)[1]
     pairs = levels if groups is None else np.column_stack([groups, levels])

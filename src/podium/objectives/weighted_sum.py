@@ -7,14 +7,12 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.core.merging import alone
 from podium.core.validation import numbers_of
 from podium.errors import DataError
 from podium.objectives.base import BoundObjective
-
-Floats = NDArray[np.float64]
 
 
 def weights_of(who: str, weights: Sequence[float] | None, n_parts: int) -> tuple[float, ...]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.errors import DataError
 from podium.objectives.list_loss import ListLoss, Lists, require_labels_up_to, softmax_cross_entropy
 from podium.objectives.registry import register
-
-Floats = NDArray[np.float64]
 
 
 @register

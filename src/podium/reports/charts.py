@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.core.files import replacing
 from podium.core.validation import require_number, to_path
 from podium.errors import DataError, MissingExtraError
@@ -87,7 +87,7 @@ def chart_of(rows: Iterable[Row]) -> Chart:
     return import_altair().Chart(data_of(rows))
 
 
-def thinned(values: NDArray[np.float64], most: int = 1000) -> NDArray[np.int64]:
+def thinned(values: Floats, most: int = 1000) -> Ints:
     """Numbers of the points that a line of these values needs to look the same, not many more than `most`.
 
     Of each of `most` / 4 stretches the first, the lowest, the highest and the last point are kept.

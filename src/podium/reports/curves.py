@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.core.validation import require_whole
 from podium.errors import DataError
 
-Floats = NDArray[np.float64]
 # Unicode's braille patterns: 2 × 4 dots a character, a bit for each, from top to bottom of the left and right column.
 FIRST_PATTERN = 0x2800
 BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])

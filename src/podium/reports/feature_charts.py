@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.core.validation import require_whole
 from podium.data.sparse import dense_block
 from podium.errors import DataError
@@ -202,7 +202,7 @@ def _points(found: Explanation, feature: int) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _shares(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _shares(values: Floats) -> Floats:
     """Which share of the values is lower, equal ones counted half; NaN where a value is missing."""
     present = np.sort(values[~np.isnan(values)])
     low, high = np.searchsorted(present, values), np.searchsorted(present, values, side="right")
@@ -210,7 +210,7 @@ def _shares(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(np.isnan(values), np.nan, shares)
 
 
-def _places(amounts: NDArray[np.float64]) -> list[float]:
+def _places(amounts: Floats) -> list[float]:
     """Where each point stands across its line, −1 to 1: those of the same bin are spread to both sides."""
     width = float(np.ptp(amounts)) or 1.0
     bins = np.minimum(((amounts - amounts.min()) / width * BINS).astype(int), BINS - 1)
@@ -278,7 +278,7 @@ def explanation_comparison_chart(found: ExplanationComparison, top: int = 20) ->
     return _stacked(labels, amounts, "change of the score, in deviations of the query's scores", title)
 
 
-def _stacked(labels: Sequence[str], amounts: Mapping[str, NDArray[np.float64]], unit: str, title: Any) -> Chart:
+def _stacked(labels: Sequence[str], amounts: Mapping[str, Floats], unit: str, title: Any) -> Chart:
     """Bars to both sides of 0, with a point where they add up to."""
     alt = import_altair()
     rows = [

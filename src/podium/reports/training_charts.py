@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.errors import DataError
 from podium.reports.charts import HEIGHT, Chart, chart_of, import_altair, themed, thinned
 
@@ -22,8 +22,8 @@ FEW = 30  # points that are drawn as such
 
 
 def lines_by_iteration(
-    iterations: NDArray[np.int64],
-    columns: Mapping[str, NDArray[np.float64]],
+    iterations: Ints,
+    columns: Mapping[str, Floats],
     title: str,
     *,
     legend: str | None = None,
@@ -394,7 +394,7 @@ def lambda_shares_chart(shares: LambdaShares, of: str | None = None) -> Chart:
     return themed(alt.hconcat(*panels).properties(title=title))
 
 
-def _shares_panel(shares: LambdaShares, values: NDArray[np.float64], name: str) -> Chart:
+def _shares_panel(shares: LambdaShares, values: Floats, name: str) -> Chart:
     alt = import_altair()
     title, labels = f"share of {name}", [f"{label:g}" for label in shares.labels]
     if len(shares.iterations) > 1:

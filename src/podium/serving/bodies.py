@@ -9,13 +9,12 @@ from typing import Annotated, Any, Generic, TypeVar
 import msgspec
 import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s
 from podium.core.validation import did_you_mean
 from podium.data.encoding import codes_of_categories, shifted
 from podium.data.schema import Schema
 
-Rows = NDArray[np.float32]
 Number = float | bool | None  # true is 1, false is 0, null is a missing value
 Value = float | bool | str | None  # text is the name of a category
 V = TypeVar("V")
@@ -201,7 +200,7 @@ class Matcher:
         elif names:
             self._pick = itemgetter(*names)
 
-    def rows(self, documents: Sequence[list[Any] | dict[str, Any]], *, has_text: bool = True) -> Rows:
+    def rows(self, documents: Sequence[list[Any] | dict[str, Any]], *, has_text: bool = True) -> Float32s:
         """Return a row for each document. `has_text`: whether values may be text."""
         lists = [self._values(number, document) for number, document in enumerate(documents)]
         if not lists:
@@ -236,7 +235,7 @@ class Matcher:
             )
         return values
 
-    def _encoded(self, lists: list[Sequence[Any]]) -> Rows:
+    def _encoded(self, lists: list[Sequence[Any]]) -> Float32s:
         """Make rows with the codes of categories, and with the shifts that the model subtracts from features."""
         rows = np.empty((len(lists), self.schema.n_features), np.float32)
         for feature, column in enumerate(zip(*lists, strict=True)):
@@ -250,7 +249,7 @@ class Matcher:
                 rows[:, feature] = shifted(np.array(column, np.float64), shift)
         return rows
 
-    def _finite(self, rows: Rows) -> Rows:
+    def _finite(self, rows: Float32s) -> Float32s:
         """Return the rows if no number is beyond float32."""
         beyond = np.isinf(rows)
         if beyond.any():

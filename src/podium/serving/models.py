@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats
 from podium.data import RankingData
 from podium.errors import DataError, PodiumError
 from podium.explain import Explanation, explain
 from podium.models import Combined, Ensemble, Model, load
-from podium.serving.bodies import Matcher, Refused, Rows
+from podium.serving.bodies import Matcher, Refused
 from podium.serving.settings import SUFFIX, Settings, files_in
 
 WARM_UP = (1, 2, 100, 600)  # numbers of documents: each way to score has its own kernels
@@ -56,13 +56,13 @@ class ServedModel:
             self.scores(np.zeros((n_documents, model.n_features), np.float32))
         self.why_not_explained = self._warm_up_explaining()
 
-    def scores(self, rows: Rows) -> NDArray[np.float64]:
+    def scores(self, rows: Float32s) -> Floats:
         """Score the documents of one query, normalised within the query if the model was trained that way."""
         if not len(rows):
             return np.empty(0)
         return self._scorer(rows if self._takes_arrays else self._data(rows))
 
-    def explanation(self, rows: Rows) -> Explanation:
+    def explanation(self, rows: Float32s) -> Explanation:
         """Attribute the scores of one query's documents to the features."""
         return explain(self.model, rows if self._takes_arrays else self._data(rows), n_threads=1)
 
@@ -93,7 +93,7 @@ class ServedModel:
             return str(error)
         return None
 
-    def _data(self, rows: Rows) -> RankingData:
+    def _data(self, rows: Float32s) -> RankingData:
         model = self.model
         encoding = model.encoding if model.has_one_schema else None
         data = RankingData(

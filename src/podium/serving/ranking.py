@@ -8,8 +8,8 @@ from itertools import starmap
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats, Ints
 from podium.explain import Explanation
 from podium.serving.bodies import (
     Explained,
@@ -20,7 +20,6 @@ from podium.serving.bodies import (
     Ranking,
     Rankings,
     Refused,
-    Rows,
     Why,
     decode_explain,
     decode_queries,
@@ -45,9 +44,9 @@ class ScoredQuery:
 
     query: Query[Any]
     model: ServedModel
-    rows: Rows
-    scores: NDArray[np.float64]
-    order: NDArray[np.int64]
+    rows: Float32s
+    scores: Floats
+    order: Ints
 
 
 class QueryRanker:

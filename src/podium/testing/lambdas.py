@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.data import RankingData
 from podium.measures import Measure
 from podium.objectives import Lambda, LambdaLoss, PairTerm
 from podium.objectives.pair_terms import PairFilter
-
-Floats = NDArray[np.float64]
 
 
 def slow_lambdas(
@@ -78,7 +76,7 @@ def slow_single_pairs(
     return lambdas, hessians, costs
 
 
-def _deltas(data: RankingData, term: PairTerm, rows: NDArray[np.int64], labels: Floats) -> Floats:
+def _deltas(data: RankingData, term: PairTerm, rows: Ints, labels: Floats) -> Floats:
     """|ΔZ| of all pairs of ranks."""
     measure = term.trained_measure()
     if measure is None:

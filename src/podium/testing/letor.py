@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from podium.core.array_types import Float32s
 
 _NUMBER = re.compile(rb"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE)
 _INDEX = re.compile(rb"(\d+):")
@@ -26,9 +27,9 @@ class Rejected(Exception):  # noqa: N818
 class Letor:
     """What LETOR text says."""
 
-    labels: NDArray[np.float32]
+    labels: Float32s
     qid: list[str]
-    features: NDArray[np.float32]
+    features: Float32s
     comments: list[str]
 
 

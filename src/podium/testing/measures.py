@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.data import RankingData
 from podium.measures import Measure, Ranking, parse
-
-Floats = NDArray[np.float64]
 
 
 def slow_value(measure: Measure, labels: Floats) -> float:

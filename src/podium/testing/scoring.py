@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats
 from podium.trees import Tree
 
 
-def score_slowly(model: Any, features: NDArray[np.float32]) -> NDArray[np.float64]:
+def score_slowly(model: Any, features: Float32s) -> Floats:
     """The sum of a leaf of each tree, in the order of the trees.
 
     Args:
@@ -33,7 +33,7 @@ def score_slowly(model: Any, features: NDArray[np.float32]) -> NDArray[np.float6
     return scores
 
 
-def find_leaf_slowly(tree: Tree, x: NDArray[np.float32]) -> int:
+def find_leaf_slowly(tree: Tree, x: Float32s) -> int:
     """The leaf of a tree that a row falls into: left where the value is at most the threshold, or among the categories.
 
     Example:

@@ -8,13 +8,11 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats
 from podium.testing.scoring import score_slowly
 from podium.trees import Tree
 
-Floats = NDArray[np.float64]
-Row = NDArray[np.float32]
 Known = frozenset[int]
 
 
@@ -37,13 +35,13 @@ def shapley_slowly(worth: Callable[[Known], float], n: int) -> Floats:
     return values
 
 
-def path_dependent_slowly(model: Any, x: Row) -> Floats:
+def path_dependent_slowly(model: Any, x: Float32s) -> Floats:
     """Shapley values where a split of a feature that is not known goes both ways, by counts of training documents."""
     trees = [model.tree(number) for number in range(model.n_trees)]
     return shapley_slowly(lambda known: sum(_mean(tree, 0, x, known) for tree in trees), model.n_features)
 
 
-def interventional_slowly(model: Any, x: Row, background: Row) -> Floats:
+def interventional_slowly(model: Any, x: Float32s, background: Float32s) -> Floats:
     """Shapley values where features that are not known are those of a background document; the mean over these."""
 
     def worth(known: Known) -> float:
@@ -53,7 +51,7 @@ def interventional_slowly(model: Any, x: Row, background: Row) -> Floats:
     return shapley_slowly(worth, model.n_features)
 
 
-def _mean(tree: Tree, node: int, x: Row, known: Known) -> float:
+def _mean(tree: Tree, node: int, x: Float32s, known: Known) -> float:
     if not len(tree.feature):
         return float(tree.leaf_value[0])
     if node < 0:

@@ -7,12 +7,10 @@ from itertools import product
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.data import RankingData
 from podium.measures.discounted import Discounted
-
-Floats = NDArray[np.float64]
 
 
 def slow_soft_values(data: RankingData, scores: Floats, measure: Discounted, sigma: float) -> Floats:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Float32s, Ints
 from podium.trees import GrowthParameters
 
 
-def cut_slowly(column: NDArray[np.float32], max_bins: int) -> NDArray[np.float32]:
+def cut_slowly(column: Float32s, max_bins: int) -> Float32s:
     """The cuts of a feature: each bin takes values from below until it has an equal share of what is left."""
     values, counts = np.unique(column[~np.isnan(column)] + np.float32(0.0), return_counts=True)
     cuts, rest, count, n_bins = [], int(counts.sum()), 0, 1
@@ -29,22 +29,22 @@ def cut_slowly(column: NDArray[np.float32], max_bins: int) -> NDArray[np.float32
 class SlowNode:
     """A node, or a leaf where `feature` is −1."""
 
-    rows: NDArray[np.int64]
+    rows: Ints
     depth: int
     feature: int = -1
-    goes_left: NDArray[np.bool_] | None = None
+    goes_left: Bools | None = None
     left: SlowNode | None = None
     right: SlowNode | None = None
 
 
 def grow_slowly(
-    features: NDArray[np.float32],
-    gradients: NDArray[np.int64],
-    hessians: NDArray[np.int64],
+    features: Float32s,
+    gradients: Ints,
+    hessians: Ints,
     parameters: GrowthParameters,
     categorical: tuple[int, ...] = (),
     units: tuple[float, float] = (1.0, 1.0),
-    sampled: NDArray[np.bool_] | None = None,
+    sampled: Bools | None = None,
 ) -> SlowNode:
     """Grow a tree best first, from integer gradients and weights, those of least squares 1, worth `units` each.
 
@@ -72,9 +72,7 @@ def grow_slowly(
     return root
 
 
-def _parts(
-    rows: NDArray[np.int64], g: NDArray[np.int64], h: NDArray[np.int64], p: GrowthParameters, units: tuple[float, float]
-) -> tuple[float, float]:
+def _parts(rows: Ints, g: Ints, h: Ints, p: GrowthParameters, units: tuple[float, float]) -> tuple[float, float]:
     """The gradient of a set of rows, and what its square is divided by; both in integer units."""
     weight = int(h[rows].sum()) + (p.l2 / units[1] if p.split == "newton" else 0.0)
     return float(int(g[rows].sum())), weight
@@ -82,9 +80,9 @@ def _parts(
 
 def _best(
     leaf: SlowNode,
-    features: NDArray[np.float32],
-    g: NDArray[np.int64],
-    h: NDArray[np.int64],
+    features: Float32s,
+    g: Ints,
+    h: Ints,
     p: GrowthParameters,
     categorical: tuple[int, ...],
     units: tuple[float, float],
@@ -113,7 +111,7 @@ def _best(
     return (best[0] - parent if best[1] >= 0 else 0.0), best[1], best[2]
 
 
-def _thresholds(x: NDArray[np.float32]) -> Any:
+def _thresholds(x: Float32s) -> Any:
     missing = np.isnan(x)
     values = np.unique(x[~missing])
     for k, value in enumerate(values):
@@ -124,10 +122,10 @@ def _thresholds(x: NDArray[np.float32]) -> Any:
 
 
 def _subsets(
-    x: NDArray[np.float32],
-    rows: NDArray[np.int64],
-    g: NDArray[np.int64],
-    h: NDArray[np.int64],
+    x: Float32s,
+    rows: Ints,
+    g: Ints,
+    h: Ints,
     p: GrowthParameters,
     units: tuple[float, float],
 ) -> Any:

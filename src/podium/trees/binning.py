@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Bytes, Float32s, Int, Int32s, Ints, UInt64s
 from podium.core.bitwise import MAX_LEVELS, WORD, find_ranks, levels_for, pivots_of
 from podium.core.compiling import helper, kernel
 from podium.core.dense_rows import COLUMN_STRIDE, DenseRows, as_rows, load_columns, room_for_columns
@@ -21,7 +22,7 @@ from podium.errors import DataError
 from podium.trees.bins import MAX_BINS, BinnedFeatures, Bins
 from podium.trees.cuts import cut
 from podium.trees.keys import KeyColumns, map_columns
-from podium.trees.layout import MISSING, Bytes, Flags, Int, Ints, N, U
+from podium.trees.layout import MISSING, N, U
 
 VALUES_WORTH_SHARING = 1 << 18  # that are binned: fewer take less time than to start threads
 ONES, UPPER_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)  # of the eight bytes of a word
@@ -52,10 +53,10 @@ def find_bins(
     """
     chosen = set(categorical)
     require_bins(max_bins, chosen, features.shape[1])
-    categories: dict[int, NDArray[np.float32]] = {}
-    rare: dict[int, NDArray[np.float32]] = {}
+    categories: dict[int, Float32s] = {}
+    rare: dict[int, Float32s] = {}
 
-    def cuts_of(columns: KeyColumns, first: int) -> list[NDArray[np.float32]]:
+    def cuts_of(columns: KeyColumns, first: int) -> list[Float32s]:
         for feature in chosen & set(range(first, first + len(columns.starts))):
             values, counts = columns.take_distinct(feature - first)
             is_rare = rarest(counts, max_bins)
@@ -76,7 +77,7 @@ def require_bins(max_bins: int, categorical: Iterable[int], n_features: int) -> 
         raise DataError(f"categorical features are named by number, 0 to {n_features - 1}")
 
 
-def rarest(counts: NDArray[np.int64], max_bins: int) -> NDArray[np.bool_]:
+def rarest(counts: Ints, max_bins: int) -> Bools:
     """Which values share a bin; of equally frequent ones the higher."""
     is_rare = np.zeros(len(counts), bool)
     if len(counts) > max_bins:
@@ -142,11 +143,11 @@ class Searches(NamedTuple):
 
     """
 
-    pivots: NDArray[np.float32]
+    pivots: Float32s
     table: Ints
     n_levels: Ints
     category: Ints
-    categories: NDArray[np.float32]
+    categories: Float32s
 
 
 def _searches(bins: Bins) -> Searches:
@@ -175,9 +176,9 @@ class CutTable(NamedTuple):
 
     """
 
-    cuts: NDArray[np.float32]
-    pivots: NDArray[np.float32]
-    is_category: Flags
+    cuts: Float32s
+    pivots: Float32s
+    is_category: Bools
 
 
 def _cut_table(bins: Bins) -> CutTable:
@@ -204,8 +205,8 @@ def _bins_of_zero(table: CutTable) -> Ints:
 
 @kernel
 def bin_rows(
-    rows: DenseRows, first: Int, last: Int, searches: Searches, n: Int, bins: Bytes, columns: NDArray[np.float32],
-    words: NDArray[np.uint64], ranks: NDArray[np.int8],
+    rows: DenseRows, first: Int, last: Int, searches: Searches, n: Int, bins: Bytes, columns: Float32s,
+    words: UInt64s, ranks: NDArray[np.int8],
 ) -> None:  # fmt: skip
     """The bins of some of n rows, 64 rows at a time, column by column.
 
@@ -229,7 +230,7 @@ def bin_rows(
 
 @helper
 def _bin_column(
-    values: NDArray[np.float32], at: Int, searches: Searches, feature: Int, words: NDArray[np.uint64],
+    values: Float32s, at: Int, searches: Searches, feature: Int, words: UInt64s,
     ranks: NDArray[np.int8],
 ) -> None:  # fmt: skip
     """The bins of 64 values of a feature: 1 + the number of cuts below one, of a category 1 + its index among them.
@@ -253,7 +254,7 @@ def _bin_column(
 
 @kernel
 def bin_sparse_rows(
-    indptr: NDArray[np.int32], indices: NDArray[np.int32], data: NDArray[np.float32], first: Int, last: Int,
+    indptr: Int32s, indices: Int32s, data: Float32s, first: Int, last: Int,
     table: CutTable, zeros: Bytes, n: Int, bins: Bytes,
 ) -> None:  # fmt: skip
     """The same from compressed sparse rows; `zeros` are the bins of the values that are not there."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Bytes, Float32s, Int32s, Ints
 from podium.trees.feature_layout import FeatureLayout, bin_counts, bin_matrix, lay_out
-from podium.trees.layout import MISSING, NEAR, BinMatrix, Ints, Rows
+from podium.trees.layout import MISSING, NEAR, BinMatrix
 
 MAX_BINS = 255  # bins of values; bin 0 is for missing ones, and a bin is a byte
 
@@ -34,9 +34,9 @@ class Bins:
 
     """
 
-    cuts: tuple[NDArray[np.float32], ...]
-    categories: dict[int, NDArray[np.float32]]
-    rare: dict[int, NDArray[np.float32]] = field(default_factory=dict)
+    cuts: tuple[Float32s, ...]
+    categories: dict[int, Float32s]
+    rare: dict[int, Float32s] = field(default_factory=dict)
 
     @property
     def n_features(self) -> int:
@@ -44,7 +44,7 @@ class Bins:
         return len(self.cuts)
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """The number of bins of each feature, apart from that of missing values."""
         return np.array(
             [
@@ -58,7 +58,7 @@ class Bins:
         """Whether all values have the same bins."""
         return all(map(_have_equal_values, self._tables(), other._tables()))
 
-    def _tables(self) -> tuple[dict[int, NDArray[np.float32]], ...]:
+    def _tables(self) -> tuple[dict[int, Float32s], ...]:
         return dict(enumerate(self.cuts)), self.categories, self.rare
 
     def of_features(self, first: int, last: int) -> Bins:
@@ -69,8 +69,8 @@ class Bins:
     @staticmethod
     def joined(parts: Iterable[Bins]) -> Bins:
         """The bins of features that follow each other."""
-        cuts: list[NDArray[np.float32]] = []
-        tables: tuple[dict[int, NDArray[np.float32]], ...] = ({}, {})
+        cuts: list[Float32s] = []
+        tables: tuple[dict[int, Float32s], ...] = ({}, {})
         for part in parts:
             for table, more in zip(tables, part._tables()[1:], strict=True):
                 table |= {len(cuts) + k: values for k, values in more.items()}
@@ -78,7 +78,7 @@ class Bins:
         return Bins(tuple(cuts), *tables)
 
 
-def _have_equal_values(some: dict[int, NDArray[np.float32]], others: dict[int, NDArray[np.float32]]) -> bool:
+def _have_equal_values(some: dict[int, Float32s], others: dict[int, Float32s]) -> bool:
     return some.keys() == others.keys() and all(np.array_equal(values, others[k]) for k, values in some.items())
 
 
@@ -103,9 +103,9 @@ class BinnedFeatures:
 
     bins: Bins
     n_rows: int
-    columns: NDArray[np.uint8]
+    columns: Bytes
 
-    def column(self, feature: int) -> NDArray[np.uint8]:
+    def column(self, feature: int) -> Bytes:
         """The bins of one feature (a view)."""
         return self.columns[feature * self.n_rows : (feature + 1) * self.n_rows]
 
@@ -127,7 +127,7 @@ class BinnedFeatures:
         return bin_matrix(self.columns, self.n_rows, self.layout)
 
     @cached_property
-    def rows_by_entries(self) -> Rows | None:
+    def rows_by_entries(self) -> Int32s | None:
         """Rows by the number of their cells of sparse features, where all lies near; None where there are none.
 
         Counted in this order, neighbours have equally many: no processor guesses the end of lists of any length.
@@ -149,7 +149,7 @@ class BinnedFeatures:
         columns = self.columns.reshape(self.bins.n_features, self.n_rows)
         return BinnedFeatures(self.bins, len(rows), columns[:, rows].reshape(-1))
 
-    def representatives(self, first: int, last: int) -> NDArray[np.float32]:
+    def representatives(self, first: int, last: int) -> Float32s:
         """For some rows a value of each bin: a tree that splits at cuts scores them as the values themselves."""
         rows = np.empty((last - first, self.bins.n_features), np.float32)
         for feature, values in enumerate(self._values_of_bins):
@@ -157,7 +157,7 @@ class BinnedFeatures:
         return rows
 
     @cached_property
-    def _values_of_bins(self) -> list[NDArray[np.float32]]:
+    def _values_of_bins(self) -> list[Float32s]:
         """For each feature NaN, then the highest value of each bin, or its category."""
         highest = [np.append(cuts, np.float32(np.inf)) for cuts in self.bins.cuts]
         for feature, values in self.bins.categories.items():

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from podium.core.array_types import Int, Ints
 from podium.core.compiling import helper
 from podium.core.intrinsics import inlined, not_inlined
 from podium.core.simd import (
@@ -21,7 +22,7 @@ from podium.core.simd import (
     lower_halves,
     upper_halves,
 )
-from podium.trees.layout import BOUNDED, FeatureShare, FeatureTable, Int, Ints, Limits, N, Records, U
+from podium.trees.layout import BOUNDED, FeatureShare, FeatureTable, Limits, N, Records, U
 from podium.trees.quantization import weight_of
 
 SLACK = 1.0 + 4e-6  # times a score in single precision is above the exact one

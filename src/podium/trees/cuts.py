@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Int, Ints, UInt32s
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import not_inlined
-from podium.trees.keys import ZERO_KEY, KeyColumns, Keys, values_of
-from podium.trees.layout import Int, Ints, N, U
+from podium.trees.keys import ZERO_KEY, KeyColumns, values_of
+from podium.trees.layout import N, U
 
 FEWEST_RANGES, RANGES = 16, 1 << 12  # equal ranges of keys, which are cut into buckets by the number of keys in them
 BUCKETS = 1 << 13  # that are aimed at
@@ -37,9 +37,9 @@ class Buckets(NamedTuple):
 
     """
 
-    ranges: Keys
-    ends: Keys
-    digits: Keys
+    ranges: UInt32s
+    ends: UInt32s
+    digits: UInt32s
 
 
 class Scale(NamedTuple):
@@ -49,7 +49,7 @@ class Scale(NamedTuple):
     shift: Any
 
 
-def cut(columns: KeyColumns, max_bins: int) -> list[NDArray[np.float32]]:
+def cut(columns: KeyColumns, max_bins: int) -> list[Float32s]:
     """The cuts of each feature, ascending; there are no values left then."""
     n = len(columns.starts)
     below, above = (np.zeros((n, max_bins - 1), np.uint32) for _ in range(2))
@@ -62,7 +62,7 @@ def cut(columns: KeyColumns, max_bins: int) -> list[NDArray[np.float32]]:
     return [cuts[k, : n_cuts[k]].copy() for k in range(n)]
 
 
-def cuts_between(below: NDArray[np.float32], above: NDArray[np.float32]) -> NDArray[np.float32]:
+def cuts_between(below: Float32s, above: Float32s) -> Float32s:
     """Cuts between values: their middle, or the lower one where float32 has no number for it."""
     with np.errstate(over="ignore", invalid="ignore"):
         middle = ((below.astype(np.float64) + above.astype(np.float64)) / 2).astype(np.float32)
@@ -74,8 +74,8 @@ def cuts_between(below: NDArray[np.float32], above: NDArray[np.float32]) -> NDAr
 
 @kernel
 def cut_columns(
-    keys: Keys, starts: Ints, n_keys: Ints, n_zeros: Ints, max_bins: Int, spare: Keys, buckets: Buckets, below: Keys,
-    above: Keys, n_cuts: Ints,
+    keys: UInt32s, starts: Ints, n_keys: Ints, n_zeros: Ints, max_bins: Int, spare: UInt32s, buckets: Buckets,
+    below: UInt32s, above: UInt32s, n_cuts: Ints,
 ) -> None:  # fmt: skip
     """Cut columns. The keys of a column begin at `starts`, with room for one more, and get lost.
 
@@ -93,7 +93,7 @@ def cut_columns(
 
 @helper
 def _cut(
-    keys: Keys, n: Int, n_zeros: Int, max_bins: Int, spare: Keys, buckets: Buckets, below: Keys, above: Keys
+    keys: UInt32s, n: Int, n_zeros: Int, max_bins: Int, spare: UInt32s, buckets: Buckets, below: UInt32s, above: UInt32s
 ) -> Int:
     """Cut one column, whose zeros have one key together; the number of cuts."""
     scale, n_buckets = _choose_buckets(keys, n, buckets.ranges)
@@ -107,7 +107,7 @@ def _cut(
 
 
 @helper
-def _choose_buckets(keys: Keys, n: Int, ranges: Keys) -> tuple[Scale, Int]:
+def _choose_buckets(keys: UInt32s, n: Int, ranges: UInt32s) -> tuple[Scale, Int]:
     """Cut the keys' range into buckets, fine where many keys lie; their scale, and the number of buckets."""
     not_inlined()
     lowest, highest = np.uint32(0xFFFFFFFF), np.uint32(0)
@@ -134,7 +134,7 @@ def _choose_buckets(keys: Keys, n: Int, ranges: Keys) -> tuple[Scale, Int]:
 
 
 @helper
-def bucket_of(key: Any, scale: Scale, ranges: Keys) -> Any:
+def bucket_of(key: Any, scale: Scale, ranges: UInt32s) -> Any:
     """The bucket of a key."""
     offset = U(key - scale.lowest)
     entry = U(ranges[offset >> scale.shift])
@@ -143,7 +143,7 @@ def bucket_of(key: Any, scale: Scale, ranges: Keys) -> Any:
 
 
 @helper
-def bring_together(keys: Keys, n: Int, scale: Scale, n_buckets: Int, buckets: Buckets, ordered: Keys) -> Int:
+def bring_together(keys: UInt32s, n: Int, scale: Scale, n_buckets: Int, buckets: Buckets, ordered: UInt32s) -> Int:
     """Write keys to `ordered`, those of a bucket together; the number of buckets that have any."""
     not_inlined()
     ranges, ends = buckets.ranges, buckets.ends
@@ -165,7 +165,7 @@ def bring_together(keys: Keys, n: Int, scale: Scale, n_buckets: Int, buckets: Bu
 
 
 @helper
-def _sort_all(keys: Keys, n_buckets: Int, buckets: Buckets, spare: Keys) -> Int:
+def _sort_all(keys: UInt32s, n_buckets: Int, buckets: Buckets, spare: UInt32s) -> Int:
     """Sort the keys of each bucket; the number of different keys."""
     start, n_distinct = N(0), N(0)
     for bucket in range(n_buckets):
@@ -180,7 +180,7 @@ def _sort_all(keys: Keys, n_buckets: Int, buckets: Buckets, spare: Keys) -> Int:
 
 
 @helper
-def sort_keys(keys: Keys, start: Int, end: Int, spare: Keys, digits: Keys) -> None:
+def sort_keys(keys: UInt32s, start: Int, end: Int, spare: UInt32s, digits: UInt32s) -> None:
     """Sort keys[start:end]: few by insertion, others byte by byte from below, as far as they differ."""
     not_inlined()
     if end - start <= INSERTED:
@@ -222,8 +222,8 @@ class Weight(NamedTuple):
 
 @helper
 def _fill_bins(
-    keys: Keys, n: Int, zeros: Weight, max_bins: Int, is_few: bool, is_sorted: bool, buckets: Buckets, spare: Keys,
-    below: Keys, above: Keys,
+    keys: UInt32s, n: Int, zeros: Weight, max_bins: Int, is_few: bool, is_sorted: bool, buckets: Buckets,
+    spare: UInt32s, below: UInt32s, above: UInt32s,
 ) -> Int:  # fmt: skip
     """Fill bins from below, each with an equal share or more of what is left, or with one value; the number of cuts.
 
@@ -257,7 +257,7 @@ def _fill_bins(
 
 
 @helper
-def _next_key(keys: Keys, at: Int, end: Int, bucket: Int, ends: Keys) -> Any:
+def _next_key(keys: UInt32s, at: Int, end: Int, bucket: Int, ends: UInt32s) -> Any:
     """The lowest key from `at` on: the next of its sorted bucket, or the lowest of the next bucket that has any."""
     if at < end:
         return keys[U(at)]

@@ -14,16 +14,16 @@ from collections.abc import Generator, Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Bytes, Int, Int32s, Ints, UInt32s
 from podium.core.compiling import helper, kernel
 from podium.core.merging import Counts, Max, Sum
 from podium.data.features import Features
 from podium.trees.binning import rarest, require_bins
 from podium.trees.bins import Bins
 from podium.trees.cuts import cuts_between
-from podium.trees.keys import KeyColumns, Keys, map_columns, values_of
-from podium.trees.layout import Bytes, Int, Ints, N
+from podium.trees.keys import KeyColumns, map_columns, values_of
+from podium.trees.layout import N
 from podium.trees.part_keys import FEW, PIECES, Found, Intervals, PartKeys, choose_buckets, last_keys
 
 FEATURE_BITS = 33  # a key and a feature as one number: feature · 2^33 + key + 1, where −1 stands before all keys
@@ -61,8 +61,8 @@ def find_bins_in_parts(
 
 
 def _find_cuts(
-    part: PartKeys, sizes: Ints, sampled: NDArray[np.int32], max_bins: int
-) -> Generator[Any, Any, tuple[Keys, Keys, Ints]]:
+    part: PartKeys, sizes: Ints, sampled: Int32s, max_bins: int
+) -> Generator[Any, Any, tuple[UInt32s, UInt32s, Ints]]:
     """For each cut of each feature the highest key below it and the lowest above it; the number of cuts."""
     ranges, n_buckets = choose_buckets(sampled, sizes)
     known = _Known(ranges, n_buckets, sizes, (yield Sum(part.group(ranges, n_buckets))))
@@ -97,7 +97,7 @@ class _Known:
 
     """
 
-    def __init__(self, ranges: Keys, n_buckets: Ints, sizes: Ints, counts: NDArray[np.int32]) -> None:
+    def __init__(self, ranges: UInt32s, n_buckets: Ints, sizes: Ints, counts: Int32s) -> None:
         n_features, ends = len(sizes), np.cumsum(n_buckets)
         keys, totals, start = list[Ints](), list[Ints](), 0
         for feature, end in enumerate(ends.tolist()):
@@ -128,7 +128,7 @@ class _Known:
         is_wide = self.counts[asked] - self.counts[asked - 1] > FEW
         return Intervals(np.searchsorted(asked, self.starts), lows, highs, is_wide.astype(np.uint8))
 
-    def add(self, asked: Intervals, pieces: NDArray[np.int32], listed: Ints, times: Ints, horizons: Ints) -> None:
+    def add(self, asked: Intervals, pieces: Int32s, listed: Ints, times: Ints, horizons: Ints) -> None:
         """Take note of what all parts have in some intervals."""
         feature = np.repeat(np.arange(len(asked.starts) - 1), np.diff(asked.starts)) << FEATURE_BITS
         before = self.counts[np.searchsorted(self.keys, feature + asked.lows + 1)]
@@ -157,8 +157,8 @@ class _Known:
 
 @kernel
 def fill_known_bins(
-    keys: Ints, counts: Ints, is_next: Bytes, starts: Ints, sizes: Ints, max_bins: Int, reach: float, below: Keys,
-    above: Keys, n_cuts: Ints, is_asked: Bytes,
+    keys: Ints, counts: Ints, is_next: Bytes, starts: Ints, sizes: Ints, max_bins: Int, reach: float, below: UInt32s,
+    above: UInt32s, n_cuts: Ints, is_asked: Bytes,
 ) -> bool:  # fmt: skip
     """Fill the bins of each feature as far as is known; whether intervals must be asked for, of which `is_asked` says.
 

@@ -22,12 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Bytes, Floats, Int, Ints, UInt32s
 from podium.core.bitwise import TILE, transpose_bytes
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import copy_16_bytes, prefetch
 from podium.core.simd import LANES, WORDS
 from podium.core.threads import map_threads, n_threads_for
-from podium.trees.layout import BLOCK, CELLS, MISSING, STRIDES, BinMatrix, Bytes, Int, Ints, N, U
+from podium.trees.layout import BLOCK, CELLS, MISSING, STRIDES, BinMatrix, N, U
 
 SPARSE_FROM = 0.5  # share of the documents in one bin from which a feature is sparse
 ROWS_LOOKED_AT = 1 << 12  # to guess the most frequent bin: another one would be as right, only slower
@@ -76,7 +77,7 @@ class FeatureLayout:
     block_cells: Ints
     block_strides: Ints
     ends: Ints
-    costs: NDArray[np.float64]
+    costs: Floats
 
     @property
     def common_cell(self) -> Ints:
@@ -130,9 +131,7 @@ def lay_out(counts_by_feature: Ints, n_rows: int, n_bins: Ints) -> FeatureLayout
     return place_features(n_bins, common, groups, 1 - shares, n_rows)
 
 
-def place_features(
-    n_bins: Ints, common: Ints, groups: Ints, rarities: NDArray[np.float64], n_rows: int
-) -> FeatureLayout:
+def place_features(n_bins: Ints, common: Ints, groups: Ints, rarities: Floats, n_rows: int) -> FeatureLayout:
     """Give each feature its cells.
 
     Args:
@@ -283,7 +282,7 @@ def count_entries(
 @kernel
 def fill_entries(
     columns: Bytes, n: Int, features: Ints, common: Ints, first_cell: Ints, n_cells: Ints, first: Int, last: Int,
-    starts: Ints, entries: NDArray[np.uint32],
+    starts: Ints, entries: UInt32s,
 ) -> None:  # fmt: skip
     """The cells of each row: those of bins that are not common. Every bin is written, a common one written over."""
     width = len(features) + 1

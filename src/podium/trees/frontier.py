@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Int, Ints
 from podium.core.compiling import kernel
 from podium.core.team import Team
 from podium.trees.bins import BinnedFeatures
@@ -25,8 +25,6 @@ from podium.trees.layout import (
     BinMatrix,
     FeatureTable,
     GrowingTree,
-    Int,
-    Ints,
     Limits,
     Member,
     N,
@@ -82,9 +80,7 @@ class FrontierGrower(Grower):
         self.pool, self.pool_nodes = np.zeros(2 * n_pairs + 1, LEAF), np.zeros(2 * n_pairs + 1, LEAF)
         self.histograms = np.empty((n_pairs + 1, self.layout.total_cells), np.int64)  # memory is taken as it is used
 
-    def grow_from(
-        self, root: Root, gradients: QuantizedGradients, features: NDArray[np.int64] | None, ask: Ask
-    ) -> GrownTree:
+    def grow_from(self, root: Root, gradients: QuantizedGradients, features: Ints | None, ask: Ask) -> GrownTree:
         """Grow a tree; `ask` has all parts answer a question, and adds up what they say.
 
         Args:

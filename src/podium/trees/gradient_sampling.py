@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats, Int, Int32s, Ints, UInt64s
 from podium.core.compiling import helper, kernel
 from podium.core.merging import Sum, alone
 from podium.core.random import keyed_bits, to_unit
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.errors import DataError
-from podium.trees.layout import Floats, Int, Ints, Rows, U
+from podium.trees.layout import U
 from podium.trees.parameters import SplitMode
 from podium.trees.partitioning import scatter_rows
 from podium.trees.quantization import (
@@ -51,7 +51,7 @@ class Documents(NamedTuple):
     gradients: Floats
     weights: Floats
     counting: bool
-    importances: NDArray[np.float32]
+    importances: Float32s
     threshold: float
 
 
@@ -74,7 +74,7 @@ class GradientSampler:
     """
 
     def __init__(
-        self, fraction: float, keys: NDArray[np.uint64], split: SplitMode, team: Team, order: Rows | None = None
+        self, fraction: float, keys: UInt64s, split: SplitMode, team: Team, order: Int32s | None = None
     ) -> None:
         n = len(keys)
         self.fraction, self.keys, self.split, self.team = fraction, keys, split, team
@@ -89,7 +89,7 @@ class GradientSampler:
         gradients: Floats,
         hessians: Floats,
         seed: np.uint64,
-        words: NDArray[np.int64] | None = None,
+        words: Ints | None = None,
         weights: Floats | None = None,
     ) -> QuantizedGradients:
         """Find the bounds of gradients, draw a sample and round it to integers.
@@ -106,7 +106,7 @@ class GradientSampler:
         return alone(self.quantize_in_parts(bounded, seed, words, weights, len(self.keys)))
 
     def quantize_in_parts(
-        self, gradients: BoundedGradients, seed: np.uint64, words: NDArray[np.int64] | None, weights: Floats | None,
+        self, gradients: BoundedGradients, seed: np.uint64, words: Ints | None, weights: Floats | None,
         n_total: int,
     ) -> Generator[Any, Any, QuantizedGradients]:  # fmt: skip
         """The same for a part of `n_total` documents; the largest weight is that of the part."""
@@ -117,7 +117,7 @@ class GradientSampler:
         return quantized if bounded is gradients else replace(quantized, source=gradients)
 
     def _quantize(
-        self, gradients: BoundedGradients, seed: np.uint64, words: NDArray[np.int64] | None, counting: bool,
+        self, gradients: BoundedGradients, seed: np.uint64, words: Ints | None, counting: bool,
         n_total: int,
     ) -> Generator[Any, Any, QuantizedGradients]:  # fmt: skip
         n, team = len(self.keys), self.team
@@ -143,7 +143,7 @@ class GradientSampler:
         return QuantizedGradients(packed, 1.0 / by_gradient, unit, max(largest), False, gradients, sampled, unsampled)
 
     def _quantize_alone(
-        self, gradients: Floats, hessians: Floats, seed: np.uint64, words: NDArray[np.int64] | None
+        self, gradients: Floats, hessians: Floats, seed: np.uint64, words: Ints | None
     ) -> QuantizedGradients:
         """All of it in one kernel, for one thread."""
         n, counting = len(self.keys), self.split == "least-squares"
@@ -164,11 +164,11 @@ class GradientSampler:
 
     def _count_importances(
         self, gradients: BoundedGradients, sums: tuple[float, float], counting: bool, n_total: int
-    ) -> NDArray[np.int64]:
+    ) -> Ints:
         """Compute the importance of every document; how many have each leading bits."""
         n, g, h = len(self.keys), gradients.gradients, gradients.hessians
 
-        def compute(a: int, b: int) -> NDArray[np.int64]:
+        def compute(a: int, b: int) -> Ints:
             counts = np.zeros(1 << LEADING_BITS, np.int64)
             by = n_total / sums[0], n_total / sums[1]
             if compute_importances(g[a:b], h[a:b], counting, *by, self.importances[a:b], counts) < 0:
@@ -176,12 +176,12 @@ class GradientSampler:
             return counts
 
         shares = self.team.shares(n, compute)
-        counts: NDArray[np.int64] = shares[0] if len(shares) == 1 else np.sum(shares, 0)
+        counts: Ints = shares[0] if len(shares) == 1 else np.sum(shares, 0)
         return counts
 
     def _draw(
         self, documents: Documents, exponents: tuple[int, int], seed: np.uint64
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], tuple[int, int]]:
+    ) -> tuple[Int32s, Int32s, tuple[int, int]]:
         """The rows of the sample and the others, both ascending, and Σ|g|/p and Σh/p over the sample in fixed point."""
         n, team = len(self.keys), self.team
         by = [math.ldexp(1.0, exponent) for exponent in exponents]
@@ -252,7 +252,7 @@ def _sampling_threshold(counts: Ints, expected_size: float) -> Any:
 @kernel
 def compute_importances(
     gradients: Floats, weights: Floats, counting: bool, by_gradient: float, by_weight: float,
-    importances: NDArray[np.float32], counts: Ints,
+    importances: Float32s, counts: Ints,
 ) -> Int:  # fmt: skip
     """`_compute_importances`, called from Python."""
     return _compute_importances(gradients, weights, counting, by_gradient, by_weight, importances, counts)
@@ -261,7 +261,7 @@ def compute_importances(
 @helper
 def _compute_importances(
     gradients: Floats, weights: Floats, counting: bool, by_gradient: float, by_weight: float,
-    importances: NDArray[np.float32], counts: Ints,
+    importances: Float32s, counts: Ints,
 ) -> Int:  # fmt: skip
     """√(gradient² + weight²) of each document, both scaled, and how many documents have the same leading bits.
 
@@ -287,8 +287,8 @@ def _inverse_probability(importance: Any, threshold: float) -> Any:
 
 @kernel
 def draw_sample(
-    documents: Documents, keys: NDArray[np.uint64], seed: Any, first: Int, last: Int, by_gradient: float,
-    by_weight: float, rows: Rows,
+    documents: Documents, keys: UInt64s, seed: Any, first: Int, last: Int, by_gradient: float,
+    by_weight: float, rows: Int32s,
 ) -> tuple[Int, Int, Int]:  # fmt: skip
     """`_draw_sample`, called from Python."""
     return _draw_sample(documents, keys, seed, first, last, by_gradient, by_weight, rows)
@@ -296,8 +296,8 @@ def draw_sample(
 
 @helper
 def _draw_sample(
-    documents: Documents, keys: NDArray[np.uint64], seed: Any, first: Int, last: Int, by_gradient: float,
-    by_weight: float, rows: Rows,
+    documents: Documents, keys: UInt64s, seed: Any, first: Int, last: Int, by_gradient: float,
+    by_weight: float, rows: Int32s,
 ) -> tuple[Int, Int, Int]:  # fmt: skip
     """Draw the sample of the rows first … last − 1; its size, and the sums of |gradient|/p and weight/p over it.
 
@@ -323,9 +323,7 @@ def _draw_sample(
 
 
 @helper
-def _fill_factors(
-    documents: Documents, keys: NDArray[np.uint64], seed: Any, begin: Any, n: Any, factors: Floats
-) -> None:
+def _fill_factors(documents: Documents, keys: UInt64s, seed: Any, begin: Any, n: Any, factors: Floats) -> None:
     """Draw a sample of n rows: 1/p of each, 0 for one that is not in it."""
     importances, threshold = documents.importances, documents.threshold
     for k in range(n):
@@ -348,7 +346,7 @@ def _sums_of_sample(
 
 
 @kernel
-def pack_sample(documents: Documents, sampled: Rows, by_gradient: float, by_weight: float, words: Ints) -> Int:
+def pack_sample(documents: Documents, sampled: Int32s, by_gradient: float, by_weight: float, words: Ints) -> Int:
     """`_pack_sample`, called from Python."""
     return _pack_sample(documents, sampled, by_gradient, by_weight, words)
 
@@ -361,7 +359,7 @@ def _packed(gradient: Any, weight: Any, factor: Any, by_gradient: float, by_weig
 
 
 @helper
-def _pack_sample(documents: Documents, sampled: Rows, by_gradient: float, by_weight: float, words: Ints) -> Int:
+def _pack_sample(documents: Documents, sampled: Int32s, by_gradient: float, by_weight: float, words: Ints) -> Int:
     """The same as `quantization.pack` for the rows of the sample, each divided by its probability p."""
     gradients, weights, counting = documents.gradients, documents.weights, documents.counting
     largest = np.int64(0)
@@ -387,7 +385,7 @@ def _pack_with_factors(documents: Documents, factors: Floats, by_gradient: float
 
 
 @helper
-def _list_sample(factors: Floats, order: Rows, rows: Rows) -> Int:
+def _list_sample(factors: Floats, order: Int32s, rows: Int32s) -> Int:
     """Write the rows of the sample to the front of `rows`, in the given order, the others to its end; its size."""
     left, right = 0, len(order) - 1
     for k in range(U(len(order))):
@@ -402,8 +400,8 @@ def _list_sample(factors: Floats, order: Rows, rows: Rows) -> Int:
 
 @kernel
 def sample_alone(
-    documents: Documents, expected_size: float, keys: NDArray[np.uint64], seed: Any, counts: Ints, factors: Floats,
-    order: Rows, rows: Rows, words: Ints,
+    documents: Documents, expected_size: float, keys: UInt64s, seed: Any, counts: Ints, factors: Floats,
+    order: Int32s, rows: Int32s, words: Ints,
 ) -> tuple[Int, Int, float, float, float, float, float, float]:  # fmt: skip
     """Find the bounds of gradients, draw a sample and round it to integers.
 

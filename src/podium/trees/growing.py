@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Bytes, Float32s, Floats, Int, Int32s, Ints
 from podium.core.compiling import compile_beside, compile_for, helper, kernel
 from podium.core.intrinsics import borrowed, not_inlined, wait_at_barrier
 from podium.core.team import Team, leave, set_event
@@ -33,14 +33,9 @@ from podium.trees.layout import (
     SPLIT,
     START,
     BinMatrix,
-    Bytes,
     FeatureShare,
     FeatureTable,
-    Flags,
-    Floats,
     GrowingTree,
-    Int,
-    Ints,
     LeafRule,
     LeafSums,
     Limits,
@@ -50,8 +45,6 @@ from podium.trees.layout import (
     PackedGradients,
     Record,
     Records,
-    Rows,
-    Singles,
     TreeArrays,
 )
 from podium.trees.leaves import (
@@ -133,8 +126,8 @@ class Grower:
     def grow(
         self,
         gradients: QuantizedGradients,
-        rows: NDArray[np.int32] | None = None,
-        features: NDArray[np.int64] | None = None,
+        rows: Int32s | None = None,
+        features: Ints | None = None,
         scores: Floats = NONE,
         rule: LeafRule = NO_RULE,
     ) -> GrownTree:
@@ -197,7 +190,7 @@ class Grower:
             np.empty((3, n_leaves), np.int64),
         )  # fmt: skip
 
-    def _table(self, candidates: NDArray[np.int64]) -> FeatureTable:
+    def _table(self, candidates: Ints) -> FeatureTable:
         """What the kernel knows of features."""
         layout = self.layout
         scanned = candidates[np.argsort(layout.first_cell[candidates])]
@@ -206,7 +199,7 @@ class Grower:
             layout.block_strides, self.is_categorical if self.is_categorical.any() else None, self.monotone,
         )  # fmt: skip
 
-    def _list_documents(self, gradients: QuantizedGradients, rows: NDArray[np.int32] | None) -> tuple[Any, int]:
+    def _list_documents(self, gradients: QuantizedGradients, rows: Int32s | None) -> tuple[Any, int]:
         """The rows that take part, those of the sample first, and the size of the sample."""
         if gradients.sampled is None or gradients.unsampled is None:
             parts = [np.arange(self.binned.n_rows, dtype=np.int32) if rows is None else rows]
@@ -222,7 +215,7 @@ class Grower:
 
     def _described(
         self, n_leaves: int, arrays: TreeArrays, values: Floats | None = None
-    ) -> tuple[Tree, Ints, Ints, Flags]:
+    ) -> tuple[Tree, Ints, Ints, Bools]:
         """The tree, its leaves in the order in which they came to be; where the rows of each begin and end."""
         numbers, counts, n = arrays.numbers, arrays.counts, n_leaves - 1
         threshold, missing_left, gain, goes_left = arrays.threshold, arrays.missing_left, arrays.gain, arrays.goes_left
@@ -249,10 +242,10 @@ class Grower:
         return grown
 
     def _categories(
-        self, features: Rows, goes_left: NDArray[np.bool_], threshold: Singles, category: Rows
-    ) -> tuple[Singles, ...]:
+        self, features: Int32s, goes_left: Bools, threshold: Float32s, category: Int32s
+    ) -> tuple[Float32s, ...]:
         """The values that categorical nodes send left; such a node has the number of its set, and no threshold."""
-        bins, categories = self.binned.bins, list[Singles]()
+        bins, categories = self.binned.bins, list[Float32s]()
         if not bins.categories:
             return ()
         for k, feature in enumerate(features.tolist()):
@@ -266,7 +259,7 @@ class Grower:
         return tuple(categories)
 
 
-def _monotone_directions(parameters: GrowthParameters, is_categorical: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _monotone_directions(parameters: GrowthParameters, is_categorical: Bools) -> Ints:
     """+1, −1 or 0 for each feature."""
     n_features = len(is_categorical)
     directions = np.zeros(n_features, np.int64)
@@ -284,14 +277,14 @@ def _monotone_directions(parameters: GrowthParameters, is_categorical: NDArray[n
 
 @kernel
 def describe_tree(
-    leaves: Records, nodes: Records, n_leaves: Int, is_categorical: Flags | None, arrays: TreeArrays
+    leaves: Records, nodes: Records, n_leaves: Int, is_categorical: Bools | None, arrays: TreeArrays
 ) -> None:
     """`describe`, called from Python."""
     describe(leaves, nodes, n_leaves, is_categorical, arrays)
 
 
 @helper
-def describe(leaves: Records, nodes: Records, n_leaves: Int, is_categorical: Flags | None, arrays: TreeArrays) -> None:
+def describe(leaves: Records, nodes: Records, n_leaves: Int, is_categorical: Bools | None, arrays: TreeArrays) -> None:
     """Nodes and leaves as arrays."""
     not_inlined()
     numbers, counts, cuts, first_cut = arrays.numbers, arrays.counts, arrays.cuts, arrays.first_cut
@@ -319,7 +312,7 @@ def describe(leaves: Records, nodes: Records, n_leaves: Int, is_categorical: Fla
 @kernel
 def grow(
     member: Member, bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: Limits,
-    n_sampled: Int, tree: GrowingTree, nodes: Records, buffer: Rows, tiles: Bytes, scratches: Records,
+    n_sampled: Int, tree: GrowingTree, nodes: Records, buffer: Int32s, tiles: Bytes, scratches: Records,
     arrays: TreeArrays, sums: LeafSums,
 ) -> Int:  # fmt: skip
     """Grow one tree, best leaf first; the number of leaves. Every thread of a team calls this.
@@ -409,7 +402,7 @@ def borrow(member: Member, bins: BinMatrix, tree: GrowingTree) -> tuple[Member, 
 
 
 @helper
-def borrow_features(features: FeatureTable, is_categorical: Flags | None) -> FeatureTable:
+def borrow_features(features: FeatureTable, is_categorical: Bools | None) -> FeatureTable:
     """The same for features; the compiler sees of an argument, but not of a field, that it is None."""
     kinds = None if is_categorical is None else borrowed(is_categorical)
     return FeatureTable(

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from podium.core.array_types import Bytes, Int, Int32s, Ints
 from podium.core.compiling import helper
 from podium.core.intrinsics import copy_16_bytes, not_inlined, prefetch, wait_at_barrier
 from podium.core.simd import WORDS, all_words, load_words, store_words, sum_words_of
@@ -19,17 +20,13 @@ from podium.trees.layout import (
     NEAR,
     STRIDES,
     BinMatrix,
-    Bytes,
     FeatureShare,
     FeatureTable,
     GrowingTree,
-    Int,
-    Ints,
     Member,
     N,
     NewLeaves,
     Record,
-    Rows,
     U,
 )
 
@@ -79,7 +76,7 @@ def build_histograms(
 
 @helper
 def fill_histograms(
-    bins: BinMatrix, words: Ints, documents: Rows, features: FeatureTable, own: FeatureShare, tile: Bytes,
+    bins: BinMatrix, words: Ints, documents: Int32s, features: FeatureTable, own: FeatureShare, tile: Bytes,
     tile_words: Ints, cells: Ints,
 ) -> None:  # fmt: skip
     """Histograms over some documents, without the bins of sparse features that are not counted.
@@ -112,7 +109,7 @@ def fill_histograms(
 
 
 @helper
-def count_entries_of_group(bins: BinMatrix, group: Int, documents: Rows, words: Ints, cells: Ints) -> None:
+def count_entries_of_group(bins: BinMatrix, group: Int, documents: Int32s, words: Ints, cells: Ints) -> None:
     """Add the words of some documents to the cells that a group of sparse features lists for them."""
     not_inlined()
     entries, starts, first, last = bins.entries, bins.starts, group * (bins.n_rows + 1), len(documents) - 1
@@ -129,7 +126,7 @@ def count_entries_of_group(bins: BinMatrix, group: Int, documents: Rows, words: 
 
 @helper
 def _gather(
-    bins: BinMatrix, first_block: Int, n_blocks: Int, documents: Rows, start: Int, n_rows: Int, words: Ints,
+    bins: BinMatrix, first_block: Int, n_blocks: Int, documents: Int32s, start: Int, n_rows: Int, words: Ints,
     tile: Bytes, tile_words: Ints,
 ) -> None:  # fmt: skip
     """Copy the words of some documents, and of their bins `n_blocks` times 16, into a tile.

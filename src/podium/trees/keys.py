@@ -10,17 +10,16 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Int, Int32s, Ints, UInt32s
 from podium.core.bitwise import TILE, WORD
 from podium.core.compiling import helper, kernel
 from podium.core.dense_rows import COLUMN_STRIDE, DenseRows, as_rows, load_columns, room_for_columns
 from podium.core.threads import map_threads, n_threads_for, ranges
 from podium.data.features import Features
 from podium.data.sparse import is_sparse
-from podium.trees.layout import Int, Ints, N, U
+from podium.trees.layout import N, U
 
-Keys = NDArray[np.uint32]
 Result = TypeVar("Result")
 
 SIGN, ABSOLUTE, INFINITY = np.uint32(1 << 31), np.uint32((1 << 31) - 1), np.uint32(0x7F800000)
@@ -38,10 +37,10 @@ class KeyColumns:
 
     """
 
-    def __init__(self, keys: Keys, starts: Ints, n_keys: Ints, n_zeros: Ints) -> None:
+    def __init__(self, keys: UInt32s, starts: Ints, n_keys: Ints, n_zeros: Ints) -> None:
         self.keys, self.starts, self.n_keys, self.n_zeros = keys, starts, n_keys, n_zeros
 
-    def take_distinct(self, column: int) -> tuple[NDArray[np.float32], Ints]:
+    def take_distinct(self, column: int) -> tuple[Float32s, Ints]:
         """The values of a feature, ascending, and how often each occurs; there are none left then."""
         start = self.starts[column]
         keys, counts = np.unique(self.keys[start : start + self.n_keys[column]], return_counts=True)
@@ -111,7 +110,7 @@ def _sparse_columns(features: Any, n_threads: int) -> tuple[int, Callable[[int],
     return step, columns_from
 
 
-def values_of(keys: Keys) -> NDArray[np.float32]:
+def values_of(keys: UInt32s) -> Float32s:
     """The values that have these keys."""
     return np.where(keys & SIGN, keys ^ SIGN, ~keys).view(np.float32)
 
@@ -133,7 +132,7 @@ def is_key(bits: Any) -> Any:
 
 @kernel
 def copy_keys(
-    rows: DenseRows, first: Int, keys: Keys, stride: Int, n_keys: Ints, n_zeros: Ints, columns: NDArray[np.float32]
+    rows: DenseRows, first: Int, keys: UInt32s, stride: Int, n_keys: Ints, n_zeros: Ints, columns: Float32s
 ) -> None:
     """The keys of the columns from `first` on, `stride` from one to the next; how many, and how many zeros.
 
@@ -154,7 +153,7 @@ def copy_keys(
 
 
 @helper
-def _add_keys(values: NDArray[np.float32], at: Int, n: Int, keys: Keys, place: Int) -> tuple[Int, Int]:
+def _add_keys(values: Float32s, at: Int, n: Int, keys: UInt32s, place: Int) -> tuple[Int, Int]:
     """Write the keys of n values; how many have one, and how many are 0.
 
     Where all have one, as most often, that is one pass in vectors. Else each is written, and the next in its place
@@ -176,7 +175,7 @@ def _add_keys(values: NDArray[np.float32], at: Int, n: Int, keys: Keys, place: I
 
 @kernel
 def count_keys(
-    indptr: NDArray[np.int32], indices: NDArray[np.int32], bits: Keys, first: Int, last: Int, n_keys: Ints,
+    indptr: Int32s, indices: Int32s, bits: UInt32s, first: Int, last: Int, n_keys: Ints,
     n_zeros: Ints, n_stored: Ints,
 ) -> None:  # fmt: skip
     """Count, for each column of some sparse rows, what has a key, what is 0, and all that is stored."""
@@ -189,7 +188,7 @@ def count_keys(
 
 @kernel
 def place_keys(
-    indptr: NDArray[np.int32], indices: NDArray[np.int32], bits: Keys, first: Int, last: Int, places: Ints, keys: Keys
+    indptr: Int32s, indices: Int32s, bits: UInt32s, first: Int, last: Int, places: Ints, keys: UInt32s
 ) -> None:
     """Write the keys of some sparse rows, those of a column together from its place on."""
     for k in range(indptr[first], indptr[last]):

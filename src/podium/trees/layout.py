@@ -20,7 +20,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from podium.core.array_types import Bools, Bytes, Float32s, Floats, Int, Int32s, Ints, UInt32s
 
 BLOCK = 16  # features in a block; a row of bins is padded to whole blocks
 CELLS = 256  # bins of a feature, that of missing values included, at most
@@ -32,13 +33,6 @@ FEATURE, CATEGORY, LEFT, RIGHT = range(4)  # rows of `TreeArrays.numbers`
 COUNT, START, END = range(3)  # and of `TreeArrays.counts`
 BOUNDED, LOCATED, COUNTED = range(3)  # how well a feature's best split is known
 
-Bytes = NDArray[np.uint8]
-Flags = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int32]
-Singles = NDArray[np.float32]
-Int = Any  # an integer, compiled as int64
 Records = Any  # a structured array, whose elements have fields that no type checker knows of
 Record = Any  # such an element
 U: Any = np.uintp  # an index that cannot be negative needs no check for it
@@ -133,7 +127,7 @@ class BinMatrix(NamedTuple):
     n_rows: Int
     rows: Bytes
     width: Int
-    entries: NDArray[np.uint32]
+    entries: UInt32s
     starts: Ints
 
 
@@ -167,7 +161,7 @@ class FeatureTable(NamedTuple):
     common_cell: Ints
     block_cells: Ints
     block_strides: Ints
-    is_categorical: Flags | None
+    is_categorical: Bools | None
     monotone: Ints
 
 
@@ -193,7 +187,7 @@ class GrowingTree(NamedTuple):
     """
 
     leaves: Records
-    documents: Rows
+    documents: Int32s
     histograms: Ints
     splits: Records
 
@@ -211,14 +205,14 @@ class TreeArrays(NamedTuple):
 
     """
 
-    cuts: Singles
+    cuts: Float32s
     first_cut: Ints
     gain_unit: float
-    numbers: Rows
-    threshold: Singles
-    missing_left: Flags
+    numbers: Int32s
+    threshold: Float32s
+    missing_left: Bools
     gain: Floats
-    goes_left: Flags
+    goes_left: Bools
     counts: Ints
 
 

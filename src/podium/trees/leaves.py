@@ -7,31 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Bytes, Floats, Int, Int32s, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import borrowed, not_inlined
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.trees.bins import BinnedFeatures
-from podium.trees.layout import (
-    CATEGORY,
-    CELLS,
-    FEATURE,
-    LEFT,
-    MISSING,
-    RIGHT,
-    BinMatrix,
-    Bytes,
-    Flags,
-    Floats,
-    Int,
-    Ints,
-    LeafSums,
-    Rows,
-    TreeArrays,
-    U,
-)
+from podium.trees.layout import CATEGORY, CELLS, FEATURE, LEFT, MISSING, RIGHT, BinMatrix, LeafSums, TreeArrays, U
 from podium.trees.quantization import TINY, BoundedGradients
 from podium.trees.tree import Tree
 
@@ -69,17 +52,17 @@ class GrownTree:
     """
 
     tree: Tree
-    rows: NDArray[np.int32]
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    goes_left: NDArray[np.bool_]
+    rows: Int32s
+    starts: Ints
+    ends: Ints
+    goes_left: Bools
     leaf_of_row: Bytes | None = None
     bounds: tuple[Floats, Floats] | None = None
     known_sums: tuple[BoundedGradients, tuple[Floats, Floats]] | None = None
     added_values: Floats | None = None
 
     @property
-    def leaf_rows(self) -> list[NDArray[np.int32]]:
+    def leaf_rows(self) -> list[Int32s]:
         """The rows of each leaf."""
         return [self.rows[a:b] for a, b in zip(self.starts, self.ends, strict=True)]
 
@@ -134,7 +117,7 @@ class GrownTree:
             ),
         )
 
-    def leaf_of_rows(self, binned: BinnedFeatures, team: Team) -> NDArray[np.int64]:
+    def leaf_of_rows(self, binned: BinnedFeatures, team: Team) -> Ints:
         """The leaf that each binned document comes to; the documents need not have taken part."""
         t, columns, n = self.tree, binned.columns, binned.n_rows
         leaf = np.empty(n, np.int64)
@@ -189,7 +172,7 @@ def from_units(sums: Ints, scales: tuple[float, float]) -> tuple[Floats, Floats]
 
 @kernel
 def sum_leaves(
-    documents: Rows, starts: Ints, ends: Ints, first: Int, last: Int, gradients: Floats, gradient_scale: float,
+    documents: Int32s, starts: Ints, ends: Ints, first: Int, last: Int, gradients: Floats, gradient_scale: float,
     hessians: Floats, hessian_scale: float, sums: Ints,
 ) -> None:  # fmt: skip
     """For some leaves the sums of rint(value · scale) over their rows documents[starts[k] : ends[k]]."""
@@ -204,7 +187,7 @@ def sum_leaves(
 
 @kernel
 def add_leaf_values(
-    documents: Rows, starts: Ints, ends: Ints, first: Int, last: Int, values: Floats, scores: Floats
+    documents: Int32s, starts: Ints, ends: Ints, first: Int, last: Int, values: Floats, scores: Floats
 ) -> None:
     """Add each leaf's value to the scores of its rows."""
     for leaf in range(first, last):
@@ -251,7 +234,7 @@ def _sum_by_leaf(
 
 @helper
 def sum_grown_leaves(
-    bins: BinMatrix, first: Int, last: Int, n_leaves: Int, tree: TreeArrays, is_categorical: Flags | None,
+    bins: BinMatrix, first: Int, last: Int, n_leaves: Int, tree: TreeArrays, is_categorical: Bools | None,
     sums: LeafSums, thread: Int, region: Bytes,
 ) -> None:  # fmt: skip
     """Find the leaf of some rows of a tree that has grown, and sum over them; `region` is scratch."""
@@ -303,8 +286,8 @@ def add_by_leaf(leaf_of_row: Bytes, first: Int, last: Int, values: Floats, score
 
 @kernel
 def add_values_by_columns(
-    columns: Bytes, n_rows: Int, first: Int, last: Int, feature: Rows, category: Rows, goes_left: Flags, left: Rows,
-    right: Rows, values: Floats, scores: Floats,
+    columns: Bytes, n_rows: Int, first: Int, last: Int, feature: Int32s, category: Int32s, goes_left: Bools,
+    left: Int32s, right: Int32s, values: Floats, scores: Floats,
 ) -> None:  # fmt: skip
     """Add a tree's values to the scores of some rows, node by node and column by column."""
     n_nodes = len(feature)
@@ -327,7 +310,7 @@ def add_values_by_columns(
 
 
 @helper
-def regions_of_nodes(n_nodes: Int, left: Rows, right: Rows, region: Bytes) -> None:
+def regions_of_nodes(n_nodes: Int, left: Int32s, right: Int32s, region: Bytes) -> None:
     """The region that each node splits: what goes left keeps its number, what goes right gets the node's plus 1.
 
     For trees whose right children are new leaves, numbered as they come: the regions are then the leaves.
@@ -342,8 +325,8 @@ def regions_of_nodes(n_nodes: Int, left: Rows, right: Rows, region: Bytes) -> No
 
 @helper
 def find_regions(
-    columns: Bytes, n_rows: Int, start: Int, n: Int, n_nodes: Int, feature: Rows, category: Rows | None,
-    goes_left: Flags, region: Bytes, regions: Bytes, first: Int,
+    columns: Bytes, n_rows: Int, start: Int, n: Int, n_nodes: Int, feature: Int32s, category: Int32s | None,
+    goes_left: Bools, region: Bytes, regions: Bytes, first: Int,
 ) -> None:  # fmt: skip
     """Write the region that each of n rows from `start` on comes to, to regions[first:].
 
@@ -376,7 +359,7 @@ def find_regions(
 
 @kernel
 def find_leaves(
-    columns: Bytes, n_rows: Int, first: Int, last: Int, feature: Rows, goes_left: Flags, left: Rows, right: Rows,
+    columns: Bytes, n_rows: Int, first: Int, last: Int, feature: Int32s, goes_left: Bools, left: Int32s, right: Int32s,
     leaves: Ints,
 ) -> None:  # fmt: skip
     """The leaf of some rows, by the bins that go left at each node."""

@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.core.team import Team
 from podium.trees.leaves import GrownTree
 from podium.trees.quantization import BoundedGradients
@@ -15,9 +15,7 @@ from podium.trees.quantization import BoundedGradients
 Bounds = tuple[float, float]
 
 
-def newton_bounds(
-    grown: GrownTree, gradients: BoundedGradients, monotone: NDArray[np.int64], l2: float, team: Team
-) -> GrownTree:
+def newton_bounds(grown: GrownTree, gradients: BoundedGradients, monotone: Ints, l2: float, team: Team) -> GrownTree:
     """The tree with bounds from the Newton values of its nodes, where splits were found by least squares.
 
     Below a split on a monotone feature the values of one side stay below the middle of the two sides' Newton values,
@@ -40,7 +38,7 @@ def newton_bounds(
     return replace(grown, bounds=(lowest, highest))
 
 
-def _bounds_of_children(bounds: Bounds, direction: int, sums: list[NDArray[np.float64]], l2: float) -> list[Bounds]:
+def _bounds_of_children(bounds: Bounds, direction: int, sums: list[Floats], l2: float) -> list[Bounds]:
     """The bounds of the left and the right child."""
     low, high = bounds
     sides = [bounds, bounds]

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Bytes, Int, Int32s, Ints, UInt32s
 from podium.core.compiling import helper, kernel
 from podium.core.threads import map_threads
 from podium.trees.cuts import DIGITS, FEWEST_IN_BUCKET, SAMPLED, SHIFT_BITS, Buckets, Scale, bring_together, bucket_of
 from podium.trees.cuts import sort_keys as sort_some_keys
-from podium.trees.keys import ZERO_KEY, KeyColumns, Keys
-from podium.trees.layout import Bytes, Int, Ints, N, U
+from podium.trees.keys import ZERO_KEY, KeyColumns
+from podium.trees.layout import N, U
 
 RANGE_BITS = 10  # the upper bits of a key: its range, which is cut into buckets
 RANGES, WITHIN = 1 << RANGE_BITS, 32 - RANGE_BITS
@@ -24,7 +24,6 @@ BUCKETS = 1 << 12  # that are aimed at, for each feature
 FEW = 64  # values of all parts: an interval with more is *wide*,
 PIECES = 16  # and cut into so many
 SOME = 16  # of the lowest different values of a wide interval are listed as well: often there are no more
-Counts32 = NDArray[np.int32]
 NONE = np.empty(0, np.int64)
 
 
@@ -55,8 +54,8 @@ class Found(NamedTuple):
 
     """
 
-    pieces: Counts32
-    keys: Keys
+    pieces: Int32s
+    keys: UInt32s
     times: Ints
     n_listed: Ints
     horizons: Ints
@@ -75,12 +74,12 @@ class Grouped(NamedTuple):
 
     """
 
-    keys: Keys
+    keys: UInt32s
     starts: Ints
     n_zeros: Ints
-    ends: Keys
+    ends: UInt32s
     first_bucket: Ints
-    ranges: Keys
+    ranges: UInt32s
     is_sorted: Bytes
 
 
@@ -102,18 +101,18 @@ class PartKeys:
         """How many values each feature has."""
         return np.concatenate([NONE, *(some.n_keys + some.n_zeros for some in self.columns)])
 
-    def sampled(self) -> Counts32:
+    def sampled(self) -> Int32s:
         """About how many keys each feature has in each range."""
         found = [np.zeros((len(some.starts), RANGES), np.int32) for some in self.columns]
         for some, counts in zip(self.columns, found, strict=True):
             count_ranges(some.keys, some.starts, some.n_keys, counts)
         return np.concatenate([np.zeros((0, RANGES), np.int32), *found])
 
-    def group(self, ranges: Keys, n_buckets: Ints) -> Counts32:
+    def group(self, ranges: UInt32s, n_buckets: Ints) -> Int32s:
         """Bring the keys together by bucket; how many values each bucket of each feature has, one after the other."""
         firsts = np.cumsum([0, *(len(some.starts) for some in self.columns)])
 
-        def work(k: int) -> tuple[Grouped, Counts32]:
+        def work(k: int) -> tuple[Grouped, Int32s]:
             some, mine = self.columns[k], slice(firsts[k], firsts[k + 1])
             first_bucket = np.append(0, np.cumsum(n_buckets[mine]))
             ends, counts = np.zeros(first_bucket[-1], np.uint32), np.zeros(first_bucket[-1], np.int32)
@@ -154,7 +153,7 @@ def _look_up(grouped: Grouped, intervals: Intervals) -> Found:
     return Found(pieces, keys[:n_keys], times[:n_keys], n_listed, horizons)
 
 
-def choose_buckets(sampled: Counts32, sizes: Ints) -> tuple[Keys, Ints]:
+def choose_buckets(sampled: Int32s, sizes: Ints) -> tuple[UInt32s, Ints]:
     """Cut each range of each feature into buckets, fine where many keys lie; the ranges, and the number of buckets."""
     aimed = np.minimum(BUCKETS, sizes // FEWEST_IN_BUCKET)
     totals = sampled.sum(axis=1, dtype=np.int64)
@@ -164,7 +163,7 @@ def choose_buckets(sampled: Counts32, sizes: Ints) -> tuple[Keys, Ints]:
     return ((ends - (1 << bits)) << SHIFT_BITS | (WITHIN - bits)).astype(np.uint32), ends[:, -1]
 
 
-def last_keys(ranges: Keys) -> Ints:
+def last_keys(ranges: UInt32s) -> Ints:
     """The highest key of each bucket of a feature."""
     shifts = (ranges & ((1 << SHIFT_BITS) - 1)).astype(np.int64)
     n_buckets = 1 << (WITHIN - shifts)
@@ -184,7 +183,7 @@ def scale_of_ranges() -> Scale:
 
 
 @kernel
-def count_ranges(keys: Keys, starts: Ints, n_keys: Ints, counts: Counts32) -> None:
+def count_ranges(keys: UInt32s, starts: Ints, n_keys: Ints, counts: Int32s) -> None:
     """Count keys by range, about every so many of them."""
     for column in range(len(starts)):
         step = max(1, n_keys[column] // SAMPLED)
@@ -193,7 +192,7 @@ def count_ranges(keys: Keys, starts: Ints, n_keys: Ints, counts: Counts32) -> No
 
 
 @kernel
-def group_keys(grouped: Grouped, n_keys: Ints, spare: Keys, digits: Keys, counts: Counts32) -> None:
+def group_keys(grouped: Grouped, n_keys: Ints, spare: UInt32s, digits: UInt32s, counts: Int32s) -> None:
     """Bring the keys of each column together by bucket, in place; how many values each bucket has."""
     for column in range(len(n_keys)):
         n, start, n_zeros = n_keys[column], grouped.starts[column], grouped.n_zeros[column]
@@ -231,7 +230,7 @@ def find_places(grouped: Grouped, intervals: Intervals, places: Ints) -> Int:
 
 @kernel
 def fill_found(
-    grouped: Grouped, intervals: Intervals, places: Ints, spare: Keys, digits: Keys, found: Found
+    grouped: Grouped, intervals: Intervals, places: Ints, spare: UInt32s, digits: UInt32s, found: Found
 ) -> Int:  # fmt: skip
     """See `Found`; the number of keys that are listed."""
     n, n_wide, keys = N(0), N(0), grouped.keys
@@ -266,7 +265,7 @@ def fill_found(
 
 
 @helper
-def _count_pieces(keys: Keys, at: Int, end: Int, low: Int, high: Int, extra: Int, counts: Counts32) -> None:
+def _count_pieces(keys: UInt32s, at: Int, end: Int, low: Int, high: Int, extra: Int, counts: Int32s) -> None:
     """How many values are up to the end of each piece of an interval but the last."""
     zero = N(ZERO_KEY)
     for piece in range(1, PIECES):
@@ -275,7 +274,7 @@ def _count_pieces(keys: Keys, at: Int, end: Int, low: Int, high: Int, extra: Int
 
 
 @helper
-def _first_above(keys: Keys, first: Int, last: Int, key: Int) -> Int:
+def _first_above(keys: UInt32s, first: Int, last: Int, key: Int) -> Int:
     """The place of the first of sorted keys that is above a key."""
     while first < last:
         middle = (first + last) // 2

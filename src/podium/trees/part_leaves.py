@@ -11,32 +11,18 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Bytes, Floats, Int, Int32s, Ints
 from podium.core.compiling import kernel
 from podium.core.merging import Sum
 from podium.core.team import Team
 from podium.trees.bins import BinnedFeatures
 from podium.trees.histograms import fill_histograms
-from podium.trees.layout import (
-    CELLS,
-    CHUNK,
-    BinMatrix,
-    Bytes,
-    FeatureShare,
-    FeatureTable,
-    Floats,
-    Int,
-    Ints,
-    N,
-    Rows,
-    U,
-)
+from podium.trees.layout import CELLS, CHUNK, BinMatrix, FeatureShare, FeatureTable, N, U
 from podium.trees.leaves import add_leaf_values, sum_leaves
 from podium.trees.partitioning import partition, scatter_rows
 from podium.trees.quantization import total_of
 
-Words = NDArray[np.int64]
 NONE = np.empty(0, np.int64)
 
 
@@ -103,11 +89,11 @@ class PartLeaves:
         self.rows, self.buffer = np.empty((2, n), np.int32), np.empty(n, np.int32)  # of the sample, and the others
         self.tiles = np.empty((team.n_threads, self.bins.width * CHUNK), np.uint8)
         self.tile_words = np.empty((team.n_threads, CHUNK), np.int64)
-        self.words: Words = NONE
+        self.words: Ints = NONE
         self.ranges: dict[int, _Ranges] = {}
-        self.histograms: dict[int, Words] = {}
+        self.histograms: dict[int, Ints] = {}
 
-    def plant(self, words: Words, sampled: Rows, others: Rows) -> Sum:
+    def plant(self, words: Ints, sampled: Int32s, others: Int32s) -> Sum:
         """Begin a tree with these documents; how many there are, the sum of their words, and their histogram."""
         self.words = words
         self.rows[0, : len(sampled)], self.rows[1, : len(others)] = sampled, others
@@ -163,10 +149,10 @@ class PartLeaves:
         pieces = min(n, self.team.n_threads)
         self.team.each(pieces, lambda k: work(n * k // pieces, n * (k + 1) // pieces) if k < pieces else None)
 
-    def _rows_of(self, r: _Ranges) -> list[tuple[Rows, int, int]]:
+    def _rows_of(self, r: _Ranges) -> list[tuple[Int32s, int, int]]:
         return [(self.rows[0], r.start, r.end), (self.rows[1], r.other_start, r.other_end)]
 
-    def _rows_of_leaves(self, leaves: Sequence[int]) -> list[tuple[Rows, Ints, Ints]]:
+    def _rows_of_leaves(self, leaves: Sequence[int]) -> list[tuple[Int32s, Ints, Ints]]:
         table = np.array([self.ranges[leaf] for leaf in leaves], np.int64).reshape(-1, 4).T
         return [(self.rows[0], table[0].copy(), table[1].copy()), (self.rows[1], table[2].copy(), table[3].copy())]
 
@@ -182,7 +168,7 @@ class PartLeaves:
         self.ranges[expansion.right] = _Ranges(middles[0], end, middles[1], other_end)
         return n_left
 
-    def _order(self, rows: Rows, start: int, end: int, feature: int, goes_left: Bytes) -> int:
+    def _order(self, rows: Int32s, start: int, end: int, feature: int, goes_left: Bytes) -> int:
         """Bring the documents that go left to the front of a range, on threads; how many they are."""
         bins, buffer = self.bins, self.buffer
 
@@ -201,7 +187,7 @@ class PartLeaves:
             before += left
         return n_left
 
-    def _histogram_of_left(self, expansion: Expansion) -> Words:
+    def _histogram_of_left(self, expansion: Expansion) -> Ints:
         """Count the child with fewer documents here; the other's histogram is what the leaf has beside."""
         sizes = [self.ranges[child].end - self.ranges[child].start for child in (expansion.left, expansion.right)]
         children = (expansion.left, expansion.right)
@@ -210,12 +196,12 @@ class PartLeaves:
         self.histograms[large] = self.histograms[expansion.leaf] - self.histograms[small]
         return self.histograms[expansion.left]
 
-    def _count(self, ranges: _Ranges) -> Words:
+    def _count(self, ranges: _Ranges) -> Ints:
         """The histogram of the documents of a range, on threads."""
         rows, first = self.rows[0], ranges.start
         free = list(range(self.team.n_threads))
 
-        def work(a: int, b: int) -> Words:
+        def work(a: int, b: int) -> Ints:
             thread, cells = free.pop(), np.empty(self.n_cells, np.int64)
             count_rows(
                 self.bins, self.words, rows[first + a : first + b], self.table, self.everything, self.tiles[thread],
@@ -233,14 +219,14 @@ class PartLeaves:
 
 
 @kernel
-def sum_words(words: Ints, rows: Rows) -> Int:
+def sum_words(words: Ints, rows: Int32s) -> Int:
     """`quantization.total_of`, called from Python."""
     return total_of(words, rows)
 
 
 @kernel
 def order_rows(
-    columns: Bytes, n_rows: Int, feature: Int, goes_left: Bytes, rows: Rows, buffer: Rows, first: Int, last: Int
+    columns: Bytes, n_rows: Int, feature: Int, goes_left: Bytes, rows: Int32s, buffer: Int32s, first: Int, last: Int
 ) -> Int:
     """`partitioning.partition`, called from Python."""
     column = columns[U(feature * n_rows) : U((feature + 1) * n_rows)]
@@ -249,7 +235,7 @@ def order_rows(
 
 @kernel
 def count_rows(
-    bins: BinMatrix, words: Ints, documents: Rows, features: FeatureTable, everything: FeatureShare, tile: Bytes,
+    bins: BinMatrix, words: Ints, documents: Int32s, features: FeatureTable, everything: FeatureShare, tile: Bytes,
     tile_words: Ints, cells: Ints,
 ) -> None:  # fmt: skip
     """`histograms.fill_histograms` of all features, called from Python."""

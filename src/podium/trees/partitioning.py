@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from podium.core.array_types import Bytes, Int, Int32s, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import wait_at_barrier
 from podium.trees.histograms import share
-from podium.trees.layout import BinMatrix, Bytes, Int, Ints, Member, N, Record, Rows, U
+from podium.trees.layout import BinMatrix, Member, N, Record, U
 
 WORDS_PER_THREAD = 8  # of `Member.totals`: a cache line, so that threads do not write to the same one
 
@@ -35,7 +36,7 @@ class Partition(NamedTuple):
 
 @helper
 def partition_leaf(
-    member: Member, bins: BinMatrix, leaf: Record, min_documents: Int, documents: Rows, buffer: Rows
+    member: Member, bins: BinMatrix, leaf: Record, min_documents: Int, documents: Int32s, buffer: Int32s
 ) -> Partition:
     """Partition the documents of a leaf by its split; each thread a share of the sample and a share of the others.
 
@@ -70,7 +71,7 @@ def partition_leaf(
 
 
 @helper
-def partition(column: Bytes, goes_left: Any, documents: Rows, buffer: Rows, a: Int, b: Int) -> Int:
+def partition(column: Bytes, goes_left: Any, documents: Int32s, buffer: Int32s, a: Int, b: Int) -> Int:
     """Write the documents a … b − 1 that go left to the front of buffer[a:b], the others to its end, descending.
 
     Each is written to both ends and one end moves on: no branch that would be guessed wrong half of the time.
@@ -88,7 +89,7 @@ def partition(column: Bytes, goes_left: Any, documents: Rows, buffer: Rows, a: I
 
 
 @helper
-def scatter(buffer: Rows, a: Int, b: Int, n_left: Int, documents: Rows, left_at: Int, right_at: Int) -> None:
+def scatter(buffer: Int32s, a: Int, b: Int, n_left: Int, documents: Int32s, left_at: Int, right_at: Int) -> None:
     """Copy what `partition` left in buffer[a:b] to two places, in the order it had."""
     for k in range(n_left):
         documents[U(left_at + k)] = buffer[U(a + k)]
@@ -97,7 +98,7 @@ def scatter(buffer: Rows, a: Int, b: Int, n_left: Int, documents: Rows, left_at:
 
 
 @kernel
-def scatter_rows(buffer: Rows, a: Int, b: Int, n_left: Int, rows: Rows, left_at: Int, right_at: Int) -> None:
+def scatter_rows(buffer: Int32s, a: Int, b: Int, n_left: Int, rows: Int32s, left_at: Int, right_at: Int) -> None:
     """`scatter`, called from Python."""
     scatter(buffer, a, b, n_left, rows, left_at, right_at)
 

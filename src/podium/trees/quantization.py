@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Int, Int32s, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.merging import Max, Sum, alone
 from podium.core.sums import ExactSum
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.errors import DataError
-from podium.trees.layout import Floats, Int, Ints, Rows, U
+from podium.trees.layout import U
 from podium.trees.parameters import SplitMode
 
 NEGATIVE_HESSIAN = "a hessian is negative: this objective needs another step than Newton's"
@@ -116,19 +116,19 @@ class QuantizedGradients:
 
     """
 
-    words: NDArray[np.int64]
+    words: Ints
     gradient_unit: float
     weight_unit: float
     largest_weight: int
     counts_documents: bool
     source: BoundedGradients
-    sampled: NDArray[np.int32] | None = None
-    unsampled: NDArray[np.int32] | None = None
+    sampled: Int32s | None = None
+    unsampled: Int32s | None = None
 
 
 def quantize(
     gradients: BoundedGradients, split: SplitMode = "newton", team: Team | None = None,
-    words: NDArray[np.int64] | None = None, weights: Floats | None = None,
+    words: Ints | None = None, weights: Floats | None = None,
 ) -> QuantizedGradients:  # fmt: skip
     """Round the gradients and weights of all documents to integers.
 
@@ -145,7 +145,7 @@ def quantize(
 
 
 def quantize_in_parts(
-    gradients: BoundedGradients, split: SplitMode, team: Team, n_total: int, words: NDArray[np.int64] | None = None,
+    gradients: BoundedGradients, split: SplitMode, team: Team, n_total: int, words: Ints | None = None,
     weights: Floats | None = None,
 ) -> Generator[Any, Any, QuantizedGradients]:  # fmt: skip
     """The same for a part of `n_total` documents; the largest weight is that of the part."""
@@ -169,7 +169,7 @@ def quantize_in_parts(
 
 
 def _quantize_repeated(
-    gradients: Floats, weights: Floats, team: Team, n_total: int, words: NDArray[np.int64] | None
+    gradients: Floats, weights: Floats, team: Team, n_total: int, words: Ints | None
 ) -> Generator[Any, Any, QuantizedGradients | None]:
     """Documents of whole weights, each as that many equal integers: splits tie where those of repeated documents do."""
     has_fractions, exact_total = yield Max(bool((weights != np.rint(weights)).any())), Sum(ExactSum.of(weights))
@@ -285,7 +285,7 @@ def pack(gradients: Floats, hessians: Floats, by_gradient: float, by_weight: flo
 
 
 @helper
-def total_of(words: Ints, rows: Rows) -> Int:
+def total_of(words: Ints, rows: Int32s) -> Int:
     """The sum of the words of some rows."""
     total = np.int64(0)
     for k in range(len(rows)):

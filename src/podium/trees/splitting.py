@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from podium.core.array_types import Bools, Floats, Int, Ints
 from podium.core.compiling import helper
 from podium.core.intrinsics import not_inlined
 from podium.core.simd import LANES
@@ -26,11 +27,7 @@ from podium.trees.layout import (
     BinMatrix,
     FeatureShare,
     FeatureTable,
-    Flags,
-    Floats,
     GrowingTree,
-    Int,
-    Ints,
     Limits,
     Member,
     N,
@@ -127,7 +124,7 @@ def score_leaf(
 
 
 @helper
-def _is_category(is_categorical: Flags | None, feature: Int) -> bool:
+def _is_category(is_categorical: Bools | None, feature: Int) -> bool:
     """Whether a feature is one; where none is, the compiler knows."""
     if is_categorical is not None:
         return bool(is_categorical[feature])
@@ -214,7 +211,7 @@ def choose_split(
 
 @helper
 def _set_goes_left(
-    leaf: Record, cells: Ints, features: FeatureTable, is_categorical: Flags | None, l2: float, scratch: Record
+    leaf: Record, cells: Ints, features: FeatureTable, is_categorical: Bools | None, l2: float, scratch: Record
 ) -> None:
     """Note which bins the leaf's split sends left."""
     goes_left, feature = leaf.goes_left, leaf.feature
@@ -240,7 +237,7 @@ def _set_goes_left(
 
 @helper
 def scan_feature(
-    precision: Int, feature: Int, cells: Ints, leaf: Record, features: FeatureTable, is_categorical: Flags | None,
+    precision: Int, feature: Int, cells: Ints, leaf: Record, features: FeatureTable, is_categorical: Bools | None,
     minimum: Int, l2: float, scratch: Record, splits: Records,
 ) -> None:  # fmt: skip
     """Note the best split of one feature in `splits[feature]`; `precision` and `minimum` are those of `SplitRules`.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
+from podium.core.array_types import Bools, Float32s, Floats, Int32s, Ints
 
 
 @dataclass(frozen=True)
@@ -33,17 +32,17 @@ class Tree:
 
     """
 
-    feature: NDArray[np.int32]
-    threshold: NDArray[np.float32]
-    missing_left: NDArray[np.bool_]
-    category: NDArray[np.int32]
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
-    gain: NDArray[np.float64]
-    count: NDArray[np.int64]
-    leaf_value: NDArray[np.float64]
-    leaf_count: NDArray[np.int64]
-    categories: tuple[NDArray[np.float32], ...] = ()
+    feature: Int32s
+    threshold: Float32s
+    missing_left: Bools
+    category: Int32s
+    left: Int32s
+    right: Int32s
+    gain: Floats
+    count: Ints
+    leaf_value: Floats
+    leaf_count: Ints
+    categories: tuple[Float32s, ...] = ()
 
     @property
     def n_leaves(self) -> int:

@@ -6,13 +6,12 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats, Ints
 from podium.core.compiling import kernel
 from podium.core.random import seed_of
 from podium.data.datasets.clicks import simulate_clicks
 from podium.data.datasets.random_values import (
-    Floats,
     add_noise,
     for_row_ranges,
     normal_values,
@@ -93,7 +92,7 @@ def artificial(
     return simulate_clicks(data, attraction=attraction, seed=seed, similar_queries=4, label="similar_clicks")
 
 
-def standardised_cubic(features: int, seed: int, shift: float) -> Callable[[NDArray[np.float32]], Floats]:
+def standardised_cubic(features: int, seed: int, shift: float) -> Callable[[Float32s], Floats]:
     """The polynomial of a seed, as a function from features to scores."""
     family = ("cubic", features, seed)
     linear = normal_values(features, seed_of(*family, "u"))
@@ -101,7 +100,7 @@ def standardised_cubic(features: int, seed: int, shift: float) -> Callable[[NDAr
     second = _shifted(random_permutation(features, seed_of(*family, "Q")), shift, seed_of(*family, "shifted Q"))
     third = _shifted(random_permutation(features, seed_of(*family, "R")), shift, seed_of(*family, "shifted R"))
 
-    def terms(X: NDArray[np.float32]) -> Floats:
+    def terms(X: Float32s) -> Floats:
         result = np.empty((len(X), 3))
         for_row_ranges(len(X), lambda a, b: cubic_terms(X[a:b], linear, second, third, result[a:b]))
         return result
@@ -112,14 +111,14 @@ def standardised_cubic(features: int, seed: int, shift: float) -> Callable[[NDAr
         math.sqrt(math.fsum((column - mean) ** 2) / len(sample)) for column, mean in zip(sample.T, means, strict=True)
     ]
 
-    def score(X: NDArray[np.float32]) -> Floats:
+    def score(X: Float32s) -> Floats:
         one, two, three = ((c - m) / s for c, m, s in zip(terms(X).T, means, scales, strict=True))
         return np.asarray((one + two + three) / 3.0)
 
     return score
 
 
-def _shifted(permutation: NDArray[np.int64], shift: float, key: np.uint64) -> NDArray[np.int64]:
+def _shifted(permutation: Ints, shift: float, key: np.uint64) -> Ints:
     """The permutation with the targets of a share of its elements rotated among them."""
     elements = np.sort(random_permutation(len(permutation), key)[: round(shift * len(permutation))])
     result = permutation.copy()
@@ -129,10 +128,10 @@ def _shifted(permutation: NDArray[np.int64], shift: float, key: np.uint64) -> ND
 
 @kernel
 def cubic_terms(
-    features: NDArray[np.float32],
+    features: Float32s,
     linear: Floats,
-    second: NDArray[np.int64],
-    third: NDArray[np.int64],
+    second: Ints,
+    third: Ints,
     terms: Floats,
 ) -> None:
     """u·x, Σ x_i x_Q(i) and Σ x_i x_Q(i) x_R(i) for each row."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats, Ints
 from podium.core.compiling import kernel
 from podium.core.progress import progress
 from podium.core.random import seed_of
-from podium.data.datasets.random_values import Floats, fill_normal, uniform
+from podium.data.datasets.random_values import fill_normal, uniform
 from podium.data.ranking_data import RankingData
 from podium.data.schema import as_data
 from podium.errors import DataError
@@ -143,7 +143,7 @@ def _examination(depth: int, position_bias: float) -> Floats:
 
 def _sessions(
     key: np.uint64, attraction: Floats, shown_by: Floats | None, is_similar: bool, users: Users
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Ints, Ints]:
     """Which documents are shown, from the top, and how many users made their last click on each."""
     noise = np.empty(2 * len(attraction))
     fill_normal(key ^ np.uint64(0x5851F42D4C957F2D), 0, noise)
@@ -164,7 +164,7 @@ def count_last_clicks(
     attraction: Floats,
     noise: float,
     n_users: int,
-    last_clicks: NDArray[np.int64],
+    last_clicks: Ints,
 ) -> None:
     """Count last clicks of users on documents in the order shown.
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.random import random_bits
 from podium.core.threads import map_threads, ranges
-
-Floats = NDArray[np.float64]
 
 
 @helper
@@ -35,7 +33,7 @@ def normal(key: np.uint64, index: np.uint64) -> float:
 
 
 @kernel
-def fill_uniform(key: np.uint64, first_row: int, features: NDArray[np.float32]) -> None:
+def fill_uniform(key: np.uint64, first_row: int, features: Float32s) -> None:
     """Features uniform in [−1, 1)."""
     width = features.shape[1]
     for row in range(features.shape[0]):
@@ -52,7 +50,7 @@ def fill_normal(key: np.uint64, first_index: int, values: Floats) -> None:
 
 
 @kernel
-def add_normal(key: np.uint64, first_index: int, scale: float, values: NDArray[np.float32]) -> None:
+def add_normal(key: np.uint64, first_index: int, scale: float, values: Float32s) -> None:
     """Add noise to a flat array of float32."""
     for k in range(len(values)):
         values[k] += np.float32(scale * normal(key, np.uint64(first_index + k)))
@@ -64,7 +62,7 @@ def for_row_ranges(n_rows: int, work: Callable[[int, int], None]) -> None:
         pass
 
 
-def uniform_matrix(n_rows: int, width: int, key: np.uint64) -> NDArray[np.float32]:
+def uniform_matrix(n_rows: int, width: int, key: np.uint64) -> Float32s:
     """Random numbers of [−1, 1)."""
     X = np.empty((n_rows, width), np.float32)
     for_row_ranges(n_rows, lambda first, last: fill_uniform(key, first, X[first:last]))
@@ -78,12 +76,12 @@ def normal_values(n: int, key: np.uint64) -> Floats:
     return values
 
 
-def add_noise(X: NDArray[np.float32], scale: float, key: np.uint64) -> None:
+def add_noise(X: Float32s, scale: float, key: np.uint64) -> None:
     """Add normal noise of a standard deviation to every value, in place."""
     flat = X.reshape(-1)
     for_row_ranges(len(flat), lambda first, last: add_normal(key, first, scale, flat[first:last]))
 
 
-def random_permutation(n: int, key: np.uint64) -> NDArray[np.int64]:
+def random_permutation(n: int, key: np.uint64) -> Ints:
     """The order of random numbers; of equal numbers the earlier comes first."""
     return np.argsort(uniform_matrix(n, 1, key)[:, 0], kind="stable")

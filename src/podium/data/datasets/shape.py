@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats, Ints
 from podium.data.datasets.random_values import uniform_matrix
 from podium.errors import DataError
 
@@ -30,7 +30,7 @@ def check_shape(queries: int, documents: int | tuple[int, int], features: int, p
         raise DataError(f"documents must be at least 1, or an ascending pair (fewest, most), not {documents}")
 
 
-def query_sizes(queries: int, documents: int | tuple[int, int], key: np.uint64) -> NDArray[np.int64]:
+def query_sizes(queries: int, documents: int | tuple[int, int], key: np.uint64) -> Ints:
     """The number of documents of each query."""
     if not isinstance(documents, tuple):
         return np.full(queries, documents)
@@ -39,13 +39,13 @@ def query_sizes(queries: int, documents: int | tuple[int, int], key: np.uint64) 
     return low + (grid * (high - low + 1)).astype(np.int64)
 
 
-def query_ids(sizes: NDArray[np.int64], part: str) -> NDArray[np.int64]:
+def query_ids(sizes: Ints, part: str) -> Ints:
     """The query id of each row, from 1; the ids of other parts start elsewhere, so that parts can be joined."""
     first = 1 + MOST_QUERIES * PARTS.index(part)
     return np.repeat(np.arange(first, first + len(sizes)), sizes)
 
 
-def labels_by_share(scores: NDArray[np.float64], calibration: NDArray[np.float64]) -> NDArray[np.float32]:
+def labels_by_share(scores: Floats, calibration: Floats) -> Float32s:
     """Labels 0 … 4, by the borders that give the sorted calibration scores the shares of `SHARES`."""
     borders = [calibration[round(share * len(calibration))] for share in np.cumsum(SHARES[:-1])]
     return np.searchsorted(borders, scores, side="right").astype(np.float32)

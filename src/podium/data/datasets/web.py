@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.random import seed_of
-from podium.data.datasets.random_values import Floats, for_row_ranges, normal, normal_values, uniform_matrix
+from podium.data.datasets.random_values import for_row_ranges, normal, normal_values, uniform_matrix
 from podium.data.datasets.shape import CALIBRATION_ROWS, Part, check_shape, labels_by_share, query_ids, query_sizes
 from podium.data.ranking_data import RankingData
 
@@ -51,9 +51,7 @@ def artificial_web(
     return RankingData(X, labels_by_share(scores, calibration), qid=query_ids(sizes, part))
 
 
-def _features_and_scores(
-    query: NDArray[np.int64], features: int, domain: tuple[object, ...], part: str
-) -> tuple[NDArray[np.float32], Floats]:
+def _features_and_scores(query: Ints, features: int, domain: tuple[object, ...], part: str) -> tuple[Float32s, Floats]:
     """The features of each row and the score behind its label."""
     weights = normal_values(features * LATENT, seed_of(*domain, "weights")).reshape(features, -1)
     is_chosen = uniform_matrix(features, LATENT, seed_of(*domain, "chosen")) < -0.5  # a quarter
@@ -82,10 +80,10 @@ def growth(x: float) -> float:
 def fill_web_like(
     key: np.uint64,
     first_row: int,
-    query: NDArray[np.int64],
+    query: Ints,
     weights: Floats,
     offsets: Floats,
-    features: NDArray[np.float32],
+    features: Float32s,
     scores: Floats,
 ) -> None:
     """Web-like features (counts with many zeros, heavy tails, continuous) and the score behind labels."""

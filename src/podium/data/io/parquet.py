@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.core.files import replacing
 from podium.data.encoding import Encoding
 from podium.data.frames import LABEL_PREFIX, ROLES, assign_roles, features_by_name, has_role, not_numbers
@@ -233,7 +233,7 @@ def _bytes_at(file: Any, position: int, size: int) -> bytes:
     return bytes(file.read(size))
 
 
-def stored_preferences(schemas: Sequence[Any], sizes: Sequence[int]) -> NDArray[np.float64] | None:
+def stored_preferences(schemas: Sequence[Any], sizes: Sequence[int]) -> Floats | None:
     """The preferences that each file holds, its rows counted on from the files before."""
     pairs, first_row = [], 0
     for schema, size in zip(schemas, sizes, strict=True):

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.data import frames
 from podium.data.columns import to_query_ids
 from podium.data.encoding import CategoriesSeen, Encoding, FeatureBuilder, Losses, fits_float32, names_of_categories
@@ -236,17 +236,17 @@ class ParquetFiles:
         return import_pyarrow().concat_tables(tables, promote_options="permissive")
 
     @cached_property
-    def preferences(self) -> NDArray[np.float64] | None:
+    def preferences(self) -> Floats | None:
         """The pairs of all rows."""
         return stored_preferences(self.schemas, self.sizes)
 
-    def _preferences_of(self, first_row: int, n_rows: int) -> NDArray[np.float64] | None:
+    def _preferences_of(self, first_row: int, n_rows: int) -> Floats | None:
         """The pairs of some rows, which hold whole queries."""
         pairs = self.preferences
         if pairs is None:
             return None
         is_here = (pairs[:, 0] >= first_row) & (pairs[:, 0] < first_row + n_rows)
-        shifted: NDArray[np.float64] = pairs[is_here] - np.array([first_row, first_row, 0.0])
+        shifted: Floats = pairs[is_here] - np.array([first_row, first_row, 0.0])
         return shifted
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats, Int, Ints
 from podium.core.bitwise import CODES, WORD, choose_words, compare_ranks, find_ranks, gather_codes
 from podium.core.compiling import helper, kernel
 from podium.core.dense_rows import COLUMN_STRIDE, DenseRows, load_columns, room_for_columns
@@ -17,7 +18,6 @@ from podium.models.scoring.encoding import ALL_BITS, COMPARISONS
 from podium.models.scoring.program import MOST_ROWS, Categories, Comparisons, Groups, Program, Searches
 from podium.models.scoring.traversal import index_among
 
-Int = Any  # an integer, compiled as int64
 U = np.uint64  # indices that cannot be negative spare the compiler a test
 
 SMALL_BLOCK, LARGE_BLOCK = (0,) * 2, (0,) * 8  # words of 64 documents
@@ -26,10 +26,10 @@ SMALL_BLOCK, LARGE_BLOCK = (0,) * 2, (0,) * 8  # words of 64 documents
 class Scratch(NamedTuple):
     """Memory for one block."""
 
-    columns: NDArray[np.float32]  # some columns of the block's values, one after the other
+    columns: Float32s  # some columns of the block's values, one after the other
     ranks: NDArray[np.int8]  # of each search
-    words: NDArray[np.int64]  # rows of bits
-    codes: NDArray[np.int64]  # of each document, for the trees of a group
+    words: Ints  # rows of bits
+    codes: Ints  # of each document, for the trees of a group
 
 
 class Blocks:
@@ -52,7 +52,7 @@ class Blocks:
         """Documents of a block."""
         return WORD * len(self.block)
 
-    def add_scores(self, rows: DenseRows, first: int, last: int, scores: NDArray[np.float64]) -> None:
+    def add_scores(self, rows: DenseRows, first: int, last: int, scores: Floats) -> None:
         """Add the values of all trees to the scores of the rows `first` … `last` − 1."""
         p = self.program
         scratch = self._take()
@@ -75,7 +75,7 @@ class Blocks:
 @kernel
 def score_blocks(
     rows: DenseRows, first: Int, last: Int, searches: Searches, comparisons: Comparisons, categories: Categories,
-    groups: Groups, scratch: Scratch, scores: NDArray[np.float64], block: Any,
+    groups: Groups, scratch: Scratch, scores: Floats, block: Any,
 ) -> None:  # fmt: skip
     """Add the values of a program's trees, in their order, to the scores of some rows."""
     size = WORD * len(block)
@@ -162,9 +162,7 @@ def _choose(groups: Groups, group: Int, scratch: Scratch, block: Any) -> None:
 
 
 @helper
-def _add_eight(
-    groups: Groups, first: Int, codes: NDArray[np.int64], n: Int, scores: NDArray[np.float64], start: Int
-) -> None:
+def _add_eight(groups: Groups, first: Int, codes: Ints, n: Int, scores: Floats, start: Int) -> None:
     """Add the leaves of eight trees, whose codes are bytes, one after the other."""
     not_inlined()
     leaves, table, byte = groups.leaves, groups.table[first : first + CODES], U(255)
@@ -185,9 +183,7 @@ def _add_eight(
 
 
 @helper
-def _add_four(
-    groups: Groups, first: Int, codes: NDArray[np.int64], n: Int, scores: NDArray[np.float64], start: Int
-) -> None:
+def _add_four(groups: Groups, first: Int, codes: Ints, n: Int, scores: Floats, start: Int) -> None:
     """Add the leaves of four trees, whose codes have two bytes, one after the other."""
     not_inlined()
     leaves, table, short = groups.leaves, groups.table[first : first + CODES], U(65535)

@@ -18,12 +18,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Int, Int32s, Ints
 from podium.core.compiling import helper, kernel
-
-Ints = NDArray[np.int64]
-Int = Any  # an integer, compiled as int64
 
 NO_BITS, ALL_BITS, COMPARISONS = 0, 1, 2  # rows of words: all bits unset, all set, then the comparisons
 MAX_BITS = 14  # of a code: the leaves of a tree are a table of 2^bits
@@ -43,13 +40,13 @@ class EncodedTrees(NamedTuple):
 
     """
 
-    choices: NDArray[np.int32]
+    choices: Int32s
     choice_offsets: Ints
-    planes: NDArray[np.int32]
+    planes: Int32s
     plane_offsets: Ints
     n_temporary: Ints
-    leaf_code: NDArray[np.int32]
-    leaf_care: NDArray[np.int32]
+    leaf_code: Int32s
+    leaf_care: Int32s
 
 
 # A node or leaf of one tree, as regions are cut out of it. Leaf k of a tree of n nodes is the entry n + k.
@@ -95,16 +92,14 @@ MOST_STACKED = (MAX_BITS + 2) ** 2  # bits of the codes of encoded regions: each
 class _Stacks(NamedTuple):
     """Of the regions that are encoded but not yet part of a larger one."""
 
-    sizes: NDArray[np.int64]  # the number of bits and of leaves of each, one after the other
-    bits: NDArray[np.int32]  # the rows of their codes
-    leaves: NDArray[np.int32]
-    free: NDArray[np.int32]  # temporary rows that are not used any more
-    path: NDArray[np.int32]  # nodes on the way to a cut
+    sizes: Ints  # the number of bits and of leaves of each, one after the other
+    bits: Int32s  # the rows of their codes
+    leaves: Int32s
+    free: Int32s  # temporary rows that are not used any more
+    path: Int32s  # nodes on the way to a cut
 
 
-def encode_all(
-    left: NDArray[np.int32], right: NDArray[np.int32], row: NDArray[np.int32], node_offsets: Ints, temporary: int
-) -> EncodedTrees | None:
+def encode_all(left: Int32s, right: Int32s, row: Int32s, node_offsets: Ints, temporary: int) -> EncodedTrees | None:
     """The choices and codes of trees; None where one is so large or deep that a walk is faster.
 
     Args:
@@ -132,7 +127,7 @@ def encode_all(
 
 @kernel
 def encode_trees(
-    left: NDArray[np.int32], right: NDArray[np.int32], row: NDArray[np.int32], node_offsets: Ints, temporary: Int,
+    left: Int32s, right: Int32s, row: Int32s, node_offsets: Ints, temporary: Int,
     encoded: EncodedTrees,
 ) -> Int:  # fmt: skip
     """Fill in the choices and codes of all trees; the number of choices, or `TOO_DEEP`."""

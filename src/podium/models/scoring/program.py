@@ -17,12 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Bytes, Float32s, Floats, Int32s, Ints
 from podium.core.bitwise import CODES, MAX_LEVELS, levels_for, pivots_of
 from podium.core.compiling import kernel
 from podium.models.scoring.encoding import COMPARISONS, EncodedTrees, encode_all
 from podium.models.scoring.traversal import TreeArrays
-
-Ints = NDArray[np.int64]
 
 MOST_ROWS = 1 << 15  # of words: so that in small blocks numbers of two bytes tell where they begin
 MOST_COMPARISONS = MOST_ROWS - (1 << 12)  # so that temporary rows have room
@@ -39,13 +38,13 @@ class Searches(NamedTuple):
     table: Ints
     n_levels: Ints
     missing: Ints
-    pivots: NDArray[np.float32]
+    pivots: Float32s
 
 
 class Comparisons(NamedTuple):
     """Sorted by search: which ranks lie below a bound."""
 
-    search: NDArray[np.int32]
+    search: Int32s
     bound: NDArray[np.int8]
 
 
@@ -62,10 +61,10 @@ class Categories(NamedTuple):
 
     feature: Ints
     value_offsets: Ints
-    values: NDArray[np.float32]
+    values: Float32s
     comparison_offsets: Ints
     member_offsets: Ints
-    members: NDArray[np.uint8]
+    members: Bytes
 
 
 class Groups(NamedTuple):
@@ -85,7 +84,7 @@ class Groups(NamedTuple):
     plane_offsets: Ints
     planes: NDArray[Any]
     table: Ints
-    leaves: NDArray[np.float64]
+    leaves: Floats
 
 
 class Program(NamedTuple):
@@ -108,7 +107,7 @@ class _Nodes(NamedTuple):
     """
 
     order: NDArray[np.intp]
-    is_new: NDArray[np.bool_]
+    is_new: Bools
 
 
 def make_programs(trees: TreeArrays) -> list[Program] | None:
@@ -227,9 +226,7 @@ def _categories(trees: TreeArrays, nodes: slice) -> tuple[Categories, NDArray[np
     ), node  # fmt: skip
 
 
-def _groups(
-    encoded: EncodedTrees, leaf_offsets: Ints, values: NDArray[np.float64], temporary: int
-) -> tuple[Groups, int]:
+def _groups(encoded: EncodedTrees, leaf_offsets: Ints, values: Floats, temporary: int) -> tuple[Groups, int]:
     """Trees in groups, and the number of temporary rows that the largest group needs."""
     n_bits = np.diff(encoded.plane_offsets)
     n_trees = len(n_bits)
@@ -261,7 +258,7 @@ def _groups(
     ), int(n_temporary)  # fmt: skip
 
 
-def _moved(rows: NDArray[np.int32], sizes: Ints, shift: Ints, temporary: int) -> NDArray[np.uint16]:
+def _moved(rows: Int32s, sizes: Ints, shift: Ints, temporary: int) -> NDArray[np.uint16]:
     """Rows of words, the temporary ones of each tree moved behind those of the trees before it in its group."""
     moved = rows + np.where(rows >= temporary, np.repeat(shift, sizes), 0)
     return moved.astype(np.uint16)

@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Float32s, Floats, Int, Int32s, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.threads import map_threads, ranges
 from podium.data.features import Features
 from podium.data.sparse import frozen_block, is_sparse
 
 SPARSE_ROWS_AT_ONCE = 4096  # that are made dense
-Ints = NDArray[np.int64]
-Int = Any  # an integer, compiled as int64
 
 
 class TreeArrays(NamedTuple):
@@ -23,15 +22,15 @@ class TreeArrays(NamedTuple):
 
     node_offsets: Ints
     leaf_offsets: Ints
-    feature: NDArray[np.int32]
-    threshold: NDArray[np.float32]
-    missing_left: NDArray[np.bool_]
-    category: NDArray[np.int32]
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
+    feature: Int32s
+    threshold: Float32s
+    missing_left: Bools
+    category: Int32s
+    left: Int32s
+    right: Int32s
     category_offsets: Ints
-    category_values: NDArray[np.float32]
-    leaf_value: NDArray[np.float64]
+    category_values: Float32s
+    leaf_value: Floats
 
 
 class Traversal:
@@ -41,7 +40,7 @@ class Traversal:
         self.trees = TreeArrays(*(arrays[name] for name in TreeArrays._fields))
 
     def add_scores(
-        self, features: Features, scores: NDArray[np.float64], first: int, last: int, n_threads: int | None = None
+        self, features: Features, scores: Floats, first: int, last: int, n_threads: int | None = None
     ) -> None:
         """Add the values of the trees `first` … `last` − 1, in this order, to the scores of all rows."""
 
@@ -52,7 +51,7 @@ class Traversal:
         for _ in map_threads(work, _row_ranges(features, n_threads), n_threads):
             pass
 
-    def leaves(self, features: Features, n_threads: int | None = None) -> NDArray[np.int32]:
+    def leaves(self, features: Features, n_threads: int | None = None) -> Int32s:
         """The leaf of each tree (column) that each row falls into."""
         leaves = np.empty((features.shape[0], len(self.trees.node_offsets) - 1), np.int32)
 
@@ -73,9 +72,7 @@ def _row_ranges(features: Features, n_threads: int | None) -> list[tuple[int, in
 
 
 @kernel
-def _add_scores(
-    features: NDArray[np.float32], first: Int, last: Int, trees: TreeArrays, scores: NDArray[np.float64]
-) -> None:
+def _add_scores(features: Float32s, first: Int, last: Int, trees: TreeArrays, scores: Floats) -> None:
     for row in range(features.shape[0]):
         total = scores[row]
         for tree in range(first, last):
@@ -84,14 +81,14 @@ def _add_scores(
 
 
 @kernel
-def _find_leaves(features: NDArray[np.float32], trees: TreeArrays, leaves: NDArray[np.int32]) -> None:
+def _find_leaves(features: Float32s, trees: TreeArrays, leaves: Int32s) -> None:
     for row in range(features.shape[0]):
         for tree in range(len(trees.node_offsets) - 1):
             leaves[row, tree] = _find_leaf(features[row], tree, trees)
 
 
 @helper
-def _find_leaf(x: NDArray[np.float32], tree: Int, trees: TreeArrays) -> Int:
+def _find_leaf(x: Float32s, tree: Int, trees: TreeArrays) -> Int:
     """The leaf of one tree that a document falls into."""
     root = trees.node_offsets[tree]
     node = np.int64(0) if trees.node_offsets[tree + 1] > root else np.int64(-1)
@@ -112,14 +109,14 @@ def goes_left(value: Any, node: Int, trees: TreeArrays) -> Any:
 
 
 @helper
-def _is_among(value: Any, entry: Int, offsets: Ints, values: NDArray[np.float32]) -> Any:
+def _is_among(value: Any, entry: Int, offsets: Ints, values: Float32s) -> Any:
     """Whether a value is among the ascending values of an entry."""
     first, last = offsets[entry], offsets[entry + 1]
     return index_among(value, values, first, last) < last - first
 
 
 @helper
-def index_among(value: Any, values: NDArray[np.float32], first: Int, last: Int) -> Int:
+def index_among(value: Any, values: Float32s, first: Int, last: Int) -> Int:
     """The index of a value among the ascending ones from `first` to `last`, by bisection; their number if it is not."""
     low, high = first, last
     while low < high:

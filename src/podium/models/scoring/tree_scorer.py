@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Floats, Int32s, Ints
 from podium.core.dense_rows import DenseRows, as_rows
 from podium.core.threads import map_threads, n_threads_for, ranges
 from podium.data.features import Features
@@ -34,7 +35,7 @@ class TreeScorer:
         self._is_prepared = False
         self._dense: list[_ProgramBlocks] = []
         self._sparse: list[_ProgramBlocks] = []
-        self._used: NDArray[np.int64] = np.empty(0, np.int64)
+        self._used: Ints = np.empty(0, np.int64)
         self._lock = threading.Lock()
 
     @property
@@ -54,7 +55,7 @@ class TreeScorer:
             self._is_prepared = True
 
     def add_scores(
-        self, features: Features, scores: NDArray[np.float64], first: int, last: int, n_threads: int | None = None
+        self, features: Features, scores: Floats, first: int, last: int, n_threads: int | None = None
     ) -> None:
         """Add the values of the trees `first` … `last` − 1, in this order, to the scores of all rows."""
         n_rows = features.shape[0]
@@ -75,7 +76,7 @@ class TreeScorer:
             self.prepare()
         return bool(self._dense)
 
-    def _add_to_sparse(self, features: Features, scores: NDArray[np.float64], n_threads: int | None) -> None:
+    def _add_to_sparse(self, features: Features, scores: Floats, n_threads: int | None) -> None:
         """Make some rows dense at a time, with the features that the trees ask for."""
         n_at_once = max(1024, SPARSE_ROWS_AT_ONCE // max(1, len(self._used)))
         for start in range(0, features.shape[0], n_at_once):
@@ -83,7 +84,7 @@ class TreeScorer:
             dense = features[rows][:, self._used].toarray()
             _add_in_blocks(self._sparse, dense, scores[rows], n_threads)
 
-    def leaves(self, features: Features, n_threads: int | None = None) -> NDArray[np.int32]:
+    def leaves(self, features: Features, n_threads: int | None = None) -> Int32s:
         """The leaf of each tree (column) that each row falls into."""
         return self._traversal.leaves(features, n_threads)
 
@@ -95,9 +96,7 @@ class _ProgramBlocks:
         self.small, self.large = Blocks(program, SMALL_BLOCK), Blocks(program, LARGE_BLOCK)
 
 
-def _add_in_blocks(
-    programs: list[_ProgramBlocks], features: NDArray[np.float32], scores: NDArray[np.float64], n_threads: int | None
-) -> None:
+def _add_in_blocks(programs: list[_ProgramBlocks], features: Float32s, scores: Floats, n_threads: int | None) -> None:
     """Share the rows among threads, a number of large blocks at a time."""
     rows = as_rows(features)
     size = programs[0].large.n_documents
@@ -114,9 +113,7 @@ def _add_in_blocks(
         pass
 
 
-def _add_to_rows(
-    programs: list[_ProgramBlocks], rows: DenseRows, first: int, last: int, scores: NDArray[np.float64]
-) -> None:
+def _add_to_rows(programs: list[_ProgramBlocks], rows: DenseRows, first: int, last: int, scores: Floats) -> None:
     """Large blocks, and small ones for a rest that fills less than half of a large one."""
     size = programs[0].large.n_documents
     rest = (last - first) % size
@@ -128,7 +125,7 @@ def _add_to_rows(
             program.small.add_scores(rows, middle, last, scores)
 
 
-def _renumbered(program: Program, used: NDArray[np.int64]) -> Program:
+def _renumbered(program: Program, used: Ints) -> Program:
     """The same program for rows that have only the features that are used."""
     searches, categories = program.searches, program.categories
     return program._replace(

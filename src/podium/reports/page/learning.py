@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from podium.core.array_types import Floats
 from podium.data import RankingData
 from podium.diagnostics import WatchLambdaShares, WatchRankChanges, WatchTopLabels
-from podium.diagnostics.watching import Floats
 from podium.errors import PodiumError
 from podium.objectives import Objective
 from podium.reports.page.contents import Figures, Missing, Part, Section, Words

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Bools, Float32s, Floats, Ints
 from podium.data import RankingData
 from podium.data.selecting import rows_of_queries
 from podium.diagnostics.arrows import LambdaArrows, arrows_of_scores
@@ -21,7 +21,6 @@ from podium.reports.page.subject import Subject, has_labels
 LISTED = 20  # documents of a list
 REASONS = 3  # features of a document
 STEPS = 14  # rounds of the arrows
-Ints = NDArray[np.int64]
 
 
 def queries_section(subject: Subject, advance: Callable[..., None]) -> Section:
@@ -70,7 +69,7 @@ def _chosen(subject: Subject) -> dict[str, list[int]]:
     return {name: found for name, found in groups.items() if found}
 
 
-def _has_order(data: RankingData, source: str) -> NDArray[np.bool_]:
+def _has_order(data: RankingData, source: str) -> Bools:
     """The queries with documents of different labels."""
     labels = np.nan_to_num(data.labels[source][data.order])
     starts = data.offsets[:-1]
@@ -98,7 +97,7 @@ def _reasons(subject: Subject, numbers: list[int]) -> dict[int, tuple[Reason, ..
     return reasons
 
 
-def _of_document(found: Explanation, row: int, apart: NDArray[np.float64]) -> tuple[Reason, ...]:
+def _of_document(found: Explanation, row: int, apart: Floats) -> tuple[Reason, ...]:
     values = found.shown_values(row)
     largest = [int(k) for k in np.argsort(-np.abs(apart), kind="stable")[:REASONS] if apart[k]]
     return tuple(Reason(found.names[k], _shown(values[k]), float(apart[k])) for k in largest)
@@ -141,7 +140,7 @@ def _value(value: float) -> str:
     return "–" if np.isnan(value) else f"{value:.4f}"
 
 
-def _labels(data: RankingData) -> tuple[NDArray[np.float32], float]:
+def _labels(data: RankingData) -> tuple[Float32s, float]:
     """The labels that are shown, NaN for none, and the highest of them."""
     source = next((source for source in ("relevance", *data.labels) if has_labels(data, source)), None)
     if source is None:

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.data import RankingData
 from podium.data.content_random import ContentRandom
 from podium.diagnostics.looking import bind_to_look, scores_at
@@ -21,9 +21,6 @@ from podium.measures import Measure, Ranking
 from podium.models import Model
 from podium.models.base import model_of, shown_name
 from podium.objectives import Lambda, Objective, describe, parse
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

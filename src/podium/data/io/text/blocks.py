@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Bytes
 from podium.core.validation import to_path
 from podium.data.io.text.decompression import MAGIC_BYTES, DamagedError, decompressed
 from podium.data.memory import Budget
@@ -33,7 +33,7 @@ class Block:
     """
 
     file: str
-    text: NDArray[np.uint8]
+    text: Bytes
     first_line: int = 1
 
     def place(self, at: int) -> tuple[int, int]:
@@ -115,7 +115,7 @@ def _refuse_nul(block: Block, *, has_place: bool) -> None:
         raise block.error(int(block.text.argmin()), problem) if has_place else FileFormatError(block.file, problem)
 
 
-def _pages(size: int) -> NDArray[np.uint8]:
+def _pages(size: int) -> Bytes:
     """Memory that goes back to the system when the last view of it goes; `malloc` might keep it."""
     return np.frombuffer(mmap.mmap(-1, size), np.uint8)
 
@@ -133,7 +133,7 @@ def _fill(stream: Any, buffer: memoryview) -> int:
     return filled
 
 
-def _after_last_line_feed(text: NDArray[np.uint8]) -> int:
+def _after_last_line_feed(text: Bytes) -> int:
     """The place after the last line feed, 0 if there is none; most often found near the end."""
     for tail in (1 << 14, len(text)):
         position = text[-tail:].tobytes().rfind(b"\n")
@@ -193,7 +193,7 @@ class _Readable(io.RawIOBase):
         return len(piece)
 
 
-def _without_mark(name: str, text: NDArray[np.uint8], end: int) -> tuple[NDArray[np.uint8], int]:
+def _without_mark(name: str, text: Bytes, end: int) -> tuple[Bytes, int]:
     head = text[: min(end, 8)].tobytes()
     for mark, what in _OTHER_MARKS.items():
         if head.startswith(mark):

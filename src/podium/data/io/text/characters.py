@@ -8,15 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from podium.core.array_types import Bytes, Int
 from podium.core.compiling import helper
-
-Bytes = NDArray[np.uint8]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float32]
-Int = Any  # an integer, compiled as int64
 
 TAB, LINE_FEED, RETURN, SPACE, HASH = 9, 10, 13, 32, 35
 PLUS, MINUS, DOT, ZERO, NINE, COLON, LETTER_E = 43, 45, 46, 48, 57, 58, 101

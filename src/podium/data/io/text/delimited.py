@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Bytes, Float32s, Floats, Ints
 from podium.core.threads import map_threads
 from podium.data.columns import LARGEST_EXACT
 from podium.data.encoding import CategoriesSeen, Encoding, codes_of_categories, names_of_categories
@@ -92,7 +93,7 @@ class DelimitedReader(TextReader):
         self.seen = CategoriesSeen()
 
     @staticmethod
-    def scan(text: NDArray[np.uint8], most: int) -> tuple[int, int, int, int]:
+    def scan(text: Bytes, most: int) -> tuple[int, int, int, int]:
         """The lines, those that are not blank, 0 (there are no indices), and the end: before row `most` + 1."""
         window = _WINDOW
         while True:
@@ -162,9 +163,7 @@ class DelimitedReader(TextReader):
                 arguments[role] = extras[:, k]
         return arguments
 
-    def _parse(
-        self, items: list[Counted]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32], list[Run], dict[str, list[str]]]:
+    def _parse(self, items: list[Counted]) -> tuple[Float32s, Float32s, list[Run], dict[str, list[str]]]:
         """The features and the other numbers of a group, its runs, and its columns of text; totals are kept."""
         layout, n_rows = self.layout, sum(item.rows for item in items)
         self.budget.hold("data", n_rows * (ROW_BYTES + 4 * (len(layout.features) + len(layout.extras))), self.names)
@@ -183,7 +182,7 @@ class DelimitedReader(TextReader):
         texts = {name: [text for part in parts for text in part.texts[k]] for k, name in enumerate(layout.texts)}
         return features, extras, runs, texts
 
-    def _parse_block(self, item: Counted, features: NDArray[np.float32], extras: NDArray[np.float32]) -> _Part:
+    def _parse_block(self, item: Counted, features: Float32s, extras: Float32s) -> _Part:
         """Fill in the numbers of a block's rows; the rest of it."""
         if not item.rows:
             return _Part([], [[] for _ in self.layout.texts], 0)
@@ -192,7 +191,7 @@ class DelimitedReader(TextReader):
         check_quotes(block, layout)
         texts, numbers = [layout.qid, *layout.texts], list(layout.numbers)
         table = _read_fields(item, layout, texts, numbers)
-        far: dict[str, NDArray[np.int64]] = {}
+        far: dict[str, Ints] = {}
         for name, (place, is_feature) in layout.numbers.items():
             values, short = table.column(name).to_numpy(), (features if is_feature else extras)[rows, place]
             with np.errstate(over="ignore"):
@@ -208,13 +207,13 @@ class DelimitedReader(TextReader):
             check_lines(block, layout)
         return _Part(_runs(item, query), [_text_values(column).tolist() for column in columns], overflows)
 
-    def _look_at_large(self, feature: int, values: NDArray[np.float64]) -> None:
+    def _look_at_large(self, feature: int, values: Floats) -> None:
         """Take note of the whole parts of a feature's numbers that float32 does not hold."""
         whole = np.unique(np.trunc(values))
         whole = whole[whole != whole.astype(np.float32)].astype(np.int64)
         self.merges.look(np.column_stack([np.full(len(whole), feature), whole]))
 
-    def _look_at_texts(self, item: Counted, rows_of: dict[str, NDArray[np.int64]]) -> int:
+    def _look_at_texts(self, item: Counted, rows_of: dict[str, Ints]) -> int:
         """Do the same for numbers that float64 may merge, as they are written; count those beyond float32."""
         overflows, table = 0, _read_fields(item, self.layout, list(rows_of), [])
         for name, rows in rows_of.items():
@@ -229,7 +228,7 @@ class DelimitedReader(TextReader):
                 self.merges.look(np.column_stack([np.full(len(digits), place), np.array(digits, np.int64)]))
         return overflows
 
-    def _encode(self, features: NDArray[np.float32], texts: dict[str, list[str]]) -> Encoding:
+    def _encode(self, features: Float32s, texts: dict[str, list[str]]) -> Encoding:
         """Put the numbers of categories into the features; an empty field is a missing value."""
         categories: dict[int, tuple[str, ...]] = {}
         place_of = {name: k for k, name in enumerate(self.layout.features)}
@@ -246,7 +245,7 @@ class DelimitedReader(TextReader):
         return Encoding(categories)
 
 
-def _lines(text: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _lines(text: Bytes) -> tuple[Ints, Ints]:
     """Where each whole line of the text begins, and the numbers of those that are not blank."""
     ends = np.flatnonzero(text == LINE_FEED)
     starts = np.concatenate([ends[:0], [0], ends + 1])[:-1]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Float32s, Int32s, Ints
 from podium.core.threads import map_threads
 from podium.data.io.text.blocks import Block
 from podium.data.io.text.letor_parser import Indices, Rows, parse_letor, scan_letor
@@ -40,9 +41,9 @@ class _Part:
     comments: list[str] | None
     overflows: int
     fewest: int
-    values: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
-    columns: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
-    pairs_before: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    values: Float32s = field(default_factory=lambda: np.empty(0, np.float32))
+    columns: Int32s = field(default_factory=lambda: np.empty(0, np.int32))
+    pairs_before: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 class LetorReader(TextReader):
@@ -107,9 +108,7 @@ class LetorReader(TextReader):
         # Where an index is out of bounds the text is parsed only to find the first error in it.
         return self.options.sparse or max(item.largest_index for item in items) > self.options.last_index
 
-    def _parse(
-        self, items: list[Counted], width: int
-    ) -> tuple[NDArray[np.float32] | None, NDArray[np.float32], list[_Part]]:
+    def _parse(self, items: list[Counted], width: int) -> tuple[Float32s | None, Float32s, list[_Part]]:
         """The features of a group, if they are not kept as pairs, the labels, and the rest; totals are kept."""
         n_rows, sparse = sum(item.rows for item in items), self._is_sparse(items)
         self.largest = max(self.largest, *(item.largest_index for item in items))
@@ -150,8 +149,8 @@ def _refuse_absurd_size(items: list[Counted], n_rows: int, width: int, n_bytes: 
 
 def _parse(
     item: Counted,
-    features: NDArray[np.float32],
-    labels: NDArray[np.float32],
+    features: Float32s,
+    labels: Float32s,
     sparse: bool,
     options: TextOptions,
     merges: Merges,
@@ -189,7 +188,7 @@ def _parse(
     )
 
 
-def _comments(block: Block, bounds: NDArray[np.int64]) -> list[str] | None:
+def _comments(block: Block, bounds: Ints) -> list[str] | None:
     if not bounds.any():
         return None
     return [decoded(block, start, end, "comment").strip() for start, end in bounds.tolist()]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Bytes, Float32s, Int, Int32s, Ints
 from podium.core.compiling import helper, kernel
 from podium.data.io.text.characters import (
     COLON,
@@ -23,10 +24,6 @@ from podium.data.io.text.characters import (
     SPACE,
     TAB,
     ZERO,
-    Bytes,
-    Floats,
-    Int,
-    Ints,
     ends_line,
     ends_token,
     skip_blanks,
@@ -74,10 +71,10 @@ class Rows(NamedTuple):
 
     """
 
-    features: Floats
-    columns: NDArray[np.int32]
+    features: Float32s
+    columns: Int32s
     pairs_before: Ints
-    labels: Floats
+    labels: Float32s
     comments: Ints
 
 
@@ -144,7 +141,7 @@ def parse_letor(text: Bytes, indices: Indices, rows: Rows, notes: Notes, outcome
 
 
 @helper
-def _parse_label_and_query(text: Bytes, at: Int, line: Int, labels: Floats, notes: Notes, outcome: Any) -> Int:
+def _parse_label_and_query(text: Bytes, at: Int, line: Int, labels: Float32s, notes: Notes, outcome: Any) -> Int:
     label, end, certainty, _ = parse_number(text, at)
     if certainty == NOT_A_NUMBER or not ends_token(text, end):
         return fail(outcome, LABEL, at)

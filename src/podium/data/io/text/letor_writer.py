@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.core.array_types import Bytes, Float32s, Int, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.files import compressed, replacing
 from podium.core.progress import progress
 from podium.core.threads import map_threads
-from podium.data.io.text.characters import COLON, HASH, LINE_FEED, SPACE, Bytes, Floats, Int, Ints
+from podium.data.io.text.characters import COLON, HASH, LINE_FEED, SPACE
 from podium.data.io.text.numbers import write_integer, write_number
 from podium.data.ranking_data import RankingData
 from podium.data.sparse import MOST_FEATURES, frozen_block, is_sparse
@@ -44,9 +44,9 @@ class _Lines(NamedTuple):
 
     """
 
-    features: Floats
+    features: Float32s
     numbers: Ints
-    labels: Floats
+    labels: Float32s
     query: Ints
     queries: _Texts
     comments: _Texts
@@ -99,7 +99,7 @@ def write_letor(data: RankingData, path: Path, absent: Literal["zero", "missing"
             advance(bound[1] - bound[0])
 
 
-def numbers_of(names: Sequence[str] | None) -> NDArray[np.int64] | None:
+def numbers_of(names: Sequence[str] | None) -> Ints | None:
     """Names of features as the numbers that LETOR text calls them by; None where they are none, or do not rise."""
     if names is None or not all(name.isascii() and name.isdecimal() and len(name) <= 10 for name in names):
         return None

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from podium.core.array_types import Bytes, Int
 from podium.core.compiling import helper
-from podium.data.io.text.characters import DOT, LETTER_E, MINUS, NINE, PLUS, ZERO, Bytes, Int
+from podium.data.io.text.characters import DOT, LETTER_E, MINUS, NINE, PLUS, ZERO
 
 NOT_A_NUMBER, CERTAIN, UNCERTAIN = 0, 1, 2  # what `parse_number` says of a value
 

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from podium.core.array_types import Bytes, Int, Ints
 from podium.core.compiling import helper
-from podium.data.io.text.characters import Bytes, Int, Ints, same_bytes
+from podium.data.io.text.characters import same_bytes
 
 # What can be wrong with text, and the words for it.
 LABEL, INFINITE_LABEL, NO_QID, EMPTY_QID, PAIR, NEGATIVE_INDEX, LOW_INDEX = 1, 2, 3, 4, 5, 6, 7

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Bytes, Ints
 from podium.core.threads import map_threads
 from podium.data.encoding import listed
 from podium.data.io.text.blocks import Block, Source, source_name, text_blocks
@@ -20,7 +21,7 @@ from podium.data.io.text.queries import Run
 from podium.data.memory import Budget
 from podium.errors import FileFormatError, PodiumWarning
 
-Scan = Callable[[NDArray[np.uint8], int], tuple[int, int, int, int]]  # as `scan_letor`
+Scan = Callable[[Bytes, int], tuple[int, int, int, int]]  # as `scan_letor`
 ALL_ROWS = 2**62
 MERGE_SAMPLE = 1 << 16
 OBJECT_BYTES = 256  # a run of rows with one query id, or a document id: Python's objects
@@ -119,10 +120,10 @@ class Merges:
 
     def __init__(self) -> None:
         self.features: set[int] = set()
-        self._seen: dict[int, NDArray[np.int64]] = {}
+        self._seen: dict[int, Ints] = {}
         self._lock = threading.Lock()
 
-    def look(self, larges: NDArray[np.int64]) -> None:
+    def look(self, larges: Ints) -> None:
         """Compare the numbers of a block, as (feature, digits), with each other and with those before."""
         with self._lock:
             for feature in set(np.unique(larges[:, 0]).tolist()) - self.features:
@@ -192,7 +193,7 @@ def decoded(block: Block, start: int, end: int, what: str) -> str:
         raise block.error(start + error.start, f"the {what} is not valid UTF-8") from error
 
 
-def runs_of(item: Counted, runs: NDArray[np.int64], text_of: Callable[[int, int], str]) -> list[Run]:
+def runs_of(item: Counted, runs: Ints, text_of: Callable[[int, int], str]) -> list[Run]:
     """The runs that a parser found in a block, with rows and lines counted from the file's start."""
     block = item.block
     return [
