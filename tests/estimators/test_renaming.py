@@ -71,7 +71,7 @@ MODELS = {
     "LambdaRank": lambda data: LambdaRank(**NET).fit(data),
     "LambdaRank with XENDCG": lambda data: LambdaRank(**NET, objective="xendcg").fit(data),
     "RankNet": lambda data: RankNet(**NET).fit(data),
-    "Committee": lambda data: Committee(members=[("xendcg", 1), ("lambda(ndcg)", 1)], n_trees=3, patience=2).fit(data),
+    "Committee": lambda data: Committee(members=[("xendcg", 1), ("lambda(ndcg)", 1)], n_trees=3, patience=3).fit(data),
     "adapt": lambda data: adapt({0: 1.0}, data, n_trees=3, n_leaves=4, measure="ndcg@10").adapted,
 }
 
