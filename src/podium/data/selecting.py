@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.data.columns import as_array
 from podium.data.ranking_data import RankingData, rebuild
 from podium.errors import DataError
 
@@ -35,8 +36,25 @@ def rows_with_weight(data: RankingData) -> NDArray[np.int64] | None:
     return None if counts.all() or not counts.any() else np.flatnonzero(counts)
 
 
-def take_rows(data: RankingData, rows: NDArray[np.int64]) -> RankingData:
+def row_numbers(data: RankingData, rows: Any) -> NDArray[np.int64]:
+    """Rows by their numbers; a mask of all rows works too."""
+    n, numbers = len(data), as_array(rows)
+    if numbers.size == 0:
+        numbers = numbers.astype(np.int64)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iub":
+        raise DataError(f"rows are taken by number or by a mask, not by {numbers.ndim}-dimensional {numbers.dtype}")
+    if numbers.dtype.kind == "b":
+        if len(numbers) != n:
+            raise DataError(f"the mask has {len(numbers)} entries for {n} rows")
+        return np.flatnonzero(numbers)
+    if ((numbers < -n) | (numbers >= n)).any():
+        raise DataError(f"rows are numbered 0 to {n - 1}")
+    return np.where(numbers < 0, numbers + n, numbers).astype(np.int64)
+
+
+def take_rows(data: RankingData, rows: Any) -> RankingData:
     """The data of some rows."""
+    rows = row_numbers(data, rows)
     arguments = {"feature_names": data.feature_names, "encoding": data.encoding, "features": data.features[rows]}
     origin = data._origin() | {"wide": {k: values[rows] for k, values in data.wide.items()}}
     if data.row_index is not None:
@@ -60,7 +78,7 @@ def columns_of_rows(data: RankingData, rows: NDArray[np.int64]) -> dict[str, Any
         new_row = np.full(data.n_documents, -1)
         new_row[rows] = np.arange(len(rows))
         i, j = new_row[data.preferences.i], new_row[data.preferences.j]
-        stays = i >= 0
+        stays = (i >= 0) & (j >= 0)
         arguments["preferences"] = (i[stays], j[stays], data.preferences.probability[stays])
     return arguments
 
