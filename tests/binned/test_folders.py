@@ -4,6 +4,8 @@ import errno
 import io
 import json
 import mmap
+import shutil
+import signal
 import subprocess
 import sys
 
@@ -19,6 +21,7 @@ from podium.binned import binning_files, is_binned
 from podium.binned.folder import MANIFEST, write_manifest
 from podium.binned.row_files import RowFiles, reorder_rows
 from podium.cli.app import app
+from podium.core.files import replacing_folder
 from podium.trees import Bins, bin_features, find_bins
 from tests.binned.conftest import SMALL
 
@@ -98,6 +101,38 @@ def test_damage_is_found_in_every_file(copy):
             podium.open_binned(copy, verify=False)
         path.write_bytes(content)
     assert podium.open_binned(copy).n_queries == 40
+
+
+KILLED = """
+import os, signal, sys
+from podium.binned import binning_files
+import podium
+steps = []
+def step(self, name, timed=binning_files._Binning._timed):
+    if name == sys.argv[1]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return timed(self, name)
+binning_files._Binning._timed = step
+podium.bin_files(sys.argv[2], "bins", keep_values=True, overwrite=True)
+"""
+
+
+@pytest.mark.parametrize("step", ["binning", "checksums"])
+def test_what_a_killed_run_leaves_is_removed_by_the_next(files, tmp_path, step):
+    (tmp_path / ".bins.original").mkdir()  # somebody else's
+    command = [sys.executable, "-c", KILLED, step, str(files / "train.txt")]
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == -signal.SIGKILL
+    left = [path for path in tmp_path.iterdir() if path.name != ".bins.original"]
+    assert len(left) == 1
+    assert left[0].name.startswith(".bins.")
+    with replacing_folder(tmp_path / "bins", overwrite=False) as unfinished:
+        assert not left[0].exists()
+        podium.bin_files(files / "train.txt", tmp_path / "bins")  # a run that goes on at the same time is left alone
+        assert unfinished.exists()
+        shutil.rmtree(tmp_path / "bins")
+        (unfinished / "file").touch()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".bins.original", "bins"]
+    assert [path.name for path in (tmp_path / "bins").iterdir()] == ["file"]
 
 
 CRAFTED = """

@@ -139,7 +139,7 @@ def test_group_sizes_for_those_who_come_from_lightgbm():
         ({"qid": QID, "preferences": 3}, "preferences must be"),
         ({"qid": QID, "document_ids": ["a"]}, "document_ids"),
         ({"qid": QID, "feature_names": ["p"]}, "1 names for 2 features"),
-        ({"qid": QID, "feature_names": ["p", "p"]}, "'p' stands twice"),
+        ({"qid": QID, "feature_names": ["p", "p"]}, "'p' is there twice"),
     ],
 )
 def test_what_cannot_be_right_is_refused(arguments, message):
@@ -389,3 +389,24 @@ def test_writing_from_many_threads_leaves_the_umask_alone(tmp_path):
         assert os.umask(0o077) == 0o077
     finally:
         os.umask(before)
+
+
+def test_rows_are_taken_by_number_or_by_a_mask():
+    data = RankingData(np.arange(8.0).reshape(4, 2), qid=[1, 1, 2, 2], preferences=[(0, 1), (3, 2)])
+    for some in (data, data.replace(preferences=None)):
+        assert some.take(np.array([True, True, False, True])).features[:, 0].tolist() == [0, 2, 6]
+        assert some.take([3, 2]).features[:, 0].tolist() == [6, 4]
+        assert len(some.take([])) == 0
+        for wrong in (np.array([True]), np.array([0.5]), np.array([[0]]), [4], [-5], ["a"], None):
+            with pytest.raises(DataError, match=r"rows are|rows$"):
+                some.take(wrong)
+    taken = data.take(np.array([True, False, True, True])).preferences
+    assert (taken.i.tolist(), taken.j.tolist()) == ([2], [1])  # the pair of row 1 goes with it
+    assert data.take([0]).preferences.i.tolist() == []
+
+
+def test_names_that_no_file_can_hold_are_refused():
+    with pytest.raises(DataError, match=r"feature_names: 'a\\ud800' cannot be written in UTF-8"):
+        RankingData(np.zeros((2, 2)), qid=[1, 1], feature_names=["a\ud800", "b"])
+    with pytest.raises(DataError, match=r"categories: 'x\\udfff' cannot be written"):
+        RankingData(np.array([["x\udfff"], ["y"]], object), qid=[1, 1], categorical=[0])

@@ -45,5 +45,6 @@ def test_clusters_that_cannot_be(monkeypatch):
     with pytest.raises(DataError, match="a cluster is tcp://HOST:PORT"), connected("local:0"):
         pass
     monkeypatch.setattr("podium.distributed.connecting.SECONDS_TO_CONNECT", 0.2)
-    with pytest.raises(PodiumError, match="there is no Dask scheduler"), connected("tcp://127.0.0.1:9"):
-        pass
+    for address in ("tcp://127.0.0.1:9", "tls://127.0.0.1:9", "odd://127.0.0.1:9", "tcp://127.0.0.1:x", "tcp://[::"):
+        with pytest.raises(PodiumError, match="there is no Dask scheduler"), connected(address):
+            pass

@@ -9,13 +9,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from podium.core.array_types import Float32s, Ints, UInt64s
 from podium.data import RankingData
 from podium.data.columns import frozen
 from podium.data.encoding import Encoding
-from podium.data.selecting import columns_of_rows
+from podium.data.selecting import columns_of_rows, row_numbers
 from podium.data.summary import Summary, ValueCounts, summarize
 from podium.errors import DataError
 from podium.trees import BinnedFeatures
@@ -172,8 +170,8 @@ class BinnedFiles(RankingData):
         return self.binned
 
     def take(self, rows: Ints) -> BinnedFiles:
-        """The data of some rows, in this order; their bins are copied into memory."""
-        rows = np.asarray(rows)
+        """The data of some rows, by number or by a mask, in this order; their bins are copied into memory."""
+        rows = row_numbers(self, rows)
         content, columns = self.content, columns_of_rows(self, rows)
         part = replace(
             content, binned=self.binned.take(rows), hashes=content.hashes[rows], counts=None,

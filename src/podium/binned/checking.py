@@ -71,8 +71,8 @@ def check_manifest(manifest: Mapping[str, Any]) -> None:
     checked_names(names, n)
     features = [*counts["constant"], *(k for copies in counts["copies"].values() for k in copies)]
     require(all(type(k) is int and 0 <= k < n for k in features), "counts name features that are not there")
-    require_whole("nonzero", counts["nonzero"], 0)
-    require_whole("missing", counts["missing"], 0)
+    require_whole("nonzero", counts["nonzero"], 0, most=2**62)
+    require_whole("missing", counts["missing"], 0, most=2**62)
     require(all(isinstance(words, str) for words in manifest["losses"]), "losses are not a list of sentences")
     require(isinstance(manifest["reading"], dict), "reading is not a table")
     if VALUES in manifest["files"]:

@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from podium.core.files import UNFINISHED
 from podium.core.progress import progress
 from podium.core.threads import map_threads
 from podium.core.validation import to_path
@@ -46,7 +47,7 @@ def is_binned(path: Any) -> bool:
 
 def write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
     """Describe a folder whose other files are whole."""
-    paths = sorted(folder.iterdir())
+    paths = sorted(path for path in folder.iterdir() if path.name != UNFINISHED)
     files = {
         path.name: {"bytes": path.stat().st_size, "sha256": digest}
         for path, digest in zip(paths, _checksums(paths), strict=True)

@@ -23,6 +23,8 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+UNFINISHED = ".unfinished"  # the mark of a temporary folder
+
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
@@ -71,18 +73,21 @@ def _temporary_beside(path: Path) -> tuple[IO[bytes], Path]:
 def replacing_folder(path: str | os.PathLike[str], overwrite: bool) -> Iterator[Path]:
     """A temporary folder beside `path`, which takes its place when all went well and vanishes otherwise.
 
-    An old folder is refused unless `overwrite` is set; it then goes when the new one is whole.
+    An old folder is refused unless `overwrite` is set; it then goes when the new one is whole. Temporary folders that
+    killed processes left behind are removed first.
     """
     path = to_path(path)
     if (path.exists() or path.is_symlink()) and not (overwrite and path.is_dir()):
         raise FileFormatError(path, "is there already: name another folder, or have it replaced with overwrite")
     try:
         path = path.resolve()
+        _remove_abandoned(path)
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     except OSError as error:
         raise FileFormatError(path, f"cannot be written: {error.strerror or error}") from error
     try:
-        yield temporary
+        with _marked(temporary):
+            yield temporary
         temporary.chmod(0o777 & ~_umask())
         for file in (*temporary.iterdir(), temporary):
             _flush(file)
@@ -91,6 +96,40 @@ def replacing_folder(path: str | os.PathLike[str], overwrite: bool) -> Iterator[
         raise FileFormatError(path, f"cannot be written: {error.strerror or error}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def _marked(folder: Path) -> Iterator[None]:
+    """Mark a folder as unfinished; the mark is locked as long as this process lives."""
+    handle, name = tempfile.mkstemp(dir=folder)
+    try:
+        _lock(handle)
+        Path(name).rename(folder / UNFINISHED)  # locked before anybody can see it
+        yield
+    finally:
+        os.close(handle)
+        (folder / UNFINISHED).unlink(missing_ok=True)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove unfinished folders for `path` whose process is gone."""
+    for folder in path.parent.glob(f".{glob.escape(path.name)}.????????"):  # as `mkdtemp` names them
+        with suppress(OSError), (folder / UNFINISHED).open("rb") as mark:
+            if _lock(mark.fileno()):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lock(handle: int) -> bool:
+    """Lock an open file; False if another process has it locked, or where there are no locks."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _take_place(temporary: Path, path: Path) -> None:

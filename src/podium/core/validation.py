@@ -67,6 +67,15 @@ def numbers_of(name: str, values: Sequence[float]) -> tuple[float, ...]:
         raise DataError(f"{name} must be a list of numbers, not {values!r}") from None
 
 
+def require_utf8(argument: str, names: Iterable[str]) -> None:
+    """Raise if a name holds half of a surrogate pair, which no file can hold."""
+    for name in names:
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise DataError(f"{argument}: {name!a} cannot be written in UTF-8; rename it") from None
+
+
 def to_path(path: Any) -> Path:
     """A path that a system can be asked for, or an error."""
     try:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.array_types import Float32s
+from podium.core.validation import require_utf8
 from podium.errors import DataError, PodiumWarning
 
 MERGE_SAMPLE = 1 << 16  # rows looked at for float64 values that become one float32
@@ -98,6 +99,7 @@ def category_name(value: Any) -> str | None:
 def names_of_categories(values: Iterable[Any]) -> tuple[str, ...]:
     """The different categories of a column in an order that follows from them alone: as numbers, or else as text."""
     names = {name for name in map(category_name, values) if name is not None}
+    require_utf8("categories", names)
     try:
         numbers = {name: float(name) for name in names}
     except ValueError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from podium.core.array_types import Float32s
 from podium.core.threads import map_threads
+from podium.core.validation import require_utf8
 from podium.data.columns import from_objects, frozen, unmasked
 from podium.data.encoding import (
     Converted,
@@ -190,6 +191,12 @@ def checked_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ..
     if len(names) != n_features:
         raise DataError(f"feature_names has {len(names)} names for {n_features} features")
     if len(set(names)) < len(names):
-        twice = next(name for k, name in enumerate(names) if name in names[:k])
-        raise DataError(f"feature_names: {twice!r} stands twice")
+        raise DataError(f"feature_names: {first_repeated(names)!r} is there twice")
+    require_utf8("feature_names", names)
     return names
+
+
+def first_repeated(names: Iterable[str]) -> str:
+    """The first name that is among the names before it; there must be one."""
+    seen: set[str] = set()
+    return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from podium.core.array_types import Float32s
 from podium.data.columns import from_objects, warn_of_merged
 from podium.data.encoding import CategoriesSeen, Converted, Encoding, FeatureBuilder
-from podium.data.features import already_encoded, as_list_of_features, numbers_of_features, to_features
+from podium.data.features import (
+    already_encoded,
+    as_list_of_features,
+    first_repeated,
+    numbers_of_features,
+    to_features,
+)
 from podium.errors import DataError
 
 # The role that a column takes by its name, where the caller gives nothing for that role.
@@ -48,8 +54,7 @@ def assign_roles(
     result is the same with the names that roles take by default filled in, and the feature columns.
     """
     if len(set(names)) < len(names):
-        twice = next(name for k, name in enumerate(names) if name in names[:k])
-        raise DataError(f"two columns are named {twice!r}; names must differ")
+        raise DataError(f"two columns are named {first_repeated(names)!r}; names must differ")
     if "" in names:
         raise DataError(
             f"column {list(names).index('') + 1} has no name (pandas writes its index so, unless index=False); name it"

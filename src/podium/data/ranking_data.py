@@ -310,7 +310,7 @@ class RankingData:
         return self.take(rows_of_queries(self, queries))
 
     def take(self, rows: Ints) -> RankingData:
-        """The data of some rows, in this order."""
+        """The data of some rows, by number or by a mask, in this order."""
         from podium.data.selecting import take_rows
 
         return take_rows(self, rows)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.array_types import Bools, Ints
+from podium.data.columns import as_array
 from podium.data.ranking_data import RankingData, rebuild
 from podium.errors import DataError
 
@@ -39,8 +40,25 @@ def has_weight(data: RankingData) -> Bools:
     return counts if data.query_weights is None else counts & (data.query_weight_of_row > 0)
 
 
-def take_rows(data: RankingData, rows: Ints) -> RankingData:
+def row_numbers(data: RankingData, rows: Any) -> Ints:
+    """Rows by their numbers; a mask of all rows works too."""
+    n, numbers = len(data), as_array(rows)
+    if numbers.size == 0:
+        numbers = numbers.astype(np.int64)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iub":
+        raise DataError(f"rows are taken by number or by a mask, not by {numbers.ndim}-dimensional {numbers.dtype}")
+    if numbers.dtype.kind == "b":
+        if len(numbers) != n:
+            raise DataError(f"the mask has {len(numbers)} entries for {n} rows")
+        return np.flatnonzero(numbers)
+    if ((numbers < -n) | (numbers >= n)).any():
+        raise DataError(f"rows are numbered 0 to {n - 1}")
+    return np.where(numbers < 0, numbers + n, numbers).astype(np.int64)
+
+
+def take_rows(data: RankingData, rows: Any) -> RankingData:
     """The data of some rows."""
+    rows = row_numbers(data, rows)
     arguments = {"feature_names": data.feature_names, "encoding": data.encoding, "features": data.features[rows]}
     origin = data._origin() | {"wide": {k: values[rows] for k, values in data.wide.items()}}
     if data.row_index is not None:
@@ -64,7 +82,7 @@ def columns_of_rows(data: RankingData, rows: Ints) -> dict[str, Any]:
         new_row = np.full(data.n_documents, -1)
         new_row[rows] = np.arange(len(rows))
         i, j = new_row[data.preferences.i], new_row[data.preferences.j]
-        stays = i >= 0
+        stays = (i >= 0) & (j >= 0)
         arguments["preferences"] = (i[stays], j[stays], data.preferences.probability[stays])
     return arguments
 

@@ -30,8 +30,9 @@ def connected(cluster: str) -> Iterator[Any]:
     if local is None:
         try:
             client = distributed.Client(cluster, timeout=SECONDS_TO_CONNECT)
-        except OSError as error:
-            raise PodiumError(f"there is no Dask scheduler at {cluster}: {error}") from error
+        except Exception as error:  # Dask raises errors of many kinds for addresses that it cannot use
+            hint = "; set up TLS in Dask's configuration, distributed.comm.tls" if cluster.startswith("tls:") else ""
+            raise PodiumError(f"there is no Dask scheduler at {cluster}: {error}{hint}") from error
         with client:
             yield client
         return

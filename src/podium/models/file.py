@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from podium.core.validation import require_utf8
 from podium.data.encoding import Encoding
 from podium.errors import DataError, FileFormatError
 from podium.models.archive import MOST_FEATURES, Arrays, open_archive, write_archive
@@ -74,6 +75,7 @@ def _described_parts(model: Model, depth: int) -> tuple[dict[str, Any], dict[str
         return header | {"format": EARLY_EXIT, "exit": decision}, arrays
     if model.n_features > MOST_FEATURES:
         raise DataError(f"a model file takes {MOST_FEATURES} features at most, not {model.n_features}")
+    require_utf8("feature_names", model.feature_names or ())
     header |= {"n_features": model.n_features, "feature_names": model.feature_names}
     if model.encoding:
         header["encoding"] = model.encoding.to_json()
