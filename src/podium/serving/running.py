@@ -48,7 +48,8 @@ def _run_uvicorn(app: Any, settings: Settings, **options: Any) -> None:
 
     from podium.serving.monitoring import LOG_CONFIG
 
-    # httptools takes 0.2 ms less than h11 for a body of 160 KB, but reads a head that never ends into memory.
+    # h11 takes 0.86 ms of processor time per request of bench/serving, httptools 0.78 ms. But httptools does not limit
+    # the head of a request: one that never ends fills the memory.
     uvicorn.run(
         app, http="h11", h11_max_incomplete_event_size=HEAD_BYTES, ws="none", lifespan="on", log_config=LOG_CONFIG,
         access_log=False, server_header=False, proxy_headers=False, timeout_keep_alive=30,
