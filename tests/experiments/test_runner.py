@@ -136,7 +136,7 @@ def test_quick_and_full_results_do_not_mix(inject, tmp_path, lines):
     inject(small, "other")
     reproduce(["small"], tmp_path, quick=True, report=lines.append)
     done.clear()
-    with pytest.raises(DataError, match="results of quick or of full runs: give each kind a folder"):
+    with pytest.raises(DataError, match="results of quick or of full runs: use a separate folder"):
         reproduce(["other"], tmp_path, report=lines.append)
     assert done == []
 
