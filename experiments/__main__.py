@@ -18,7 +18,7 @@ def main(
         Path, typer.Option("--output", "-o", help="Folder of results, page and pictures; a stopped run goes on there.")
     ] = Path("reproduction"),
     quick: Annotated[
-        bool, typer.Option("--quick", help="Smaller data, fewer trees and seeds: about 6 minutes on 2 cores.")
+        bool, typer.Option("--quick", help="Smaller data, fewer trees and seeds: about 5 minutes on 2 cores.")
     ] = False,
     seeds: Annotated[int | None, typer.Option(help="How many, at least 3; 10 by default, 3 with --quick.")] = None,
     data: Annotated[

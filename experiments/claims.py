@@ -223,7 +223,7 @@ def compared(
 
 
 def always(text: str, place: str, what: str, exceptions: Sequence[int], cases: int, *, why: str = "") -> Claim:
-    """Something is so without an exception; exceptions are counted by seed, among so many cases in all."""
+    """Something is so without an exception; exceptions are counted by seed, `cases` are those of all seeds."""
     return Claim(text, place, "always", cases, (Part(what, tuple(map(int, exceptions))),), why)
 
 

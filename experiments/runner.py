@@ -157,7 +157,7 @@ def reproduce(
         experiment(name)
     folder_sources(data)
     if any(result.facts["quick"] != quick for result in read_results(root)):
-        raise DataError(f"{root} has results of quick or of full runs: give each kind a folder of its own")
+        raise DataError(f"{root} has results of quick or of full runs: use a separate folder for each kind")
     for name in chosen:
         _run_one(name, root, quick, range(FIRST_SEED, FIRST_SEED + n_seeds), data, report)
     by_name = {result.name: result for result in read_results(root)}
@@ -205,9 +205,9 @@ def _is_current(result: Result, work: Work) -> bool:
 def _sources(name: str) -> list[tuple[str, str]]:
     """A hash of each file that a result may depend on, as it was when the run began."""
     package, here = Path(podium.__file__).parent, Path(__file__).parent
-    own = [here / part for part in ("claims.py", "work.py", "papers/common.py", f"papers/{name}.py")]
+    shared = [here / part for part in ("claims.py", "work.py", "papers/common.py", f"papers/{name}.py")]
     return [
-        (file.name, short_hash(file.read_text(encoding="utf-8"))) for file in sorted([*package.rglob("*.py"), *own])
+        (file.name, short_hash(file.read_text(encoding="utf-8"))) for file in sorted([*package.rglob("*.py"), *shared])
     ]
 
 

@@ -1,4 +1,4 @@
-"""[W] table 1: the accuracy of LambdaMART beside LambdaRank, McRank and a single feature."""
+"""[W] table 1: the accuracy of LambdaMART against LambdaRank, McRank and a single feature."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ def run(work: Work) -> Outcome:
     counts = work.pick(full=(30, 150, 800), quick=(20, 120))
     arms = {}
     for domain in DOMAINS:
-        found = work.steps(f"{domain} domain", partial(_one_background, work, domain, counts))
-        arms[domain] = {n: {way: Arm(way, [one[str(n)][way] for one in found]) for way in WAYS} for n in counts}
+        results = work.steps(f"{domain} domain", partial(_one_background, work, domain, counts))
+        arms[domain] = {n: {way: Arm(way, [one[str(n)][way] for one in results]) for way in WAYS} for n in counts}
     several = work.steps("several markets", partial(_several_markets, work))
     markets = {name: Arm(name, [one[name] for one in several]) for name in several[0]}
     few, enough = counts[0], counts[-1]
@@ -80,7 +80,7 @@ def _one_background(work: Work, domain: str, counts: tuple[int, ...], seed: int)
     background = _net(work, _market("train", queries, seed, 0.0), _market("valid", queries // 5, seed, 0.0), seed)
     shift = DOMAINS[domain]
     test = _market("test", judging, seed, shift)
-    found = {}
+    results = {}
     for n in counts:
         train, valid = _market("train", n, seed, shift), _market("valid", max(n // 4, 10), seed, shift)
         in_domain = _net(work, train, valid, seed)
@@ -95,21 +95,23 @@ def _one_background(work: Work, domain: str, counts: tuple[int, ...], seed: int)
             of_background, of_domain, weights[0] * of_background + weights[1] * of_domain, adapted.predict(test),
             of_all.predict(test), alone.predict(test),
         ]  # fmt: skip
-        found[str(n)] = {
+        results[str(n)] = {
             way: work.values(column, test, MEASURES, f"{domain} domain {seed}")
             for way, column in zip(WAYS, scores, strict=True)
         }
-    return found
+    return results
 
 
 def _several_markets(work: Work, seed: int) -> dict[str, Any]:
     """NDCG of each test query of the target for the ranker of each market, adapted to it, and interpolated."""
-    few, many, judging = work.pick(full=(500, 2000, 1000), quick=(150, 300, 200))
-    train, valid = (_market(part, n, seed, MARKETS["target"]) for part, n in (("train", few), ("valid", few // 4)))
+    n_target, n_other, judging = work.pick(full=(500, 2000, 1000), quick=(150, 300, 200))
+    train, valid = (
+        _market(part, n, seed, MARKETS["target"]) for part, n in (("train", n_target), ("valid", n_target // 4))
+    )
     test = _market("test", judging, seed, MARKETS["target"])
     nets = {}
     for name, shift in MARKETS.items():
-        size = few if name == "target" else many
+        size = n_target if name == "target" else n_other
         parts = _market("train", size, seed, shift), _market("valid", size // 4, seed, shift)
         nets[name] = _net(work, *parts, seed, hidden=10)
     fitted = fit_many([_trees(work, seed, submodel=net) for net in nets.values()], train, valid=valid, verbose=0)

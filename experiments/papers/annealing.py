@@ -121,14 +121,14 @@ def schedules_of(trees: int) -> dict[str, dict[str, Schedule]]:
 def methods(trees: int, kinds: Sequence[str] = ()) -> dict[str, tuple[str, list[Objective]]]:
     """Each method's step and the objectives to choose from; all schedules and both λ, or λ(S) with some schedules."""
     ndcg, schedules = Lambda("ndcg"), schedules_of(trees)
-    found: dict[str, tuple[str, list[Objective]]] = {NEWTON: ("newton", [ndcg]), GRADIENT: ("gradient", [ndcg])}
+    results: dict[str, tuple[str, list[Objective]]] = {NEWTON: ("newton", [ndcg]), GRADIENT: ("gradient", [ndcg])}
     for symbol, measure in LOCAL.items():
         if kinds and symbol != "λ(S)":
             continue
         for name in kinds or schedules:
             objectives: list[Objective] = [Anneal(ndcg, Local(measure), one) for one in schedules[name].values()]
-            found[_mixed(symbol, name)] = "gradient", objectives
-    return found
+            results[_mixed(symbol, name)] = "gradient", objectives
+    return results
 
 
 def _mixed(symbol: str, schedule: str) -> str:

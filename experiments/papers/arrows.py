@@ -1,4 +1,4 @@
-"""[B] fig. 1: fewer pairwise errors may mean a worse list; RankNet's gradients beside LambdaRank's."""
+"""[B] fig. 1: fewer pairwise errors may mean a worse list; RankNet's gradients and LambdaRank's."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ DRAWN_SPREAD = 0.2  # of the list that is drawn
 def run(work: Work) -> Outcome:
     """The list of the figure, and random lists with two relevant documents."""
     lists = work.pick(full=2000, quick=500)
-    found = work.steps("random lists", partial(_random_lists, lists))
+    results = work.steps("random lists", partial(_random_lists, lists))
     rows = [[where, *ranks, *of_list(ranks, DOCUMENTS).values()] for where, ranks in (("left", LEFT), ("right", RIGHT))]
     columns = ["list", "upper rank", "lower rank", *of_list(LEFT, DOCUMENTS)]
     shares = [
-        [spread, *(_share(found, f"{name} upper", k) for name in OBJECTIVES),
-         _share(found, "shift", k)]
+        [spread, *(_share(results, f"{name} upper", k) for name in OBJECTIVES),
+         _share(results, "shift", k)]
         for k, spread in enumerate(SPREADS)
     ]  # fmt: skip
     of_random = ["spread of the scores × σ", *OBJECTIVES, "larger share of the push in LambdaRank"]
@@ -48,7 +48,7 @@ def run(work: Work) -> Outcome:
         "list that is drawn": f"the figure's right one, scores at equal distances with a spread × σ of {DRAWN_SPREAD}",
         "moved lists": "the upper relevant document from rank 1 down by 1 to 3, the lower one up by 1 or 2 more",
     }  # fmt: skip
-    return Outcome(_claims(found), tables, _figures(found), settings, ["random lists"])
+    return Outcome(_claims(results), tables, _figures(results), settings, ["random lists"])
 
 
 def of_list(relevant: tuple[int, int], documents: int) -> dict[str, float]:
@@ -63,12 +63,12 @@ def _random_lists(n: int, seed: int) -> dict[str, Any]:
     """Whether moved lists are worse; and which relevant document is pushed more, for each spread of the scores."""
     rng = np.random.default_rng(seed)
     pushes = [_pushes(rng, n, spread) for spread in SPREADS]
-    found: dict[str, Any] = {"moved": [_is_worse_with_fewer_errors(rng) for _ in range(n)]}
+    results: dict[str, Any] = {"moved": [_is_worse_with_fewer_errors(rng) for _ in range(n)]}
     for name in OBJECTIVES:
-        found[f"{name} upper"] = [(one[name][:, 0] > one[name][:, 1]).tolist() for one in pushes]
+        results[f"{name} upper"] = [(one[name][:, 0] > one[name][:, 1]).tolist() for one in pushes]
     upper_shares = [{name: one[name][:, 0] / one[name].sum(axis=1) for name in OBJECTIVES} for one in pushes]
-    found["shift"] = [(one["LambdaRank"] > one["RankNet"]).tolist() for one in upper_shares]
-    return found
+    results["shift"] = [(one["LambdaRank"] > one["RankNet"]).tolist() for one in upper_shares]
+    return results
 
 
 def _is_worse_with_fewer_errors(rng: np.random.Generator) -> bool:
@@ -96,27 +96,27 @@ def _pushes(rng: np.random.Generator, n: int, spread: float) -> dict[str, Floats
     return {name: objective.bind(data).gradients(scores)[0][places] for name, objective in OBJECTIVES.items()}
 
 
-def _share(found: list[dict[str, Any]], what: str, spread: int) -> float:
-    return float(np.mean([one[what][spread] for one in found]))
+def _share(results: list[dict[str, Any]], what: str, spread: int) -> float:
+    return float(np.mean([one[what][spread] for one in results]))
 
 
-def _claims(found: list[dict[str, Any]]) -> list[Claim]:
+def _claims(results: list[dict[str, Any]]) -> list[Claim]:
     one = SPREADS.index(1.0)
 
     def shares(what: str) -> list[float]:
-        return [float(np.mean(seed[what][one])) for seed in found]
+        return [float(np.mean(seed[what][one])) for seed in results]
 
     def exceptions(what: list[list[bool]]) -> tuple[list[int], int]:
         return [sum(of_seed) for of_seed in what], sum(map(len, what))
 
-    by_spread = ", ".join(f"{_share(found, 'LambdaRank upper', k):.0%} with {s:g}/σ" for k, s in enumerate(SPREADS))
+    by_spread = ", ".join(f"{_share(results, 'LambdaRank upper', k):.0%} with {s:g}/σ" for k, s in enumerate(SPREADS))
     return [
         always("moving a relevant top document down and the lower one further up has fewer pairwise errors, but lower "
                "NDCG and ERR", PLACE, "random lists in which it is not so",
-               *exceptions([[not is_so for is_so in seed["moved"]] for seed in found])),
+               *exceptions([[not is_so for is_so in seed["moved"]] for seed in results])),
         always("RankNet pushes the lower of two relevant documents more", PLACE,
                "random lists in which it pushes the upper one more",
-               *exceptions([seed["RankNet upper"][one] for seed in found])),
+               *exceptions([seed["RankNet upper"][one] for seed in results])),
         compared("LambdaRank pushes the upper of two relevant documents more, in most lists", PLACE, "above",
                  "share of random lists", shares("LambdaRank upper"), 0.5,
                  why=f"The upper one has the larger push, by the spread of scores: {by_spread}."),
@@ -126,14 +126,14 @@ def _claims(found: list[dict[str, Any]]) -> list[Claim]:
     ]  # fmt: skip
 
 
-def _figures(found: list[dict[str, Any]]) -> list[Figure]:
+def _figures(results: list[dict[str, Any]]) -> list[Figure]:
     labels = np.isin(np.arange(1, DOCUMENTS + 1), RIGHT)
     arrows = [
         {"rank": k + 1, "label": int(label), "score": score}
         for k, (label, score) in enumerate(zip(labels, _even_scores(), strict=True))
     ]
     lines = [
-        {"x": spread, "y": _share(found, f"{name} upper", k), "series": name}
+        {"x": spread, "y": _share(results, f"{name} upper", k), "series": name}
         for name in OBJECTIVES
         for k, spread in enumerate(SPREADS)
     ]
@@ -151,7 +151,7 @@ def _even_scores() -> list[float]:
 
 
 EXPERIMENT = Experiment(
-    title="RankNet's gradients beside LambdaRank's, on one ranked list",
+    title="RankNet's gradients and LambdaRank's, on one ranked list",
     place=PLACE,
     says="Of two relevant documents the upper one goes down by three ranks and the lower one up by five: pairwise "
     "errors fall from 13 to 11, but NDCG and ERR, which look at the top, fall as well. RankNet's gradients grow with "

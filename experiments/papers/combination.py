@@ -1,4 +1,4 @@
-"""[B] §7.1: the exact combination of two rankers, beside LambdaRank models of their scores."""
+"""[B] §7.1: the exact combination of two rankers against LambdaRank models of their scores."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def run(work: Work) -> Outcome:
     claims: list[Claim] = []
     tables, figures = {}, []
     for source in [*sources, *work.real()]:
-        found = work.steps(source.name, partial(_measured, work, source, sizes, (trees, epochs), sets))
-        arms = {name: Arm(name, [one["values"][name] for one in found]) for name in found[0]["values"]}
+        results = work.steps(source.name, partial(_measured, work, source, sizes, (trees, epochs), sets))
+        arms = {name: Arm(name, [one["values"][name] for one in results]) for name in results[0]["values"]}
         rows = [[name, arm.mean(MEASURE), *arm.by_seed(MEASURE)] for name, arm in arms.items()]
         columns = ["ranker", "NDCG@10", *(f"seed {seed}" for seed in work.seeds)]
         tables[f"{source.name}: NDCG@10 of test queries"] = Table(columns, rows)
         if source in sources:  # real data has too few queries for a margin of .002: it has a table
-            claims += [*_claims(source, arms), _optimum(source, found)]
-            figures.append(_figure(source, found, work.seeds))
+            claims += [*_claims(source, arms), _optimum(source, results)]
+            figures.append(_figure(source, results, work.seeds))
     settings = {
         "queries for training, validation, test": sizes, "trees": trees, "epochs": epochs,
         "combined on": "the validation queries, which the two rankers have not seen", "rate": 0.1, "leaves": 15,
@@ -70,8 +70,8 @@ def _measured(
         fewer = _combined(both[0].select(range(valid.n_queries // 4)), both[1], seed)[0]
         scores |= {name + FEWER: fewer[name] for name in (EXACT, LINEAR)}
         prefix = source.prefix(seed)
-        for name, found in scores.items():
-            parts.setdefault(name, []).append(work.values(found, test, [MEASURE], prefix))
+        for name, results in scores.items():
+            parts.setdefault(name, []).append(work.values(results, test, [MEASURE], prefix))
         if fold == 0:
             checked = checked_optima(both[0], linear, sets, seed)
     return {"values": {name: joined(several) for name, several in parts.items()}, "path": path, "checked": checked}
@@ -104,13 +104,13 @@ def checked_optima(valid: RankingData, linear: Floats, sets: int, seed: int) -> 
     """For small sets of queries: is the exact combination as good as every other α, and as the linear LambdaRank?"""
     rng, measure = np.random.default_rng(seed), NDCG(10)
     alphas = [*ALPHAS, *([linear[1] / linear.sum()] if (linear > 0).all() else [])]
-    found = []
+    results = []
     for _ in range(sets):
         some = valid.select(rng.choice(valid.n_queries, min(FEW, valid.n_queries), replace=False))
         a, b = (some.feature(k).astype(np.float64) for k in (0, 1))
         others = [measure.mean(Ranking(some, (1 - alpha) * a + alpha * b)) for alpha in alphas]
-        found.append(combine(a, b, some, measure).value >= max(others) - 1e-12)
-    return found
+        results.append(combine(a, b, some, measure).value >= max(others) - 1e-12)
+    return results
 
 
 def _claims(source: Source, arms: dict[str, Arm]) -> list[Claim]:
@@ -131,8 +131,8 @@ def _claims(source: Source, arms: dict[str, Arm]) -> list[Claim]:
     return [*claims, better(text, "beyond the papers", linear, fewer, MEASURE, why=why)]
 
 
-def _optimum(source: Source, found: list[dict[str, Any]]) -> Claim:
-    checked = [one["checked"] for one in found]
+def _optimum(source: Source, results: list[dict[str, Any]]) -> Claim:
+    checked = [one["checked"] for one in results]
     return always(
         f"of all linear combinations the exact one has the highest NDCG on the queries it is fitted to, {source.name}",
         PLACE, f"sets of {FEW} queries in which another α or the linear LambdaRank's is better",
@@ -140,10 +140,10 @@ def _optimum(source: Source, found: list[dict[str, Any]]) -> Claim:
     )  # fmt: skip
 
 
-def _figure(source: Source, found: list[dict[str, Any]], seeds: Sequence[int]) -> Figure:
+def _figure(source: Source, results: list[dict[str, Any]], seeds: Sequence[int]) -> Figure:
     rows = [
         {"x": alpha, "y": value, "series": f"seed {seed}"}
-        for seed, one in zip(seeds, found, strict=True)
+        for seed, one in zip(seeds, results, strict=True)
         for alpha, value in one["path"]
     ]
     title = f"NDCG@10 of validation queries along α, {source.name} data ({PLACE})"
@@ -151,7 +151,7 @@ def _figure(source: Source, found: list[dict[str, Any]], seeds: Sequence[int]) -
 
 
 EXPERIMENT = Experiment(
-    title="The exact combination of two rankers, beside LambdaRank models of their scores",
+    title="The exact combination of two rankers against LambdaRank models of their scores",
     place=PLACE,
     says="Along α the measure of α a + (1 − α) b changes a finite number of times, so that the best combination can be "
     "found exactly. A linear or non-linear LambdaRank on the two scores usually is as good, without the guarantee.",

@@ -38,7 +38,7 @@ def dealt_anew(data: RankingData, share: float, rng: np.random.Generator) -> Ran
 
 
 def with_clicks(parts: Triple, shown: int = 30) -> Triple:
-    """Add clicks that follow the label and, among equal labels, a taste that two features tell.
+    """Add clicks that follow the label and, among equal labels, a taste that two features determine.
 
     The two are those with the most different values. Users of similar queries find other documents attractive too.
     Documents below the first that are shown are never clicked.

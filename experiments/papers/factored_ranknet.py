@@ -51,7 +51,7 @@ def run(work: Work) -> Outcome:
         "both forms have the same gradients", PLACE, f"queries whose gradients do not agree to {DIGITS} digits",
         [one.count(False) for one in same], sum(map(len, same)),
     ))  # fmt: skip
-    best = {form: 1e6 * found.min(axis=0) for form, found in seconds.items()}
+    best = {form: 1e6 * results.min(axis=0) for form, results in seconds.items()}
     rows = [
         [size, float(best[FACTORED][k]), float(best[PAIRS][k]), float(best[PAIRS][k] / best[FACTORED][k])]
         for k, size in enumerate(sizes)
@@ -70,13 +70,13 @@ def run(work: Work) -> Outcome:
 
 def _times(seed: int, repetition: int, sizes: tuple[int, ...]) -> dict[str, list[float]]:
     """Seconds for a query in each form, for each number of documents."""
-    found: dict[str, list[float]] = {FACTORED: [], PAIRS: []}
+    results: dict[str, list[float]] = {FACTORED: [], PAIRS: []}
     for size in sizes:
         train = artificial(QUERIES, documents=size, features=FEATURES, seed=1000 * seed + repetition)
         some = train.select(range(max(1, PAIRED // size)))
-        found[FACTORED].append(_best(partial(_factored_epochs, train), 6) / train.n_queries)
-        found[PAIRS].append(_best(partial(_pair_epochs, some), 2) / some.n_queries)
-    return found
+        results[FACTORED].append(_best(partial(_factored_epochs, train), 6) / train.n_queries)
+        results[PAIRS].append(_best(partial(_pair_epochs, some), 2) / some.n_queries)
+    return results
 
 
 def _best(epochs: Callable[[Callable[[], None], int], None], n: int) -> float:
@@ -146,7 +146,7 @@ def _gradients_agree(n_queries: int, seed: int) -> list[bool]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         net = Layers(8).double()
-    found = []
+    results = []
     for query in range(n_queries):
         rows = data.rows(query)
         one = data.take(rows)
@@ -158,8 +158,8 @@ def _gradients_agree(n_queries: int, seed: int) -> list[bool]:
             parts: list[Any] = [weights.grad for weights in net.parameters()]
             gradients.append(np.concatenate([part.numpy().ravel() for part in parts]))
         size = max(float(np.abs(gradients[1]).max()), 1e-12)
-        found.append(bool(np.abs(gradients[0] - gradients[1]).max() <= 10.0**-DIGITS * size))
-    return found
+        results.append(bool(np.abs(gradients[0] - gradients[1]).max() <= 10.0**-DIGITS * size))
+    return results
 
 
 def exponents(seconds: Floats, sizes: tuple[int, ...]) -> Floats:
@@ -184,8 +184,8 @@ def _claims(seconds: dict[str, Floats], sizes: tuple[int, ...], n_seeds: int) ->
 
 def _figure(best: dict[str, Floats], sizes: tuple[int, ...]) -> Figure:
     rows = [
-        {"x": size, "y": float(found[k]), "series": form}
-        for form, found in best.items()
+        {"x": size, "y": float(results[k]), "series": form}
+        for form, results in best.items()
         for k, size in enumerate(sizes)
     ]
     title = f"Time of RankNet for a query ({PLACE})"

@@ -73,17 +73,17 @@ def _swept(work: Work, source: Source, sizes: Sizes, trees: int, weights: tuple[
     fitted = dict(zip(objectives, swept, strict=True))
     prefix = source.prefix(seed)
     measures = [f"ndcg@{k}" for k in CUTOFFS] + [_cndcg(name, k) for name in CLICKS.values() for k in CUTOFFS]
-    found: dict[str, Any] = {"baseline": work.values(baseline.predict(test), test, measures, prefix)}
+    results: dict[str, Any] = {"baseline": work.values(baseline.predict(test), test, measures, prefix)}
     for name in CLICKS.values():
         rule = Graded(["ndcg@3", _cndcg(name, 3)], TOLERANCE)
         on_valid = [_means(fitted[name, weight], valid, list(map(str, rule.measures))) for weight in weights]
         chosen = weights[rule.pick(np.array(on_valid))]
         shown = ["ndcg@3", "ndcg@10", _cndcg(name, 3), _cndcg(name, 10)]
-        found[name] = {
+        results[name] = {
             "weight": chosen, "values": work.values(fitted[name, chosen].predict(test), test, measures, prefix),
             "means": [_means(model, test, shown) for model in (baseline, *(fitted[name, w] for w in weights))],
         }  # fmt: skip
-    return found
+    return results
 
 
 def _cndcg(name: str, cutoff: int | None = None) -> str:

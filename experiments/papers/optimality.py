@@ -26,21 +26,21 @@ EARLY = 3  # epochs of a net that has not been trained to the end
 RELEVANT = 2  # labels from here on, for MAP and MRR
 TRAINED, CONTROLS = "LambdaRank", ("RankNet", f"LambdaRank, {EARLY} epochs", "untrained net")
 SHARES = ("rising", "unchanged", "falling")
-Found = dict[str, Any]
+Results = dict[str, Any]
 
 
 def run(work: Work) -> Outcome:
     """A net for each measure and seed and its controls, moved in random directions."""
     queries, epochs = work.pick(full=(1000, 1000), quick=(100, 120))
     directions, drawn = work.pick(full=(directions_needed(P0, 0.01), 100), quick=(directions_needed(P0, 0.01), 30))
-    found = {
+    results = {
         measure: work.steps(shown, partial(_measured, measure, queries, epochs, directions, drawn))
         for measure, shown in MEASURES.items()
     }
-    claims = [claim for measure, of_seeds in found.items() for claim in _claims(MEASURES[measure], of_seeds)]
+    claims = [claim for measure, of_seeds in results.items() for claim in _claims(MEASURES[measure], of_seeds)]
     rows = [
         [MEASURES[measure], seed, name, net["value"], *(net[share] for share in SHARES), net["passes"]]
-        for measure, of_seeds in found.items()
+        for measure, of_seeds in results.items()
         for seed, one in zip(work.seeds, of_seeds, strict=True)
         for name, net in one["nets"].items()
     ]
@@ -55,10 +55,10 @@ def run(work: Work) -> Outcome:
             ["measure", "seed", "net", "mean", *SHARES, "passes"], rows
         )
     }
-    return Outcome(claims, tables, _figures(found), settings, ["artificial"])
+    return Outcome(claims, tables, _figures(results), settings, ["artificial"])
 
 
-def _measured(measure: str, queries: int, epochs: int, directions: int, drawn: int, seed: int) -> Found:
+def _measured(measure: str, queries: int, epochs: int, directions: int, drawn: int, seed: int) -> Results:
     """Train, and move the weights by the step in random directions."""
     data = _data(measure, seed, queries)
     settings: dict[str, Any] = {
@@ -110,7 +110,7 @@ def _data(measure: str, seed: int, queries: int) -> RankingData:
     return data.replace(labels={"relevance": (data.relevance >= RELEVANT).astype(np.float32)})
 
 
-def _claims(shown: str, of_seeds: list[Found]) -> list[Claim]:
+def _claims(shown: str, of_seeds: list[Results]) -> list[Claim]:
     def fails(name: str) -> list[bool]:
         return [not one["nets"][name]["passes"] for one in of_seeds]
 
@@ -134,15 +134,15 @@ def _claims(shown: str, of_seeds: list[Found]) -> list[Claim]:
     ]  # fmt: skip
 
 
-def _figures(found: dict[str, list[Found]]) -> list[Figure]:
+def _figures(results: dict[str, list[Results]]) -> list[Figure]:
     ladder = [
         {"x": step, "y": float(np.mean([one["ladder"][name][k] for one in of_seeds])), "series": name,
          "panel": MEASURES[measure]}
-        for measure, of_seeds in found.items() for name in (TRAINED, "RankNet") for k, step in enumerate(STEPS)
+        for measure, of_seeds in results.items() for name in (TRAINED, "RankNet") for k, step in enumerate(STEPS)
     ]  # fmt: skip
     curves = [
         {"x": move, "y": value, "series": f"weight {k + 1}", "panel": MEASURES[measure]}
-        for measure, of_seeds in found.items()
+        for measure, of_seeds in results.items()
         for k, curve in enumerate(of_seeds[0]["curves"])
         for move, value in zip(of_seeds[0]["moves"], curve, strict=True)
     ]
@@ -161,7 +161,7 @@ EXPERIMENT = Experiment(
     "always falls: 459 directions in which it falls show with 99% confidence that it does in 99% of all directions. "
     "Moved one at a time, each weight has its maximum where it is. With MAP or MRR in place of NDCG it is the same.",
     cuts="Small nets on artificial data, so that training comes to an end. The paper does not give its step. Controls "
-    "are not in the paper: a net that does not pass shows that the test can fail; RankNet shows whether it tells an "
-    "optimum of the measure from a well-trained net.",
+    "are not in the paper: a net that does not pass shows that the test can fail; RankNet shows whether the test "
+    "distinguishes an optimum of the measure from a well-trained net.",
     run=run,
 )

@@ -78,14 +78,14 @@ def _measured(
     model = partial(
         LambdaMART, n_leaves=10, l2=0.0, split_fraction=1.0, feature_fraction=0.7, random_state=seed, verbose=0
     )
-    many = partial(model, TREES, learning_rate=0.1, patience=TREES)
+    boosted = partial(model, TREES, learning_rate=0.1, patience=TREES)
     searches = [
         model(FEW_TREES, learning_rate=rate, patience=FEW_TREES, objective=ndcg, step=search) for rate in (0.1, 0.3)
     ]
     groups = {
-        NEWTON: [many(objective=ndcg)], SEARCHED: searches, GRADIENT: [many(objective=ndcg, step="gradient")],
-        ANNEALED: [many(objective=Anneal(ndcg, Local("ndcg"), LinearGrowth(0.1, 0.01)), step="gradient")],
-        GRADED: [many(objective=Tiers(ndcg, Lambda("cndcg"), weights=(1 - WEIGHT, WEIGHT)))],
+        NEWTON: [boosted(objective=ndcg)], SEARCHED: searches, GRADIENT: [boosted(objective=ndcg, step="gradient")],
+        ANNEALED: [boosted(objective=Anneal(ndcg, Local("ndcg"), LinearGrowth(0.1, 0.01)), step="gradient")],
+        GRADED: [boosted(objective=Tiers(ndcg, Lambda("cndcg"), weights=(1 - WEIGHT, WEIGHT)))],
     }  # fmt: skip
     return {
         name: work.values(best.predict(test), test, MEASURES, source.prefix(seed))

@@ -82,17 +82,17 @@ SETTINGS = {
 def run(work: Work) -> Outcome:
     """Each setting with each σ, on data of each seed."""
     sizes, trees = work.pick(full=(500, 1, 400), quick=(60, 1, 400)), work.pick(full=100, quick=15)
-    found = {
+    results = {
         name: work.steps(name, partial(_measured, work, setting, sizes, trees)) for name, setting in SETTINGS.items()
     }
     arms = {
         name: {f"{sigma:g}": Arm("", [one["values"][f"{sigma:g}"] for one in of_seeds]) for sigma in (1.0, *SIGMAS)}
-        for name, of_seeds in found.items()
+        for name, of_seeds in results.items()
     }
     rows = [
         [name, *(float(np.mean([one["same"][sigma] for one in of_seeds])) for sigma in of_seeds[0]["same"]),
          *(arm.mean(MEASURE) for arm in arms[name].values())]
-        for name, of_seeds in found.items()
+        for name, of_seeds in results.items()
     ]  # fmt: skip
     others = [f"σ = {sigma:g}" for sigma in SIGMAS]
     columns = ["setting", *(f"{other}: same order" for other in others), "NDCG@10, σ = 1", *others]
@@ -102,7 +102,7 @@ def run(work: Work) -> Outcome:
         "submodel": "a LambdaMART of 5 trees",
     }  # fmt: skip
     table = {"Share of test queries in the same order as with σ = 1": Table(columns, rows)}
-    claims = [_claim(setting, found[name]) for name, setting in SETTINGS.items()]
+    claims = [_claim(setting, results[name]) for name, setting in SETTINGS.items()]
     return Outcome(claims, table, [], settings, ["artificial, 30 documents a query, 10 features"])
 
 
@@ -118,12 +118,12 @@ def _measured(work: Work, setting: Setting, sizes: tuple[int, int, int], trees: 
 
 def same_order(data: RankingData, first: Floats, second: Floats) -> list[bool]:
     """For each query, whether two sets of scores put its documents in the same order, ties included."""
-    found = []
+    results = []
     for query in range(data.n_queries):
         rows = data.rows(query)
         one, other = (np.unique(scores[rows], return_inverse=True)[1] for scores in (first, second))
-        found.append(bool(np.array_equal(one, other)))
-    return found
+        results.append(bool(np.array_equal(one, other)))
+    return results
 
 
 def _claim(setting: Setting, of_seeds: list[dict[str, Any]]) -> Claim:

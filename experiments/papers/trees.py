@@ -35,9 +35,9 @@ def run(work: Work) -> Outcome:
     tables, rows = {}, []
     for source, sizes, most in runs:
         counts = list(range(most // 20, most + 1, most // 20))
-        found = work.steps(source.name, partial(_measured, work, source, sizes, counts))
+        results = work.steps(source.name, partial(_measured, work, source, sizes, counts))
         curves: Curves = {
-            ranker: {n: Arm(f"{ranker} with {n} trees", [one[ranker][str(n)] for one in found]) for n in counts}
+            ranker: {n: Arm(f"{ranker} with {n} trees", [one[ranker][str(n)] for one in results]) for n in counts}
             for ranker in RANKERS
         }
         claims += _claims(source, curves, most)

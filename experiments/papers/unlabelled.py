@@ -65,7 +65,7 @@ def run(work: Work) -> Outcome:
 
 
 def clicked(part: str, queries: int, documents: int, seed: int) -> RankingData:
-    """Documents whose clicks follow the label, and among equal labels a taste that two features tell."""
+    """Documents whose clicks follow the label, and among equal labels a taste that two features determine."""
     data = artificial(queries, documents=documents, features=12, seed=seed, part=part)  # type: ignore[arg-type]
     taste = 0.5 * (np.tanh(2 * data.feature(0)) + np.tanh(2 * data.feature(1)))
     attraction = np.clip((2.0 ** (data.relevance + taste) - 1) / 2.0**5 + 0.1, 0, 1)

@@ -136,7 +136,7 @@ def test_quick_and_full_results_do_not_mix(inject, tmp_path, lines):
     inject(small, "other")
     reproduce(["small"], tmp_path, quick=True, report=lines.append)
     done.clear()
-    with pytest.raises(DataError, match="results of quick or of full runs: give each kind a folder"):
+    with pytest.raises(DataError, match="results of quick or of full runs: use a separate folder"):
         reproduce(["other"], tmp_path, report=lines.append)
     assert done == []
 
@@ -224,7 +224,7 @@ def test_the_page_is_made_from_results_and_says_why(inject, tmp_path, lines):
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir() if file.is_file()} == first
     text = page.read_text()
     assert not re.search(r"\bnan\b|\bNone\b|\. \.", text, re.IGNORECASE)
-    assert "Cases in which it is not: 3 exceptions in 9 cases. It was 2." in text
+    assert "Cases in which it is not: 3 of 9. It was 2." in text
     assert "The seeds disagree: 2 of 3 are above 0. " in text
     assert "It was 1." in text
     assert "sizes: 1, 2" in text
