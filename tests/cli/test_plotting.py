@@ -120,7 +120,7 @@ def test_runs_that_cannot_be_drawn(sample, finished, tmp_path, monkeypatch):
     with pytest.raises(DataError, match=r"ends in \.svg, \.png, \.html, \.json, not '\.pdf'"):
         run("plot", finished, "-o", tmp_path / "a.pdf")
     monkeypatch.setitem(sys.modules, "altair", None)
-    with pytest.raises(MissingExtraError, match=r"a chart needs altair.*'podium\[report\]'"):
+    with pytest.raises(MissingExtraError, match=r"a chart needs altair.*pip install '\.\[report\]'"):
         run("plot", finished)
 
 

@@ -76,7 +76,7 @@ def test_bad_files_are_refused_by_name(tmp_path):
 
 def test_without_pyarrow_the_error_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'podium\[parquet\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[parquet\]'"):
         podium.read(tmp_path / "a.parquet")
 
 

@@ -299,7 +299,7 @@ class TestMistakes:
             comparison_report({"a": test.feature(0)}, test, tmp_path / "a.html")
         assert not (tmp_path / "a.html").exists()
         monkeypatch.setitem(sys.modules, "jinja2", None)
-        with pytest.raises(MissingExtraError, match=r"a report needs jinja2.*'podium\[report\]'"):
+        with pytest.raises(MissingExtraError, match=r"a report needs jinja2.*pip install '\.\[report\]' in a checkout"):
             podium.report(fitted, test, tmp_path / "a.html")
 
 
