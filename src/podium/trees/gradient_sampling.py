@@ -16,7 +16,7 @@ from podium.core.random import keyed_bits, to_unit
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.errors import DataError
-from podium.trees.layout import U
+from podium.trees.growth_types import U
 from podium.trees.parameters import SplitMode
 from podium.trees.partitioning import scatter_rows
 from podium.trees.quantization import (
@@ -37,7 +37,7 @@ CHUNK = 1024  # documents that are drawn in one go
 NEGATIVE, UNDEFINED = -1, -2  # in place of the size of a sample: a weight is negative; importances are not defined
 
 
-class Documents(NamedTuple):
+class SamplingInputs(NamedTuple):
     """What the probability of a document and its share of a sum depend on.
 
     Attributes:
@@ -129,7 +129,7 @@ class GradientSampler:
             )
         counts = yield Sum(self._count_importances(gradients, sums, counting, n_total))
         threshold = float(sampling_threshold(counts, self.fraction * n_total))
-        documents = Documents(gradients.gradients, gradients.hessians, counting, self.importances, threshold)
+        documents = SamplingInputs(gradients.gradients, gradients.hessians, counting, self.importances, threshold)
         exponents = exponents_of_sample(*gradients.largest, *sums, threshold, n_total, counting)
         sampled, unsampled, sample_sums = self._draw(documents, exponents, seed)
         totals = yield Sum(sample_sums)
@@ -150,7 +150,7 @@ class GradientSampler:
         require_countable(n)
         packed = np.empty(n, np.int64) if words is None else words
         size, largest, by_gradient, by_weight, g_largest, h_largest, g_bound, h_bound = sample_alone(
-            Documents(gradients, hessians, counting, self.importances, 0.0), self.fraction * n, self.keys, seed,
+            SamplingInputs(gradients, hessians, counting, self.importances, 0.0), self.fraction * n, self.keys, seed,
             self.counts, self.factors, self.order, self.rows, packed,
         )  # fmt: skip
         bounded = BoundedGradients(gradients, hessians, (g_largest, h_largest), (g_bound, h_bound))
@@ -180,7 +180,7 @@ class GradientSampler:
         return counts
 
     def _draw(
-        self, documents: Documents, exponents: tuple[int, int], seed: np.uint64
+        self, documents: SamplingInputs, exponents: tuple[int, int], seed: np.uint64
     ) -> tuple[Int32s, Int32s, tuple[int, int]]:
         """The rows of the sample and the others, both ascending, and Σ|g|/p and Σh/p over the sample in fixed point."""
         n, team = len(self.keys), self.team
@@ -287,7 +287,7 @@ def _inverse_probability(importance: Any, threshold: float) -> Any:
 
 @kernel
 def draw_sample(
-    documents: Documents, keys: UInt64s, seed: Any, first: Int, last: Int, by_gradient: float,
+    documents: SamplingInputs, keys: UInt64s, seed: Any, first: Int, last: Int, by_gradient: float,
     by_weight: float, rows: Int32s,
 ) -> tuple[Int, Int, Int]:  # fmt: skip
     """`_draw_sample`, called from Python."""
@@ -296,7 +296,7 @@ def draw_sample(
 
 @helper
 def _draw_sample(
-    documents: Documents, keys: UInt64s, seed: Any, first: Int, last: Int, by_gradient: float,
+    documents: SamplingInputs, keys: UInt64s, seed: Any, first: Int, last: Int, by_gradient: float,
     by_weight: float, rows: Int32s,
 ) -> tuple[Int, Int, Int]:  # fmt: skip
     """Draw the sample of the rows first … last − 1; its size, and the sums of |gradient|/p and weight/p over it.
@@ -323,7 +323,7 @@ def _draw_sample(
 
 
 @helper
-def _fill_factors(documents: Documents, keys: UInt64s, seed: Any, begin: Any, n: Any, factors: Floats) -> None:
+def _fill_factors(documents: SamplingInputs, keys: UInt64s, seed: Any, begin: Any, n: Any, factors: Floats) -> None:
     """Draw a sample of n rows: 1/p of each, 0 for one that is not in it."""
     importances, threshold = documents.importances, documents.threshold
     for k in range(n):
@@ -334,7 +334,7 @@ def _fill_factors(documents: Documents, keys: UInt64s, seed: Any, begin: Any, n:
 
 @helper
 def _sums_of_sample(
-    documents: Documents, begin: Any, n: Any, factors: Floats, by_gradient: float, by_weight: float
+    documents: SamplingInputs, begin: Any, n: Any, factors: Floats, by_gradient: float, by_weight: float
 ) -> tuple[Int, Int]:
     """Σ |gradient|/p and Σ weight/p of n rows in fixed point, p that of `_fill_factors`."""
     gradients, weights, counting = documents.gradients, documents.weights, documents.counting
@@ -346,7 +346,7 @@ def _sums_of_sample(
 
 
 @kernel
-def pack_sample(documents: Documents, sampled: Int32s, by_gradient: float, by_weight: float, words: Ints) -> Int:
+def pack_sample(documents: SamplingInputs, sampled: Int32s, by_gradient: float, by_weight: float, words: Ints) -> Int:
     """`_pack_sample`, called from Python."""
     return _pack_sample(documents, sampled, by_gradient, by_weight, words)
 
@@ -359,7 +359,7 @@ def _packed(gradient: Any, weight: Any, factor: Any, by_gradient: float, by_weig
 
 
 @helper
-def _pack_sample(documents: Documents, sampled: Int32s, by_gradient: float, by_weight: float, words: Ints) -> Int:
+def _pack_sample(documents: SamplingInputs, sampled: Int32s, by_gradient: float, by_weight: float, words: Ints) -> Int:
     """The same as `quantization.pack` for the rows of the sample, each divided by its probability p."""
     gradients, weights, counting = documents.gradients, documents.weights, documents.counting
     largest = np.int64(0)
@@ -372,7 +372,9 @@ def _pack_sample(documents: Documents, sampled: Int32s, by_gradient: float, by_w
 
 
 @helper
-def _pack_with_factors(documents: Documents, factors: Floats, by_gradient: float, by_weight: float, words: Ints) -> Int:
+def _pack_with_factors(
+    documents: SamplingInputs, factors: Floats, by_gradient: float, by_weight: float, words: Ints
+) -> Int:
     """`_pack_sample` of all rows, from 1/p or 0; the words of those that are not in the sample say nothing."""
     gradients, weights, counting = documents.gradients, documents.weights, documents.counting
     largest = np.int64(0)
@@ -400,7 +402,7 @@ def _list_sample(factors: Floats, order: Int32s, rows: Int32s) -> Int:
 
 @kernel
 def sample_alone(
-    documents: Documents, expected_size: float, keys: UInt64s, seed: Any, counts: Ints, factors: Floats,
+    documents: SamplingInputs, expected_size: float, keys: UInt64s, seed: Any, counts: Ints, factors: Floats,
     order: Int32s, rows: Int32s, words: Ints,
 ) -> tuple[Int, Int, float, float, float, float, float, float]:  # fmt: skip
     """Find the bounds of gradients, draw a sample and round it to integers.
@@ -425,7 +427,7 @@ def sample_alone(
     if _compute_importances(gradients, weights, counting, by[0], by[1], importances, counts) < 0:
         return np.int64(NEGATIVE), none, 0.0, 0.0, largest, largest_weight, gradient_bound, weight_bound
     threshold = _sampling_threshold(counts, expected_size)
-    documents = Documents(gradients, weights, counting, importances, threshold)
+    documents = SamplingInputs(gradients, weights, counting, importances, threshold)
     exponents = exponents_of_sample(largest, largest_weight, gradient_bound, weight_sum, threshold, n, counting)
     units = math.ldexp(1.0, exponents[0]), math.ldexp(1.0, exponents[1])
     _fill_factors(documents, keys, seed, U(0), U(n), factors)

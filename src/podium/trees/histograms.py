@@ -14,12 +14,12 @@ from podium.core.array_types import Bytes, Int, Int32s, Ints
 from podium.core.compiling import helper
 from podium.core.intrinsics import copy_16_bytes, not_inlined, prefetch, wait_at_barrier
 from podium.core.simd import WORDS, all_words, load_words, store_words, sum_words_of
-from podium.trees.layout import (
+from podium.trees.bin_matrix import BinMatrix
+from podium.trees.growth_types import (
     BLOCK,
     CHUNK,
     NEAR,
     STRIDES,
-    BinMatrix,
     FeatureShare,
     FeatureTable,
     GrowingTree,

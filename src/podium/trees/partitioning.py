@@ -9,8 +9,9 @@ import numpy as np
 from podium.core.array_types import Bytes, Int, Int32s, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import wait_at_barrier
+from podium.trees.bin_matrix import BinMatrix
+from podium.trees.growth_types import Member, N, Record, U
 from podium.trees.histograms import share
-from podium.trees.layout import BinMatrix, Member, N, Record, U
 
 WORDS_PER_THREAD = 8  # of `Member.totals`: a cache line, so that threads do not write to the same one
 

@@ -21,7 +21,7 @@ from podium.core.sums import ExactSum
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.errors import DataError
-from podium.trees.layout import U
+from podium.trees.growth_types import U
 from podium.trees.parameters import SplitMode
 
 NEGATIVE_HESSIAN = "a hessian is negative: this objective needs another step than Newton's"
