@@ -21,7 +21,7 @@ for kernel, signatures in before.items():
     assert kernel.dispatcher.signatures == signatures, (kernel.__name__, kernel.dispatcher.signatures, signatures)
 """
 GROWTH = {"grow"}
-SHARES = {"compute_importances", "sampling_threshold", "draw_sample", "scatter_rows", "pack_sample"}
+SHARES = {"compute_importances", "sampling_threshold", "draw_sample", "scatter", "pack_sample"}
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from podium.core.merging import Sum
 from podium.core.team import Team
 from podium.trees.bin_matrix import BinMatrix
 from podium.trees.binning import BinnedFeatures
-from podium.trees.grower import Grower, add_node, describe_tree, make_root, share_of_features
+from podium.trees.grower import Grower, add_node, describe, make_root, share_of_features
 from podium.trees.grown_tree import GrownTree, add_leaf_values, sum_leaves
 from podium.trees.growth_types import (
     CELLS,
@@ -39,11 +39,10 @@ from podium.trees.growth_types import (
     NewLeaves,
     PackedGradients,
     Records,
-    U,
 )
 from podium.trees.histograms import fill_histograms
 from podium.trees.parameters import GrowthParameters
-from podium.trees.partitioning import Partition, partition, scatter_rows
+from podium.trees.partitioning import Partition, compiled_scatter, partition
 from podium.trees.quantization import BoundedGradients, QuantizedGradients, total_of
 from podium.trees.splitting import (
     choose_for_new_leaves,
@@ -54,6 +53,8 @@ from podium.trees.splitting import (
 )
 
 NONE = np.empty(0, np.int64)
+ROOM = 4  # times the number of leaves of a tree: how many may be split on trial
+LEAST_SHARE = 0.6  # of the gain of the next split, for a leaf to be split along with it
 
 
 class Expansion(NamedTuple):
@@ -201,19 +202,16 @@ class PartLeaves:
     def _order(self, rows: Int32s, start: int, end: int, feature: int, goes_left: Bytes) -> int:
         """Bring the documents that go left to the front of a range, on threads; how many they are."""
         bins, buffer = self.bins, self.buffer
+        column = bins.columns[feature * bins.n_rows : (feature + 1) * bins.n_rows]
 
         def work(a: int, b: int) -> tuple[int, int, int]:
             first, last = start + a, start + b
-            return (
-                first,
-                last,
-                int(order_rows(bins.columns, bins.n_rows, feature, goes_left, rows, buffer, first, last)),
-            )
+            return first, last, int(order_rows(column, goes_left, rows, buffer, first, last))
 
         pieces = self.team.shares(end - start, work)
         n_left, before = sum(left for _, _, left in pieces), 0
         for first, last, left in pieces:
-            scatter_rows(buffer, first, last, left, rows, start + before, start + n_left + (first - start) - before)
+            compiled_scatter(buffer, first, last, left, rows, start + before, start + n_left + (first - start) - before)
             before += left
         return n_left
 
@@ -245,35 +243,6 @@ class PartLeaves:
         return parts[0]
 
 
-# --- kernels
-
-
-@kernel
-def sum_words(words: Ints, rows: Int32s) -> Int:
-    """`quantization.total_of`, called from Python."""
-    return total_of(words, rows)
-
-
-@kernel
-def order_rows(
-    columns: Bytes, n_rows: Int, feature: Int, goes_left: Bytes, rows: Int32s, buffer: Int32s, first: Int, last: Int
-) -> Int:
-    """`partitioning.partition`, called from Python."""
-    column = columns[U(feature * n_rows) : U((feature + 1) * n_rows)]
-    return partition(column, goes_left, rows, buffer, first, last)
-
-
-@kernel
-def count_rows(
-    bins: BinMatrix, words: Ints, documents: Int32s, features: FeatureTable, everything: FeatureShare, tile: Bytes,
-    tile_words: Ints, cells: Ints,
-) -> None:  # fmt: skip
-    """`histograms.fill_histograms` of all features, called from Python."""
-    fill_histograms(bins, words, documents, features, everything, tile, tile_words, cells)
-
-
-ROOM = 4  # times as many leaves as a tree may have can be split on trial
-LEAST_SHARE = 0.6  # of the gain of the next split that one which is split along with it must have
 Ask = Callable[[GrowthRequest], tuple[Ints, Ints, Ints]]
 WholeSums = Callable[[list[int], BoundedGradients, tuple[float, float]], Ints]
 
@@ -356,7 +325,7 @@ class DistributedTree(GrownTree):
 class _Growth:
     """One tree that grows. Leaves are numbered as they come to be; 0 is the root.
 
-    The pair k of children has the numbers 2k + 1 and 2k + 2. The left one has a histogram of its own, number k + 1,
+    The pair k of children has the numbers 2k + 1 and 2k + 2. The left one gets a new histogram, number k + 1,
     the right one takes over that of the leaf.
     """
 
@@ -508,6 +477,12 @@ class _Growth:
 # --- kernels
 
 
+sum_words = kernel(total_of)
+order_rows = kernel(partition)
+count_rows = kernel(fill_histograms)
+describe_tree = kernel(describe)
+
+
 @kernel
 def plant_root(pool: Records, n_documents: Int, total: Int) -> None:
     """Make the first record the leaf with all documents."""
@@ -527,8 +502,8 @@ def choose_splits(
     new: NewLeaves, tree: GrowingTree, scratches: Records,
 ) -> None:  # fmt: skip
     """Complete the histograms of new leaves, of which that of the first is counted, and choose their splits."""
-    own, scratch = share_of_features(member, features), scratches[0]
-    score_features(member, gradients, features, own, limits, new, tree, scratch)
+    assigned, scratch = share_of_features(member, features), scratches[0]
+    score_features(member, gradients, features, assigned, limits, new, tree, scratch)
     choose_for_new_leaves(member, bins, gradients, features, limits, new, tree, scratch)
 
 
@@ -538,9 +513,14 @@ def choose_with_counts(
     number: Int, counted: Ints, counts: Ints, tree: GrowingTree, scratches: Records,
 ) -> None:  # fmt: skip
     """Choose the split of a leaf again; of some features the documents in each bin are known."""
-    own, scratch, leaf, splits = share_of_features(member, features), scratches[0], tree.leaves[number], tree.splits[0]
+    assigned, scratch, leaf, splits = (
+        share_of_features(member, features),
+        scratches[0],
+        tree.leaves[number],
+        tree.splits[0],
+    )
     cells = tree.histograms[leaf.histogram]
-    score_leaf(gradients, features, own, limits, leaf, cells, splits, scratch)
+    score_leaf(gradients, features, assigned, limits, leaf, cells, splits, scratch)
     for k in range(len(counted)):
         scratch.counts[:] = counts[k]
         scan_feature(

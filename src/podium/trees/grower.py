@@ -275,14 +275,6 @@ def _monotone_directions(parameters: GrowthParameters, is_categorical: Bools) ->
 # --- kernels
 
 
-@kernel
-def describe_tree(
-    leaves: Records, nodes: Records, n_leaves: Int, is_categorical: Bools | None, arrays: TreeBuffers
-) -> None:
-    """`describe`, called from Python."""
-    describe(leaves, nodes, n_leaves, is_categorical, arrays)
-
-
 @helper
 def describe(leaves: Records, nodes: Records, n_leaves: Int, is_categorical: Bools | None, arrays: TreeBuffers) -> None:
     """Nodes and leaves as arrays."""
@@ -338,13 +330,13 @@ def grow(
     gradients = PackedGradients(borrowed(gradients.words), gradients.largest_weight, gradients.counts_documents)
     nodes, buffer = borrowed(nodes), borrowed(buffer)
     tile, scratch = borrowed(tiles)[member.thread], scratches[member.thread]
-    own = share_of_features(member, features)
+    assigned = share_of_features(member, features)
     plant(member, gradients.words, n_sampled, tree)
     new, n_leaves = NewLeaves(N(0), N(0), N(1)), N(1)
     while True:
         if new.count > 0 and (may_split(tree.leaves[new.small], limits) or may_split(tree.leaves[new.large], limits)):
-            build_histograms(member, bins, gradients.words, features, own, new, tree, tile, scratch.words)
-            score_features(member, gradients, features, own, limits, new, tree, scratch)
+            build_histograms(member, bins, gradients.words, features, assigned, new, tree, tile, scratch.words)
+            score_features(member, gradients, features, assigned, limits, new, tree, scratch)
             wait_at_barrier(member.barrier, member.n_threads)
         choose_for_new_leaves(member, bins, gradients, features, limits, new, tree, scratch)
         wait_at_barrier(member.barrier, member.n_threads)

@@ -78,13 +78,15 @@ class GrownTree:
         """The same as whole numbers, in units of 1/scale."""
         n_leaves, leaf_of_row = len(self.starts), self.leaf_of_row
         if leaf_of_row is not None:
-            parts = team.shares(
-                len(leaf_of_row),
-                lambda a, b: sum_by_leaf(
-                    leaf_of_row, a, b, gradients.gradients, gradients.hessians, *scales,
-                    np.empty((SUMS_AT_ONCE, n_leaves, 2), np.int64), np.empty((2, n_leaves), np.int64),
-                ),
-            )  # fmt: skip
+
+            def sum_share(a: int, b: int) -> Ints:
+                total, sums = np.empty((2, n_leaves), np.int64), np.empty((SUMS_AT_ONCE, n_leaves, 2), np.int64)
+                compiled_sum_by_leaf(
+                    leaf_of_row, a, b, gradients.gradients, gradients.hessians, *scales, n_leaves, sums, total
+                )
+                return total
+
+            parts = team.shares(len(leaf_of_row), sum_share)
             total: Ints = sum(parts[1:], parts[0])
             return total
         sums = np.zeros((2, n_leaves), np.int64)
@@ -196,20 +198,8 @@ def add_leaf_values(
             scores[documents[k]] += values[leaf]
 
 
-@kernel
-def sum_by_leaf(
-    leaf_of_row: Bytes, first: Int, last: Int, gradients: Floats, hessians: Floats, gradient_scale: float,
-    hessian_scale: float, sums: Ints, total: Ints,
-) -> Ints:  # fmt: skip
-    """`_sum_by_leaf` of as many leaves as `total` has, called from Python; the result is `total`."""
-    _sum_by_leaf(
-        leaf_of_row, first, last, gradients, hessians, gradient_scale, hessian_scale, total.shape[1], sums, total
-    )
-    return total
-
-
 @helper
-def _sum_by_leaf(
+def sum_by_leaf(
     leaf_of_row: Bytes, first: Int, last: Int, gradients: Floats, hessians: Floats, gradient_scale: float,
     hessian_scale: float, n_leaves: Int, sums: Ints, total: Ints,
 ) -> None:  # fmt: skip
@@ -233,6 +223,9 @@ def _sum_by_leaf(
             total[U(1), leaf] += sums[at, leaf, U(1)]
 
 
+compiled_sum_by_leaf = kernel(sum_by_leaf)  # for Python
+
+
 @helper
 def sum_grown_leaves(
     bins: BinMatrix, first: Int, last: Int, n_leaves: Int, tree: TreeBuffers, is_categorical: Bools | None,
@@ -249,7 +242,7 @@ def sum_grown_leaves(
             bins.columns, bins.n_rows, start, n, n_leaves - 1, numbers[FEATURE], category, tree.goes_left, region,
             leaf_of_row, start,
         )  # fmt: skip
-    _sum_by_leaf(
+    sum_by_leaf(
         leaf_of_row, first, last, borrowed(sums.gradients), borrowed(sums.hessians), sums.gradient_scale,
         sums.hessian_scale, n_leaves, borrowed(sums.parts)[thread], borrowed(sums.totals)[thread],
     )  # fmt: skip

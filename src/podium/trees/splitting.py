@@ -74,7 +74,7 @@ def _weights(first: Any, second: Any, is_heavy: bool) -> Any:
 
 @helper
 def bound_numbers(
-    cells: Ints, total: Int, features: FeatureTable, own: FeatureShare, minimum: Int, l2: float, splits: Records
+    cells: Ints, total: Int, features: FeatureTable, assigned: FeatureShare, minimum: Int, l2: float, splits: Records
 ) -> None:
     """A bound of the scores of each feature that is a number without a direction: they are not higher; −1 for none.
 
@@ -89,7 +89,7 @@ def bound_numbers(
     not_inlined()
     lightest, added, none = all_lanes(np.float32(minimum)), all_lanes(np.float32(l2)), all_lanes(np.float32(-1.0))
     everything, has_minimum, is_heavy = all_words(total), minimum > 1, 2.0 * weight_of(total) >= WRAPPED
-    for number in range(U(own.first), U(own.last)):
+    for number in range(U(assigned.first), U(assigned.last)):
         feature = U(features.scanned[number])
         first = features.first_cell[feature]
         end, missing = first + features.n_cells[feature], cells[U(first)]
@@ -161,10 +161,10 @@ def may_split(leaf: Record, limits: GrowthLimits) -> bool:
 
 @helper
 def score_features(
-    member: Member, gradients: PackedGradients, features: FeatureTable, own: FeatureShare, limits: GrowthLimits,
+    member: Member, gradients: PackedGradients, features: FeatureTable, assigned: FeatureShare, limits: GrowthLimits,
     new: NewLeaves, tree: GrowingTree, scratch: Record,
 ) -> None:  # fmt: skip
-    """Complete the histograms of the new leaves, and score the best split of each feature; each thread its own.
+    """Complete the histograms of the new leaves, and score the best split of each feature; each thread its assigned.
 
     Only the leaf with fewer documents was counted. The other's histogram is its parent's, in whose place it stands,
     less the counted one. That is exact: cells are integers, and every document of the parent is in one of the two.
@@ -172,25 +172,25 @@ def score_features(
     Where weights do not count documents, a side must weigh at least 1; whether it has enough documents is found out
     when the leaf's turn has come (`partition_leaf`).
     """
-    complete_histograms(member, features, own, new, tree)
+    complete_histograms(member, features, assigned, new, tree)
     for which in range(new.count):
         leaf = tree.leaves[new.small if which == 0 else new.large]
         if may_split(leaf, limits):
             cells = tree.histograms[leaf.histogram]
-            score_leaf(gradients, features, own, limits, leaf, cells, tree.splits[which], scratch)
+            score_leaf(gradients, features, assigned, limits, leaf, cells, tree.splits[which], scratch)
 
 
 @helper
 def score_leaf(
-    gradients: PackedGradients, features: FeatureTable, own: FeatureShare, limits: GrowthLimits, leaf: Record,
+    gradients: PackedGradients, features: FeatureTable, assigned: FeatureShare, limits: GrowthLimits, leaf: Record,
     cells: Ints, splits: Records, scratch: Record,
 ) -> None:  # fmt: skip
     """Score the best split of each feature of one leaf, from its complete histogram."""
     minimum = limits.min_documents if gradients.counts_documents else np.int64(1)
     is_in_range = can_be_bounded(minimum, limits)
     if is_in_range:
-        bound_numbers(cells, leaf.total, features, own, minimum, limits.l2, splits)
-    for number in range(own.first, own.last):
+        bound_numbers(cells, leaf.total, features, assigned, minimum, limits.l2, splits)
+    for number in range(assigned.first, assigned.last):
         feature = features.scanned[number]
         is_number = features.monotone[feature] == 0 and not _is_category(features.is_categorical, feature)
         if not (is_number and is_in_range):
