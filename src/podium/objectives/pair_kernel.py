@@ -33,8 +33,8 @@ from podium.core.intrinsics import (
 from podium.core.simd import LANES
 from podium.core.team import leave, set_event
 from podium.measures.families import BY_SWAPS, DISCOUNTED, LAMBDALOSS, ONES, LookupTables
-from podium.measures.ranks import sort_ranked
-from podium.measures.swap_deltas import fill_columns
+from podium.measures.family_kernels import fill_columns
+from podium.measures.ranking import sort_ranked
 from podium.objectives.lambdaloss_deltas import lambdaloss_columns
 from podium.objectives.pair_layout import (
     FLUSH,

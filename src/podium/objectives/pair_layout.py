@@ -15,7 +15,7 @@ from podium.core.array_types import Float32s, Floats, Int, Int32s, Ints
 from podium.core.compiling import helper
 from podium.core.intrinsics import borrowed, inlined
 from podium.core.simd import LANES, aligned_zeros, all_lanes, any_lanes, load_lanes, store_lanes
-from podium.measures.swap_deltas import N_COLUMNS
+from podium.measures.family_kernels import N_COLUMNS
 
 f32 = np.float32
 U: Any = np.uintp  # an index that cannot be negative needs no check for it
@@ -78,7 +78,7 @@ class Scratch(NamedTuple):
         vectors: for each list (ALL, MIXED) and tile the vectors in it.
         n_vectors: how many these are.
         common: the one label in all vectors that are not in the list MIXED.
-        columns: what swap deltas need of each rank (`podium.measures.swap_deltas`).
+        columns: what swap deltas need of each rank (`podium.measures.family_kernels`).
         scores, spare_scores, spare_places: for sorting.
         powers, bits: e^{σs}, and the same memory as integers.
         gradients, hessians: sums in double precision, by rank.

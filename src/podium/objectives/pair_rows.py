@@ -11,7 +11,7 @@ from podium.core.compiling import helper
 from podium.core.intrinsics import inlined, not_inlined
 from podium.core.simd import LANES, absolute, all_lanes, choose_lanes, load_lanes, store_lanes, sum_lanes
 from podium.measures.families import BY_SWAPS, DISCOUNTED, LAMBDALOSS, ONES, Span
-from podium.measures.swap_deltas import write_deltas
+from podium.measures.family_kernels import write_deltas
 from podium.objectives.lambdaloss_deltas import lambdaloss_deltas
 from podium.objectives.links import (
     cross_entropy_lanes,

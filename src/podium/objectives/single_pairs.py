@@ -18,9 +18,8 @@ from podium.core.simd import LANES
 from podium.errors import DataError
 from podium.measures import Ranking
 from podium.measures.families import BY_SWAPS, DISCOUNTED, LAMBDALOSS, ONES, LookupTables, Span
-from podium.measures.ranking import for_queries
-from podium.measures.ranks import sort_ranked
-from podium.measures.swap_deltas import N_COLUMNS, fill_columns, write_deltas
+from podium.measures.family_kernels import N_COLUMNS, fill_columns, write_deltas
+from podium.measures.ranking import for_queries, sort_ranked
 from podium.objectives.base import BoundObjective, Objective
 from podium.objectives.links import link_number
 from podium.objectives.pair_layout import GROUPS, TRUSTS, Documents
