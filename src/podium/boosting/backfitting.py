@@ -16,7 +16,7 @@ from podium.core.team import Team
 from podium.data import RankingData
 from podium.data.content_random import ContentRandom
 from podium.objectives import Regression
-from podium.objectives.points import Points
+from podium.objectives.pointwise import Points
 from podium.trees import Grower, GrownTree, GrowthParameters
 from podium.trees.quantization import BoundedGradients, quantize
 
