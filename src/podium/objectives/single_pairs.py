@@ -1,7 +1,7 @@
 """λ of single pairs, which the pair kernel only adds up: for those who look into a model.
 
 The same formulas as in `pair_rows`, in double precision and one pair after the other; only the pairs of some documents
-are looked at. `podium.testing.slow_pairs` is the reference of both.
+are looked at. `podium.testing.objectives.slow_pairs` is the reference of both.
 """
 
 from __future__ import annotations
