@@ -30,7 +30,7 @@ from podium.measures import Graded, Measure
 from podium.measures.losses import RMSE
 from podium.models import Ensemble
 from podium.objectives import Regression
-from podium.objectives.points import Points
+from podium.objectives.pointwise import Points
 from podium.trees import Grower, GrownTree, GrowthParameters, Tree
 from podium.trees.quantization import BoundedGradients, quantize
 

@@ -1,7 +1,9 @@
-"""A reader of LETOR text that one can check by reading it."""
+"""Slow readers of LETOR, SVMlight and CSV lines, for tests to compare with."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from dataclasses import dataclass
 
@@ -46,7 +48,7 @@ def read_letor_slowly(text: bytes, *, first_index: int = 1, largest_index: int =
         Rejected: at the first character that does not belong there.
 
     Example:
-        >>> from podium.testing.letor import read_letor_slowly
+        >>> from podium.testing.readers import read_letor_slowly
         >>> read_letor_slowly(b"2 qid:7 1:0.5 # a").features.tolist()
         [[0.5]]
 
@@ -132,3 +134,35 @@ def _features(cursor: _Cursor, first_index: int, largest_index: int) -> dict[int
         features[int(match[1])] = number(value)
         cursor.move(len(token))
     return features
+
+
+_DELIMITED_NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE | re.ASCII)
+
+
+def read_delimited_slowly(text: str, delimiter: str, texts: frozenset[str]) -> dict[str, list[object]]:
+    """The columns by name: text for those named in `texts`, numbers as float32 (empty is NaN) else.
+
+    Raises:
+        ValueError: where a line has another number of fields than the header, or a number is none.
+
+    """
+    lines = list(csv.reader(io.StringIO(text), delimiter=delimiter, strict=True))
+    header = [name.strip() for name in lines[0]]
+    columns: dict[str, list[object]] = {name: [] for name in header}
+    for line in lines[1:]:
+        if not "".join(line).strip(" ") and len(line) <= 1:
+            continue
+        if len(line) != len(header):
+            raise ValueError(f"{len(line)} fields instead of {len(header)}")
+        for name, field in zip(header, line, strict=True):
+            content = field.strip(" ")
+            if name in texts:
+                columns[name].append(content)
+            elif not content:
+                columns[name].append(np.float32(np.nan))
+            elif _DELIMITED_NUMBER.fullmatch(content):
+                with np.errstate(over="ignore"):
+                    columns[name].append(np.float32(float(content)))
+            else:
+                raise ValueError(f"{content!r} is not a number")
+    return columns

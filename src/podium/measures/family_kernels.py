@@ -1,18 +1,66 @@
-"""What the sweep over α asks of a measure: the one place that chooses a family's helpers by its code.
+"""Compiled code that chooses a family's helpers by its code: swap deltas for gradients, rules for the sweep over α.
 
-In the sweep, neighbours pass each other. A family says what the document at a rank adds to the measure, given what
-stands before it; documents tied for ever move as one group, which adds the mean over their orders.
+|ΔZ| for the pair kernel: `…_columns` fills, once for each query, what a swap needs of each rank, and `…_deltas` writes
+|ΔZ| of one rank with others below it. DISCOUNTED has neither: the pair kernel multiplies gains and discounts itself.
+
+In the sweep, neighbours pass each other. A family says what the document at a rank adds to the measure, given the
+documents before it. Documents with the same score for every α move as one group, which adds the mean over their orders.
 """
 
 from __future__ import annotations
 
-from podium.core.array_types import Floats, Int, Number
+from podium.core.array_types import Float32s, Floats, Int, Int32s, Number
 from podium.core.compiling import helper
-from podium.core.intrinsics import not_inlined
-from podium.measures.blended import blended_contribution, blended_group_contribution, blended_group_value
-from podium.measures.cascade import cascade_contribution, cascade_group_contribution, cascade_group_value
+from podium.core.intrinsics import inlined, not_inlined
+from podium.measures.blended import (
+    blended_columns,
+    blended_contribution,
+    blended_deltas,
+    blended_group_contribution,
+    blended_group_value,
+)
+from podium.measures.cascade import (
+    cascade_columns,
+    cascade_contribution,
+    cascade_deltas,
+    cascade_group_contribution,
+    cascade_group_value,
+)
 from podium.measures.discounted import discounted_contribution
-from podium.measures.families import BLENDED, CASCADE, DISCOUNTED
+from podium.measures.families import BLENDED, CASCADE, DISCOUNTED, Span
+
+N_COLUMNS = 5  # numbers kept for each rank: columns[k, rank]
+
+
+@helper
+def fill_columns(
+    family: Int, n: Int, ranked: Int32s, values: Floats, divisors: Floats, depth: Int, columns: Floats
+) -> None:
+    """What a swap needs of each of the n ranks of a query; `ranked` says which of the query's values has which rank."""
+    if family == BLENDED:
+        blended_columns(n, ranked, values, divisors, depth, columns)
+    elif family == CASCADE:
+        cascade_columns(n, ranked, values, depth, columns)
+
+
+@helper
+def write_deltas(
+    family: Int,
+    i: Int,
+    span: Span,
+    n: Int,
+    depth: Int,
+    norm: float,
+    bonuses_differ: bool,
+    columns: Floats,
+    buffer: Float32s,
+) -> None:
+    """|ΔZ| of rank i with the ranks of the span into buffer[span.at + span.a …]."""
+    inlined()
+    if family == BLENDED:
+        blended_deltas(i, span, norm, bonuses_differ, columns, buffer)
+    elif family == CASCADE:
+        cascade_deltas(i, span, n, depth, columns, buffer)
 
 
 @helper

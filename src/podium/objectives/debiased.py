@@ -14,9 +14,8 @@ from podium.core.sums import GroupSums, group_exponent
 from podium.core.validation import numbers_of, require_number
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.objectives.base import BoundObjective, Objective, require_one_output
+from podium.objectives.base import BoundObjective, Objective, register, require_one_output
 from podium.objectives.pair_terms import PairFilter, PairTerm
-from podium.objectives.registry import register
 
 
 def _positions(data: RankingData) -> Int32s:
