@@ -19,8 +19,8 @@ from podium.boosting.training import run_training
 from podium.distributed import DaskOrdinalMART
 from podium.distributed.documents import ClusterDocuments
 from podium.distributed.engine import InProcess
-from podium.distributed.holding import TRAIN, goes_left_of
-from podium.distributed.sources import Step, pieces_of
+from podium.distributed.holder import TRAIN, goes_left_of
+from podium.distributed.sources import DerivedSource, pieces_of
 from podium.distributed.training import ClusterTrainer, train_on_cluster
 from podium.errors import DataError, PodiumWarning
 from podium.measures.losses import RMSE, LogLoss
@@ -168,14 +168,14 @@ def test_round_trips_grow_with_the_depth_not_with_the_leaves(train):
 
 def lose_at(engine, call, worker):
     """Let a worker leave before the call of this number."""
-    reduce, count = engine.reduce, iter(range(10**9))
+    ask, count = engine.ask, iter(range(10**9))
 
     def losing(calls):
         if next(count) == call:
             engine.lose(worker)
-        return reduce(calls)
+        return ask(calls)
 
-    engine.reduce = losing
+    engine.ask = losing
 
 
 @pytest.mark.parametrize("case", ["debiased", "multiclass", "line search"])
@@ -349,6 +349,6 @@ def test_sources_are_computed_where_they_are_needed(train):
         return pieces_of(train, 3)[k]
 
     engine = InProcess(2)
-    documents = ClusterDocuments(engine, {TRAIN: [Step(make, (k,)) for k in range(3)]})
+    documents = ClusterDocuments(engine, {TRAIN: [DerivedSource(make, (k,)) for k in range(3)]})
     assert sorted(calls) == [0, 0, 1, 1, 2, 2]  # described, then placed
     assert documents.n_documents == len(train)

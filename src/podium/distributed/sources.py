@@ -1,31 +1,38 @@
-"""Where documents come from, partition by partition, and queries that lie in several partitions brought together.
+"""Where documents come from: the sources of partitions, and queries that lie in several partitions brought together.
 
-A source is computed on a worker, and again on another one if that is lost. It is data, or a `Step`: a function of other
-sources; an engine may have sources of its own beside, as Dask has delayed values.
+A source is computed on a worker, and again on another one if that worker is lost. It is data, or a `DerivedSource`: a
+function of other sources. An engine may have other kinds of sources; for Dask these are delayed values.
 """
 
 from __future__ import annotations
 
+import glob
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.binned import BinnedFiles
 from podium.core.array_types import Ints
-from podium.data import RankingData
+from podium.data import RankingData, frames, read
 from podium.data.encoding import Encoding, names_of_categories
-from podium.data.schema import Schema
+from podium.data.schema import Schema, columns_of_text
 from podium.errors import DataError, PodiumWarning
 
+Reader = Callable[[list[str]], RankingData]
+PIECES = 4  # for each worker, of data that is here: so they can be shared out again when a worker is lost
+Columns = dict[str, Any]  # y, qid, sample_weight, query_weight: names of columns, collections, or None
 Source = Any
 OPTIONAL = ("document_weights", "query_weights", "positions", "preferences", "document_ids")
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class DerivedSource:
     """A function of sources, or of plain values, that gives a source."""
 
     function: Callable[..., Any]
@@ -34,7 +41,7 @@ class Step:
 
 def computed(source: Source) -> Any:
     """The value of a source, here and now."""
-    if isinstance(source, Step):
+    if isinstance(source, DerivedSource):
         return source.function(*map(computed, source.arguments))
     if isinstance(source, list):
         return [computed(one) for one in source]
@@ -42,7 +49,7 @@ def computed(source: Source) -> Any:
 
 
 @dataclass(frozen=True)
-class Description:
+class PartitionSummary:
     """What must be known of a partition before documents are placed.
 
     Attributes:
@@ -67,11 +74,11 @@ class Description:
     n_bytes: int
 
 
-def describe(data: RankingData) -> Description:
+def describe(data: RankingData) -> PartitionSummary:
     """Describe a partition."""
     has = (*sorted(f"label {source}" for source in data.labels), *(c for c in OPTIONAL if getattr(data, c) is not None))
     n_bytes = getattr(data.features, "nbytes", 0) or getattr(getattr(data.features, "data", None), "nbytes", 0)
-    return Description(
+    return PartitionSummary(
         len(data), data.query_ids, data.query_sizes, Schema.of(data), has, data.qid.dtype.kind, dict(data.reading),
         data.absent_value, int(n_bytes),
     )  # fmt: skip
@@ -92,7 +99,7 @@ class Partitions:
     sources: list[Source]
     sizes: list[int]
     schema: Schema
-    first: Description
+    first: PartitionSummary
 
     @property
     def n_documents(self) -> int:
@@ -101,7 +108,7 @@ class Partitions:
 
 
 def gather_partitions(
-    name: str, sources: Sequence[Source], described: Sequence[Description], schema: Schema | None
+    name: str, sources: Sequence[Source], described: Sequence[PartitionSummary], schema: Schema | None
 ) -> Partitions:
     """Bring partitions to one schema, and queries into one partition each.
 
@@ -119,7 +126,7 @@ def gather_partitions(
     for _, other in filled[1:]:
         _require_alike(name, first, other)
     common = schema or _common_schema(name, [d for _, d in filled])
-    matched = [s if d.schema == common else Step(_matched, (common, s)) for s, d in filled]
+    matched = [s if d.schema == common else DerivedSource(_matched, (common, s)) for s, d in filled]
     return _whole_queries(name, matched, [d for _, d in filled], common)
 
 
@@ -127,7 +134,7 @@ def _matched(schema: Schema, data: RankingData) -> RankingData:
     return schema.matched(data)
 
 
-def _require_alike(name: str, first: Description, other: Description) -> None:
+def _require_alike(name: str, first: PartitionSummary, other: PartitionSummary) -> None:
     """Refuse partitions that differ in what they have."""
     for what, a, b in (
         ("columns", first.has, other.has), ("kind of query id", first.kind, other.kind),
@@ -137,7 +144,7 @@ def _require_alike(name: str, first: Description, other: Description) -> None:
             raise DataError(f"{name}: partitions differ in their {what}: {a} and {b}")
 
 
-def _common_schema(name: str, described: list[Description]) -> Schema:
+def _common_schema(name: str, described: list[PartitionSummary]) -> Schema:
     """The features of all partitions together: the same ones, with the categories of all."""
     widest = max((d.schema for d in described), key=lambda schema: schema.n_features)
     for d in described:
@@ -161,7 +168,7 @@ def _common_schema(name: str, described: list[Description]) -> Schema:
     return Schema(widest.n_features, widest.names, Encoding(categories))
 
 
-def _whole_queries(name: str, sources: list[Source], described: list[Description], schema: Schema) -> Partitions:
+def _whole_queries(name: str, sources: list[Source], described: list[PartitionSummary], schema: Schema) -> Partitions:
     """Bring queries that lie in several partitions into one of them."""
     ids = np.concatenate([d.query_ids for d in described])
     sizes = np.concatenate([d.query_sizes for d in described])
@@ -190,11 +197,11 @@ def _whole_queries(name: str, sources: list[Source], described: list[Description
         {int(d): ids[moves & (partition == k) & (home == d)] for d in np.unique(home[moves & (partition == k)])}
         for k in range(len(described))
     ]
-    taken = [Step(_given, (source, given[k])) if given[k] else source for k, source in enumerate(sources)]
+    taken = [DerivedSource(_given, (source, given[k])) if given[k] else source for k, source in enumerate(sources)]
     new, new_sizes = [], []
     for k in range(len(described)):
         others = [taken[p] for p in range(len(described)) if k in given[p]]
-        new.append(Step(_collected, (k, taken[k], others)) if others or given[k] else sources[k])
+        new.append(DerivedSource(_collected, (k, taken[k], others)) if others or given[k] else sources[k])
         new_sizes.append(int(sizes[home == k].sum()))
     return Partitions(new, new_sizes, schema, described[0])
 
@@ -226,3 +233,135 @@ def pieces_of(data: RankingData, n: int) -> list[RankingData]:
     ends = np.cumsum(data.query_sizes)
     piece = np.minimum((ends - 1) * n // max(len(data), 1), n - 1)
     return [data.select(piece == k) for k in range(n) if (piece == k).any()]
+
+
+# --- from what `fit` takes
+
+
+def is_dask_frame(value: Any) -> bool:
+    """Whether a value is a Dask DataFrame."""
+    return hasattr(value, "to_delayed") and hasattr(value, "npartitions") and hasattr(value, "columns")
+
+
+def is_dask_array(value: Any) -> bool:
+    """Whether a value is a Dask Array."""
+    return hasattr(value, "to_delayed") and hasattr(value, "chunks")
+
+
+def sources_of(X: Any, columns: Columns, categorical: Sequence[Any], reader: Reader | None, n: int) -> list[Source]:
+    """The partitions of documents as sources.
+
+    Args:
+        X: a Dask DataFrame, a Dask Array, names of files, `RankingData`, or what makes one.
+        columns: beside the features.
+        categorical: features that hold categories.
+        reader: reads files; `podium.read` by default.
+        n: into how many pieces data is cut that is here.
+
+    """
+    if is_dask_frame(X):
+        return _of_frame(X, columns, tuple(categorical))
+    if is_dask_array(X):
+        return _of_array(X, columns)
+    if _are_files(X):
+        extra = [name for name, value in columns.items() if value is not None and not isinstance(value, str)]
+        if extra:
+            raise DataError(f"files bring their own labels and weights; {extra[0]} has no place beside them")
+        return [DerivedSource(_read, (path, reader)) for path in paths_of(X)]
+    if isinstance(X, BinnedFiles):
+        raise DataError("a folder of bins is for training on one machine: give the cluster the files themselves")
+    if isinstance(X, RankingData):
+        return pieces_of(X, n)
+    raise DataError(
+        "on a cluster, documents come as a Dask DataFrame, a Dask Array with y and qid, a list of files, or "
+        f"RankingData; not {type(X).__name__}"
+    )
+
+
+def _are_files(X: Any) -> bool:
+    if isinstance(X, str | os.PathLike):
+        return True
+    return isinstance(X, list | tuple) and bool(X) and all(isinstance(one, str | os.PathLike) for one in X)
+
+
+def paths_of(X: Any) -> list[str]:
+    """Names of files; patterns are looked up, and of a folder all files are taken."""
+    paths: list[str] = []
+    for one in [X] if isinstance(X, str | os.PathLike) else X:
+        text = os.fspath(one)
+        if Path(text).is_dir():
+            found = sorted(str(path) for path in Path(text).iterdir() if path.is_file() and path.name[0] not in "._")
+        else:
+            found = sorted(glob.glob(text)) if glob.has_magic(text) else [text]  # noqa: PTH207
+        if not found:
+            raise DataError(f"there are no files {text!r}")
+        paths += found
+    return paths
+
+
+def _read(path: str, reader: Reader | None) -> RankingData:
+    return read(path) if reader is None else reader([path])
+
+
+def _of_frame(X: Any, columns: Columns, categorical: tuple[Any, ...]) -> list[Source]:
+    """Each partition of a frame; columns are named, or are Series with the same partitions."""
+    given = {name: value for name, value in columns.items() if value is not None}
+    for name, value in given.items():
+        if not isinstance(value, str) and getattr(value, "npartitions", None) != X.npartitions:
+            raise DataError(f"{name} must be the name of a column, or a Dask Series with the partitions of the frame")
+    lists = {n: [v] * X.npartitions if isinstance(v, str) else v.to_delayed() for n, v in given.items()}
+    parts = X.to_delayed()
+    return [
+        DerivedSource(_frame_to_data, (part, list(given), [lists[name][k] for name in given], categorical))
+        for k, part in enumerate(parts)
+    ]
+
+
+def _frame_to_data(frame: Any, names: list[str], values: list[Any], categorical: tuple[Any, ...]) -> RankingData:
+    given = dict(zip(names, values, strict=True))
+    if not len(frame):
+        return _nothing()
+    if given.get("qid") is None and not frames.has_queries(frame):
+        raise DataError("which rows belong to one query? give the frame a column 'qid', or name one: fit(X, qid=…)")
+    text = columns_of_text(frame, list(categorical))
+    return RankingData(
+        frame.reset_index(drop=True), _plain(given.get("y")), qid=_plain(given.get("qid")), categorical=text,
+        document_weights=_plain(given.get("sample_weight")), query_weights=_plain(given.get("query_weight")),
+    )  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    """The name of a column, or an array."""
+    return value if value is None or isinstance(value, str) else np.asarray(value)
+
+
+def _of_array(X: Any, columns: Columns) -> list[Source]:
+    """Each block of rows of an array, with the labels and queries of the same rows."""
+    for name in ("y", "qid"):
+        if not is_dask_array(columns.get(name)):
+            raise DataError(f"beside a Dask Array, {name} must be one, too: fit(X, y, qid=qid)")
+    X = X.rechunk({1: -1})
+    given = {name: value for name, value in columns.items() if value is not None}
+    for name, value in given.items():
+        if not is_dask_array(value) or value.shape != X.shape[:1]:
+            raise DataError(f"{name} must be a Dask Array with an entry for each of the {X.shape[0]} rows")
+    blocks = {name: value.rechunk((X.chunks[0],)).to_delayed() for name, value in given.items()}
+    return [
+        DerivedSource(_block_to_data, (part, list(given), [blocks[name][k] for name in given]))
+        for k, part in enumerate(X.to_delayed()[:, 0])
+    ]
+
+
+def _block_to_data(block: Any, names: list[str], values: list[Any]) -> RankingData:
+    given = dict(zip(names, values, strict=True))
+    if not len(block):
+        return _nothing()
+    return RankingData(
+        block, given["y"], qid=given["qid"], document_weights=given.get("sample_weight"),
+        query_weights=given.get("query_weight"),
+    )  # fmt: skip
+
+
+def _nothing() -> RankingData:
+    """An empty partition."""
+    return RankingData(np.empty((0, 1), np.float32), np.empty(0), qid=np.empty(0, np.int64))
