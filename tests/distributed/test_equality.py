@@ -21,7 +21,7 @@ from podium.distributed.documents import ClusterDocuments
 from podium.distributed.engine import InProcess
 from podium.distributed.holder import TRAIN, goes_left_of
 from podium.distributed.sources import DerivedSource, pieces_of
-from podium.distributed.training import ClusterTrainer, train_on_cluster
+from podium.distributed.training import ClusterTrainer
 from podium.errors import DataError, PodiumWarning
 from podium.measures.losses import RMSE, LogLoss
 from podium.objectives import (
@@ -86,6 +86,10 @@ CASES = {
 
 
 EVERYWHERE = ("defaults", "gradient-based sampling", "debiased")  # with several numbers of workers
+
+
+def train_on_cluster(settings, documents, observers=(), checkpoint=None):
+    return run_training(ClusterTrainer(settings, documents), observers, checkpoint)
 
 
 def on_parts(settings, train, valid, n_workers, partitions, **options):
@@ -189,6 +193,21 @@ def test_a_lost_worker_changes_nothing(case, call, train, valid):
         result = run_training(trainer, (), None)
     require_equal(run.fit(train, {"valid": valid}), result)
     assert set(documents.holders) == {"worker 0", "worker 2"}
+
+
+@pytest.mark.parametrize("call", [2, 9, 15])
+@pytest.mark.parametrize(("first", "second"), [(0, 1), (3, 1), (1, 2)])
+def test_a_worker_lost_while_documents_are_placed_changes_nothing(call, first, second, train, valid):
+    """Workers whose partitions have changed must be prepared, though the first attempt was broken off."""
+    run, engine = CASES["debiased"], InProcess(4)
+    documents = ClusterDocuments(engine, {TRAIN: pieces_of(train, 9), "valid": pieces_of(valid, 4)})
+    trainer = ClusterTrainer(run, documents)
+    lose_at(engine, call + 1, f"worker {second}")
+    lose_at(engine, call, f"worker {first}")
+    with pytest.warns(PodiumWarning, match=f"worker {first} has left"):
+        result = run_training(trainer, (), None)
+    require_equal(run.fit(train, {"valid": valid}), result)
+    assert len(documents.holders) == 2
 
 
 @pytest.mark.parametrize("call", [0, 1])

@@ -8,14 +8,11 @@ import pytest
 
 import podium
 from podium.boosting import Checkpoint
-from podium.errors import PodiumWarning
+from podium.errors import PodiumError, PodiumWarning
 
 distributed = pytest.importorskip("distributed")
 
-from podium.distributed import (
-    DaskOrdinalMART,
-    dask_engine,
-)
+from podium.distributed import DaskLambdaMART, DaskOrdinalMART, dask_engine, score_files  # noqa: E402
 from podium.distributed.dask_engine import DaskEngine  # noqa: E402
 from podium.distributed.engine import WorkerLostError  # noqa: E402
 
@@ -67,8 +64,11 @@ class Saboteur:
         monkeypatch.setattr(DaskEngine, "ask", sabotaged)
 
     def strike(self, addresses):
-        pids = {nanny.worker_address: nanny.pid for nanny in self.cluster.workers.values()}
-        os.kill(pids[addresses[self.position % len(addresses)]], self.signal)
+        address = addresses[self.position % len(addresses)]
+        (nanny,) = (nanny for nanny in self.cluster.workers.values() if nanny.worker_address == address)
+        while nanny.process.status.name != "running":  # it would not restart a worker that dies while it starts
+            time.sleep(0.1)
+        os.kill(nanny.pid, self.signal)
         self.position += 1
 
 
@@ -113,3 +113,62 @@ def test_killed_workers_at_every_stage(n_workers, train, valid, tmp_path, monkey
 )
 def test_hung_workers(n_workers, stages, train, valid, tmp_path, monkeypatch):
     require_survival(signal.SIGSTOP, n_workers, 1, stages, train, valid, tmp_path, monkeypatch)
+
+
+@pytest.mark.slow
+def test_scaling_up_and_down(train, valid, monkeypatch):
+    monkeypatch.setattr("podium.distributed.training.SECONDS_BETWEEN_LOOKS", 0.0)
+    local = podium.LambdaMART(n_trees=4, n_leaves=6).fit(train, valid=valid)
+    sizes = []
+    with cluster_of(2) as cluster, distributed.Client(cluster) as client:
+
+        def scale(round_):
+            sizes.append(len(client.nthreads()))
+            if round_.iteration == 0:
+                cluster.scale(4)
+                client.wait_for_workers(4, timeout=60)
+            if round_.iteration == 1:
+                cluster.scale(1)
+                while len(client.nthreads()) > 1:
+                    time.sleep(0.1)
+
+        with pytest.warns(PodiumWarning, match="has left"):
+            model = DaskLambdaMART(n_trees=4, n_leaves=6).fit(train, valid=valid, client=client, observers=[scale])
+    assert sizes == [2, 4, 1, 1]
+    assert model.digest() == local.digest()
+
+
+@pytest.mark.slow
+def test_an_adaptive_cluster_that_starts_empty(train):
+    local = podium.LambdaMART(n_trees=2, n_leaves=6).fit(train)
+    with cluster_of(0) as cluster, distributed.Client(cluster) as client:
+        cluster.adapt(minimum=0, maximum=2, interval="200ms")
+        model = DaskLambdaMART(n_trees=2, n_leaves=6).fit(train, client=client, timeout=100)
+    assert model.digest() == local.digest()
+
+
+def test_no_worker_is_an_error_that_comes_soon(train):
+    with cluster_of(0) as cluster, distributed.Client(cluster) as client:
+        started = time.monotonic()
+        with pytest.raises(PodiumError, match="the cluster has no worker, and none came in 1 seconds: start workers"):
+            DaskLambdaMART(n_trees=2).fit(train, client=client, timeout=1)
+        assert time.monotonic() - started < SLOW * 3
+
+
+def test_errors_of_workers_come_at_once(train, tmp_path):
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+        started = time.monotonic()
+        with pytest.raises(FileNotFoundError):
+            DaskLambdaMART(n_trees=2).fit([str(tmp_path / "missing.txt")], client=client)
+        assert time.monotonic() - started < SLOW * 2
+
+
+@pytest.mark.slow
+def test_a_hung_worker_does_not_stop_scoring(train, tmp_path):
+    model = podium.LambdaMART(2, n_leaves=6).fit(train)
+    for k in range(4):
+        podium.write(train.select([k]).replace(positions=None), tmp_path / f"{k}.txt", lossy=True)
+    with cluster_of(2) as cluster, distributed.Client(cluster) as client:
+        os.kill(next(iter(cluster.workers.values())).pid, signal.SIGSTOP)
+        written = score_files(model, str(tmp_path / "*.txt"), tmp_path / "scores", client=client, heartbeat=HEARTBEAT)
+    assert all(path.exists() for path in written)

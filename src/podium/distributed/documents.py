@@ -153,11 +153,11 @@ class ClusterDocuments:
     def _set_query_keys(self) -> None:
         """Number queries with the same features, in the order of their content: random numbers tell them apart."""
         sums = _by_set(self.engine.call("query_sums"))
-        twice = [name for name, of_set in sums.items() if _has_equal(of_set)]
+        repeated = [name for name, of_set in sums.items() if _has_equal(of_set)]
         occurrences: dict[tuple[int, str], Any] = {}
-        if twice:
+        if repeated:
             contents, partitions = (_by_set(self.engine.call(call)) for call in ("content_sums", "query_partitions"))
-            for name in twice:
+            for name in repeated:
                 occurrences |= _occurrences(name, sums[name], contents[name], partitions[name])
         self.engine.call("set_query_keys", occurrences)
 
@@ -168,9 +168,9 @@ def _partitions(engine: Engine, sources: Mapping[str, list[Source]]) -> dict[str
     sets: dict[str, Partitions] = {}
     schema: Schema | None = None
     for name, of_set in sources.items():
-        mine, described = described[: len(of_set)], described[len(of_set) :]
+        summaries, described = described[: len(of_set)], described[len(of_set) :]
         shown = "the training documents" if name == TRAIN else f"the evaluation set {name!r}"
-        sets[name] = gather_partitions(shown, of_set, mine, schema)
+        sets[name] = gather_partitions(shown, of_set, summaries, schema)
         schema = schema or sets[name].schema
     return sets
 
@@ -198,7 +198,7 @@ def _outline(partitions: Partitions, facts: Mapping[str, Any]) -> RankingData:
 
 
 def _by_set(gathered: list[tuple[int, dict[str, Any]]]) -> dict[str, dict[int, Any]]:
-    """What workers gave of each set, by set and worker."""
+    """Return the answers of workers by set and worker."""
     sets: dict[str, dict[int, Any]] = {}
     for number, of_sets in gathered:
         for name, values in of_sets.items():
@@ -224,15 +224,15 @@ def _occurrences(
     content, partition = (np.concatenate([of[w] for w in workers]) for of in (contents, partitions))
     place = np.concatenate([np.arange(len(sums[w])) for w in workers])
     times = occurrences_in(keys, np.lexsort((place, partition, content, keys)))
-    found, start = {}, 0
+    repeated, start = {}, 0
     for w in workers:
-        mine, start = times[start : start + len(sums[w])], start + len(sums[w])
-        found[w, name] = (np.flatnonzero(mine), mine[mine > 0])
-    return found
+        of_worker, start = times[start : start + len(sums[w])], start + len(sums[w])
+        repeated[w, name] = (np.flatnonzero(of_worker), of_worker[of_worker > 0])
+    return repeated
 
 
 def require_known_facts(measure: Measure) -> None:
-    """Refuse a measure of the user's own that takes from data what a cluster does not tell it."""
+    """Raise if a user-defined measure needs all data, which no worker has."""
     kind = type(measure)
     if kind.fixed is not Measure.fixed and not kind.fixed.__module__.startswith("podium."):
         raise DataError(

@@ -16,7 +16,7 @@ from podium.core.files import replacing, write_text
 from podium.core.validation import require_number
 from podium.data import RankingData, read_blocks
 from podium.data.io.suffixes import COMPRESSED, format_of
-from podium.distributed.dask_engine import SECONDS_BETWEEN_LOOKS, TIMEOUT, DaskEngine, import_distributed
+from podium.distributed.dask_engine import HEARTBEAT, SECONDS_BETWEEN_LOOKS, TIMEOUT, DaskEngine, import_distributed
 from podium.distributed.sources import paths_of
 from podium.errors import DataError, PodiumError
 from podium.models import Model, load
@@ -36,6 +36,7 @@ def score_files(
     client: Any = None,
     blocks: Blocks | None = None,
     timeout: float = TIMEOUT,
+    heartbeat: float = HEARTBEAT,
 ) -> list[Path]:
     """Score files on the workers of a Dask cluster, each file in blocks; memory is that of a block.
 
@@ -51,6 +52,7 @@ def score_files(
         client: of the cluster; the current one by default.
         blocks: reads a file in blocks; `podium.read_blocks` by default.
         timeout: seconds that a file may take.
+        heartbeat: seconds without a heartbeat after which a worker is restarted; others score its files.
 
     Returns:
         The files of scores, in the order of the files.
@@ -69,11 +71,12 @@ def score_files(
 
     """
     require_number("timeout", timeout, above=0)
+    require_number("heartbeat", heartbeat, above=0)
     loaded = load(model) if isinstance(model, str | os.PathLike) else model_of(model)
     if not isinstance(loaded, Model):
         raise DataError(f"model must be a model, a fitted estimator or a file of one, not {type(model).__name__}")
     client = import_distributed().get_client() if client is None else client
-    engine = DaskEngine(client, timeout)
+    engine = DaskEngine(client, timeout, heartbeat)
     paths, folder = paths_of(files), Path(output)
     targets = [folder / name for name in _names_of_scores(paths)]
     folder.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ from podium.data.schema import Schema, columns_of_text
 from podium.errors import DataError, PodiumWarning
 
 Reader = Callable[[list[str]], RankingData]
-PIECES = 4  # for each worker, of data that is here: so they can be shared out again when a worker is lost
+PIECES = 4  # of `RankingData` for each worker, so that several others can take over those of a lost worker
 Columns = dict[str, Any]  # y, qid, sample_weight, query_weight: names of columns, collections, or None
 Source = Any
 OPTIONAL = ("document_weights", "query_weights", "positions", "preferences", "document_ids")
@@ -33,14 +33,14 @@ OPTIONAL = ("document_weights", "query_weights", "positions", "preferences", "do
 
 @dataclass(frozen=True, eq=False)
 class DerivedSource:
-    """A function of sources, or of plain values, that gives a source."""
+    """A source that is a function of other sources or of plain values."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
 
 
 def computed(source: Source) -> Any:
-    """The value of a source, here and now."""
+    """Compute the value of a source in this process."""
     if isinstance(source, DerivedSource):
         return source.function(*map(computed, source.arguments))
     if isinstance(source, list):
@@ -50,16 +50,16 @@ def computed(source: Source) -> Any:
 
 @dataclass(frozen=True)
 class PartitionSummary:
-    """What must be known of a partition before documents are placed.
+    """What the client must know of a partition before it places documents.
 
     Attributes:
-        n_documents: how many; 0 for an empty partition, which has nothing else.
-        query_ids, query_sizes: of each query.
-        schema: of its features.
-        has: label sources, and which other columns there are.
-        kind: of query ids.
+        n_documents: 0 for an empty partition.
+        query_ids, query_sizes: the id of each query, and its number of documents.
+        schema: names and encoding of the features.
+        has: label sources, and the other columns that are there.
+        kind: the kind of data type of query ids.
         reading, absent_value: see `RankingData`.
-        n_bytes: that its features take.
+        n_bytes: size of the features.
 
     """
 
@@ -75,7 +75,7 @@ class PartitionSummary:
 
 
 def describe(data: RankingData) -> PartitionSummary:
-    """Describe a partition."""
+    """Summarize a partition."""
     has = (*sorted(f"label {source}" for source in data.labels), *(c for c in OPTIONAL if getattr(data, c) is not None))
     n_bytes = getattr(data.features, "nbytes", 0) or getattr(getattr(data.features, "data", None), "nbytes", 0)
     return PartitionSummary(
@@ -86,13 +86,13 @@ def describe(data: RankingData) -> PartitionSummary:
 
 @dataclass(frozen=True)
 class Partitions:
-    """The partitions of a set, of whole queries each.
+    """The partitions of a set; each holds whole queries.
 
     Attributes:
-        sources: in the order that came.
-        sizes: documents of each.
-        schema: of all.
-        first: what the first partition is like.
+        sources: one for each partition, in the given order.
+        sizes: number of documents of each.
+        schema: features of all partitions together.
+        first: summary of the first partition.
 
     """
 
@@ -100,11 +100,6 @@ class Partitions:
     sizes: list[int]
     schema: Schema
     first: PartitionSummary
-
-    @property
-    def n_documents(self) -> int:
-        """Of all partitions."""
-        return sum(self.sizes)
 
 
 def gather_partitions(
@@ -126,16 +121,12 @@ def gather_partitions(
     for _, other in filled[1:]:
         _require_alike(name, first, other)
     common = schema or _common_schema(name, [d for _, d in filled])
-    matched = [s if d.schema == common else DerivedSource(_matched, (common, s)) for s, d in filled]
+    matched = [s if d.schema == common else DerivedSource(common.matched, (s,)) for s, d in filled]
     return _whole_queries(name, matched, [d for _, d in filled], common)
 
 
-def _matched(schema: Schema, data: RankingData) -> RankingData:
-    return schema.matched(data)
-
-
 def _require_alike(name: str, first: PartitionSummary, other: PartitionSummary) -> None:
-    """Refuse partitions that differ in what they have."""
+    """Raise if two partitions have different columns."""
     for what, a, b in (
         ("columns", first.has, other.has), ("kind of query id", first.kind, other.kind),
         ("normalization", first.reading.get("normalize"), other.reading.get("normalize")),
@@ -145,7 +136,7 @@ def _require_alike(name: str, first: PartitionSummary, other: PartitionSummary) 
 
 
 def _common_schema(name: str, described: list[PartitionSummary]) -> Schema:
-    """The features of all partitions together: the same ones, with the categories of all."""
+    """Return the features that all partitions share, with the categories of all partitions."""
     widest = max((d.schema for d in described), key=lambda schema: schema.n_features)
     for d in described:
         if d.schema.encoding.shifts:
@@ -207,7 +198,7 @@ def _whole_queries(name: str, sources: list[Source], described: list[PartitionSu
 
 
 def _given(data: RankingData, given: dict[int, NDArray[Any]]) -> dict[int | None, RankingData]:
-    """What a partition gives to others, by their numbers; None is what it keeps."""
+    """Split a partition into the queries that move, by the number of their new partition, and the rest, under None."""
     pieces: dict[int | None, RankingData] = {}
     stays = np.ones(data.n_queries, bool)
     for number, ids in given.items():
@@ -219,14 +210,14 @@ def _given(data: RankingData, given: dict[int, NDArray[Any]]) -> dict[int | None
 
 
 def _collected(number: int, own: Any, others: list[dict[int | None, RankingData]]) -> RankingData:
-    """A partition of whole queries: what it keeps, and what others give it."""
+    """Join the queries that a partition keeps and those that other partitions give it."""
     kept = own[None] if isinstance(own, dict) else own
     parts = [part for part in (kept, *(other[number] for other in others)) if len(part)]
     return RankingData.concatenate(parts) if parts else kept
 
 
 def pieces_of(data: RankingData, n: int) -> list[RankingData]:
-    """Data that is here in pieces of whole queries, of about as many documents each."""
+    """Split data into n pieces of whole queries and about equal size."""
     n = min(n, data.n_queries)
     if n <= 1:
         return [data]
@@ -249,14 +240,14 @@ def is_dask_array(value: Any) -> bool:
 
 
 def sources_of(X: Any, columns: Columns, categorical: Sequence[Any], reader: Reader | None, n: int) -> list[Source]:
-    """The partitions of documents as sources.
+    """Return the partitions of documents as sources.
 
     Args:
-        X: a Dask DataFrame, a Dask Array, names of files, `RankingData`, or what makes one.
-        columns: beside the features.
+        X: a Dask DataFrame, a Dask Array, names of files, or `RankingData`.
+        columns: labels, query ids and weights.
         categorical: features that hold categories.
         reader: reads files; `podium.read` by default.
-        n: into how many pieces data is cut that is here.
+        n: number of pieces that `RankingData` is split into.
 
     """
     if is_dask_frame(X):
@@ -285,7 +276,7 @@ def _are_files(X: Any) -> bool:
 
 
 def paths_of(X: Any) -> list[str]:
-    """Names of files; patterns are looked up, and of a folder all files are taken."""
+    """Return names of files: those that match a pattern, and all files of a folder."""
     paths: list[str] = []
     for one in [X] if isinstance(X, str | os.PathLike) else X:
         text = os.fspath(one)
@@ -304,7 +295,7 @@ def _read(path: str, reader: Reader | None) -> RankingData:
 
 
 def _of_frame(X: Any, columns: Columns, categorical: tuple[Any, ...]) -> list[Source]:
-    """Each partition of a frame; columns are named, or are Series with the same partitions."""
+    """Return a source for each partition of a frame; columns are names, or Series with the same partitions."""
     given = {name: value for name, value in columns.items() if value is not None}
     for name, value in given.items():
         if not isinstance(value, str) and getattr(value, "npartitions", None) != X.npartitions:
@@ -336,7 +327,7 @@ def _plain(value: Any) -> Any:
 
 
 def _of_array(X: Any, columns: Columns) -> list[Source]:
-    """Each block of rows of an array, with the labels and queries of the same rows."""
+    """Return a source for each block of rows, with the labels and query ids of the same rows."""
     for name in ("y", "qid"):
         if not is_dask_array(columns.get(name)):
             raise DataError(f"beside a Dask Array, {name} must be one, too: fit(X, y, qid=qid)")

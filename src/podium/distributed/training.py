@@ -16,17 +16,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from podium.boosting.checkpoints import Checkpoint, fingerprint_of_digests
+from podium.boosting.checkpoints import fingerprint_of_digests
 from podium.boosting.evaluation import BestRound, Evaluator
 from podium.boosting.line_search import LineSearch
-from podium.boosting.results import Round, TrainingResult
+from podium.boosting.results import Round
 from podium.boosting.settings import Boosting
 from podium.boosting.state import TrainingState
-from podium.boosting.training import NOT_IN_FINGERPRINT, Trainer, run_training
+from podium.boosting.training import NOT_IN_FINGERPRINT, Trainer
 from podium.boosting.tree_builder import Sample
 from podium.combining.lines import Exponents, Line, Stairs, stairs_of, together
 from podium.core.array_types import Floats
-from podium.core.observing import Observer
 from podium.core.team import Team
 from podium.distributed.documents import ClusterDocuments
 from podium.distributed.engine import Engine, WorkerLostError
@@ -46,14 +45,6 @@ MOST_LOSSES = 100  # of workers in one round, before training gives up
 SECONDS_BETWEEN_LOOKS = 2.0  # for workers that joined
 
 
-def train_on_cluster(
-    settings: Boosting, documents: ClusterDocuments, observers: Sequence[Observer] = (),
-    checkpoint: Checkpoint | None = None,
-) -> TrainingResult:  # fmt: skip
-    """Train as the settings say; the result is that of `Boosting.fit` on the same documents, to the bit."""
-    return run_training(ClusterTrainer(settings, documents), observers, checkpoint)
-
-
 @dataclass(frozen=True)
 class DistantGradients(BoundedGradients):
     """Gradients that are on the workers: as the step left them, or as the objective gave them."""
@@ -62,7 +53,7 @@ class DistantGradients(BoundedGradients):
 
 
 class ClusterTrainer(Trainer):
-    """A run in progress on a cluster."""
+    """A run in progress on a cluster; `run_training` gives the result of `Boosting.fit`, to the bit."""
 
     def __init__(self, settings: Boosting, documents: ClusterDocuments) -> None:
         if settings.submodel is not None:
@@ -110,7 +101,7 @@ class ClusterTrainer(Trainer):
         raise PodiumError(f"{MOST_LOSSES} workers were lost one after the other: look at the cluster's logs")
 
     def _take_in_new_workers(self) -> None:
-        """Let workers that joined take over some documents."""
+        """Let new workers take over some documents."""
         if time.monotonic() - self._last_look < SECONDS_BETWEEN_LOOKS:
             return
         self._last_look = time.monotonic()
