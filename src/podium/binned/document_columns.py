@@ -15,7 +15,7 @@ from podium.binned.folder import DOCUMENTS, HASHES, QUERY_IDS
 from podium.binned.opening import LABEL
 from podium.core.array_types import Float32s, Floats, Ints, UInt64s
 from podium.data import RankingData
-from podium.data.io.whole_queries import QueryBlocks
+from podium.data.io.queries import QueryBlocks
 from podium.errors import DataError
 
 OPTIONAL = ("document_weights", "positions")

@@ -14,7 +14,7 @@ from podium.core.random import uniform
 from podium.core.sums import total
 from podium.core.team import Team
 from podium.data import RankingData
-from podium.data.content_random import ContentRandom
+from podium.data.canonical import ContentRandom
 from podium.objectives import Regression
 from podium.objectives.points import Points
 from podium.trees import Grower, GrownTree, GrowthParameters
