@@ -14,7 +14,7 @@ from podium.core.team import Team
 from podium.core.threads import at_most_threads
 from podium.data import RankingData
 from podium.data.canonical import content_hashes, document_hashes, keys_of_occurrences, query_sums
-from podium.data.selecting import has_weight
+from podium.data.subsets import has_weight
 from podium.distributed.parts import ScoredPart, SearchedPart, Steps, TrainingPlan, TrainPart, ValidPart, by_bins
 from podium.objectives import BoundObjective
 from podium.trees import Tree, bin_features
