@@ -66,7 +66,7 @@ class GradientSampler:
 
     Args:
         fraction: the expected size of the sample, as a share of the documents.
-        keys: of each document, which seed its random numbers (`podium.data.content_random.ContentRandom`).
+        keys: of each document, which seed its random numbers (`podium.data.canonical.ContentRandom`).
         split: the weights that splits are scored by.
         team: threads.
         order: of the rows if one thread draws the sample; ascending by default.
