@@ -105,7 +105,7 @@ def reopen(folder: Path, rows: Ints | None, changes: dict[str, Any], reading: di
     data = data if rows is None else data.take(rows)
     changed = data.replace(**changes)
     assert isinstance(changed, BinnedFiles)
-    return changed.with_reading(**reading)  # type: ignore[return-value]
+    return changed.with_reading(**reading)
 
 
 def save_bins(folder: Path, bins: Bins) -> None:

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -72,10 +71,9 @@ class Schema:
         ):
             return data
         sources = self._sources(data, "ignore")
-        matched = data._with_features(self._rows_from(data, sources), self.names, self.encoding, data.reading)
         wide = {feature: data.wide[source] for feature, source in enumerate(sources) if source in data.wide}
-        matched._set(wide=MappingProxyType(wide))
-        return matched
+        features = self._rows_from(data, sources)
+        return data._with_features(features, self.names, self.encoding, data.reading, wide=wide)
 
     def n_indices(self, first_index: int) -> int:
         """How many indices a line of LETOR text may use for these features, where the first is called so."""

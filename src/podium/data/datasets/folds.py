@@ -211,5 +211,4 @@ def _widened(data: RankingData, widest: RankingData, fill: float) -> RankingData
         extra = np.full((data.n_documents, width - data.n_features), fill, np.float32)
         wider = np.hstack([data.features, extra])
     widened = data.replace(features=wider, feature_names=names)
-    widened._set(absent_value=data.absent_value, reading=data.reading)
-    return widened
+    return widened._changed(absent_value=data.absent_value, reading=data.reading)

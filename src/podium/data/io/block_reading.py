@@ -211,7 +211,6 @@ class _Blocks:
 def _check_features(reader: TextReader, like: Schema) -> None:
     """Refuse, or warn of, text that has too few features for a model: known when all of it is read."""
     names = reader.feature_names()
-    whole = RankingData(np.empty((0, len(names)), np.float32), qid=np.empty(0, np.int64), feature_names=names)
-    is_sparse = reader.facts().is_sparse
-    whole._set(absent_value={"zero": 0.0, "missing": np.nan}[reader.options.absent] if is_sparse else None)
-    like.rows(whole)
+    absent_value = {"zero": 0.0, "missing": np.nan}[reader.options.absent] if reader.facts().is_sparse else None
+    no_rows = {"features": np.empty((0, len(names)), np.float32), "qid": np.empty(0, np.int64), "feature_names": names}
+    like.rows(RankingData._make(no_rows, {"absent_value": absent_value}))

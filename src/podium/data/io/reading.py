@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -151,15 +150,13 @@ class Request:
 
     def data_of_text(self, arguments: dict[str, Any], rows_before: int = 0) -> RankingData:
         """The data that a reader of text gives the arguments of, for rows that follow so many others."""
-        absent_value = arguments.pop("absent_value", None)
-        with self.naming_rows(rows_before):
-            data = RankingData(**arguments)
         categorical = self.columns.categorical
         reading: dict[str, Any] = {"categorical": list(categorical)} if categorical else {}
         if self.format == "letor":
             reading = {"absent": self.options.absent, "first_index": self.options.first_index}
-        data._set(absent_value=absent_value, reading=MappingProxyType(reading))
-        return data
+        origin = {"absent_value": arguments.pop("absent_value", None), "reading": reading}
+        with self.naming_rows(rows_before):
+            return RankingData._make(arguments, origin)
 
     def finished(self, data: RankingData) -> RankingData:
         """The data with labels taken out and features brought to scale, as asked for."""
