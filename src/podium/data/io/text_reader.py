@@ -157,7 +157,7 @@ def parse_block(item: Counted, parse: Callable[[Notes, NDArray[Any]], None]) -> 
     # For all the large numbers that a block can hold: the shortest is "1e8" with a separator. Memory is taken for those
     # that it does hold.
     large = np.empty((len(item.block.text) // 4 + 1, 2), np.int64)
-    size = 64
+    size = 64 + item.rows  # a label that is not a whole number is among them
     while True:
         notes = Notes(runs, np.empty((size, 4), np.int64), large)
         outcomes = np.array([tuple(ParseOutcome())], OUTCOME)
@@ -167,12 +167,6 @@ def parse_block(item: Counted, parse: Callable[[Notes, NDArray[Any]], None]) -> 
             break
         size *= 16
     return outcome, Notes(runs[: outcome.runs], notes.uncertain[: outcome.uncertain], large[: outcome.large])
-
-
-def number_at(block: Block, start: int, end: int) -> np.float32:
-    """The number that Python makes of these bytes, as float32."""
-    with np.errstate(over="ignore"):
-        return np.float32(float(block.text[start:end].tobytes()))
 
 
 def raise_problem(block: Block, outcome: ParseOutcome, **words: Any) -> None:
