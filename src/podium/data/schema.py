@@ -52,7 +52,7 @@ class Schema:
         if extra not in EXTRA:
             raise DataError(f"extra must be 'ignore' or 'refuse', not {extra!r}")
         if isinstance(X, RankingData):
-            return self._rows_of_data(X, extra)
+            return self._rows_from(X, self._sources(X, extra))
         if frames.is_frame(X):
             features: Features = frames.features_by_name(X, self.names, self.encoding, refuse_extra=extra == "refuse")
         else:
@@ -99,10 +99,6 @@ class Schema:
             raise DataError(
                 f"X has {n_features} features, but Podium is expecting {self.n_features} features as input: {reason}"
             )
-
-    def _rows_of_data(self, data: RankingData, extra: str) -> Features:
-        """The features of data by name, or else by place."""
-        return self._rows_from(data, self._sources(data, extra))
 
     def _rows_from(self, data: RankingData, sources: list[int]) -> Features:
         features = data.features if sources == list(range(data.n_features)) else self._taken(data, sources)

@@ -14,7 +14,7 @@ import numpy as np
 from podium.core.files import replacing, write_text
 from podium.core.validation import require_number
 from podium.data import RankingData, read_blocks
-from podium.data.io.options import COMPRESSED, format_of
+from podium.data.io.request import COMPRESSED, format_of
 from podium.distributed.dask_engine import TIMEOUT, import_distributed
 from podium.distributed.inputs import paths_of
 from podium.errors import DataError, PodiumError

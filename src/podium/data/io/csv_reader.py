@@ -25,7 +25,7 @@ from podium.data.io.queries import QueryRun, query_ids
 from podium.data.io.text_blocks import Block, Source, source_name, text_blocks
 from podium.data.io.text_numbers import LINE_FEED, RETURN
 from podium.data.io.text_reader import OBJECT_BYTES, Counted, Facts, TextReader, decoded, drain
-from podium.data.memory import ROW_BYTES, Budget
+from podium.data.memory import ROW_BYTES
 from podium.errors import FileFormatError
 
 _WINDOW = 1 << 12  # bytes in which `scan_lines` first looks for the end of a group
@@ -106,9 +106,9 @@ class CsvReader(TextReader):
                 return len(starts), len(lines_of_rows), 0, len(text)
             window *= 4
 
-    def open_blocks(self, source: Source, advance: Callable[[float], None], budget: Budget) -> Iterator[Block]:
+    def open_blocks(self, source: Source, advance: Callable[[float], None]) -> Iterator[Block]:
         """The blocks of a file behind its header."""
-        names, rest = _split_header(source, text_blocks(source, advance, budget), self.delimiter)
+        names, rest = _split_header(source, text_blocks(source, advance, self.budget), self.delimiter)
         self.header = self.header or names
         if names != self.header:
             first = source_name(self.sources[0])

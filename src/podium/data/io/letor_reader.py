@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from podium.core.array_types import Float32s, Floats, Int32s, Ints
 from podium.core.threads import map_threads
 from podium.data.io.letor_parser import Indices, ParsedRows, parse_letor, scan_letor
-from podium.data.io.options import TextOptions
 from podium.data.io.queries import QueryRun, query_ids
+from podium.data.io.request import TextOptions
 from podium.data.io.text_blocks import Block
 from podium.data.io.text_reader import (
     OBJECT_BYTES,
