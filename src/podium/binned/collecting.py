@@ -1,0 +1,230 @@
+"""Collect the documents of a source block by block: features in files, all other columns in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import pairwise
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.binned.folder import DOCUMENTS, HASHES, LABEL, QUERY_IDS
+from podium.core.array_types import Float32s, Floats, Ints, UInt64s
+from podium.core.bitwise import TILE
+from podium.core.mapping import map_rows
+from podium.core.progress import progress
+from podium.data import RankingData
+from podium.data.io.queries import QueryBlocks
+from podium.errors import DataError
+
+OPTIONAL = ("document_weights", "positions")
+
+
+class DocumentColumns:
+    """Collects what is known of documents beside their features: some bytes for each.
+
+    Attributes:
+        query_ids: in the order in which they first appear.
+
+    """
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[NDArray[Any]]] = {}
+        self._code_of: dict[Any, int] = {}
+
+    def append(self, block: RankingData, hashes: UInt64s) -> None:
+        """Take note of a block, and of hashes of its features."""
+        code_of = self._code_of
+        codes = np.array([code_of.setdefault(one, len(code_of)) for one in block.query_ids.tolist()], np.int32)
+        columns: dict[str, Any] = {f"{LABEL}{source}": labels for source, labels in block.labels.items()}
+        columns |= {name: getattr(block, name) for name in OPTIONAL}
+        columns |= {"query": codes[block.query_of_row], "hashes": hashes}
+        columns["query_weights"] = None if block.query_weights is None else block.query_weight_of_row
+        for name, values in columns.items():
+            if values is not None:
+                self._parts.setdefault(name, []).append(np.array(values))  # a view would keep the block
+
+    def join(self) -> dict[str, NDArray[Any]]:
+        """All columns, whole; the parts are let go."""
+        names = list(self._parts)
+        return {name: np.concatenate(self._parts.pop(name)) for name in names}
+
+    @property
+    def query_ids(self) -> list[Any]:
+        """The query ids, in the order in which they first appear."""
+        return list(self._code_of)
+
+
+class GroupedDocuments:
+    """The columns of all documents, and how they become grouped.
+
+    Attributes:
+        columns: by name.
+        query_ids: of all queries.
+        sizes: the number of documents of each query.
+        order: the rows of the source, query by query; None where they stand so already.
+
+    """
+
+    def __init__(self, columns: dict[str, NDArray[Any]], query_ids: list[Any]) -> None:
+        self.columns, self.query_ids = columns, query_ids
+        query = columns["query"]
+        self.sizes = np.bincount(query, minlength=len(query_ids))
+        self.n_runs = 1 + int(np.count_nonzero(query[1:] != query[:-1]))
+        self.order = None if self.n_runs == len(query_ids) else np.argsort(query, kind="stable")
+        if self.order is not None:
+            self.columns = {name: values[self.order] for name, values in columns.items()}
+
+    @property
+    def places(self) -> Ints:
+        """Where each row of the source goes."""
+        assert self.order is not None
+        places = np.empty(len(self.order), np.int64)
+        places[self.order] = np.arange(len(self.order))
+        return places
+
+    def blocks(self, most_rows: int) -> Iterator[tuple[int, int]]:
+        """First and last row of blocks of whole queries, once they stand together."""
+        blocks, starts = QueryBlocks(most_rows), np.cumsum(self.sizes) - self.sizes
+        for query, row in enumerate(starts.tolist()):
+            blocks.begin(query, row)
+        return pairwise([0, *np.cumsum(blocks.sizes(int(self.sizes.sum()))).tolist()])
+
+    def query_weights(self) -> Float32s | None:
+        """One for each query; documents of a query that differ are refused."""
+        weights = self.columns.get("query_weights")
+        if weights is None:
+            return None
+        starts = np.cumsum(self.sizes) - self.sizes
+        differ = weights != np.repeat(weights[starts], self.sizes)
+        if differ.any():
+            query = self.query_ids[int(self.columns["query"][int(np.argmax(differ))])]
+            raise DataError(f"query_weights must be the same for all documents of a query, but differ in {query!r}")
+        return np.asarray(weights[starts])
+
+    def labels(self) -> dict[str, Float32s]:
+        """By source."""
+        return {k.removeprefix(LABEL): v for k, v in self.columns.items() if k.startswith(LABEL)}
+
+    def save(self, folder: Path, preferences: Floats | None) -> None:
+        """Write all but the features."""
+        kept: dict[str, Any] = {k: v for k, v in self.columns.items() if k.startswith(LABEL) or k in OPTIONAL}
+        others = {"query_weights": self.query_weights(), "preferences": self._moved(preferences)}
+        kept |= {name: values for name, values in others.items() if values is not None}
+        np.savez(folder / DOCUMENTS, query_sizes=self.sizes, **kept)
+        np.save(folder / HASHES, self.columns["hashes"])
+        (folder / QUERY_IDS).write_text(json.dumps(self.query_ids), encoding="utf-8")
+
+    def _moved(self, preferences: Floats | None) -> Floats | None:
+        """Pairs of rows of the source as pairs of documents here."""
+        if preferences is None or self.order is None:
+            return preferences
+        places = self.places
+        moved = preferences.copy()
+        moved[:, :2] = places[preferences[:, :2].astype(np.int64)]
+        return moved
+
+
+MAX_FILES = 128  # that are open at a time
+BYTES_AT_ONCE = 1 << 26  # of a file, that are moved in memory
+
+
+class RowFiles:
+    """Files of some columns each, which grow block by block.
+
+    Args:
+        folder: where they are.
+        name: what they are called, before a number.
+        n_columns: of all files together.
+        width: columns of a file; by default few, so that a feature is read without the others.
+
+    Example:
+        >>> import numpy as np, pathlib, tempfile
+        >>> files = RowFiles(pathlib.Path(tempfile.mkdtemp()), "part", 3, width=2)
+        >>> with files:
+        ...     files.append(np.arange(6, dtype=np.float32).reshape(2, 3))
+        >>> [(first, rows.tolist()) for first, rows in files.read()]
+        [(0, [[0.0, 1.0], [3.0, 4.0]]), (2, [[2.0], [5.0]])]
+
+    """
+
+    def __init__(self, folder: Path, name: str, n_columns: int, width: int | None = None) -> None:
+        self.n_columns, self.width = n_columns, width or _width_for(n_columns)
+        self.firsts = range(0, n_columns, self.width)
+        self.paths = [folder / f"{name}-{first}" for first in self.firsts]
+        self._stack, self._open = ExitStack(), list[IO[bytes]]()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:  # a failure closes those that are open
+            self._open = [stack.enter_context(path.open("wb")) for path in self.paths]
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def append(self, rows: Float32s) -> None:
+        """Write rows behind those that are there."""
+        for first, file in zip(self.firsts, self._open, strict=True):
+            file.write(np.ascontiguousarray(rows[:, first : first + self.width]).data)
+
+    def read(self) -> Iterator[tuple[int, Float32s]]:
+        """The first column of each file and its rows, mapped."""
+        for first, path in zip(self.firsts, self.paths, strict=True):
+            yield first, map_rows(path, self._width_of(first))
+
+    def remove(self, first: int) -> None:
+        """Remove the file that begins with a column."""
+        self.paths[first // self.width].unlink()
+
+    def reorder(self, places: Ints) -> None:
+        """Move each row to its place, file by file, with no more of it in memory than some bytes."""
+        with progress("grouping queries", len(self.paths)) as advance:
+            for first, path in zip(self.firsts, self.paths, strict=True):
+                reorder_rows(path, self._width_of(first), places)
+                advance(1)
+
+    def _width_of(self, first: int) -> int:
+        return min(self.width, self.n_columns - first)
+
+
+def _width_for(n_columns: int) -> int:
+    """Columns of a file: a multiple of what kernels copy at once, and not too many files."""
+    return TILE * -(-n_columns // (TILE * MAX_FILES))
+
+
+def reorder_rows(path: Path, n_columns: int, places: Ints, bytes_at_once: int = BYTES_AT_ONCE) -> None:
+    """Move each row of a file to its place, reading and writing in sequence only.
+
+    Rows are dealt to files by ranges of their places, each of which fits into memory; there they are put in order.
+    """
+    n, row_bytes = len(places), 4 * n_columns
+    n_rows = max(bytes_at_once // row_bytes, -(-n // MAX_FILES), 1)  # of a range
+    ranges = [path.with_name(f"{path.name}-range{k}") for k in range(-(-n // n_rows))]
+    with ExitStack() as stack:
+        files = [stack.enter_context(one.open("wb")) for one in ranges]
+        source = stack.enter_context(path.open("rb"))
+        for first in range(0, n, n_rows):
+            rows = np.frombuffer(source.read(n_rows * row_bytes), np.float32).reshape(-1, n_columns)
+            number = places[first : first + n_rows] // n_rows
+            order = np.argsort(number, kind="stable")
+            ends = np.cumsum(np.bincount(number, minlength=len(files)))
+            for file, mine in zip(files, np.split(order, ends[:-1]), strict=True):
+                file.write(rows[mine].data)
+    number = places // n_rows
+    by_range = np.argsort(number, kind="stable")
+    ends = np.cumsum(np.bincount(number, minlength=len(ranges)))
+    with path.open("wb") as target:
+        for k, (one, mine) in enumerate(zip(ranges, np.split(by_range, ends[:-1]), strict=True)):
+            rows = np.fromfile(one, np.float32).reshape(-1, n_columns)
+            ordered = np.empty_like(rows)
+            ordered[places[mine] - k * n_rows] = rows
+            target.write(ordered.data)
+            one.unlink()

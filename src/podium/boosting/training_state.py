@@ -1,0 +1,184 @@
+"""What a training run holds: its state, what observers see after each round, and its result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from podium.boosting.base_scores import BaseScores
+from podium.core.array_types import Floats
+from podium.core.observing import Observations
+from podium.data import RankingData
+from podium.models import Ensemble
+from podium.objectives import BoundObjective, Objective
+from podium.trees import Tree
+
+
+@dataclass(frozen=True)
+class Round:
+    """What observers get after each round: one tree, or one tree for each output of the objective.
+
+    Attributes:
+        iteration: from 0.
+        trees: one for each output of the objective, with their final leaf values.
+        scores: of the training documents, with these trees; a row for each output where there are several.
+        gradients, hessians: λ and w that the trees were grown on, likewise.
+        weights: of the trees, as a line search found them, 1 else.
+        means: of each measure on each validation set, by `set/measure`.
+        best_iteration: the best round so far, where there is validation data; −1 where the submodel alone is.
+        data: the training documents.
+        objective: what is trained on.
+        document_scores: the one number for each training document that puts it in order: its score, or what the
+            objective makes of several.
+
+    A mapping from names to numbers that an observer returns stands in `history_` beside the means. An observer with an
+    attribute `needs_arrays` that is False gets arrays that the next round writes over; for all others they are copied.
+
+    Examples:
+        >>> import podium
+        >>> train = podium.artificial(20, features=4)
+        >>> model = podium.LambdaMART(2).fit(train, observers=[lambda r: print(r.iteration, r.gradients.shape)])
+        0 (1000,)
+        1 (1000,)
+
+    """
+
+    iteration: int
+    trees: tuple[Tree, ...]
+    scores: Floats
+    gradients: Floats
+    hessians: Floats
+    weights: tuple[float, ...]
+    means: dict[str, float]
+    best_iteration: int | None
+    data: RankingData
+    objective: Objective
+    document_scores: Floats
+
+    @property
+    def tree(self) -> Tree:
+        """The tree of the first output; mostly there is only one."""
+        return self.trees[0]
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """The result of a training run (`Boosting.fit`).
+
+    Attributes:
+        ensemble: the trees, cut after the best round; of several outputs in turn.
+        history: what was measured after each round, and what observers returned.
+        best_iteration: the best of them, where there was validation data; −1 where the submodel alone is.
+        objective: as training left it, with what it learnt itself.
+        base_scores: what training began with, if it began with a submodel.
+        n_splits: of all trees that were grown and whose leaves differ; without any, all documents got the same score.
+        interrupted: whether Ctrl-C ended it.
+
+    Example:
+        >>> import podium
+        >>> from podium.boosting import Boosting
+        >>> train, valid = podium.artificial(20, features=4), podium.artificial(10, features=4, part="valid")
+        >>> result = Boosting(n_trees=3).fit(train, {"valid": valid})
+        >>> list(result.history), result.best_iteration in range(3)
+        (['valid/ndcg@10'], True)
+
+    """
+
+    ensemble: Ensemble
+    history: dict[str, list[float]]
+    best_iteration: int | None
+    objective: BoundObjective
+    base_scores: BaseScores | None
+    n_splits: int
+    interrupted: bool = False
+
+
+@dataclass
+class TrainingState:
+    """Scores, trees and history of a run. One round adds a tree for each output of the objective.
+
+    Attributes:
+        objective: on the training data.
+        scores: of the training documents; a row for each output where there are several.
+        gradients, hessians: of the current round, in arrays that every round writes over.
+        initial_score: F_0, which the first tree of each output holds in its leaf values.
+        trees: those of several outputs in turn.
+        tree_weights: as a line search found them, 1 else; only of the trees that this run has grown itself.
+        history: what was measured after each round, by `set/measure`.
+        observations: what observers returned after each round.
+        objective_states: of an objective that learns itself, after each round.
+        first_objective_state: the same before the first round.
+        best_iteration: the best round so far; −1 for the submodel alone, None without validation data.
+        is_exhausted: whether there is nothing left to learn.
+        n_finished: rounds of which everything is noted; more trees than that are of a round that was broken off.
+
+    """
+
+    objective: BoundObjective
+    scores: Floats
+    gradients: Floats
+    hessians: Floats
+    initial_score: float
+    first_objective_state: dict[str, list[float]]
+    trees: list[Tree] = field(default_factory=list)
+    tree_weights: list[float] = field(default_factory=list)
+    history: dict[str, list[float]] = field(default_factory=dict)
+    observations: Observations = field(default_factory=Observations)
+    objective_states: list[dict[str, list[float]]] = field(default_factory=list)
+    best_iteration: int | None = None
+    is_exhausted: bool = False
+    n_finished: int = 0
+
+    @classmethod
+    def before_training(cls, objective: BoundObjective, n_documents: int) -> TrainingState:
+        """No trees, and 0 for all scores."""
+        shape = (n_documents,) if objective.n_outputs == 1 else (objective.n_outputs, n_documents)
+        return cls(
+            objective, np.zeros(shape), np.empty(shape), np.empty(shape), objective.base_score, objective.state()
+        )
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds so far: trees of each output."""
+        return len(self.trees) // self.objective.n_outputs
+
+    @property
+    def last_trees(self) -> list[Tree]:
+        """The trees of the last round."""
+        return self.trees[-self.objective.n_outputs :]
+
+    @property
+    def last_weights(self) -> list[float]:
+        """The weights of the trees of the last round."""
+        return self.tree_weights[-self.objective.n_outputs :]
+
+    def add_to_history(self, means: dict[str, float]) -> None:
+        """Note what was measured after a round."""
+        for name, value in means.items():
+            self.history.setdefault(name, []).append(value)
+
+    def note_objective(self) -> None:
+        """Note what the objective has learnt itself, if it does."""
+        if learnt := self.objective.state():
+            self.objective_states.append(learnt)
+
+    def drop_unfinished(self) -> None:
+        """Take back a round that was broken off. Scores keep its trees: training cannot go on from here."""
+        for values in self.history.values():
+            del values[self.n_finished :]
+        del self.objective_states[self.n_finished :]
+        del self.trees[self.n_finished * self.objective.n_outputs :]
+        if state := self.objective_states[-1] if self.objective_states else self.first_objective_state:
+            self.objective.restore(state)
+
+    def restore_objective(self, iteration: int) -> None:
+        """Bring an objective that learns itself back to what it was after a round, −1 for before the first."""
+        if self.objective_states:
+            self.objective.restore([self.first_objective_state, *self.objective_states][iteration + 1])
+
+
+def of_output(array: Floats, output: int) -> Floats:
+    """The scores, gradients or hessians of one output (a view)."""
+    view: Floats = array if array.ndim == 1 else array[output]
+    return view

@@ -1,0 +1,326 @@
+"""Where the bins of documents and the cells of histograms lie in memory, feature by feature.
+
+Most documents share one bin of a **sparse** feature: no click, no such word. That bin is not counted. What lies in it
+is the total of a leaf less all other bins, exactly, for cells are integers. Only the other bins are kept for counting,
+as a list for each document: the numbers of the cells that it is counted in. **Dense** features have a byte for each
+document, 16 features of a document together.
+
+A feature has as many cells as bins, up to a multiple of 16; of 16 dense features all have as many as the largest, a
+power of two, so that the counting loop knows the distance from one to the next.
+
+Splits are scored 16 at a time (`bounding`). So the bins of a feature are cut into 16 ranges of equal length, and its
+cells hold the first bin of each range, then the second of each, and so on (`cell_of`): sums over bins are then
+cumulated in all ranges at the same time, lane by lane. What is counted has the number of its cell in place of its bin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.array_types import Bytes, Floats, Int, Ints, UInt32s
+from podium.core.bitwise import TILE, transpose_bytes
+from podium.core.compiling import helper, kernel
+from podium.core.intrinsics import copy_16_bytes, prefetch
+from podium.core.simd import LANES, WORDS
+from podium.core.threads import map_threads, n_threads_for
+from podium.trees.growth_types import BLOCK, CELLS, MISSING, STRIDES, N, U
+
+SPARSE_FROM = 0.5  # share of the documents in one bin from which a feature is sparse
+ROWS_LOOKED_AT = 1 << 12  # to guess the most frequent bin: another one would be as right, only slower
+ENTRIES_OF_GROUP = 8  # cells of a document in a group of sparse features, at least, on average
+MAX_GROUPS = 4
+VALUES_WORTH_SHARING = 1 << 20  # bins that are laid out: fewer take less time than to start threads
+ROWS_OF_PIECE = 1 << 20  # that a thread lays out at a time, at most
+ROWS_AT_ONCE = 64  # as many as a cache line of a column holds
+AHEAD = 4 * ROWS_AT_ONCE  # rows between those that are read and those that are asked for
+
+# What it costs to count a byte or an entry of a document, and to scan a cell, of two leaves; in nanoseconds.
+COST_OF_BYTE, COST_OF_ENTRY, COST_OF_CELL = 0.45, 0.75, 0.7
+OVERHEAD_OF_GROUP = 4  # entries that a group costs besides its own
+TYPICAL_SHARE = 0.05  # of the documents in a leaf that is counted
+
+
+Allocate = Callable[[str, int, Any], NDArray[Any]]
+
+
+def _in_memory(name: str, size: int, dtype: Any) -> NDArray[Any]:
+    return np.empty(size, dtype)
+
+
+class BinMatrix(NamedTuple):
+    """The bins of all rows.
+
+    Attributes:
+        columns: `columns[feature * n_rows + row]`.
+        n_rows: how many there are.
+        rows, width: `rows[row * width + place]`, of the dense features; the cell of each bin among its feature's.
+        entries: the cells that each row is counted in, of the sparse features,
+        starts: row k of group g has those from `starts[g * (n_rows + 1) + k]` on, up to the next row's.
+
+    """
+
+    columns: Bytes
+    n_rows: Int
+    rows: Bytes
+    width: Int
+    entries: UInt32s
+    starts: Ints
+
+
+@dataclass(frozen=True)
+class FeatureLayout:
+    """The place of each feature in rows and histograms.
+
+    Attributes:
+        dense: the features with a byte in each row, by place; those with most bins first.
+        sparse: the others, those of a group together.
+        groups: where each group of sparse features begins, and the end.
+        first_cell, n_cells: of each feature.
+        common: the bin of each sparse feature that is not counted; −1 for dense ones.
+        block_cells, block_strides: of each 16 dense features the first cell, and the cells from one to the next.
+        ends: for each unit of work the dense places, the groups and the cells up to its end.
+        costs: of each unit of work, cumulated.
+
+    """
+
+    dense: Ints
+    sparse: Ints
+    groups: Ints
+    first_cell: Ints
+    n_cells: Ints
+    common: Ints
+    block_cells: Ints
+    block_strides: Ints
+    ends: Ints
+    costs: Floats
+
+    @property
+    def common_cell(self) -> Ints:
+        """The cell of the bin that is not counted, among those of its feature; −1 for dense ones."""
+        return np.where(self.common < 0, -1, cell_of(self.common, self.n_cells))
+
+    @property
+    def total_cells(self) -> int:
+        """The cells of a histogram of all features."""
+        return int(self.ends[-1, 2])
+
+    @property
+    def width(self) -> int:
+        """The bytes of a row of dense features."""
+        return -(-len(self.dense) // BLOCK) * BLOCK
+
+    def shares(self, n_threads: int) -> Ints:
+        """Where the share of each thread begins, and the end: dense places, groups and cells; about equal costs."""
+        wanted = self.costs[-1] * np.arange(n_threads + 1) / n_threads
+        units = np.searchsorted(self.costs, wanted * (1 - 1e-9))
+        units[0], units[-1] = 0, len(self.costs) - 1
+        starts: Ints = self.ends[units]
+        return starts
+
+
+@helper
+def cell_of(bin_: Any, n_cells: Any) -> Any:
+    """Where a bin lies among the cells of its feature."""
+    n = n_cells // LANES  # bins of a range
+    return bin_ % n * LANES + bin_ // n
+
+
+def bin_counts(columns: Bytes, n_rows: int, n_features: int) -> Ints:
+    """How many of some documents are in each bin of each feature."""
+    step = max(1, n_rows // ROWS_LOOKED_AT)
+    looked_at = (columns[feature * n_rows : (feature + 1) * n_rows : step] for feature in range(n_features))
+    return np.array([np.bincount(bins, minlength=CELLS) for bins in looked_at], np.int64).reshape(n_features, CELLS)
+
+
+def lay_out(counts_by_feature: Ints, n_rows: int, n_bins: Ints) -> FeatureLayout:
+    """Decide which features are sparse, from `bin_counts`, and give each its cells."""
+    n_features = len(n_bins)
+    common, shares = np.full(n_features, -1), np.zeros(n_features)
+    for feature, counts in enumerate(counts_by_feature):
+        if counts.max(initial=0) >= SPARSE_FROM * counts.sum() > 0:
+            common[feature], shares[feature] = counts.argmax(), counts.max() / counts.sum()
+    rarities = 1 - shares[common >= 0]
+    n_groups = min(MAX_GROUPS, max(int(rarities.sum() / ENTRIES_OF_GROUP), 1)) if len(rarities) else 0
+    group_of = np.minimum(np.cumsum(rarities) / max(rarities.sum(), 1e-9) * n_groups, max(n_groups - 1, 0)).astype(int)
+    groups = np.searchsorted(group_of, np.arange(n_groups + 1))
+    return place_features(n_bins, common, groups, 1 - shares, n_rows)
+
+
+def place_features(n_bins: Ints, common: Ints, groups: Ints, rarities: Floats, n_rows: int) -> FeatureLayout:
+    """Give each feature its cells.
+
+    Args:
+        n_bins: of each feature.
+        common: the bin of each sparse feature that is not counted; −1 for dense ones.
+        groups: where each group of sparse features begins, and the end.
+        rarities: the share of documents in other bins than the common one, for the costs.
+        n_rows: the number of documents.
+
+    """
+    n_cells = -(-(n_bins + 1) // LANES) * LANES
+    dense, sparse = np.flatnonzero(common < 0), np.flatnonzero(common >= 0)
+    dense = dense[np.argsort(-n_cells[dense], kind="stable")]
+    first_cell = np.zeros(len(n_bins), np.int64)
+    units: list[tuple[int, int, int, float]] = [(0, 0, 0, 0.0)]  # dense places, groups, cells, cost of a leaf
+    n_counted = TYPICAL_SHARE * n_rows
+    block_cells, block_strides, cell = [], [], 0
+    for start in range(0, len(dense), BLOCK):
+        block = dense[start : start + BLOCK]
+        stride = next(s for s in STRIDES if s >= n_cells[block[0]])
+        block_cells.append(cell)
+        block_strides.append(stride)
+        first_cell[block] = cell + stride * np.arange(len(block))
+        for first in range(0, len(block), 4):
+            cell += 4 * stride
+            cost = 4 * COST_OF_BYTE * n_counted + COST_OF_CELL * float(n_cells[block[first : first + 4]].sum())
+            units.append((start + first + 4, 0, cell, cost))
+    for group in range(len(groups) - 1):
+        members = sparse[groups[group] : groups[group + 1]]
+        first_cell[members] = cell + np.cumsum(n_cells[members]) - n_cells[members]
+        n_cells_of_group = int(n_cells[members].sum())
+        cell += n_cells_of_group
+        n_entries = float(rarities[members].sum()) + OVERHEAD_OF_GROUP
+        cost = COST_OF_ENTRY * n_counted * n_entries + COST_OF_CELL * n_cells_of_group
+        units.append((units[-1][0], group + 1, cell, cost))
+    table = np.array([unit[:3] for unit in units], np.int64)
+    costs = np.cumsum([unit[3] for unit in units])
+    return FeatureLayout(
+        dense, sparse, groups, first_cell, n_cells, common, np.array(block_cells, np.int64),
+        np.array(block_strides, np.int64), table, costs,
+    )  # fmt: skip
+
+
+def build_bin_matrix(
+    columns: Bytes, n_rows: int, layout: FeatureLayout, n_threads: int | None = None, allocate: Allocate = _in_memory,
+    advance: Callable[[float], None] = lambda _: None,
+) -> BinMatrix:  # fmt: skip
+    """The bins as growth reads them: columns as they are, rows of the dense features, lists of cells of the others.
+
+    `allocate` gives memory for the rows and the lists, by name, size and type. `advance` hears of progress, 2 in all.
+    """
+    width = layout.width
+    rows = allocate("rows", n_rows * width + 2 * BLOCK, np.uint8)  # a few bytes more are read, but do not matter
+    n_groups = max(len(layout.groups) - 1, 0)
+    starts = allocate("starts", n_groups * (n_rows + 1), np.int64)
+    starts[:] = 0
+    threads = n_threads_for(columns.size, n_threads, VALUES_WORTH_SHARING)
+    step = min(ROWS_OF_PIECE, max(1, -(-n_rows // threads)))
+    pieces = [(first, min(first + step, n_rows)) for first in range(0, n_rows, step)]
+
+    def lay_rows(piece: tuple[int, int]) -> None:
+        to_rows(columns, n_rows, layout.dense, layout.n_cells, width, *piece, rows, np.empty(TILE * TILE, np.uint8))
+        for group in range(n_groups):
+            features = layout.sparse[layout.groups[group] : layout.groups[group + 1]]
+            counts = starts[group * (n_rows + 1) + 1 : (group + 1) * (n_rows + 1)]
+            count_entries(columns, n_rows, features, layout.common, *piece, counts)
+
+    for _ in map_threads(lay_rows, pieces, threads):
+        advance(1 / len(pieces))
+    n_entries = 0
+    for group in range(n_groups):
+        of_group = starts[group * (n_rows + 1) : (group + 1) * (n_rows + 1)]
+        of_group[0] = n_entries
+        np.cumsum(of_group, out=of_group)
+        n_entries = int(of_group[-1])
+    entries = allocate("entries", n_entries + WORDS, np.uint32)
+
+    def lay_entries(piece: tuple[int, int]) -> None:
+        for group in range(n_groups):
+            features = layout.sparse[layout.groups[group] : layout.groups[group + 1]]
+            of_group = starts[group * (n_rows + 1) : (group + 1) * (n_rows + 1)]
+            fill_entries(
+                columns, n_rows, features, layout.common, layout.first_cell, layout.n_cells, *piece, of_group, entries
+            )
+
+    for _ in map_threads(lay_entries, pieces, threads):
+        advance(1 / len(pieces))
+    return BinMatrix(columns, n_rows, rows, width, entries, starts)
+
+
+# --- kernels
+
+
+@helper
+def _cell_of_byte(bin_: Any, n: Any, inverse: Any) -> Any:
+    """`cell_of` for n bins of a range, without a division: `inverse` is 2^16 // n + 1."""
+    lane = np.uint32(np.uint32(np.uint32(bin_) * inverse) >> np.uint32(16))
+    return np.uint32(np.uint32(np.uint32(bin_) - np.uint32(lane * n)) * np.uint32(LANES) + lane)
+
+
+@kernel
+def to_rows(
+    columns: Bytes, n: Int, features: Ints, n_cells: Ints, width: Int, first: Int, last: Int, rows: Bytes, tile: Bytes
+) -> None:
+    """Copy columns row by row, those of the features in turn, as numbers of cells; 16 rows and columns at a time.
+
+    `tile` is scratch.
+    """
+    for first_row in range(first, last, ROWS_AT_ONCE):
+        for block in range(0, len(features), TILE):
+            n_columns = min(TILE, len(features) - block)
+            for j in range(n_columns):  # no hardware follows so many columns
+                prefetch(columns, min(features[block + j] * n + first_row + AHEAD, len(columns) - 1))
+            for start in range(first_row, min(first_row + ROWS_AT_ONCE, last), TILE):
+                n_rows = min(TILE, last - start)
+                for j in range(TILE):  # behind the last feature zeros
+                    at = features[block + min(j, n_columns - 1)] * n + start
+                    if j < n_columns and n_rows == TILE:
+                        copy_16_bytes(tile, j * TILE, columns, at)
+                    else:
+                        for k in range(TILE):
+                            tile[U(j * TILE + k)] = columns[U(at + k)] if j < n_columns and k < n_rows else MISSING
+                    of_range = np.uint32(n_cells[features[block + min(j, n_columns - 1)]] // LANES)
+                    inverse = np.uint32(np.uint32(1 << 16) // of_range + 1)
+                    for k in range(TILE):
+                        tile[U(j * TILE + k)] = _cell_of_byte(tile[U(j * TILE + k)], of_range, inverse)
+                if n_rows == TILE:
+                    transpose_bytes(tile, N(0), N(TILE), rows, start * width + block, width)
+                else:
+                    for k in range(n_rows):
+                        for j in range(TILE):
+                            rows[U((start + k) * width + block + j)] = tile[U(j * TILE + k)]
+
+
+@kernel
+def count_entries(
+    columns: Bytes, n: Int, features: Ints, common: Ints, first: Int, last: Int, counts: Ints
+) -> None:  # fmt: skip
+    """For each row how many of the features have another bin than the common one."""
+    for start in range(first, last, ROWS_AT_ONCE):
+        for feature in features:
+            column, usual = feature * n, np.uint8(common[feature])
+            prefetch(columns, min(column + start + AHEAD, len(columns) - 1))
+            for row in range(start, min(start + ROWS_AT_ONCE, last)):
+                counts[row] += np.int64(columns[U(column + row)] != usual)
+
+
+@kernel
+def fill_entries(
+    columns: Bytes, n: Int, features: Ints, common: Ints, first_cell: Ints, n_cells: Ints, first: Int, last: Int,
+    starts: Ints, entries: UInt32s,
+) -> None:  # fmt: skip
+    """The cells of each row: those of bins that are not common. Every bin is written, a common one written over."""
+    width = len(features) + 1
+    lists, lengths = np.empty(ROWS_AT_ONCE * width, np.uint32), np.empty(ROWS_AT_ONCE, np.int64)
+    for start in range(first, last, ROWS_AT_ONCE):
+        n_rows = min(ROWS_AT_ONCE, last - start)
+        for k in range(n_rows):
+            lengths[k] = k * width
+        for feature in features:
+            column, usual, cell = feature * n + start, np.uint8(common[feature]), np.uint32(first_cell[feature])
+            prefetch(columns, min(column + AHEAD, len(columns) - 1))
+            of_range = np.uint32(n_cells[feature] // LANES)
+            inverse = np.uint32(np.uint32(1 << 16) // of_range + 1)
+            for k in range(n_rows):
+                bin_ = columns[U(column + k)]
+                lists[U(lengths[k])] = cell + _cell_of_byte(bin_, of_range, inverse)
+                lengths[k] += np.int64(bin_ != usual)
+        for k in range(n_rows):
+            to = starts[start + k]
+            for entry in range(k * width, lengths[k]):
+                entries[U(to + entry - k * width)] = lists[U(entry)]

@@ -1,0 +1,403 @@
+"""A grown tree: the documents of its leaves, sums over them, bounds of leaf values, and values added to scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from podium.core.array_types import Bools, Bytes, Floats, Int, Int32s, Ints
+from podium.core.compiling import helper, kernel
+from podium.core.intrinsics import borrowed, not_inlined
+from podium.core.team import Team
+from podium.core.threads import n_threads_for
+from podium.trees.bin_matrix import BinMatrix
+from podium.trees.binning import BinnedFeatures
+from podium.trees.growth_types import CATEGORY, CELLS, FEATURE, LEFT, MISSING, RIGHT, LeafSums, TreeBuffers, U
+from podium.trees.quantization import TINY, BoundedGradients
+from podium.trees.tree import Tree
+
+MOST_BYTES = 256  # leaves that a byte can tell apart
+ROWS_AT_ONCE = 2048  # whose regions stay in the nearest cache
+SUMS_AT_ONCE = 4  # of each leaf, that rows take in turn
+
+
+@dataclass(frozen=True)
+class GrownTree:
+    """A tree whose leaves have no values yet, and the rows of each leaf.
+
+    Attributes:
+        tree: with zeros for leaf values.
+        rows: the rows that took part, those of a leaf together.
+        starts, ends: the rows of leaf k are `rows[starts[k] : ends[k]]`.
+        goes_left: for each node and bin whether it goes left.
+        leaf_of_row: the leaf of each row, where all rows took part and a byte tells the leaves apart.
+        bounds: the lowest and the highest value that monotone constraints allow each leaf; None without any.
+        known_sums: gradients whose sums were computed when it had grown, and these; None for none.
+        added_values: of the leaves, which were added to the scores of rows when it had grown; None for none.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.core.team import Team
+        >>> from podium.trees import Grower, GrowthParameters, bin_features, find_bins
+        >>> from podium.trees.quantization import BoundedGradients, quantize
+        >>> x, team = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32), Team(1)
+        >>> gradients = BoundedGradients.of(np.array([-1.0, -1.0, 2.0, 3.0]), np.ones(4), team)
+        >>> binned = bin_features(x, find_bins(x))
+        >>> grown = Grower(binned, GrowthParameters(n_leaves=2)).grow(quantize(gradients))
+        >>> grown.sums(gradients, team)[0].tolist(), grown.leaf_of_rows(binned, team).tolist()
+        ([-2.0, 5.0], [0, 0, 1, 1])
+
+    """
+
+    tree: Tree
+    rows: Int32s
+    starts: Ints
+    ends: Ints
+    goes_left: Bools
+    leaf_of_row: Bytes | None = None
+    bounds: tuple[Floats, Floats] | None = None
+    known_sums: tuple[BoundedGradients, tuple[Floats, Floats]] | None = None
+    added_values: Floats | None = None
+
+    @property
+    def leaf_rows(self) -> list[Int32s]:
+        """The rows of each leaf."""
+        return [self.rows[a:b] for a, b in zip(self.starts, self.ends, strict=True)]
+
+    def sums(self, gradients: BoundedGradients, team: Team) -> tuple[Floats, Floats]:
+        """Gradients and hessians summed over the rows of each leaf, in int64 fixed point: exact in any order."""
+        if self.known_sums is not None and self.known_sums[0] is gradients:
+            return self.known_sums[1]
+        scales = scales_of_sums(gradients)
+        return from_units(self.sums_in_units(gradients, scales, team), scales)
+
+    def sums_in_units(self, gradients: BoundedGradients, scales: tuple[float, float], team: Team) -> Ints:
+        """The same as whole numbers, in units of 1/scale."""
+        n_leaves, leaf_of_row = len(self.starts), self.leaf_of_row
+        if leaf_of_row is not None:
+
+            def sum_share(a: int, b: int) -> Ints:
+                total, sums = np.empty((2, n_leaves), np.int64), np.empty((SUMS_AT_ONCE, n_leaves, 2), np.int64)
+                compiled_sum_by_leaf(
+                    leaf_of_row, a, b, gradients.gradients, gradients.hessians, *scales, n_leaves, sums, total
+                )
+                return total
+
+            parts = team.shares(len(leaf_of_row), sum_share)
+            total: Ints = sum(parts[1:], parts[0])
+            return total
+        sums = np.zeros((2, n_leaves), np.int64)
+        self._for_leaves(
+            lambda a, b: sum_leaves(
+                self.rows, self.starts, self.ends, a, b, gradients.gradients, scales[0], gradients.hessians, scales[1],
+                sums,
+            ),
+            team,
+        )  # fmt: skip
+        return sums
+
+    def add_to_rows(self, values: Floats, scores: Floats, team: Team) -> None:
+        """Add each leaf's value to the scores of its rows; those of rows that took no part stay."""
+        leaf_of_row = self.leaf_of_row
+        if leaf_of_row is not None:
+            team.shares(len(scores), lambda a, b: add_by_leaf(leaf_of_row, a, b, values, scores))
+            return
+        self._for_leaves(lambda a, b: add_leaf_values(self.rows, self.starts, self.ends, a, b, values, scores), team)
+
+    def add_by_bins(self, values: Floats, binned: BinnedFeatures, scores: Floats, team: Team) -> None:
+        """Add the value of the leaf that each binned document comes to, to its score."""
+        t, columns, n = self.tree, binned.columns, binned.n_rows
+        if len(values) > MOST_BYTES:
+            scores += values[self.leaf_of_rows(binned, team)]
+            return
+        team.shares(
+            n,
+            lambda a, b: add_values_by_columns(
+                columns, n, a, b, t.feature, t.category, self.goes_left, t.left, t.right, values, scores
+            ),
+        )
+
+    def leaf_of_rows(self, binned: BinnedFeatures, team: Team) -> Ints:
+        """The leaf that each binned document comes to; the documents need not have taken part."""
+        t, columns, n = self.tree, binned.columns, binned.n_rows
+        leaf = np.empty(n, np.int64)
+        team.shares(n, lambda a, b: find_leaves(columns, n, a, b, t.feature, self.goes_left, t.left, t.right, leaf))
+        return leaf
+
+    def _for_leaves(self, work: Callable[[int, int], None], team: Team) -> None:
+        """Call `work(first, last)` for ranges of leaves with about equally many rows, on threads."""
+        if n_threads_for(len(self.rows), team.n_threads) == 1:
+            work(0, len(self.starts))
+            return
+        n_rows_up_to = np.cumsum(self.ends - self.starts)
+        bounds = np.searchsorted(n_rows_up_to, n_rows_up_to[-1] * np.arange(1, team.n_threads) / team.n_threads)
+        edges = [0, *bounds.tolist(), len(self.starts)]
+        team.run(lambda k: work(edges[k], edges[k + 1]))
+
+    def within_bounds(self, values: Floats, unit: float = 1.0) -> Floats:
+        """Leaf values, in some unit, within the bounds that monotone constraints set."""
+        return values if self.bounds is None else np.clip(values, unit * self.bounds[0], unit * self.bounds[1])
+
+    def with_values(self, values: Floats) -> Tree:
+        """The tree with leaf values."""
+        t = self.tree  # `replace` takes longer than all else that Python does for a small tree
+        if t.leaf_value is values:
+            return t
+        return Tree(
+            t.feature, t.threshold, t.missing_left, t.category, t.left, t.right, t.gain, t.count, values, t.leaf_count,
+            t.categories,
+        )  # fmt: skip
+
+
+def scales_of_sums(gradients: BoundedGradients) -> tuple[float, float]:
+    """What gradients and hessians are multiplied by for sums over leaves in int64 fixed point.
+
+    The scale 2^61 / Σ|values| leaves every partial sum below 2^62, rounding included, for up to 2^60 documents.
+    """
+    g, h = gradients.sum_bounds
+    return _scale_of_sum(g), _scale_of_sum(h)
+
+
+def _scale_of_sum(bound: float) -> float:
+    return math.ldexp(1.0, 61 - math.ceil(math.log2(bound))) if bound > TINY else 0.0
+
+
+def from_units(sums: Ints, scales: tuple[float, float]) -> tuple[Floats, Floats]:
+    """Sums of gradients and hessians, from whole numbers in units of 1/scale."""
+    return sums[0] / (scales[0] or 1.0), sums[1] / (scales[1] or 1.0)
+
+
+# --- kernels
+
+
+@kernel
+def sum_leaves(
+    documents: Int32s, starts: Ints, ends: Ints, first: Int, last: Int, gradients: Floats, gradient_scale: float,
+    hessians: Floats, hessian_scale: float, sums: Ints,
+) -> None:  # fmt: skip
+    """For some leaves the sums of rint(value · scale) over their rows documents[starts[k] : ends[k]]."""
+    for leaf in range(first, last):
+        gradient_sum, hessian_sum = np.int64(0), np.int64(0)
+        for k in range(starts[leaf], ends[leaf]):
+            row = U(documents[k])
+            gradient_sum += np.int64(np.rint(gradients[row] * gradient_scale))
+            hessian_sum += np.int64(np.rint(hessians[row] * hessian_scale))
+        sums[0, leaf], sums[1, leaf] = gradient_sum, hessian_sum
+
+
+@kernel
+def add_leaf_values(
+    documents: Int32s, starts: Ints, ends: Ints, first: Int, last: Int, values: Floats, scores: Floats
+) -> None:
+    """Add each leaf's value to the scores of its rows."""
+    for leaf in range(first, last):
+        for k in range(starts[leaf], ends[leaf]):
+            scores[documents[k]] += values[leaf]
+
+
+@helper
+def sum_by_leaf(
+    leaf_of_row: Bytes, first: Int, last: Int, gradients: Floats, hessians: Floats, gradient_scale: float,
+    hessian_scale: float, n_leaves: Int, sums: Ints, total: Ints,
+) -> None:  # fmt: skip
+    """What `sum_leaves` sums, for all leaves and some rows, in the order of the rows: memory is read from end to end.
+
+    Neighbours are often of one leaf, and a sum that was just written is slow to read: so there are some of each,
+    `sums[place, leaf]`. They are added up into `total[:, leaf]`.
+    """
+    not_inlined()
+    for leaf in range(U(n_leaves)):
+        total[U(0), leaf], total[U(1), leaf] = 0, 0
+        for at in range(U(SUMS_AT_ONCE)):
+            sums[at, leaf, U(0)], sums[at, leaf, U(1)] = 0, 0
+    for row in range(first, last):
+        at, leaf = U(row % SUMS_AT_ONCE), U(leaf_of_row[U(row)])
+        sums[at, leaf, 0] += np.int64(np.rint(gradients[U(row)] * gradient_scale))
+        sums[at, leaf, 1] += np.int64(np.rint(hessians[U(row)] * hessian_scale))
+    for leaf in range(U(n_leaves)):
+        for at in range(U(SUMS_AT_ONCE)):
+            total[U(0), leaf] += sums[at, leaf, U(0)]
+            total[U(1), leaf] += sums[at, leaf, U(1)]
+
+
+compiled_sum_by_leaf = kernel(sum_by_leaf)  # for Python
+
+
+@helper
+def sum_grown_leaves(
+    bins: BinMatrix, first: Int, last: Int, n_leaves: Int, tree: TreeBuffers, is_categorical: Bools | None,
+    sums: LeafSums, thread: Int, region: Bytes,
+) -> None:  # fmt: skip
+    """Find the leaf of some rows of a tree that has grown, and sum over them; `region` is scratch."""
+    not_inlined()
+    leaf_of_row, numbers = borrowed(sums.leaf_of_row), tree.numbers
+    category = None if is_categorical is None else numbers[CATEGORY]
+    regions_of_nodes(n_leaves - 1, numbers[LEFT], numbers[RIGHT], region)
+    for start in range(first, last, ROWS_AT_ONCE):
+        n = min(ROWS_AT_ONCE, last - start)
+        find_regions(
+            bins.columns, bins.n_rows, start, n, n_leaves - 1, numbers[FEATURE], category, tree.goes_left, region,
+            leaf_of_row, start,
+        )  # fmt: skip
+    sum_by_leaf(
+        leaf_of_row, first, last, borrowed(sums.gradients), borrowed(sums.hessians), sums.gradient_scale,
+        sums.hessian_scale, n_leaves, borrowed(sums.parts)[thread], borrowed(sums.totals)[thread],
+    )  # fmt: skip
+
+
+@helper
+def add_grown_leaves(
+    first: Int, last: Int, n_leaves: Int, sums: LeafSums, thread: Int, n_threads: Int, values: Floats
+) -> None:
+    """Leaf values from the sums of all threads, and each added to the scores of some rows; `values` is scratch."""
+    not_inlined()
+    rule, totals, scores, leaf_of_row = sums.rule, sums.totals, borrowed(sums.scores), borrowed(sums.leaf_of_row)
+    g, h = sums.gradient_scale, sums.hessian_scale
+    g, h = g if g > 0.0 else 1.0, h if h > 0.0 else 1.0  # as `from_units`
+    for leaf in range(n_leaves):
+        gradient, hessian = np.int64(0), np.int64(0)
+        for part in range(n_threads):
+            gradient += totals[part, 0, leaf]
+            hessian += totals[part, 1, leaf]
+        divisor = hessian / h + rule.l2
+        value = gradient / g / divisor if divisor > 0.0 else 0.0
+        values[leaf] = rule.rate * min(max(value, -rule.limit), rule.limit)
+        if thread == 0:
+            sums.values[leaf] = values[leaf]
+    for row in range(U(first), U(last)):
+        scores[row] += values[leaf_of_row[row]]
+
+
+@kernel
+def add_by_leaf(leaf_of_row: Bytes, first: Int, last: Int, values: Floats, scores: Floats) -> None:
+    """Add the value of its leaf to the score of each of some rows."""
+    for row in range(U(first), U(last)):
+        scores[row] += values[leaf_of_row[row]]
+
+
+@kernel
+def add_values_by_columns(
+    columns: Bytes, n_rows: Int, first: Int, last: Int, feature: Int32s, category: Int32s, goes_left: Bools,
+    left: Int32s, right: Int32s, values: Floats, scores: Floats,
+) -> None:  # fmt: skip
+    """Add a tree's values to the scores of some rows, node by node and column by column."""
+    n_nodes = len(feature)
+    region = np.empty(n_nodes + 1, np.uint8)
+    regions_of_nodes(n_nodes, left, right, region)
+    region_values = np.empty(n_nodes + 1)
+    if n_nodes == 0:
+        region_values[0] = values[0]
+    for node in range(n_nodes):
+        if left[node] < 0:
+            region_values[region[node]] = values[~left[node]]
+        if right[node] < 0:
+            region_values[node + 1] = values[~right[node]]
+    regions = np.empty(ROWS_AT_ONCE, np.uint8)
+    for start in range(first, last, ROWS_AT_ONCE):
+        n = min(ROWS_AT_ONCE, last - start)
+        find_regions(columns, n_rows, start, n, n_nodes, feature, category, goes_left, region, regions, 0)
+        for k in range(U(n)):
+            scores[U(start) + k] += region_values[regions[k]]
+
+
+@helper
+def regions_of_nodes(n_nodes: Int, left: Int32s, right: Int32s, region: Bytes) -> None:
+    """The region that each node splits: what goes left keeps its number, what goes right gets the node's plus 1.
+
+    For trees whose right children are new leaves, numbered as they come: the regions are then the leaves.
+    """
+    region[0] = 0
+    for node in range(n_nodes):
+        if left[node] >= 0:
+            region[left[node]] = region[node]
+        if right[node] >= 0:
+            region[right[node]] = node + 1
+
+
+@helper
+def find_regions(
+    columns: Bytes, n_rows: Int, start: Int, n: Int, n_nodes: Int, feature: Int32s, category: Int32s | None,
+    goes_left: Bools, region: Bytes, regions: Bytes, first: Int,
+) -> None:  # fmt: skip
+    """Write the region that each of n rows from `start` on comes to, to regions[first:].
+
+    A node looks at all rows, also at those of other regions: 32 at a time, without a branch, that takes less time than
+    to walk with each row. The bins that go left at a node without categories follow each other, so two comparisons find
+    them. `category` is None where no node has any: the other loop is then not compiled.
+    """
+    for k in range(U(n)):
+        regions[U(first) + k] = 0
+    for node in range(n_nodes):
+        here, right_region = region[node], np.uint8(node + 1)
+        at, table = feature[node] * n_rows + start, goes_left[node]
+        if category is not None:
+            if category[node] >= 0:
+                for k in range(U(n)):
+                    now = regions[U(first) + k]
+                    leaves = (now == here) & (not table[columns[U(at) + k]])
+                    regions[U(first) + k] = right_region if leaves else now
+                continue
+        lowest = 0 if table[MISSING] else 1
+        n_left = 0
+        for k in range(CELLS):
+            n_left += table[k]
+        low, high = np.uint8(lowest), np.uint8(lowest + n_left - 1)
+        for k in range(U(n)):
+            bin_, now = columns[U(at) + k], regions[U(first) + k]
+            leaves = (now == here) & ((bin_ < low) | (bin_ > high))
+            regions[U(first) + k] = right_region if leaves else now
+
+
+@kernel
+def find_leaves(
+    columns: Bytes, n_rows: Int, first: Int, last: Int, feature: Int32s, goes_left: Bools, left: Int32s, right: Int32s,
+    leaves: Ints,
+) -> None:  # fmt: skip
+    """The leaf of some rows, by the bins that go left at each node."""
+    for row in range(first, last):
+        node = 0 if len(feature) > 0 else -1
+        while node >= 0:
+            bin_ = columns[U(feature[node] * n_rows + row)]
+            node = left[node] if goes_left[node, bin_] else right[node]
+        leaves[row] = ~node
+
+
+Bounds = tuple[float, float]
+
+
+def newton_bounds(grown: GrownTree, gradients: BoundedGradients, monotone: Ints, l2: float, team: Team) -> GrownTree:
+    """The tree with bounds from the Newton values of its nodes, where splits were found by least squares.
+
+    Below a split on a monotone feature the values of one side stay below the middle of the two sides' Newton values,
+    those of the other side above it.
+    """
+    tree, n_nodes = grown.tree, len(grown.tree.feature)
+    leaf_sums = np.column_stack(grown.sums(gradients, team))
+    node_sums = np.zeros((n_nodes, 2))
+    for node in range(n_nodes - 1, -1, -1):  # children come after their parents
+        for child in (tree.left[node], tree.right[node]):
+            node_sums[node] += node_sums[child] if child >= 0 else leaf_sums[~child]
+    bounds: dict[int, Bounds] = {0: (-math.inf, math.inf)}
+    for node in range(n_nodes):
+        children = [int(tree.left[node]), int(tree.right[node])]
+        sums = [node_sums[child] if child >= 0 else leaf_sums[~child] for child in children]
+        sides = _bounds_of_children(bounds[node], int(monotone[tree.feature[node]]), sums, l2)
+        bounds |= dict(zip(children, sides, strict=True))
+    of_leaves = [bounds.get(~leaf, (-math.inf, math.inf)) for leaf in range(len(grown.starts))]
+    lowest, highest = (np.array(values) for values in zip(*of_leaves, strict=True))
+    return replace(grown, bounds=(lowest, highest))
+
+
+def _bounds_of_children(bounds: Bounds, direction: int, sums: list[Floats], l2: float) -> list[Bounds]:
+    """The bounds of the left and the right child."""
+    low, high = bounds
+    sides = [bounds, bounds]
+    if direction:
+        values = [min(max(g / (h + l2) if h + l2 > 0 else 0.0, low), high) for g, h in sums]
+        middle = (values[0] + values[1]) / 2
+        lower, upper = (0, 1) if direction > 0 else (1, 0)
+        sides[lower], sides[upper] = (low, min(high, middle)), (max(low, middle), high)
+    return sides

@@ -1,0 +1,260 @@
+"""What the kernels of growth share: sizes, records, and groups of arrays with names.
+
+**Bins** are uint8: 0 for a missing value, 1 … k for values. They lie twice in memory: row by row, so that the documents
+of a leaf are read with all their features from two or three cache lines, and column by column, for the one feature by
+which a leaf's documents are partitioned. `feature_layout` says how rows and histograms are laid out.
+
+**A leaf's documents** lie together in `GrowingTree.documents`: from `start` to `sample_end` those that are in its
+histograms, up to `end` those that gradient-based sampling left out. All are partitioned and counted; those of the
+sample decide where to split.
+
+**Threads** grow a tree together: each runs `growing.grow` from beginning to end, works on its share of the features or
+rows, and waits for the others at a barrier between two stages. A leaf's split is chosen by one thread, the nodes are
+written by thread 0; which leaf is split next, each thread finds by itself from the same numbers.
+
+Kernels take groups of arrays (NamedTuples) and records (structured arrays): both cost nothing in compiled code.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from podium.core.array_types import Bools, Bytes, Float32s, Floats, Int, Int32s, Ints
+
+BLOCK = 16  # features in a block; a row of bins is padded to whole blocks
+CELLS = 256  # bins of a feature, that of missing values included, at most
+STRIDES = (64, 128, 256)  # cells from one dense feature to the next
+MISSING = 0  # the bin of a missing value
+CHUNK = 1024  # rows that are counted in one go: their words and one block of their bins stay near the core
+NEAR = 1 << 19  # bytes of bins that are in a near cache anyway
+FEATURE, CATEGORY, LEFT, RIGHT = range(4)  # rows of `TreeBuffers.numbers`
+COUNT, START, END = range(3)  # and of `TreeBuffers.counts`
+BOUNDED, LOCATED, COUNTED = range(3)  # how well a feature's best split is known
+
+Records = Any  # a structured array, whose elements have fields that no type checker knows of
+Record = Any  # such an element
+U: Any = np.uintp  # an index that cannot be negative needs no check for it
+N: Any = np.int64  # a helper is compiled anew for each literal that it is called with; N(0) is none
+
+# A leaf of a tree that grows, and after its split the node. Fields are whole words, and so every load is aligned.
+LEAF = np.dtype(
+    [
+        ("start", np.int64),  # its documents begin here,
+        ("sample_end", np.int64),  # those of the sample end here,
+        ("end", np.int64),  # and all of them here
+        ("depth", np.int64),
+        ("total", np.int64),  # the sum of the packed words of the sample
+        ("parent", np.int64),  # a node, −1 for the root
+        ("is_left", np.int64),  # whether it is the left child
+        ("histogram", np.int64),  # its place in `GrowingTree.histograms`
+        ("feature", np.int64),  # of its best split, −1 if there is none
+        ("bin", np.int64),  # the last bin that goes left; of a categorical feature the number of categories
+        ("missing_left", np.int64),  # whether missing values go left
+        ("left_total", np.int64),  # the sum of the packed words that go left
+        ("is_checked", np.int64),  # whether the split surely leaves enough documents on both sides
+        ("gain", np.float64),  # of its best split, 0 if there is none
+        ("low", np.float64),  # bounds of its value that monotone constraints set
+        ("high", np.float64),
+        ("goes_left", np.uint8, (CELLS,)),  # 1 for the bins of the feature that its split sends left
+    ],
+    align=True,
+)
+# The best split of one feature.
+SPLIT = np.dtype(
+    [
+        ("score", np.float64),  # −1 if there is none; a bound of it where the precision is BOUNDED
+        ("bin", np.int64),
+        ("missing_left", np.int64),  # −1: there are no missing values
+        ("left_total", np.int64),
+        ("precision", np.int64),  # how well it is known: BOUNDED, LOCATED or COUNTED
+    ],
+    align=True,
+)
+# What one thread works with.
+SCRATCH = np.dtype(
+    [
+        ("words", np.int64, (CHUNK,)),  # of the documents that are counted in one go
+        ("sums", np.int64, (CELLS,)),  # packed words, cumulated over bins
+        ("counts", np.int64, (CELLS,)),  # documents in each bin,
+        ("counts_below", np.int64, (CELLS,)),  # and cumulated
+        ("ranked", np.int64, (CELLS,)),  # categories by mean gradient,
+        ("means", np.float64, (CELLS,)),  # and their means
+        ("scores", np.float64, (CELLS,)),  # of the split after each bin, missing values on the right,
+        ("missing_left_scores", np.float64, (CELLS,)),  # and on the left
+        ("regions", np.uint8, (CELLS,)),  # that the nodes of a tree split
+    ],
+    align=True,
+)
+
+
+class Member(NamedTuple):
+    """A thread of a team, and what the threads hand to each other.
+
+    Attributes:
+        thread, n_threads: its number, and how many there are.
+        shares: where the share of each thread begins, see `FeatureLayout.shares`.
+        event: of the team.
+        barrier: where they meet.
+        totals: what each thread counted or summed in its share; a cache line for each thread.
+        partial_histograms: one less than there are threads, for leaves whose rows are shared out.
+
+    """
+
+    thread: Int
+    n_threads: Int
+    shares: Ints
+    event: Ints
+    barrier: Ints
+    totals: Ints
+    partial_histograms: Ints
+
+
+class PackedGradients(NamedTuple):
+    """The packed word of each row, the largest weight in them, and whether weights count documents."""
+
+    words: Ints
+    largest_weight: Int
+    counts_documents: bool
+
+
+class FeatureTable(NamedTuple):
+    """The features that may be split on, and what growth knows of every feature.
+
+    Attributes:
+        candidates: those that may be split on, ascending.
+        scanned: the same in the order of their cells.
+        n_bins: apart from that of missing values.
+        first_cell, n_cells, common_cell: see `FeatureLayout`.
+        block_cells, block_strides: of each 16 dense features, see there.
+        is_categorical: None where none is: what is for categories is then not compiled.
+        monotone: +1, −1 or 0.
+
+    """
+
+    candidates: Ints
+    scanned: Ints
+    n_bins: Ints
+    first_cell: Ints
+    n_cells: Ints
+    common_cell: Ints
+    block_cells: Ints
+    block_strides: Ints
+    is_categorical: Bools | None
+    monotone: Ints
+
+
+class GrowthLimits(NamedTuple):
+    """How far to grow; l2 is in units of the packed weights, and a depth of −1 is no limit."""
+
+    n_leaves: Int
+    max_depth: Int
+    min_documents: Int
+    min_documents_to_split: Int
+    l2: float
+
+
+class GrowingTree(NamedTuple):
+    """A tree that grows, shared by all threads.
+
+    Attributes:
+        leaves: `LEAF` records; those of the first leaves are in use.
+        documents: the rows that take part, those of a leaf together.
+        histograms: for each leaf those of all features.
+        splits: `SPLIT` records of all features, for the smaller and the larger of the two newest leaves.
+
+    """
+
+    leaves: Records
+    documents: Int32s
+    histograms: Ints
+    splits: Records
+
+
+class TreeBuffers(NamedTuple):
+    """A tree that has grown, as flat arrays: for as many nodes and leaves as it may have.
+
+    Attributes:
+        cuts, first_cut: those of all features, one after the other, and where the cuts of each begin.
+        gain_unit: what one unit of a gain is worth.
+        numbers: of each node the rows `FEATURE`, `CATEGORY` (0 where there is one, and −1 else), `LEFT` and `RIGHT`,
+        threshold, missing_left, gain: and these, see `podium.trees.Tree`.
+        goes_left: for each node and bin whether it goes left.
+        counts: the rows `COUNT` of each node, `START` and `END` of the documents of each leaf.
+
+    """
+
+    cuts: Float32s
+    first_cut: Ints
+    gain_unit: float
+    numbers: Int32s
+    threshold: Float32s
+    missing_left: Bools
+    gain: Floats
+    goes_left: Bools
+    counts: Ints
+
+
+class LeafRule(NamedTuple):
+    """How leaf values follow from sums: Σ gradients / (Σ hessians + l2), within ± limit, times rate."""
+
+    l2: float
+    limit: float
+    rate: float
+
+
+class LeafSums(NamedTuple):
+    """What is summed over the documents of each leaf when a tree has grown, and what becomes of the sums.
+
+    Attributes:
+        gradients, hessians: of each row,
+        gradient_scale, hessian_scale: and what they are multiplied by before they are rounded.
+        leaf_of_row: where the leaf of each row goes.
+        parts: for each thread some sums of each leaf (`SUMS_AT_ONCE`), which rows take in turn,
+        totals: and what they are together.
+        rule: gives values,
+        values: that go here,
+        scores: and are added to the score of each row; nothing is added, and no value is given, where there are none.
+
+    """
+
+    gradients: Floats
+    hessians: Floats
+    gradient_scale: float
+    hessian_scale: float
+    leaf_of_row: Bytes
+    parts: Ints
+    totals: Ints
+    rule: LeafRule
+    values: Floats
+    scores: Floats
+
+
+class NewLeaves(NamedTuple):
+    """The leaves that the last split made, the one with fewer documents in the sample first; at first the root."""
+
+    small: Int
+    large: Int
+    count: Int
+
+
+class FeatureShare(NamedTuple):
+    """The features of one thread.
+
+    Attributes:
+        begin, end: the dense ones that it counts, by place; multiples of 4.
+        first_group, last_group: the groups of sparse ones that it counts.
+        first_cell, last_cell: the cells of both.
+        first, last: those that it scans are `FeatureTable.scanned[first:last]`.
+
+    """
+
+    begin: Int
+    end: Int
+    first_group: Int
+    last_group: Int
+    first_cell: Int
+    last_cell: Int
+    first: Int
+    last: Int
