@@ -116,13 +116,13 @@ class BinnedFiles(RankingData):
 
     def __init__(self, content: BinnedContent, columns: dict[str, Any], preferences: Any = None) -> None:
         origin = dict(content.origin)
-        self._set(
+        self.__dict__.update(
             content=content, seconds=MappingProxyType({}), feature_names=content.feature_names,
             encoding=content.encoding, wide=MappingProxyType({}), row_index=None,
             absent_value=origin["absent_value"], reading=MappingProxyType(dict(origin["reading"])),
             losses=tuple(origin["losses"]), row_hashes=frozen(content.hashes),
         )  # fmt: skip
-        self._set_rows({"relevance": None, "document_ids": None, **columns}, preferences)
+        self._init_rows({"relevance": None, "document_ids": None, **columns}, preferences)
 
     @property
     def folder(self) -> Path:
@@ -233,9 +233,7 @@ class BinnedFiles(RankingData):
         names = ("qid", "labels", "document_weights", "query_weights", "positions")
         columns = {name: arguments[name] for name in names if name in arguments}
         columns = {"document_weights": None, "query_weights": None, "positions": None, **columns}
-        data = BinnedFiles(content, columns, arguments.get("preferences"))
-        data._set(reading=self.reading)
-        return data
+        return BinnedFiles(content, columns, arguments.get("preferences"))._changed(reading=self.reading)
 
 
 def open_binned(folder: str | os.PathLike[str], *, verify: bool = True) -> BinnedFiles:
@@ -305,7 +303,7 @@ def reopen(folder: Path, rows: Ints | None, changes: dict[str, Any], reading: di
     data = data if rows is None else data.take(rows)
     changed = data.replace(**changes)
     assert isinstance(changed, BinnedFiles)
-    return changed.with_reading(**reading)  # type: ignore[return-value]
+    return changed.with_reading(**reading)
 
 
 def save_bins(folder: Path, bins: Bins) -> None:

@@ -32,13 +32,11 @@ from podium.core.validation import require_whole, to_path
 from podium.data import RankingData, read_blocks
 from podium.data.canonical import hash_rows
 from podium.data.features import as_list_of_features, numbers_of_features
-from podium.data.io.block_reading import ROWS, request_for
-from podium.data.io.options import Format
-from podium.data.io.reading import Request
+from podium.data.io.reading import ROWS, request_for
+from podium.data.io.request import Format, Request
 from podium.data.io.text_blocks import Source
 from podium.data.memory import Budget
 from podium.data.normalizing import require_scale
-from podium.data.ranking_data import rebuild
 from podium.data.schema import Schema
 from podium.data.sparse import dense_block
 from podium.data.summary import ValueCounter
@@ -115,9 +113,7 @@ def bin_files(
         binning = _Binning(temporary, reading, max_bins if model is None else model.max_bins, keep_values)
         with reading.request.naming_rows(0):
             binning.run(columns)
-    data = open_binned(folder, verify=False)
-    data._set(seconds=MappingProxyType(binning.seconds))
-    return data
+    return open_binned(folder, verify=False)._changed(seconds=MappingProxyType(binning.seconds))
 
 
 class _Reading:
@@ -347,4 +343,4 @@ class Spill:
     def data(self, rows: Float32s, query: Int32s, labels: dict[str, Float32s]) -> RankingData:
         """Return rows as data."""
         arguments = {"features": rows, "qid": query, "labels": labels, "feature_names": self.like.feature_names}
-        return rebuild(arguments | {"encoding": self.like.encoding}, self.like._origin())
+        return RankingData._make(arguments | {"encoding": self.like.encoding}, self.like._origin())
