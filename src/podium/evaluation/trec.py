@@ -1,7 +1,7 @@
 """Files of scores and judgements.
 
-TREC's runs are lines `query Q0 document rank score name`, its judgements `query subtopic document label`. A file of plain
-scores has one number on each line.
+TREC's runs are lines `query Q0 document rank score name`, its judgements `query subtopic document label`. A file of
+plain scores has one number on each line.
 """
 
 from __future__ import annotations
