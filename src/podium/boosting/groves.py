@@ -24,7 +24,7 @@ from podium.core.sums import total
 from podium.core.team import Team
 from podium.core.threads import at_most_threads, thread_count
 from podium.data import RankingData
-from podium.data.content_random import ContentRandom
+from podium.data.canonical import ContentRandom
 from podium.errors import PodiumWarning
 from podium.measures import Graded, Measure
 from podium.measures.losses import RMSE

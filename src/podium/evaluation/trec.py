@@ -21,7 +21,7 @@ from podium.core.array_types import Floats
 from podium.core.files import write_text
 from podium.core.validation import to_path
 from podium.data import RankingData
-from podium.data.io.text.blocks import text_blocks
+from podium.data.io.text_blocks import text_blocks
 from podium.data.schema import as_data
 from podium.errors import DataError, FileFormatError, PodiumWarning
 from podium.measures import Ranking

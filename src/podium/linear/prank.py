@@ -17,7 +17,7 @@ from podium.core.observing import Observations, Observer
 from podium.core.parameters import settings
 from podium.core.progress import progress
 from podium.data import RankingData
-from podium.data.content_random import ContentRandom
+from podium.data.canonical import ContentRandom
 from podium.data.schema import Schema
 from podium.data.sparse import frozen_block
 from podium.errors import DataError

@@ -14,7 +14,7 @@ from podium.core.compiling import helper, kernel
 from podium.core.merging import Max
 from podium.core.team import Team
 from podium.data import RankingData
-from podium.data.content_random import ContentRandom
+from podium.data.canonical import ContentRandom
 from podium.errors import DataError
 from podium.objectives.base import (
     BoundObjective,

@@ -1,11 +1,12 @@
-"""What the readers of both text formats share: blocks, query ids, numbers that need care, and errors."""
+"""What the readers of LETOR and CSV text share."""
 
 from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from numpy.typing import NDArray
 from podium.core.array_types import Bytes, Ints
 from podium.core.threads import map_threads
 from podium.data.encoding import listed
-from podium.data.io.text.blocks import Block, Source, source_name, text_blocks
-from podium.data.io.text.characters import LINE_FEED, RETURN
-from podium.data.io.text.outcome import FULL_BUFFER, LONE_RETURN, NUL, OUTCOME, PROBLEMS, Notes, Outcome
-from podium.data.io.text.queries import Run
+from podium.data.io.letor_parser import FULL_BUFFER, LONE_RETURN, NUL, OUTCOME, PROBLEMS, Notes, ParseOutcome
+from podium.data.io.options import TextOptions
+from podium.data.io.queries import QueryRun, QueryRuns
+from podium.data.io.text_blocks import Block, Source, source_name, text_blocks
+from podium.data.io.text_numbers import LINE_FEED, RETURN
 from podium.data.memory import Budget
+from podium.data.schema import Schema
 from podium.errors import FileFormatError, PodiumWarning
 
 Scan = Callable[[Bytes, int], tuple[int, int, int, int]]  # as `scan_letor`
@@ -148,7 +151,7 @@ class Merges:
             )
 
 
-def parse_block(item: Counted, parse: Callable[[Notes, NDArray[Any]], None]) -> tuple[Outcome, Notes]:
+def parse_block(item: Counted, parse: Callable[[Notes, NDArray[Any]], None]) -> tuple[ParseOutcome, Notes]:
     """Call `parse(notes, outcomes)` with ever larger buffers until all uncertain numbers fit; what it reports."""
     runs = np.empty((item.rows, 4), np.int64)
     # For all the large numbers that a block can hold: the shortest is "1e8" with a separator. Memory is taken for those
@@ -157,9 +160,9 @@ def parse_block(item: Counted, parse: Callable[[Notes, NDArray[Any]], None]) -> 
     size = 64
     while True:
         notes = Notes(runs, np.empty((size, 4), np.int64), large)
-        outcomes = np.array([tuple(Outcome())], OUTCOME)
+        outcomes = np.array([tuple(ParseOutcome())], OUTCOME)
         parse(notes, outcomes)
-        outcome = Outcome(*outcomes[0].item())
+        outcome = ParseOutcome(*outcomes[0].item())
         if outcome.problem != FULL_BUFFER:
             break
         size *= 16
@@ -172,7 +175,7 @@ def number_at(block: Block, start: int, end: int) -> np.float32:
         return np.float32(float(block.text[start:end].tobytes()))
 
 
-def raise_problem(block: Block, outcome: Outcome, **words: Any) -> None:
+def raise_problem(block: Block, outcome: ParseOutcome, **words: Any) -> None:
     """Raise the problem that a parser noted, if any."""
     code, at = outcome.problem, outcome.at
     if code == 0:
@@ -193,11 +196,11 @@ def decoded(block: Block, start: int, end: int, what: str) -> str:
         raise block.error(start + error.start, f"the {what} is not valid UTF-8") from error
 
 
-def runs_of(item: Counted, runs: Ints, text_of: Callable[[int, int], str]) -> list[Run]:
+def runs_of(item: Counted, runs: Ints, text_of: Callable[[int, int], str]) -> list[QueryRun]:
     """The runs that a parser found in a block, with rows and lines counted from the file's start."""
     block = item.block
     return [
-        Run(item.first_row + row, text_of(start, end), block.file, block.first_line + line)
+        QueryRun(item.first_row + row, text_of(start, end), block.file, block.first_line + line)
         for row, line, start, end in runs.tolist()
     ]
 
@@ -210,3 +213,98 @@ def warn_of_overflows(count: int, names: str) -> None:
             PodiumWarning,
             stacklevel=2,
         )
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What only the whole text tells, and every block of it has to agree with.
+
+    Attributes:
+        has_integer_ids: whether every query id is an integer.
+        n_features: LETOR: the number of features.
+        is_sparse: LETOR: whether a line leaves out a feature that the text has.
+        has_comments: LETOR: whether a line has a comment.
+        categories: CSV, TSV: the names of categories by column.
+
+    """
+
+    has_integer_ids: bool
+    n_features: int = 0
+    is_sparse: bool = False
+    has_comments: bool = False
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+class TextReader(ABC):
+    """Reads text as one, or in groups of rows.
+
+    Args:
+        sources: files and streams, read as one.
+        options: how to understand them.
+        budget: of the whole, or of one group.
+        known: what an earlier pass has found; without it, what this one has found so far.
+        like: features of a model, which take the place of what the whole text would tell of its features.
+        most_rows: of blocks that hold whole queries, which this pass is to find.
+
+    """
+
+    scan: Scan
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        options: TextOptions,
+        budget: Budget,
+        known: Facts | None = None,
+        like: Schema | None = None,
+        most_rows: int | None = None,
+    ) -> None:
+        self.sources, self.options, self.budget, self.known, self.like = sources, options, budget, known, like
+        self.names = ", ".join(source_name(source) for source in sources)
+        self.queries = QueryRuns(options.returning_qid if known is None else "merge", most_rows)
+        self.merges = Merges()
+        self.n_overflows = self.n_rows = 0
+
+    def all_rows(self, advance: Callable[[float], None]) -> dict[str, Any]:
+        """The arguments of `RankingData` for all rows."""
+        items = load_blocks(self.sources, self.scan, advance, self.options.n_threads, self.budget, self.open_blocks)
+        arguments = self.arguments(items)
+        self.finish()
+        return arguments
+
+    def groups(self, advance: Callable[[float], None], sizes: Iterable[int]) -> Iterator[list[Counted]]:
+        """Groups of so many rows, for `look` or `arguments`."""
+        return group_blocks(self.sources, self.scan, advance, self.budget, sizes, self.open_blocks)
+
+    def open_blocks(self, source: Source, advance: Callable[[float], None], budget: Budget) -> Iterator[Block]:
+        """The blocks of a file that hold rows."""
+        return text_blocks(source, advance, budget)
+
+    @abstractmethod
+    def look(self, items: list[Counted]) -> None:
+        """Parse a group for the facts alone."""
+
+    @abstractmethod
+    def arguments(self, items: list[Counted]) -> dict[str, Any]:
+        """The arguments of `RankingData` for a group."""
+
+    @abstractmethod
+    def facts(self) -> Facts:
+        """What all groups so far tell."""
+
+    @abstractmethod
+    def feature_names(self) -> Sequence[str]:
+        """The names of the features in all groups so far."""
+
+    def finish(self) -> None:
+        """Warn of what all rows together have lost."""
+        warn_of_overflows(self.n_overflows, self.names)
+        self.merges.warn(self.names, self.feature_names())
+
+    def hear(self, runs: list[QueryRun], n_rows: int, n_overflows: int) -> None:
+        """Take note of a group that is parsed."""
+        n_bytes = self.queries.blocks.n_bytes
+        self.queries.hear(runs, self.n_rows)
+        self.budget.hold("query ids", self.queries.blocks.n_bytes - n_bytes, self.names)
+        self.n_rows += n_rows
+        self.n_overflows += n_overflows

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +19,12 @@ from podium.core.threads import map_threads
 from podium.data.columns import LARGEST_EXACT
 from podium.data.encoding import CategoriesSeen, Encoding, codes_of_categories, names_of_categories
 from podium.data.frames import assign_roles
+from podium.data.io.letor_parser import EMPTY_QID, LONE_RETURN, NUL, PROBLEMS, VALUE
 from podium.data.io.parquet import import_pyarrow
-from podium.data.io.text.blocks import Block, Source, source_name, text_blocks
-from podium.data.io.text.characters import LINE_FEED, RETURN
-from podium.data.io.text.delimited_problems import MISSING, check_bytes, check_lines, check_quotes, header_names
-from podium.data.io.text.parsing import OBJECT_BYTES, Counted, drain
-from podium.data.io.text.queries import Run, query_ids
-from podium.data.io.text.reader import Facts, TextReader
+from podium.data.io.queries import QueryRun, query_ids
+from podium.data.io.text_blocks import Block, Source, source_name, text_blocks
+from podium.data.io.text_numbers import LINE_FEED, RETURN
+from podium.data.io.text_reader import OBJECT_BYTES, Counted, Facts, TextReader, decoded, drain
 from podium.data.memory import ROW_BYTES, Budget
 from podium.errors import FileFormatError
 
@@ -59,15 +60,15 @@ class _Layout:
 
 
 @dataclass
-class _Part:
+class _CsvPart:
     """What one block holds, apart from its numbers."""
 
-    runs: list[Run]
+    runs: list[QueryRun]
     texts: list[list[str]]  # of each text column
     overflows: int
 
 
-class DelimitedReader(TextReader):
+class CsvReader(TextReader):
     """Reads CSV or TSV; all files must have one and the same header.
 
     Args:
@@ -163,14 +164,14 @@ class DelimitedReader(TextReader):
                 arguments[role] = extras[:, k]
         return arguments
 
-    def _parse(self, items: list[Counted]) -> tuple[Float32s, Float32s, list[Run], dict[str, list[str]]]:
+    def _parse(self, items: list[Counted]) -> tuple[Float32s, Float32s, list[QueryRun], dict[str, list[str]]]:
         """The features and the other numbers of a group, its runs, and its columns of text; totals are kept."""
         layout, n_rows = self.layout, sum(item.rows for item in items)
         self.budget.hold("data", n_rows * (ROW_BYTES + 4 * (len(layout.features) + len(layout.extras))), self.names)
         features = np.empty((n_rows, len(layout.features)), np.float32)
         extras = np.empty((n_rows, len(layout.extras)), np.float32)
 
-        def parse(item: Counted) -> _Part:
+        def parse(item: Counted) -> _CsvPart:
             part = self._parse_block(item, features, extras)
             objects = len(part.runs) + (item.rows if layout.document_ids is not None else 0)
             self.budget.hold("data", OBJECT_BYTES * objects + 8 * item.rows * len(layout.categorical), item.block.file)
@@ -182,10 +183,10 @@ class DelimitedReader(TextReader):
         texts = {name: [text for part in parts for text in part.texts[k]] for k, name in enumerate(layout.texts)}
         return features, extras, runs, texts
 
-    def _parse_block(self, item: Counted, features: Float32s, extras: Float32s) -> _Part:
+    def _parse_block(self, item: Counted, features: Float32s, extras: Float32s) -> _CsvPart:
         """Fill in the numbers of a block's rows; the rest of it."""
         if not item.rows:
-            return _Part([], [[] for _ in self.layout.texts], 0)
+            return _CsvPart([], [[] for _ in self.layout.texts], 0)
         block, layout, rows = item.block, self.layout, slice(item.first_row, item.first_row + item.rows)
         check_bytes(block)
         check_quotes(block, layout)
@@ -205,7 +206,7 @@ class DelimitedReader(TextReader):
         query, *columns = (_trimmed(table.column(name)) for name in texts)
         if "" in query.dictionary.to_pylist() or np.isinf(extras[rows]).any():
             check_lines(block, layout)
-        return _Part(_runs(item, query), [_text_values(column).tolist() for column in columns], overflows)
+        return _CsvPart(_runs(item, query), [_text_values(column).tolist() for column in columns], overflows)
 
     def _look_at_large(self, feature: int, values: Floats) -> None:
         """Take note of the whole parts of a feature's numbers that float32 does not hold."""
@@ -352,12 +353,134 @@ def _text_values(column: Any) -> NDArray[Any]:
     return values
 
 
-def _runs(item: Counted, query: Any) -> list[Run]:
+def _runs(item: Counted, query: Any) -> list[QueryRun]:
     """Rows of a block where the query id differs from the row before, with rows and lines counted from the start."""
     codes = query.indices.to_numpy()
     starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
     names, lines = query.dictionary.to_pylist(), _lines(item.block.text)[1][starts]
     return [
-        Run(item.first_row + row, names[codes[row]], item.block.file, item.block.first_line + line)
+        QueryRun(item.first_row + row, names[codes[row]], item.block.file, item.block.first_line + line)
         for row, line in zip(starts.tolist(), lines.tolist(), strict=True)
     ]
+
+
+_NOT_TEXT = re.compile(rb"\x00|\r(?!\n)")
+_QUOTED = re.compile(rb'"[^"]*(?:""[^"]*)*("?)')
+_NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE | re.ASCII)
+# What a missing number may be written as.
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "NaN", "nan")
+_SHOWN = 40  # characters of a field
+
+
+class _Field(NamedTuple):
+    start: int
+    end: int
+    text: str
+
+
+def check_bytes(block: Block) -> None:
+    """Raise at a byte that no text has: NUL, or a carriage return inside a line."""
+    match = _NOT_TEXT.search(block.text.data)
+    if match is not None:
+        raise block.error(match.start(), PROBLEMS[NUL if match[0] == b"\0" else LONE_RETURN])
+
+
+def header_names(block: Block, delimiter: str) -> list[str]:
+    """The names of the columns in a block that is the header line."""
+    check_bytes(block)
+    line = block.text.tobytes().rstrip(b"\r\n")
+    names = [field.text for field in _fields(block, 0, line, delimiter)]
+    if not any(names):
+        raise FileFormatError(block.file, "expected a header line with column names", line=1)
+    if all(_NUMBER.fullmatch(name) and math.isfinite(float(name)) for name in names):
+        shown = line[:_SHOWN].decode(errors="replace")
+        raise FileFormatError(block.file, f"expected a header line with column names, but found {shown!r}", line=1)
+    return names
+
+
+def check_quotes(block: Block, layout: Any) -> None:
+    """Raise where anything follows a closing quote in its field; pyarrow would join the two."""
+    text, delimiter = block.text.tobytes(), re.escape(layout.delimiter.encode())
+    if b'"' not in text:
+        return
+    # Also finds some doubled quotes inside fields, so a match is only a reason to look at each line.
+    if re.search(rb'(?:^|%b)"[^"\n]*(?:""[^"\n]*)*"(?!["\r\n]|%b)' % (delimiter, delimiter), text, re.MULTILINE):
+        check_lines(block, layout)
+
+
+def check_lines(block: Block, layout: Any) -> None:
+    """Raise the first problem of a block, if there is one."""
+    check_of = _checks(layout)
+    start = 0
+    for line in block.text.tobytes().split(b"\n"):
+        content = line.rstrip(b"\r")
+        if content:
+            _check_line(block, start, content, layout, check_of)
+        start += len(line) + 1
+
+
+def _check_line(block: Block, start: int, line: bytes, layout: Any, check_of: list[Callable[..., None] | None]) -> None:
+    n_fields, at = 0, start
+    for n_fields, field in enumerate(_fields(block, start, line, layout.delimiter), 1):
+        if n_fields <= len(check_of):
+            check, at = check_of[n_fields - 1], field.end
+            if check is not None:
+                check(block, field)
+    if n_fields != len(check_of):
+        raise block.error(at, f"expected {len(check_of)} fields as in the header, but this line has {n_fields}")
+
+
+def _fields(block: Block, start: int, line: bytes, delimiter: str) -> Iterator[_Field]:
+    """The fields of a line that begins at a byte of the block; quotes must be closed, and end their field."""
+    at = 0
+    while True:
+        begin, quoted = at, _QUOTED.match(line, at)
+        if quoted is not None:
+            if not quoted[1]:
+                raise block.error(start + at, "this quote is not closed on the same line")
+            at = quoted.end()
+        stop = line.find(delimiter.encode(), at)
+        end = len(line) if stop < 0 else stop
+        text = decoded(block, start + begin, start + end, "text").strip(" ")
+        if quoted is not None:
+            rest = line[at:end].lstrip(b" ")
+            if rest:
+                shown = rest[:_SHOWN].decode(errors="replace")
+                problem = f"expected the end of the field after the closing quote, but found {shown!r}"
+                raise block.error(start + end - len(rest), problem)
+            text = text[1:-1].replace('""', '"').strip(" ")
+        while begin < end and line[begin] == ord(" "):
+            begin += 1
+        yield _Field(start + begin, start + end, text)
+        if stop < 0:
+            return
+        at = stop + 1
+
+
+def _checks(layout: Any) -> list[Callable[..., None] | None]:
+    """What to check of each column: that a query id is there, that a number is one, and finite where it must be."""
+
+    def check_query(block: Block, field: _Field) -> None:
+        if not field.text:
+            raise block.error(field.start, PROBLEMS[EMPTY_QID])
+
+    def check_number(name: str, is_feature: bool) -> Callable[..., None]:
+        def check(block: Block, field: _Field) -> None:
+            if field.text in MISSING:
+                return
+            token = field.text[:_SHOWN]
+            if not _NUMBER.fullmatch(field.text):
+                hint = f" in {name!r}; a column of categories is named in categorical=…"
+                raise block.error(field.start, PROBLEMS[VALUE].format(token=token) + hint)
+            with np.errstate(over="ignore"):
+                if not is_feature and np.isinf(np.float32(float(field.text))):
+                    problem = f"the number {token!r} is infinite; labels, weights and positions are finite"
+                    raise block.error(field.start, problem)
+
+        return check
+
+    checks: dict[str, Callable[..., None]] = {
+        name: check_number(name, is_feature) for name, (_, is_feature) in layout.numbers.items()
+    }
+    checks[layout.qid] = check_query
+    return [checks.get(name) for name in layout.names]

@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 
 from podium.core.array_types import Float32s, Int32s, Ints
 from podium.core.threads import map_threads
-from podium.data.io.text.blocks import Block
-from podium.data.io.text.letor_parser import Indices, Rows, parse_letor, scan_letor
-from podium.data.io.text.options import TextOptions
-from podium.data.io.text.parsing import (
+from podium.data.io.letor_parser import Indices, ParsedRows, parse_letor, scan_letor
+from podium.data.io.options import TextOptions
+from podium.data.io.queries import QueryRun, query_ids
+from podium.data.io.text_blocks import Block
+from podium.data.io.text_reader import (
     OBJECT_BYTES,
     Counted,
+    Facts,
     Merges,
+    TextReader,
     decoded,
     drain,
     number_at,
@@ -24,8 +27,6 @@ from podium.data.io.text.parsing import (
     raise_problem,
     runs_of,
 )
-from podium.data.io.text.queries import Run, query_ids
-from podium.data.io.text.reader import Facts, TextReader
 from podium.data.memory import ROW_BYTES
 from podium.errors import FileFormatError
 
@@ -34,10 +35,10 @@ DENSE_WASTE = 64  # a dense array this many times the size of its text, and over
 
 
 @dataclass
-class _Part:
+class _LetorPart:
     """What one block holds."""
 
-    runs: list[Run]
+    runs: list[QueryRun]
     comments: list[str] | None
     overflows: int
     fewest: int
@@ -108,7 +109,7 @@ class LetorReader(TextReader):
         # Where an index is out of bounds the text is parsed only to find the first error in it.
         return self.options.sparse or max(item.largest_index for item in items) > self.options.last_index
 
-    def _parse(self, items: list[Counted], width: int) -> tuple[Float32s | None, Float32s, list[_Part]]:
+    def _parse(self, items: list[Counted], width: int) -> tuple[Float32s | None, Float32s, list[_LetorPart]]:
         """The features of a group, if they are not kept as pairs, the labels, and the rest; totals are kept."""
         n_rows, sparse = sum(item.rows for item in items), self._is_sparse(items)
         self.largest = max(self.largest, *(item.largest_index for item in items))
@@ -121,7 +122,7 @@ class LetorReader(TextReader):
         else:
             features = np.full((n_rows, width), np.nan, np.float32)
 
-        def parse(item: Counted) -> _Part:
+        def parse(item: Counted) -> _LetorPart:
             part = _parse(item, features, labels, sparse, self.options, self.merges)
             objects = len(part.runs) + len(part.comments or ())
             # The pairs of all parts are put together once more in the end.
@@ -154,10 +155,10 @@ def _parse(
     sparse: bool,
     options: TextOptions,
     merges: Merges,
-) -> _Part:
+) -> _LetorPart:
     block, rows = item.block, slice(item.first_row, item.first_row + item.rows)
     n_pairs = len(block.text) // 4 + 1 if sparse else 0  # at most: a pair takes four bytes at least
-    target = Rows(
+    target = ParsedRows(
         features=np.empty((1, n_pairs), np.float32) if sparse else features[rows],
         columns=np.empty(n_pairs, np.int32),
         pairs_before=np.zeros(item.rows + 1, np.int64),
@@ -177,7 +178,7 @@ def _parse(
             raise block.error(start, f"the label {block.token(start)!r} is beyond float32's range")
         target.labels[row] = number
     merges.look(notes.large)
-    return _Part(
+    return _LetorPart(
         runs_of(item, notes.runs, lambda a, b: decoded(block, a, b, "query id")),
         _comments(block, target.comments),
         outcome.overflows,
@@ -194,7 +195,7 @@ def _comments(block: Block, bounds: Ints) -> list[str] | None:
     return [decoded(block, start, end, "comment").strip() for start, end in bounds.tolist()]
 
 
-def _document_ids(parts: list[_Part], n_rows: int) -> NDArray[Any]:
+def _document_ids(parts: list[_LetorPart], n_rows: int) -> NDArray[Any]:
     """The comments as document ids, empty where a line had none."""
     ids = np.full(n_rows, "", object)
     row = 0
@@ -206,7 +207,7 @@ def _document_ids(parts: list[_Part], n_rows: int) -> NDArray[Any]:
     return ids
 
 
-def _compressed_rows(parts: list[_Part], width: int) -> Any:
+def _compressed_rows(parts: list[_LetorPart], width: int) -> Any:
     from scipy.sparse import csr_array
 
     before = [np.zeros(1, np.int64)]

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 
 from podium.core.array_types import Bools, Floats, Ints
-from podium.core.merging import Gathered, Max, Same, Sum, Union, lowest, merge_all
+from podium.core.merging import Gathered, Max, Same, Sum, Union, lowest
 from podium.core.random import mix
 from podium.core.team import Team
 from podium.core.threads import at_most_threads
 from podium.data import RankingData
 from podium.data.canonical import content_hashes, document_hashes, keys_of_occurrences, query_sums
-from podium.data.selecting import has_weight
-from podium.distributed.parts import ScoredPart, SearchedPart, Steps, TrainPart, ValidPart, by_bins
-from podium.distributed.plan import Plan
+from podium.data.subsets import has_weight
+from podium.distributed.parts import ScoredPart, SearchedPart, Steps, TrainingPlan, TrainPart, ValidPart, by_bins
 from podium.objectives import BoundObjective
 from podium.trees import Tree, bin_features
 from podium.trees.bin_matrix import FeatureLayout, bin_counts
@@ -57,10 +56,12 @@ class Holder:
         self.ranker: BoundObjective | None = None
         self._steps: Steps | None = None
 
-    def run(self, calls: Calls) -> list[Any]:
-        """Answer calls, one after the other."""
+    def run(self, calls: Calls) -> Any:
+        """Run calls one after the other, and return the answer to the last."""
         with at_most_threads(self.n_threads):
-            return [getattr(self, f"call_{name}")(*arguments) for name, arguments in calls]
+            for name, arguments in calls:
+                answer = getattr(self, f"call_{name}")(*arguments)
+        return answer
 
     # --- what is known of the documents
 
@@ -123,7 +124,7 @@ class Holder:
 
     # --- training
 
-    def call_bind(self, plan: Plan, layout: FeatureLayout) -> Any:
+    def call_bind(self, plan: TrainingPlan, layout: FeatureLayout) -> Any:
         """Begin a run; what the objective asks for of all data, and the queries that a line search measures."""
         sweep, self.ranker = plan.sweep, None
         for name, data in self.data.items():
@@ -261,8 +262,3 @@ def goes_left_of(tree: Tree, bins: Bins) -> Bools:
             goes_left[k, 1 : np.searchsorted(bins.cuts[feature], tree.threshold[k]) + 2] = True
             goes_left[k, MISSING] = tree.missing_left[k]
     return goes_left
-
-
-def merged_results(results: Sequence[list[Any]]) -> list[Any]:
-    """What several holders gave for the same calls, together."""
-    return [merge_all(column) for column in zip(*results, strict=True)]

@@ -1,4 +1,4 @@
-"""The compiled parser of LETOR lines: `label qid:ID index:value … # comment`.
+"""The compiled parser of LETOR lines, `label qid:ID index:value … # comment`, and what it reports.
 
 Each `_parse_…` reads one part of a line. It returns the place where the next part begins, or −1 where it has noted a
 problem.
@@ -14,39 +14,133 @@ from numpy.typing import NDArray
 
 from podium.core.array_types import Bytes, Float32s, Int, Int32s, Ints
 from podium.core.compiling import helper, kernel
-from podium.data.io.text.characters import (
+from podium.data.io.text_numbers import (
+    CERTAIN,
     COLON,
     HASH,
     LINE_FEED,
     MINUS,
     NINE,
+    NOT_A_NUMBER,
     RETURN,
     SPACE,
     TAB,
+    UNCERTAIN,
     ZERO,
     ends_line,
     ends_token,
+    parse_number,
+    same_bytes,
     skip_blanks,
 )
-from podium.data.io.text.numbers import CERTAIN, NOT_A_NUMBER, UNCERTAIN, parse_number
-from podium.data.io.text.outcome import (
-    DESCENDING_INDEX,
-    EMPTY_QID,
-    INFINITE_LABEL,
-    LABEL,
-    LARGE_INDEX,
-    LOW_INDEX,
-    NEGATIVE_INDEX,
-    NO_QID,
-    NUL,
-    PAIR,
-    REPEATED_INDEX,
-    VALUE,
-    Notes,
-    fail,
-    note_query,
-    note_uncertain,
-)
+
+# What can be wrong with text, and the words for it.
+LABEL, INFINITE_LABEL, NO_QID, EMPTY_QID, PAIR, NEGATIVE_INDEX, LOW_INDEX = 1, 2, 3, 4, 5, 6, 7
+REPEATED_INDEX, DESCENDING_INDEX, LARGE_INDEX, VALUE, NUL, LONE_RETURN = 8, 9, 10, 11, 12, 13
+FULL_BUFFER = 14  # not the text's fault: the caller comes again with a larger buffer
+
+PROBLEMS = {
+    LABEL: "expected a label, a number, but found {token!r}",
+    INFINITE_LABEL: "the label {token!r} is infinite; labels are finite numbers, or nan for none",
+    NO_QID: "expected qid:ID after the label, but found {token!r}",
+    EMPTY_QID: "the query id is empty",
+    PAIR: "expected index:value, but found {token!r}",
+    NEGATIVE_INDEX: "the feature index of {token!r} is negative; indices count from {first}",
+    LOW_INDEX: (
+        "the feature index of {token!r} is below {first}; indices count from {first} "
+        "(pass first_index=0 for a file that counts from 0)"
+    ),
+    REPEATED_INDEX: "the feature index of {token!r} stands twice on this line",
+    DESCENDING_INDEX: "the feature index of {token!r} is smaller than the one before it",
+    LARGE_INDEX: "the feature index of {token!r} is larger than {last}{why_last}",
+    VALUE: "expected a number, but found {token!r}",
+    NUL: "a NUL byte: this is not a text file, or it is damaged",
+    LONE_RETURN: "a carriage return inside a line: convert the file to Unix line ends",
+}
+
+
+class ParseOutcome(NamedTuple):
+    """What a parser counted, and the first problem.
+
+    Kernels have it as a record of the type `OUTCOME`, and write its fields while they go.
+
+    Attributes:
+        rows: documents.
+        runs, uncertain, large: entries of `Notes`.
+        run_start, run_end: the query id of the last run.
+        pairs: values of compressed sparse rows.
+        overflows: numbers in digits that are beyond float32.
+        fewest: the least number of features on a line.
+        problem: its code, or 0.
+        at: the byte where it is.
+
+    """
+
+    rows: int = 0
+    runs: int = 0
+    uncertain: int = 0
+    large: int = 0
+    run_start: int = 0
+    run_end: int = -1
+    pairs: int = 0
+    overflows: int = 0
+    fewest: int = 2**62
+    problem: int = 0
+    at: int = 0
+
+
+OUTCOME = np.dtype([(name, np.int64) for name in ParseOutcome._fields])
+
+
+class Notes(NamedTuple):
+    """What a parser leaves to Python, one row each.
+
+    Attributes:
+        runs: (row, line, start, end) of every query id that differs from the one before it.
+        uncertain: (row, slot, start, end) of numbers whose float32 only Python tells; the slot −1 is the label.
+        large: (column, digits) of whole numbers that float32 does not hold.
+
+    """
+
+    runs: Ints
+    uncertain: Ints
+    large: Ints
+
+
+@helper
+def fail(outcome: Any, problem: Int, at: Int) -> Int:
+    """Note a problem; −1, which parsers return instead of the place where they go on."""
+    outcome.problem = problem
+    outcome.at = at
+    return -1
+
+
+@helper
+def note_query(text: Bytes, line: Int, start: Int, end: Int, runs: Ints, outcome: Any) -> None:
+    """Begin a run of rows if the query id differs from the one before."""
+    if not same_bytes(text, outcome.run_start, outcome.run_end, start, end):
+        _write_row(runs, outcome.runs, outcome.rows, line, start, end)
+        outcome.runs += 1
+        outcome.run_start = start
+        outcome.run_end = end
+
+
+@helper
+def note_uncertain(slot: Int, start: Int, end: Int, uncertain: Ints, outcome: Any) -> Any:
+    """Leave a number of the present row to Python; False where the buffer is full, which is noted as the problem."""
+    if outcome.uncertain == len(uncertain):
+        outcome.problem = FULL_BUFFER
+        return False
+    _write_row(uncertain, outcome.uncertain, outcome.rows, slot, start, end)
+    outcome.uncertain += 1
+    return True
+
+
+@helper
+def _write_row(table: Ints, entry: Int, row: Int, second: Int, start: Int, end: Int) -> None:
+    """Four numbers, one by one: assigning a tuple to a row would compile for seconds."""
+    table[entry, 0], table[entry, 1], table[entry, 2], table[entry, 3] = row, second, start, end
+
 
 _HUGE_INDEX = 1_000_000_000_000  # larger than any feature index may be
 
@@ -58,7 +152,7 @@ class Indices(NamedTuple):
     last: int
 
 
-class Rows(NamedTuple):
+class ParsedRows(NamedTuple):
     """Where the content of a block's rows goes.
 
     Attributes:
@@ -111,7 +205,7 @@ def scan_letor(text: Bytes, most: Int) -> tuple[Int, Int, Int, Int]:
 
 
 @kernel
-def parse_letor(text: Bytes, indices: Indices, rows: Rows, notes: Notes, outcomes: NDArray[Any]) -> None:
+def parse_letor(text: Bytes, indices: Indices, rows: ParsedRows, notes: Notes, outcomes: NDArray[Any]) -> None:
     """Parse the lines of one block; the outcome is the one record of `outcomes`."""
     outcome = outcomes[0]
     at, row, line = 0, 0, 0
@@ -167,7 +261,7 @@ def _parse_label_and_query(text: Bytes, at: Int, line: Int, labels: Float32s, no
 
 
 @helper
-def _parse_features(text: Bytes, at: Int, indices: Indices, rows: Rows, notes: Notes, outcome: Any) -> Int:
+def _parse_features(text: Bytes, at: Int, indices: Indices, rows: ParsedRows, notes: Notes, outcome: Any) -> Int:
     row, pair, previous, n_named = outcome.rows, outcome.pairs, indices.first - 1, 0
     is_sparse = len(rows.columns) > 0
     while not ends_line(text, at) and text[at] != HASH:
