@@ -31,6 +31,7 @@ from podium.core.simd import LANES, WORDS
 cgutils: Any = _cgutils
 extending: Any = _extending
 templates: Any = _templates
+tuples: Any = types.BaseTuple
 
 
 def means(declared: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -81,7 +82,7 @@ def _borrowed(_typing: Any, value: Any) -> Any:
 
 def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     """Set the owner of an array, or of each array in a tuple, to null."""
-    if isinstance(kind, types.BaseTuple):
+    if isinstance(kind, tuples):
         items = [
             _without_owner(context, builder, item, builder.extract_value(value, k)) for k, item in enumerate(kind.types)
         ]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from podium.core.array_types import Floats, Int32s, Ints
-from podium.core.merging import Counts, Max, Sum
+from podium.core.merging import Counts, Max, Total
 from podium.core.sums import GroupSums, group_exponent
 from podium.core.validation import numbers_of, require_number
 from podium.data import RankingData
@@ -145,7 +145,7 @@ class BoundBiases(BoundInParts):
         columns = gradients, hessians
         largest = yield Max(tuple(float(np.abs(values).max(initial=0.0)) for values in columns))
         exponents = [group_exponent(value, self.n) for value in largest]
-        whole = yield Sum(tuple(self.sums.whole(*column) for column in zip(columns, exponents, strict=True)))
+        whole = yield Total(tuple(self.sums.whole(*column) for column in zip(columns, exponents, strict=True)))
         gradient_sums, hessian_sums = (
             np.ldexp(w.astype(np.float64), -e) for w, e in zip(whole, exponents, strict=True)
         )

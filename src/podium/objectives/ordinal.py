@@ -12,7 +12,7 @@ import numpy as np
 
 from podium.core.array_types import Floats, Ints
 from podium.core.compiling import kernel
-from podium.core.merging import Max, Sum, alone
+from podium.core.merging import Max, Total, alone
 from podium.core.sums import ExactSum
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
@@ -89,8 +89,8 @@ class BoundOrdinal(BoundInParts, BoundPoints):
     def facts_of_points(self) -> Any:
         """What each label weighs, and what the scale of sums follows from."""
         labels, weights = self.points.labels, self.points.weights
-        of_labels = {float(label): Sum(ExactSum.of(weights[labels == label])) for label in self.classes}
-        return of_labels, Sum(self.n), Max(self.largest_weight)
+        of_labels = {float(label): Total(ExactSum.of(weights[labels == label])) for label in self.classes}
+        return of_labels, Total(self.n), Max(self.largest_weight)
 
     def set_facts_of_points(self, facts: Any) -> None:
         """As of all data."""
@@ -182,7 +182,7 @@ class BoundOrdinal(BoundInParts, BoundPoints):
                     scores[first:last], self.class_of[first:last], weights[first:last], ends, scale, log_scale
                 ),
             )
-        above, above_curve, below, below_curve, logs = yield Sum(np.sum(parts, axis=0))
+        above, above_curve, below, below_curve, logs = yield Total(np.sum(parts, axis=0))
         gaps, inner = np.diff(thresholds), self.class_weights[1:-1]
         with np.errstate(over="ignore"):
             slopes = inner / np.expm1(gaps)  # of log(1 − e^{−δ}) by δ

@@ -18,7 +18,7 @@ import numpy as np
 
 from podium.core.array_types import Bytes, Int, Int32s, Ints, UInt32s
 from podium.core.compiling import helper, kernel
-from podium.core.merging import Counts, Max, Sum
+from podium.core.merging import Counts, Max, Total
 from podium.core.threads import map_threads
 from podium.data.features import Features
 from podium.trees.binning import Bins, rarest, require_bins
@@ -326,7 +326,7 @@ def find_bins_in_parts(
 
     part = PartKeys(list(map_columns(take, features, n_threads)), n_threads)
     of_categories, sizes, sampled = yield (
-        {feature: counted[feature] for feature in chosen}, Sum(part.sizes), Sum(part.sampled())
+        {feature: counted[feature] for feature in chosen}, Total(part.sizes), Total(part.sampled())
     )  # fmt: skip
     below, above, n_cuts = yield from _find_cuts(part, sizes, sampled, max_bins)
     cuts = cuts_between(values_of(below), values_of(above))
@@ -345,7 +345,7 @@ def _find_cuts(
 ) -> Generator[Any, Any, tuple[UInt32s, UInt32s, Ints]]:
     """For each cut of each feature the highest key below it and the lowest above it; the number of cuts."""
     ranges, n_buckets = choose_buckets(sampled, sizes)
-    known = _CumulativeCounts(ranges, n_buckets, sizes, (yield Sum(part.group(ranges, n_buckets))))
+    known = _CumulativeCounts(ranges, n_buckets, sizes, (yield Total(part.group(ranges, n_buckets))))
     below, above = (np.zeros((len(sizes), max_bins - 1), np.uint32) for _ in range(2))
     n_cuts, reach = np.zeros(len(sizes), np.int64), 1.0
     while True:
@@ -355,7 +355,7 @@ def _find_cuts(
             return below, above, n_cuts
         asked = known.intervals(known.keep_open(is_asked))
         found = part.look_up(asked)
-        pieces, (listed, times), horizons = yield Sum(found.pieces), _listed(asked, found), Max(-found.horizons)
+        pieces, (listed, times), horizons = yield Total(found.pieces), _listed(asked, found), Max(-found.horizons)
         known.add(asked, pieces, listed, times, -horizons)
         reach *= 1.5
 
