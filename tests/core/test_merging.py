@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.core.merging import Counts, Gathered, Max, Same, Sum, Union, alone, merge, merge_all, merged
+from podium.core.merging import Counts, Gathered, Max, Same, Total, Union, alone, merge, merge_all, merged
 from podium.core.sums import ExactSum
 from podium.errors import DataError
 
@@ -26,8 +26,8 @@ def test_an_exact_sum_needs_finite_numbers():
 
 
 def test_merges():
-    one = {"sum": Sum((1, np.array([1, 2]))), "max": Max((0.5, -1)), "all": Gathered([1]), "same": Same("x")}
-    other = {"sum": Sum((2, np.array([3, 4]))), "max": Max((0.25, 3)), "all": Gathered([2]), "same": Same("x")}
+    one = {"sum": Total((1, np.array([1, 2]))), "max": Max((0.5, -1)), "all": Gathered([1]), "same": Same("x")}
+    other = {"sum": Total((2, np.array([3, 4]))), "max": Max((0.25, 3)), "all": Gathered([2]), "same": Same("x")}
     result = merged(merge_all([None, one, None, other]))
     assert result["sum"][0] == 3
     assert result["sum"][1].tolist() == [4, 6]
@@ -41,7 +41,7 @@ def test_merges():
 
 def test_one_part_gets_what_it_gives():
     def steps():
-        total = yield Sum(3)
+        total = yield Total(3)
         highest = yield Max(total)
         return highest + 1
 

@@ -19,12 +19,13 @@ def inlined() -> None:
     """Said in a helper: make it a part of its caller, however long it is. For helpers of lanes within a loop."""
 
 
-def borrowed(array: Any) -> Any:
-    """The same array without reference counting: to count the owners of a slice costs more than a short loop.
+def borrowed(value: Any) -> Any:
+    """Return the same array, or tuple of arrays and numbers, without reference counting.
 
-    Only for what the caller of a kernel holds on to until it returns.
+    Counting the owners of a slice costs more than a short loop. Only for what the caller of a kernel holds on to until
+    it returns.
     """
-    return array
+    return value
 
 
 def prefetch(array: Any, index: Any) -> None:

@@ -31,6 +31,7 @@ from podium.core.simd import LANES, WORDS
 cgutils: Any = _cgutils
 extending: Any = _extending
 templates: Any = _templates
+tuples: Any = types.BaseTuple
 
 
 def means(declared: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -72,14 +73,26 @@ def _inlined(_typing: Any) -> Any:
 
 
 @means(intrinsics.borrowed)
-def _borrowed(_typing: Any, array: Any) -> Any:
+def _borrowed(_typing: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        view = context.make_array(signature.return_type)(context, builder, arguments[0])
-        view.meminfo = cgutils.get_null_value(view.meminfo.type)
-        view.parent = cgutils.get_null_value(view.parent.type)
-        return view._getvalue()
+        return _without_owner(context, builder, signature.return_type, arguments[0])
 
-    return array(array), generate
+    return value(value), generate
+
+
+def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """Set the owner of an array, or of each array in a tuple, to null."""
+    if isinstance(kind, tuples):
+        items = [
+            _without_owner(context, builder, item, builder.extract_value(value, k)) for k, item in enumerate(kind.types)
+        ]
+        return context.make_tuple(builder, kind, items)
+    if not isinstance(kind, types.Array):
+        return value
+    view = context.make_array(kind)(context, builder, value)
+    view.meminfo = cgutils.get_null_value(view.meminfo.type)
+    view.parent = cgutils.get_null_value(view.parent.type)
+    return view._getvalue()
 
 
 @means(intrinsics.prefetch)

@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Sum:
+class Total:
     """Added: numbers, arrays of whole numbers, `ExactSum`, and tuples of those.
 
     To merge writes over the arrays of the first, so they must be nobody else's.
@@ -25,9 +25,9 @@ class Sum:
 
     value: Any
 
-    def with_other(self, other: Sum) -> Sum:
+    def with_other(self, other: Total) -> Total:
         """Both."""
-        return Sum(_added(self.value, other.value))
+        return Total(_added(self.value, other.value))
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ def lowest(values: Any, most: int | None) -> Any:
 def merge(one: Any, other: Any) -> Any:
     """What two parts give, together.
 
-    >>> merge({"n": Sum(2), "highest": Max(0.5)}, {"n": Sum(3), "highest": Max(0.25)})
-    {'n': Sum(value=5), 'highest': Max(value=0.5)}
+    >>> merge({"n": Total(2), "highest": Max(0.5)}, {"n": Total(3), "highest": Max(0.25)})
+    {'n': Total(value=5), 'highest': Max(value=0.5)}
     """
     if one is None or other is None:
         return other if one is None else one
@@ -125,7 +125,7 @@ def merge_all(results: Any) -> Any:
 def merged(result: Any) -> Any:
     """The values, out of the classes that say how to merge them.
 
-    >>> merged((Sum(5), {"highest": Max(0.5)}))
+    >>> merged((Total(5), {"highest": Max(0.5)}))
     (5, {'highest': 0.5})
     """
     if isinstance(result, dict):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from podium.core.array_types import Bools, Floats, Ints
-from podium.core.merging import Gathered, Max, Same, Sum, Union, lowest
+from podium.core.merging import Gathered, Max, Same, Total, Union, lowest
 from podium.core.random import mix
 from podium.core.team import Team
 from podium.core.threads import at_most_threads
@@ -103,11 +103,11 @@ class Holder:
             query_keys = keys_of_occurrences(query_sums(data, data.row_hashes), times)
             self.data[name] = data._changed(query_keys=query_keys)
 
-    def call_hash_documents(self) -> dict[str, Sum]:
+    def call_hash_documents(self) -> dict[str, Total]:
         """Sums of hashes of all documents, by which a set is known again."""
         hashes = {name: document_hashes(data) for name, data in self.data.items()}
         return {
-            name: Sum(tuple(int(mix(keys + np.uint64(k)).sum(dtype=np.uint64)) for k in range(HASHES)))
+            name: Total(tuple(int(mix(keys + np.uint64(k)).sum(dtype=np.uint64)) for k in range(HASHES)))
             for name, keys in hashes.items()
         }
 
@@ -121,7 +121,7 @@ class Holder:
             return None
         binned = self.binned[TRAIN]
         counts = bin_counts(binned.columns, binned.n_rows, bins.n_features)
-        return Sum(counts), Union(np.array(binned.features_with_missing, np.int64))
+        return Total(counts), Union(np.array(binned.features_with_missing, np.int64))
 
     # --- training
 
@@ -241,9 +241,9 @@ class Holder:
 def _facts_of(data: RankingData) -> dict[str, Any]:
     labels = {source: np.unique(values[~np.isnan(values)]) for source, values in data.labels.items()}
     return {
-        "documents": Sum(len(data)),
-        "queries": Sum(data.n_queries),
-        "weighted": Sum(int(has_weight(data).sum())),
+        "documents": Total(len(data)),
+        "queries": Total(data.n_queries),
+        "weighted": Total(int(has_weight(data).sum())),
         "labels": {source: Union(lowest(values, MOST_LABELS), MOST_LABELS) for source, values in labels.items()},
         "last_position": Max(-1 if data.positions is None else int(data.positions.max())),
         "losses": Gathered(list(data.losses)),

@@ -14,7 +14,7 @@ from podium.boosting.training_state import of_output
 from podium.combining import Sweep
 from podium.combining.lines import exponents_of
 from podium.core.array_types import Bools, Floats, Int32s
-from podium.core.merging import Gathered, Max, Same, Sum
+from podium.core.merging import Gathered, Max, Same, Total
 from podium.core.team import Team
 from podium.data import RankingData
 from podium.measures import BoundMeasures, Measure
@@ -187,11 +187,11 @@ class TrainPart(ScoredPart):
         takes_part[rows] = True
         return packed.sampled[takes_part[packed.sampled]], packed.unsampled[takes_part[packed.unsampled]]
 
-    def answer(self, question: GrowthRequest) -> Sum:
+    def answer(self, question: GrowthRequest) -> Total:
         """See `PartLeaves.answer`."""
         return self.leaves.answer(question)
 
-    def sum_leaves(self, leaves: Sequence[int], which: str, scales: tuple[float, float]) -> Sum:
+    def sum_leaves(self, leaves: Sequence[int], which: str, scales: tuple[float, float]) -> Total:
         """See `PartLeaves.sums`; of gradients as the step left them, or as the objective gave them."""
         bounded = self.bounds[which]
         return self.leaves.sums(leaves, bounded.gradients, bounded.hessians, scales)
@@ -236,15 +236,15 @@ class SearchedPart:
         """See `Sweep.largest`."""
         return Max(self.sweep.largest(self.scores))
 
-    def crossings(self, low: float, high: float, unit: float) -> tuple[Gathered, Sum]:
+    def crossings(self, low: float, high: float, unit: float) -> tuple[Gathered, Total]:
         """See `Sweep.crossings`."""
         turns, start = self.sweep.crossings(self.scores, self.slopes, low, high, unit)
-        return Gathered([turns]), Sum(start)
+        return Gathered([turns]), Total(start)
 
-    def sum_at(self, alpha: float) -> Sum:
+    def sum_at(self, alpha: float) -> Total:
         """The sum of the measure at a point."""
-        return Sum(self.sweep.sum(self.scores + alpha * self.slopes))
+        return Total(self.sweep.sum(self.scores + alpha * self.slopes))
 
-    def count(self) -> Sum:
+    def count(self) -> Total:
         """Queries whose mean counts."""
-        return Sum(self.sweep.n_counted)
+        return Total(self.sweep.n_counted)

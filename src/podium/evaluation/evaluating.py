@@ -142,8 +142,8 @@ class Evaluation:
             raise DataError("there are no groups: evaluate(…, by=…) says what queries are grouped by")
         members = {group: self.groups == group for group in in_order(self.groups)}
         return {
-            group: Evaluation(self.query_ids[own], {name: values[own] for name, values in self.values.items()})
-            for group, own in members.items()
+            group: Evaluation(self.query_ids[inside], {name: values[inside] for name, values in self.values.items()})
+            for group, inside in members.items()
         }
 
     @property
@@ -227,8 +227,8 @@ def evaluate(
     data, (ranking,) = rankings_of(data, [scores])
     warn_of_powers(chosen, data)
     groups = None if by is None else groups_of(data, by)
-    found = evaluated(data, ranking, chosen, drop_uniform, trained_by=measures_of([scores]))
-    return found if groups is None else replace(found, groups=groups)
+    evaluation = evaluated(data, ranking, chosen, drop_uniform, trained_by=measures_of([scores]))
+    return evaluation if groups is None else replace(evaluation, groups=groups)
 
 
 def evaluated(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.array_types import Bools, Floats, Ints
-from podium.core.merging import Sum
+from podium.core.merging import Total
 from podium.core.sums import ExactSum, mean_of_known
 from podium.errors import DataError
 from podium.measures.families import LookupTables
@@ -275,10 +275,10 @@ class Measure(ABC):
         return best, [best]
 
 
-def sums_of_known(values: Floats) -> Sum:
+def sums_of_known(values: Floats) -> Total:
     """The sum and the number of the values that are not NaN."""
     known = values[~np.isnan(values)]
-    return Sum((ExactSum.of(known), len(known)))
+    return Total((ExactSum.of(known), len(known)))
 
 
 def best_of(means: Floats) -> int:

@@ -30,7 +30,7 @@ from podium.core.validation import require_number
 from podium.measures.base import Example, ListMeasure, ListSums, without_values
 from podium.measures.binary import Binary
 from podium.measures.families import BLENDED, LookupTables, Span, lookup_tables
-from podium.measures.gains import Gain, highest_label
+from podium.measures.gains import Gain
 from podium.measures.ranking import in_descending_order
 from podium.measures.registry import register
 
@@ -329,8 +329,7 @@ class QMeasure(Blended):
 
     def bonuses(self, labels: NDArray[Any]) -> Floats:
         """1 + β gain for documents with a gain."""
-        assert isinstance(self.gain, Gain)
-        gains = self.gain(labels)
+        gains = Gain.of(self.gain)(labels)
         return np.where(gains > 0, 1.0 + self.beta * gains, 0.0)
 
     def divisors(self, bonuses: Floats, offsets: Ints) -> Floats:
@@ -343,8 +342,7 @@ class QMeasure(Blended):
 
     def power(self, *data: RankingData) -> float:
         """The highest label times the scale, for exponential gains."""
-        assert isinstance(self.gain, Gain)
-        return self.gain.scale * highest_label(self.labels, *data) if self.gain.kind == "exponential" else 0.0
+        return Gain.of(self.gain).power(self.labels, *data)
 
 
 @kernel

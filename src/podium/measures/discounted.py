@@ -21,7 +21,7 @@ from podium.core.validation import numbers_of
 from podium.errors import DataError
 from podium.measures.base import Example, ListMeasure, ListSums, without_values
 from podium.measures.families import DISCOUNTED, LookupTables, lookup_tables
-from podium.measures.gains import Gain, highest_label, shown
+from podium.measures.gains import Gain, shown
 from podium.measures.ranking import for_queries, in_descending_order
 from podium.measures.registry import register
 
@@ -186,13 +186,11 @@ class DCG(Discounted):
 
     def gains(self, labels: NDArray[Any]) -> Floats:
         """The gain of each label."""
-        assert isinstance(self.gain, Gain)
-        return self.gain(labels)
+        return Gain.of(self.gain)(labels)
 
     def power(self, *data: RankingData) -> float:
         """The highest label times the scale, for exponential gains."""
-        assert isinstance(self.gain, Gain)
-        return self.gain.scale * highest_label(self.labels, *data) if self.gain.kind == "exponential" else 0.0
+        return Gain.of(self.gain).power(self.labels, *data)
 
     def discounts(self, depth: int) -> Floats:
         """1/log2(1 + r), or LETOR's."""
@@ -328,8 +326,7 @@ class PropensityNDCG(NDCG):
                 f"{self.name} needs the position at which each document was shown: RankingData(…, positions=…), or a "
                 "column 'position' of a CSV or Parquet file"
             )
-        assert isinstance(self.gain, Gain)
-        gains, positions = self.gain(clicks), data.positions[order]
+        gains, positions = Gain.of(self.gain)(clicks), data.positions[order]
         if (bad := order[(gains > 0) & (positions < 1)]).size:
             raise DataError(f"the document in row {bad[0]} was clicked, but has no position: it must have been shown")
         propensities = np.array(self.propensities)

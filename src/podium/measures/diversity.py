@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class SubtopicMeasure(Measure):
     """A measure of documents that are relevant to some of a query's subtopics.
 
-    Each subtopic has a label source of its own, named `labels`, an underscore and any name: `subtopic_1`, `subtopic_2`.
-    A subtopic that no document of a query is relevant to is none of that query's, so queries may share sources. A
-    source named `labels` alone is a subtopic, too.
+    Each subtopic has its label source, named `labels`, an underscore and any name: `subtopic_1`, `subtopic_2`.
+    A query has only the subtopics that one of its documents is relevant to, so queries may share sources. A source
+    named `labels` is a subtopic as well.
 
     Args:
         labels: what the sources' names begin with.

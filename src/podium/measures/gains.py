@@ -108,6 +108,10 @@ class Gain:
             )
         return np.asarray(np.exp2(self.scale * levels) - 1.0)
 
+    def power(self, source: str, *data: RankingData) -> float:
+        """Return the largest exponent of 2 for the labels of a source; 0 unless the gain is exponential."""
+        return self.scale * highest_label(source, *data) if self.kind == "exponential" else 0.0
+
 
 def highest_label(source: str, *data: RankingData) -> float:
     """The highest label of a source in some data; 0 where there is none."""

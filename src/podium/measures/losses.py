@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from podium.core.array_types import Bools, Floats
-from podium.core.merging import Sum
+from podium.core.merging import Total
 from podium.core.sums import ExactSum
 from podium.errors import DataError
 from podium.measures.base import Measure
@@ -49,7 +49,7 @@ class Loss(Measure):
 
     def sums(self, ranking: Ranking) -> Any:
         """The sums over the documents of a part of the data."""
-        return Sum(tuple(map(ExactSum.of, self.terms(*self._counted(ranking)))))
+        return Total(tuple(map(ExactSum.of, self.terms(*self._counted(ranking)))))
 
     def mean_of_sums(self, sums: Any) -> float:
         """The loss, from the sums of all parts together."""

@@ -42,7 +42,7 @@ def register(cls: MeasureType) -> MeasureType:
 
 
 def unregister(name: str) -> None:
-    """Forget a measure, as tests do with their own."""
+    """Forget a measure."""
     for alias in vars(_MEASURES.pop(name)).get("aliases", ()):
         del _ALIASES[alias]
 
@@ -114,5 +114,5 @@ def as_measure(value: Measure | str) -> Measure:
         return value
     if isinstance(value, str):
         return parse(value)
-    own = "; a measure of your own is a class, see podium.measures.register" if callable(value) else ""
-    raise DataError(f"a measure is given by name or as an object such as NDCG(10), not {value!r}{own}")
+    advice = "; a measure of your own is a class, see podium.measures.register" if callable(value) else ""
+    raise DataError(f"a measure is given by name or as an object such as NDCG(10), not {value!r}{advice}")

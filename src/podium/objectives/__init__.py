@@ -3,17 +3,16 @@
 from podium.objectives.base import BoundObjective, Objective, register
 from podium.objectives.debiased import Debiased
 from podium.objectives.default import default_objective
+from podium.objectives.lambda_ import Lambda
 from podium.objectives.lambdaloss import LambdaLoss
-from podium.objectives.lambdarank import Lambda
 from podium.objectives.links import CrossEntropy, Exponential, Fidelity, Hinge, Link, LocalSigmoid, SquaredHinge
 from podium.objectives.listwise import XENDCG, ListMLE, ListNet, QueryRegression, RankCosine
 from podium.objectives.local import Local
 from podium.objectives.ordinal import Ordinal
 from podium.objectives.pair_terms import PairFilter, PairTerm
+from podium.objectives.pairwise import Pairwise, Preferences
 from podium.objectives.parsing import describe, parse
 from podium.objectives.pointwise import Logistic, Multiclass, Regression
-from podium.objectives.preferences import Preferences
-from podium.objectives.ranknet import Pairwise
 from podium.objectives.schedules import Constant, ExponentialGrowth, ExponentialShare, LinearGrowth, Schedule
 from podium.objectives.softrank import SoftRank
 from podium.objectives.sums import Anneal, Sum, Tiers

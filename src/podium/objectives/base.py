@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.array_types import Float32s, Floats
+from podium.core.merging import alone
 from podium.core.team import Team
 from podium.errors import DataError
 from podium.measures import Measure
@@ -84,6 +85,20 @@ class BoundObjective(ABC):
 
     def restore(self, state: dict[str, list[float]]) -> None:  # noqa: B027
         """Take over what `state` gave."""
+
+
+class BoundInParts(BoundObjective):
+    """A bound objective that is written once, as `fill_in_parts`."""
+
+    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
+        """Return λ and w for each row of the data."""
+        gradients, hessians = np.empty(len(scores)), np.empty(len(scores))
+        self.fill(scores, iteration, gradients, hessians)
+        return gradients, hessians
+
+    def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
+        """Write λ and w into existing arrays."""
+        alone(self.fill_in_parts(scores, iteration, gradients, hessians))
 
 
 def require_one_output(bound: BoundObjective, who: str) -> None:
@@ -174,6 +189,30 @@ class Objective(ABC):
             new_parts = tuple(change(part) if isinstance(part, Measure | Objective) else part for part in parts)
             object.__setattr__(changed, name, new_parts if isinstance(value, tuple) else new_parts[0])
         return changed
+
+
+class CompositeObjective(Objective):
+    """An objective made of others; it has a hessian if all of them have one."""
+
+    works_in_parts = True
+
+    @property
+    def has_hessian(self) -> bool:  # type: ignore[override]
+        """Whether every inner objective has a hessian."""
+        return all(inner.has_hessian for inner in self._inner())
+
+    @property
+    def score_unit(self) -> float:  # type: ignore[override]
+        """The largest unit of the inner objectives."""
+        return max(inner.score_unit for inner in self._inner())
+
+    @property
+    def no_hessian_because(self) -> str:  # type: ignore[override]
+        """The reason of the first inner objective without a hessian."""
+        return next(inner.no_hessian_because for inner in self._inner() if not inner.has_hessian)
+
+    def _inner(self) -> list[Objective]:
+        return [part for part in self._parts() if isinstance(part, Objective)]
 
 
 def labels_of(data: RankingData, source: str, who: object) -> Float32s:

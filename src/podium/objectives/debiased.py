@@ -9,12 +9,19 @@ from typing import Any
 import numpy as np
 
 from podium.core.array_types import Floats, Int32s, Ints
-from podium.core.merging import Counts, Max, Sum, alone
+from podium.core.merging import Counts, Max, Total
 from podium.core.sums import GroupSums, group_exponent
 from podium.core.validation import numbers_of, require_number
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.objectives.base import BoundObjective, Objective, register, require_one_output
+from podium.objectives.base import (
+    BoundInParts,
+    BoundObjective,
+    CompositeObjective,
+    Objective,
+    register,
+    require_one_output,
+)
 from podium.objectives.pair_terms import PairFilter, PairTerm
 
 
@@ -29,7 +36,7 @@ def _positions(data: RankingData) -> Int32s:
 
 @register
 @dataclass(frozen=True, init=False)
-class Debiased(Objective):
+class Debiased(CompositeObjective):
     """λ for click logs, whose labels say what users clicked at the positions they were shown.
 
     With **propensities** given, the probability that position p is looked at, each pair is divided by that of its
@@ -62,7 +69,6 @@ class Debiased(Objective):
     propensities: tuple[float, ...] | None
     rate: float
     l2: float
-    works_in_parts = True
 
     def __init__(
         self, objective: Objective, propensities: Sequence[float] | None = None, rate: float = 0.1, l2: float = 0.0
@@ -84,21 +90,6 @@ class Debiased(Objective):
         object.__setattr__(self, "rate", rate)
         object.__setattr__(self, "l2", l2)
 
-    @property
-    def has_hessian(self) -> bool:  # type: ignore[override]
-        """Whether the objective is."""
-        return self.objective.has_hessian
-
-    @property
-    def score_unit(self) -> float:  # type: ignore[override]
-        """That of the objective."""
-        return self.objective.score_unit
-
-    @property
-    def no_hessian_because(self) -> str:  # type: ignore[override]
-        """Why not."""
-        return self.objective.no_hessian_because
-
     def bind(self, data: RankingData) -> BoundObjective:
         """On these documents."""
         positions = _positions(data)
@@ -112,7 +103,7 @@ class Debiased(Objective):
         return self.objective.bind_among(data, PairFilter(trusts=trusts.astype(np.float32)))
 
 
-class BoundBiases(BoundObjective):
+class BoundBiases(BoundInParts):
     """The estimate of position bias beside a model in training.
 
     Attributes:
@@ -145,26 +136,16 @@ class BoundBiases(BoundObjective):
         self.base_score = self.inner.base_score
         self._set_counts(np.bincount(positions, counts).astype(np.int64))
 
-    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
-        """λ and w at s + b; then the biases move on."""
-        gradients, hessians = np.empty(len(scores)), np.empty(len(scores))
-        self.fill(scores, iteration, gradients, hessians)
-        return gradients, hessians
-
-    def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
-        """The same into arrays that are there."""
-        alone(self.fill_in_parts(scores, iteration, gradients, hessians))
-
     def fill_in_parts(
         self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats
     ) -> Generator[Any, Any, None]:
-        """The same on a part of the data."""
+        """Write λ and w at s + b; then move the biases."""
         self.inner.team = self.team
         yield from self.inner.fill_in_parts(scores + self.biases[self.shown], iteration, gradients, hessians)
         columns = gradients, hessians
         largest = yield Max(tuple(float(np.abs(values).max(initial=0.0)) for values in columns))
         exponents = [group_exponent(value, self.n) for value in largest]
-        whole = yield Sum(tuple(self.sums.whole(*column) for column in zip(columns, exponents, strict=True)))
+        whole = yield Total(tuple(self.sums.whole(*column) for column in zip(columns, exponents, strict=True)))
         gradient_sums, hessian_sums = (
             np.ldexp(w.astype(np.float64), -e) for w, e in zip(whole, exponents, strict=True)
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.measures import Measure
 from podium.objectives.base import Objective
-from podium.objectives.lambdarank import Lambda
+from podium.objectives.lambda_ import Lambda
 from podium.objectives.listwise import QueryRegression
 from podium.objectives.schedules import LinearGrowth
 from podium.objectives.sums import Anneal

@@ -12,13 +12,13 @@ import numpy as np
 
 from podium.core.array_types import Floats, Ints
 from podium.core.compiling import kernel
-from podium.core.merging import Max, Sum, alone
+from podium.core.merging import Max, Total, alone
 from podium.core.sums import ExactSum
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.objectives.base import Objective, register, require_source
+from podium.objectives.base import BoundInParts, Objective, register, require_source
 from podium.objectives.pointwise import BoundPoints, Points
 
 MOST_STEPS = 50  # of Newton for the thresholds; from those of the round before, two or three are enough
@@ -68,7 +68,7 @@ class Ordinal(Objective):
         return BoundOrdinal(Points(data, self.labels, self), self.in_parts)
 
 
-class BoundOrdinal(BoundPoints):
+class BoundOrdinal(BoundInParts, BoundPoints):
     """Thresholds beside a model in training.
 
     Attributes:
@@ -89,8 +89,8 @@ class BoundOrdinal(BoundPoints):
     def facts_of_points(self) -> Any:
         """What each label weighs, and what the scale of sums follows from."""
         labels, weights = self.points.labels, self.points.weights
-        of_labels = {float(label): Sum(ExactSum.of(weights[labels == label])) for label in self.classes}
-        return of_labels, Sum(self.n), Max(self.largest_weight)
+        of_labels = {float(label): Total(ExactSum.of(weights[labels == label])) for label in self.classes}
+        return of_labels, Total(self.n), Max(self.largest_weight)
 
     def set_facts_of_points(self, facts: Any) -> None:
         """As of all data."""
@@ -109,20 +109,10 @@ class BoundOrdinal(BoundPoints):
         self.for_equal_scores: Floats = np.log(below / np.cumsum(self.class_weights[::-1])[-2::-1])
         self.thresholds = self.for_equal_scores
 
-    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
-        """λ and w, the thresholds set for these scores first."""
-        gradients, hessians = np.empty(len(scores)), np.empty(len(scores))
-        self.fill(scores, iteration, gradients, hessians)
-        return gradients, hessians
-
-    def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
-        """The same into arrays that are there."""
-        alone(self.fill_in_parts(scores, iteration, gradients, hessians))
-
     def fill_in_parts(
         self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats
     ) -> Generator[Any, Any, None]:
-        """The same on a part of the data."""
+        """Set the thresholds for these scores, and write λ and w."""
         p = self.points
         yield from self.find_thresholds(scores)
         scores, ends = scores[p.rows], _with_ends(self.thresholds)
@@ -192,7 +182,7 @@ class BoundOrdinal(BoundPoints):
                     scores[first:last], self.class_of[first:last], weights[first:last], ends, scale, log_scale
                 ),
             )
-        above, above_curve, below, below_curve, logs = yield Sum(np.sum(parts, axis=0))
+        above, above_curve, below, below_curve, logs = yield Total(np.sum(parts, axis=0))
         gaps, inner = np.diff(thresholds), self.class_weights[1:-1]
         with np.errstate(over="ignore"):
             slopes = inner / np.expm1(gaps)  # of log(1 − e^{−δ}) by δ

@@ -48,7 +48,6 @@ from podium.objectives.pair_layout import (
     PairScratch,
     RankedQuery,
     add_tiles,
-    borrow,
     fill_field,
     fill_gains,
     fill_labels,
@@ -286,17 +285,8 @@ def lambda_gradients(
     """
     if meeting.is_first:
         set_event(meeting.thread, meeting.n_threads, meeting.event)
-    documents, scratch = borrow(documents, scratch)
-    tables = LookupTables(
-        tables.family, borrowed(tables.values), borrowed(tables.norms), borrowed(tables.discounts),
-        borrowed(tables.divisors), tables.bonuses_differ, tables.depth, tables.mu,
-    )  # fmt: skip
-    task = PairTask(
-        task.first, task.last, task.longest, task.first_row, task.last_row, borrowed(task.deltas), task.thread,
-        task.n_threads, borrowed(task.barrier), borrowed(task.turns),
-    )  # fmt: skip
-    scores = borrowed(scores)
-    result = Gradients(borrowed(result.gradients), borrowed(result.hessians), borrowed(result.totals))
+    documents, tables, task = borrowed(documents), borrowed(tables), borrowed(task)
+    scores, result, scratch = borrowed(scores), borrowed(result), borrowed(scratch)
     order, ranked, offsets = documents.order, documents.ranked, documents.offsets
     by_rank, norms = scratch.scores, tables.norms
     if extras is not None and tables.family == LAMBDALOSS:

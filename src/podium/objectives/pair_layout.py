@@ -13,7 +13,7 @@ import numpy as np
 
 from podium.core.array_types import Float32s, Floats, Int, Int32s, Ints
 from podium.core.compiling import helper
-from podium.core.intrinsics import borrowed, inlined
+from podium.core.intrinsics import inlined
 from podium.core.simd import LANES, aligned_zeros, all_lanes, any_lanes, load_lanes, store_lanes
 from podium.measures.family_kernels import N_COLUMNS
 
@@ -122,24 +122,6 @@ def scratch_for(largest: int, discounts: Floats) -> PairScratch:
         np.zeros((N_COLUMNS, padded + 3 * LANES)), scores, spare, np.zeros(padded, np.int32), powers,
         powers.view(np.int64), gradients, hessians, np.zeros((2, FLUSH), np.float32), np.zeros(FLUSH * n_tiles),
         np.zeros(1),
-    )  # fmt: skip
-
-
-@helper
-def borrow(documents: PairDocuments, scratch: PairScratch) -> tuple[PairDocuments, PairScratch]:
-    """The same arrays, without reference counting: it would take longer than a short query."""
-    return (
-        PairDocuments(
-            borrowed(documents.order), borrowed(documents.offsets), borrowed(documents.ranked),
-            borrowed(documents.labels), borrowed(documents.roots), borrowed(documents.query_weights),
-        ),
-        PairScratch(
-            borrowed(scratch.buffer), borrowed(scratch.vectors), borrowed(scratch.n_vectors),
-            borrowed(scratch.common), borrowed(scratch.columns), borrowed(scratch.scores),
-            borrowed(scratch.spare_scores), borrowed(scratch.spare_places), borrowed(scratch.powers),
-            borrowed(scratch.bits), borrowed(scratch.gradients), borrowed(scratch.hessians),
-            borrowed(scratch.row_sums), borrowed(scratch.row_totals), borrowed(scratch.total),
-        ),
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from podium.core.array_types import Floats
-from podium.core.merging import Max, Sum, Union, lowest
+from podium.core.merging import Max, Total, Union, lowest
 from podium.core.sums import ExactSum
 from podium.core.validation import require_number
 from podium.data import RankingData
@@ -112,7 +112,7 @@ class _BoundRegression(BoundPoints):
 
     def facts_of_points(self) -> Any:
         p = self.points
-        return Sum((ExactSum.of(p.labels * p.weights), ExactSum.of(p.weights)))
+        return Total((ExactSum.of(p.labels * p.weights), ExactSum.of(p.weights)))
 
     def set_facts_of_points(self, facts: Any) -> None:
         total, weight = map(float, facts)
@@ -188,7 +188,7 @@ class _BoundLogistic(BoundPoints):
             self._set_sides(*objective.sides)
 
     def facts_of_points(self) -> Any:
-        return Sum(tuple(ExactSum.of(self.points.weights[self.t == side]) for side in (1.0, -1.0)))
+        return Total(tuple(ExactSum.of(self.points.weights[self.t == side]) for side in (1.0, -1.0)))
 
     def set_facts_of_points(self, facts: Any) -> None:
         self._set_sides(*map(float, facts))

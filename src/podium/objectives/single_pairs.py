@@ -25,7 +25,7 @@ from podium.objectives.links import link_number
 from podium.objectives.pair_layout import GROUPS, TRUSTS, PairDocuments
 from podium.objectives.pair_rows import GAP_OFFSET, PairSettings
 from podium.objectives.pair_terms import BoundPairs
-from podium.objectives.preferences import BoundPreferences
+from podium.objectives.pairwise import BoundPreferences
 from podium.objectives.sums import BoundSum
 
 NO_EXTRAS: Float32s = np.zeros((2, 0), np.float32)

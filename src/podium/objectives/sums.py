@@ -10,11 +10,18 @@ from typing import Any
 import numpy as np
 
 from podium.core.array_types import Float32s, Floats
-from podium.core.merging import alone
 from podium.core.validation import numbers_of
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.objectives.base import BoundObjective, Objective, labels_of, register, require_one_output
+from podium.objectives.base import (
+    BoundInParts,
+    BoundObjective,
+    CompositeObjective,
+    Objective,
+    labels_of,
+    register,
+    require_one_output,
+)
 from podium.objectives.pair_terms import PairFilter, PairTerm
 from podium.objectives.schedules import LinearGrowth, Schedule, weight_at
 
@@ -29,7 +36,7 @@ def weights_of(who: str, weights: Sequence[float] | None, n_parts: int) -> tuple
     return chosen
 
 
-class BoundSum(BoundObjective):
+class BoundSum(BoundInParts):
     """A weighted sum; parts that weigh nothing in a round are not computed."""
 
     def __init__(
@@ -53,20 +60,10 @@ class BoundSum(BoundObjective):
         self.changes = self.changes or any(part.changes for part in self.parts)
         self._set_base_score()
 
-    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
-        """The weighted sums of λ and w."""
-        gradients, hessians = np.zeros(len(scores)), np.zeros(len(scores))
-        self.fill(scores, iteration, gradients, hessians)
-        return gradients, hessians
-
-    def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
-        """The same into arrays that are there."""
-        alone(self.fill_in_parts(scores, iteration, gradients, hessians))
-
     def fill_in_parts(
         self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats
     ) -> Generator[Any, Any, None]:
-        """The same on a part of the data."""
+        """Write the weighted sums of λ and w."""
         gradients[:], hessians[:] = 0.0, 0.0
         of_part = np.empty(len(scores)), np.empty(len(scores))
         for part, weight in zip(self.parts, self.weights(iteration), strict=True):
@@ -89,7 +86,7 @@ class BoundSum(BoundObjective):
 
 @register
 @dataclass(frozen=True, init=False)
-class Sum(Objective):
+class Sum(CompositeObjective):
     """A weighted sum of objectives: λ = Σ_k w_k λ^(k), the hessian alike.
 
     One model then learns what each of them sees: λ of a measure the top of the lists, query regression (CatBoost's
@@ -112,28 +109,12 @@ class Sum(Objective):
 
     parts: tuple[Objective, ...]
     weights: tuple[float, ...]
-    works_in_parts = True
 
     def __init__(self, *parts: Objective, weights: Sequence[float] | None = None) -> None:
         if not parts or not all(isinstance(part, Objective) for part in parts):
             raise DataError("Sum takes objectives, such as Sum(Lambda('ndcg'), QueryRegression())")
         object.__setattr__(self, "parts", tuple(parts))
         object.__setattr__(self, "weights", weights_of("parts", weights, len(parts)))
-
-    @property
-    def has_hessian(self) -> bool:  # type: ignore[override]
-        """Whether every part is."""
-        return all(part.has_hessian for part in self.parts)
-
-    @property
-    def score_unit(self) -> float:  # type: ignore[override]
-        """The largest of the parts."""
-        return max(part.score_unit for part in self.parts)
-
-    @property
-    def no_hessian_because(self) -> str:  # type: ignore[override]
-        """Why not."""
-        return next(part.no_hessian_because for part in self.parts if not part.has_hessian)
 
     def bind(self, data: RankingData) -> BoundObjective:
         """On these documents."""
@@ -145,7 +126,7 @@ class Sum(Objective):
 
 @register
 @dataclass(frozen=True, init=False)
-class Tiers(Objective):
+class Tiers(CompositeObjective):
     """Several label sources in order of trust ([S] §3–4): λ = Σ_k w_k λ^(k), the hessian alike.
 
     A pair counts in tier k if its documents have equal labels in all tiers before and different ones here, and, where
@@ -168,7 +149,6 @@ class Tiers(Objective):
     tiers: tuple[PairTerm, ...]
     weights: tuple[float, ...]
     nonzero: tuple[bool, ...]
-    works_in_parts = True
 
     def __init__(
         self, *tiers: PairTerm, weights: Sequence[float] | None = None, nonzero: Sequence[bool] | None = None
@@ -182,21 +162,6 @@ class Tiers(Objective):
         object.__setattr__(self, "tiers", tuple(tiers))
         object.__setattr__(self, "weights", chosen)
         object.__setattr__(self, "nonzero", leaves_out)
-
-    @property
-    def has_hessian(self) -> bool:  # type: ignore[override]
-        """Whether every tier is."""
-        return all(tier.has_hessian for tier in self.tiers)
-
-    @property
-    def score_unit(self) -> float:  # type: ignore[override]
-        """The largest of the tiers."""
-        return max(tier.score_unit for tier in self.tiers)
-
-    @property
-    def no_hessian_because(self) -> str:  # type: ignore[override]
-        """Why not."""
-        return next(tier.no_hessian_because for tier in self.tiers if not tier.has_hessian)
 
     def bind(self, data: RankingData) -> BoundObjective:
         """On these documents."""
@@ -219,7 +184,7 @@ def _refined(groups: Float32s | None, labels: Float32s) -> Float32s:
 
 @register
 @dataclass(frozen=True)
-class Anneal(Objective):
+class Anneal(CompositeObjective):
     """From one objective to another: λ_m = (1 − w_m) λ^(from) + w_m λ^(to), the hessian alike ([S] §5).
 
     Args:
@@ -240,27 +205,11 @@ class Anneal(Objective):
     before: Objective
     after: Objective
     schedule: Schedule = field(default_factory=LinearGrowth)
-    works_in_parts = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.before, Objective) or not isinstance(self.after, Objective):
             raise DataError("Anneal takes two objectives and a schedule")
         weight_at(self.schedule, 0)
-
-    @property
-    def has_hessian(self) -> bool:  # type: ignore[override]
-        """Whether both are."""
-        return self.before.has_hessian and self.after.has_hessian
-
-    @property
-    def score_unit(self) -> float:  # type: ignore[override]
-        """The larger of the two."""
-        return max(self.before.score_unit, self.after.score_unit)
-
-    @property
-    def no_hessian_because(self) -> str:  # type: ignore[override]
-        """Why not."""
-        return self.after.no_hessian_because if self.before.has_hessian else self.before.no_hessian_because
 
     def bind(self, data: RankingData) -> BoundObjective:
         """On these documents."""

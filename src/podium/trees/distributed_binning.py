@@ -18,7 +18,7 @@ import numpy as np
 
 from podium.core.array_types import Bytes, Float32s, Int, Int32s, Ints, UInt32s
 from podium.core.compiling import helper, kernel
-from podium.core.merging import Counts, Max, Sum
+from podium.core.merging import Counts, Max, Total
 from podium.core.threads import map_threads
 from podium.data.features import Features
 from podium.trees.binning import Bins, add_categories, require_bins
@@ -327,7 +327,7 @@ def find_bins_in_parts(
 
     part = PartKeys(list(map_columns(take, features, n_threads)), n_threads)
     of_categories, sizes, sampled = yield (
-        {feature: counted[feature] for feature in chosen}, Sum(part.sizes), Sum(part.sampled())
+        {feature: counted[feature] for feature in chosen}, Total(part.sizes), Total(part.sampled())
     )  # fmt: skip
     below, above, n_cuts = yield from _find_cuts(part, sizes, sampled, max_bins)
     cuts = cuts_between(values_of(below), values_of(above))
@@ -344,7 +344,7 @@ def _find_cuts(
 ) -> Generator[Any, Any, tuple[UInt32s, UInt32s, Ints]]:
     """Return, for each cut of each feature, the highest key below it and the lowest above it; the numbers of cuts."""
     ranges, n_buckets = choose_buckets(sampled, sizes)
-    known = _CumulativeCounts(ranges, n_buckets, sizes, (yield Sum(part.group(ranges, n_buckets))))
+    known = _CumulativeCounts(ranges, n_buckets, sizes, (yield Total(part.group(ranges, n_buckets))))
     below, above = (np.zeros((len(sizes), max_bins - 1), np.uint32) for _ in range(2))
     n_cuts, reach = np.zeros(len(sizes), np.int64), 1.0
     while True:
@@ -355,7 +355,7 @@ def _find_cuts(
         asked = known.intervals(known.keep_open(is_asked))
         contents = part.look_up(asked)
         pieces, (listed, times), horizons = yield (
-            Sum(contents.pieces),
+            Total(contents.pieces),
             _listed(asked, contents),
             Max(-contents.horizons),
         )

@@ -19,7 +19,7 @@ import numpy as np
 
 from podium.core.array_types import Bytes, Floats, Int, Int32s, Ints
 from podium.core.compiling import kernel
-from podium.core.merging import Sum
+from podium.core.merging import Total
 from podium.core.team import Team
 from podium.trees.bin_matrix import BinMatrix
 from podium.trees.binning import BinnedFeatures
@@ -127,16 +127,16 @@ class PartLeaves:
         self.ranges: dict[int, _Ranges] = {}
         self.histograms: dict[int, Ints] = {}
 
-    def plant(self, words: Ints, sampled: Int32s, others: Int32s) -> Sum:
+    def plant(self, words: Ints, sampled: Int32s, others: Int32s) -> Total:
         """Begin a tree with these documents; return their number, the sum of their words, and their histogram."""
         self.words = words
         self.rows[0, : len(sampled)], self.rows[1, : len(others)] = sampled, others
         self.ranges = {0: _Ranges(0, len(sampled), 0, len(others))}
         total = sum(self.team.shares(len(sampled), lambda a, b: int(sum_words(words, sampled[a:b]))))
         self.histograms = {0: self._count(self.ranges[0])}
-        return Sum((len(sampled) + len(others), total, self.histograms[0].copy()))
+        return Total((len(sampled) + len(others), total, self.histograms[0].copy()))
 
-    def answer(self, question: GrowthRequest) -> Sum:
+    def answer(self, question: GrowthRequest) -> Total:
         """Return the documents and histograms of left children, and the requested counts by bin."""
         for leaf in question.released:
             self.histograms.pop(leaf, None)
@@ -153,9 +153,9 @@ class PartLeaves:
             for rows, start, end in self._rows_of(self.ranges[leaf]):
                 column = self.bins.columns[feature * self.bins.n_rows : (feature + 1) * self.bins.n_rows]
                 counts[k] += np.bincount(column[rows[start:end]], minlength=CELLS)
-        return Sum((n_left, cells, counts))
+        return Total((n_left, cells, counts))
 
-    def sums(self, leaves: Sequence[int], gradients: Floats, hessians: Floats, scales: tuple[float, float]) -> Sum:
+    def sums(self, leaves: Sequence[int], gradients: Floats, hessians: Floats, scales: tuple[float, float]) -> Total:
         """Return Σ of gradients and hessians over the documents of each leaf, in fixed point (`GrownTree.sums`)."""
         total = np.zeros((2, len(leaves)), np.int64)
         for rows, starts, ends in self._rows_of_leaves(leaves):
@@ -167,7 +167,7 @@ class PartLeaves:
                 ),
             )
             total += sums
-        return Sum(total)
+        return Total(total)
 
     def add_values(self, leaves: Sequence[int], values: Floats, scores: Floats) -> None:
         """Add the value of each leaf to the scores of its documents."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from podium.core.array_types import Float32s, Floats, Int, Int32s, Ints, UInt64s
 from podium.core.compiling import helper, kernel
-from podium.core.merging import Sum, alone
+from podium.core.merging import Total, alone
 from podium.core.random import keyed_bits, to_unit
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
@@ -127,12 +127,12 @@ class GradientSampler:
             return (
                 yield from quantize_in_parts(gradients, "least-squares" if counting else "newton", team, n_total, words)
             )
-        counts = yield Sum(self._count_importances(gradients, sums, counting, n_total))
+        counts = yield Total(self._count_importances(gradients, sums, counting, n_total))
         threshold = float(compiled_sampling_threshold(counts, self.fraction * n_total))
         documents = SamplingInputs(gradients.gradients, gradients.hessians, counting, self.importances, threshold)
         exponents = exponents_of_sample(*gradients.largest, *sums, threshold, n_total, counting)
         sampled, unsampled, sample_sums = self._draw(documents, exponents, seed)
-        totals = yield Sum(sample_sums)
+        totals = yield Total(sample_sums)
         bounds = (math.ldexp(total + n_total, -exponent) for total, exponent in zip(totals, exponents, strict=True))
         by_gradient, by_weight = scales(n_total, tuple(bounds))  # type: ignore[arg-type]
         packed = np.empty(n, np.int64) if words is None else words

@@ -16,7 +16,7 @@ import numpy as np
 
 from podium.core.array_types import Floats, Int, Int32s, Ints
 from podium.core.compiling import helper, kernel
-from podium.core.merging import Max, Sum, alone
+from podium.core.merging import Max, Total, alone
 from podium.core.sums import ExactSum
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
@@ -74,7 +74,7 @@ class BoundedGradients:
         g_exponent, h_exponent = exponent_of(g_largest, n_total), exponent_of(h_largest, n_total)
         by = math.ldexp(1.0, g_exponent), math.ldexp(1.0, h_exponent)
         shares = team.shares(n, lambda a, b: compiled_whole_sums(gradients[a:b], by[0], hessians[a:b], by[1]))
-        sums = yield Sum(tuple(sum(of) for of in zip(*shares, strict=True)))
+        sums = yield Total(tuple(sum(of) for of in zip(*shares, strict=True)))
         bounds = bound_of(g_largest, sums[0], g_exponent, n_total), bound_of(h_largest, sums[1], h_exponent, n_total)
         return cls(gradients, hessians, (g_largest, h_largest), bounds)
 
@@ -172,7 +172,7 @@ def _quantize_repeated(
     gradients: Floats, weights: Floats, team: Team, n_total: int, words: Ints | None
 ) -> Generator[Any, Any, QuantizedGradients | None]:
     """Round documents of whole weights as repeated documents, so that splits tie where those of repetitions do."""
-    has_fractions, exact_total = yield Max(bool((weights != np.rint(weights)).any())), Sum(ExactSum.of(weights))
+    has_fractions, exact_total = yield Max(bool((weights != np.rint(weights)).any())), Total(ExactSum.of(weights))
     total = float(exact_total)
     if not 0 < total <= MAX_REPETITIONS or has_fractions:
         return None
