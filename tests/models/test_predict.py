@@ -226,5 +226,5 @@ def test_frames_stand_where_data_does(train, frame, tmp_path):
     assert podium.permutation_importance(trees, frame, repeats=1).rows == (
         podium.permutation_importance(trees, train, repeats=1).rows
     )
-    rankers = [model, trees]
-    assert podium.combine_all(rankers, frame).weights == podium.combine_all(rankers, train).weights
+    rankers = [model, trees, trees]
+    assert podium.combine(*rankers, frame).weights == podium.combine(*rankers, train).weights

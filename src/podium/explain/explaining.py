@@ -17,7 +17,7 @@ from podium.errors import DataError
 from podium.explain.explanation import Explanation
 from podium.explain.interventional import InterventionalShap
 from podium.explain.path_dependent import PathDependentShap
-from podium.models import ClassEnsemble, Combined, EarlyExit, Ensemble, LinearModel, Model, TreesOnBaseScores
+from podium.models import ClassEnsemble, Combined, Ensemble, LinearModel, Model, TreesOnBaseScores
 from podium.models.base import model_of, shown_name
 
 
@@ -176,14 +176,6 @@ def _of_classes(model: ClassEnsemble, task: Task) -> Contributions:
     raise DataError(
         "the score of this model is an expected label, which is no sum over its trees: there are no exact "
         "contributions. Each class has them: model.trees.outputs(len(model.classes))[k].explain(data)"
-    )
-
-
-@contributions.register
-def _of_early_exit(model: EarlyExit, task: Task) -> Contributions:
-    raise DataError(
-        "a document that exits has the score of its first trees, lowered by what the others of its query are: that is "
-        "no sum over features. Explain all trees: model.trees.explain(data)"
     )
 
 
