@@ -427,7 +427,7 @@ class TestSubmodel:
                 model.predict(valid), model.submodel_scale_ * mine(valid) + model.trees_.predict(valid.features)
             )
             model.save(tmp_path / "m.podium")
-            loaded = podium.load(tmp_path / "m.podium")
+            loaded = podium.models.load_model(tmp_path / "m.podium")
             with pytest.raises(DataError, match=r"goes on from the scores of (mine|Foreign) \(checksum"):
                 loaded.predict(valid.features)
             assert np.array_equal(loaded.predict(valid.features, base_scores=mine(valid)), model.predict(valid))

@@ -281,7 +281,7 @@ class TestNeverMissing:
     def test_it_stays_in_model_files_and_is_no_part_of_the_digest(self, models, tmp_path):
         model = models["numeric"]
         model.save(tmp_path / "m.podium")
-        loaded = podium.load(tmp_path / "m.podium")
+        loaded = podium.models.load_model(tmp_path / "m.podium")
         assert loaded.features_with_missing == {0, 1, 2, 4}
         assert loaded.with_info(features_with_missing=[]).digest() == model.digest()
         assert loaded.with_info(features_with_missing="all").features_with_missing is None

@@ -2,8 +2,8 @@
 
 Numbers, words, lists, tuples, mappings and arrays are stored as they are; objectives and measures by their text; steps
 by their class and fields. A submodel that is a model is part of the fitted model already. The file has no place for
-code: with an objective, measure or net of your own, or a submodel that is a function or a column of scores,
-`podium.load` gives the bare model and warns.
+code: with an objective or measure of your own, or a submodel that is a function or a column of scores,
+`podium.load` gives the bare model and warns. A net that is a module is passed again: `load(path, module=…)`.
 """
 
 from __future__ import annotations
@@ -97,21 +97,26 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
     if missing is None and isinstance(name, str) and isinstance(values, dict):
         unknown = sorted(set(values) - set(parameters(ESTIMATORS[name])))
         missing = f"{name} of this Podium has no parameter {unknown[0]!r}" if unknown else None
+        if missing is None and isinstance(values.get("net"), dict) and module is None:
+            missing = "its net is a module, which is code: load(path, module=…)"
     if isinstance(missing, str):
         warnings.warn(f"{os.fspath(path)}: the model is given instead of its estimator: {missing}",
                       PodiumWarning, stacklevel=2)  # fmt: skip
         return model
     try:
-        return _restore(entries, model)
+        return _restore(entries, model, module)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, MemoryError) as error:
         raise FileFormatError(
             os.fspath(path), f"its estimator is not described ({error}); podium.models.load_model reads the model alone"
         ) from error
 
 
-def _restore(entries: dict[str, Any], model: Model) -> Any:
+def _restore(entries: dict[str, Any], model: Model, module: Any) -> Any:
     """Return the estimator; raise if the entries are not those that `to_entries` writes."""
-    values = {name: _decode(value, model) for name, value in entries["parameters"].items()}
+    values = {
+        name: module if name == "net" and isinstance(value, dict) else _decode(value, model)
+        for name, value in entries["parameters"].items()
+    }
     fitted = {name: _decode(value, model) for name, value in entries["fitted"].items()}
     ranker = getattr(import_module("podium.estimators"), entries["class"])(**values)
     check_parameters(ranker)
@@ -142,6 +147,8 @@ def _encode(value: Any, name: str) -> Any:
         return {"array": value.tolist(), "type": value.dtype.str}
     if isinstance(value, Model):
         return {"submodel": 0}
+    if name == "net":
+        return {"module": type(value).__name__}
     if type(value).__name__ in STEPS and is_dataclass(value):
         settings = {field.name: _encode(getattr(value, field.name), name) for field in fields(value) if field.init}
         return {"step": type(value).__name__, "settings": settings}
@@ -169,7 +176,7 @@ def _decode(value: Any, model: Model) -> Any:
         return [_decode(one, model) for one in value]
     if not isinstance(value, dict):
         return value
-    kind, content = next(iter(value.items()))
+    kind, content = next(iter(value.items()), ("nothing", None))
     if kind == "tuple":
         return tuple(_decode(content, model))
     if kind == "mapping":

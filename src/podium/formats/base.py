@@ -21,6 +21,7 @@ from podium.core.validation import did_you_mean, require_whole, to_path
 from podium.errors import DataError, FileFormatError, ParameterError, PodiumWarning
 from podium.formats.trees import feature_labels, has_made_up_names, numbered_categories
 from podium.models import Ensemble, LinearModel, Model
+from podium.models.base import model_of
 from podium.models.archive import MOST_FEATURES
 from podium.models.base import INFERRED
 
@@ -268,7 +269,7 @@ def export_model(model: Model, path: str | os.PathLike[str], format: str | None 
     """Write a model for another system; `model.export` of every model and estimator is this.
 
     Args:
-        model: any model.
+        model: any model, or a fitted estimator.
         path: the file.
         format: one of `podium formats`; by default by the suffix, where only one format has it.
         **options: of the format, see docs/formats.md.
@@ -286,7 +287,7 @@ def export_model(model: Model, path: str | os.PathLike[str], format: str | None 
         scores are sums of float32: they agree to about 1e-6 of their size
 
     """
-    path = to_path(path)
+    path, model = to_path(path), model_of(model)
     chosen = get_format(format or _by_suffix(path))
     if not chosen.can_write():
         raise DataError(f"models come in by {chosen.name}, they do not go out")
