@@ -13,7 +13,7 @@ import podium
 from podium.errors import DataError, FileFormatError, ParameterError
 from podium.formats import check_export, export_model, formats, get_format, import_model
 from podium.formats.solr import without_slack
-from podium.formats.trees import Leaf, Split, below32, floor32, make_tree, raw_threshold, without_categories
+from podium.formats.trees import Leaf, SplitNode, below32, floor32, make_tree, raw_threshold, without_categories
 from tests.formats import evaluators
 from tests.formats.data import CATEGORICAL, N_FEATURES, QID, X, Y, hard_rows, random_rows
 
@@ -312,7 +312,7 @@ class TestNeverMissing:
         assert "it may go elsewhere in Podium" in written.missing
 
     def test_the_category_0_is_no_missing_one(self, tmp_path):
-        entries = {0: Split(0, 0.0, False, 1, 2, [0.0, 2.0]), 1: Leaf(1.0), 2: Leaf(2.0)}
+        entries = {0: SplitNode(0, 0.0, False, 1, 2, [0.0, 2.0]), 1: Leaf(1.0), 2: Leaf(2.0)}
         for categories, refused in (([0.0, 2.0], True), ([1.0, 2.0], False)):
             nodes = entries | {0: entries[0]._replace(categories=categories)}
             model = podium.Ensemble.of_trees([make_tree(0, nodes.__getitem__, "tree")], 1)
@@ -436,8 +436,8 @@ def test_thresholds_of_shifted_features():
 
 
 def test_sets_become_intervals():
-    entries = {0: Split(0, 0.0, False, 1, 2, [2.0, 5.0, 6.0]), 1: Leaf(1.0), 2: Split(1, 0.5, True, 3, 4, None),
-               3: Leaf(2.0), 4: Split(0, 0.0, False, 5, 6, [0.0, 3.0]), 5: Leaf(3.0), 6: Leaf(4.0)}  # fmt: skip
+    entries = {0: SplitNode(0, 0.0, False, 1, 2, [2.0, 5.0, 6.0]), 1: Leaf(1.0), 2: SplitNode(1, 0.5, True, 3, 4, None),
+               3: Leaf(2.0), 4: SplitNode(0, 0.0, False, 5, 6, [0.0, 3.0]), 5: Leaf(3.0), 6: Leaf(4.0)}  # fmt: skip
     tree = make_tree(0, entries.__getitem__, "tree")
     plain = without_categories(tree, "tree")
     assert (plain.category < 0).all()

@@ -19,7 +19,7 @@ from podium.formats.base import Format, Written
 from podium.formats.trees import (
     CATEGORIES,
     Leaf,
-    Split,
+    SplitNode,
     as_ensemble,
     below32,
     double_thresholds,
@@ -159,7 +159,7 @@ def _ensemble(members: Sequence[Mapping[str, Any]], weights: Sequence[float], na
 def _tree(nodes: Sequence[Mapping[str, Any]], columns: Sequence[int], name: str) -> Tree:
     """A tree; as in Elasticsearch a node is found by its place in the list, and one without a left child is a leaf."""
 
-    def node(key: int) -> Split | Leaf:
+    def node(key: int) -> SplitNode | Leaf:
         require_index(key, len(nodes), f"{name}: a node")
         entry = nodes[key]
         count = int(entry.get("number_samples", 0))
@@ -176,7 +176,7 @@ def _tree(nodes: Sequence[Mapping[str, Any]], columns: Sequence[int], name: str)
             raise DataError(f"{name} compares by {decision}, which is not a comparison with a threshold")
         bound = floor32(threshold) if decision in ("lte", "gt") else below32(threshold)
         gain = float(entry.get("split_gain", 0.0))
-        return Split(columns[feature], float(bound), missing_left, left, right, None, gain, count)
+        return SplitNode(columns[feature], float(bound), missing_left, left, right, None, gain, count)
 
     return make_tree(0, node, name)
 

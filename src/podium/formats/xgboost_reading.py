@@ -20,7 +20,7 @@ from podium.formats.categories import encoding_of, without_names
 from podium.formats.trees import (
     MAX_NODES,
     Leaf,
-    Split,
+    SplitNode,
     below32,
     make_tree,
     most_copies,
@@ -136,7 +136,7 @@ def _tree_of_entry(entry: Mapping[str, Any], number: int) -> Tree:
     gains = column("loss_changes", float) if "loss_changes" in entry else [0.0] * n
     sets = _category_sets(entry)
 
-    def node(key: Any) -> Split | Leaf:
+    def node(key: Any) -> SplitNode | Leaf:
         is_set = isinstance(key, tuple)
         key = key[1] if is_set else key
         require_index(key, n, f"{name}: a node")
@@ -144,10 +144,10 @@ def _tree_of_entry(entry: Mapping[str, Any], number: int) -> Tree:
             return Leaf(conditions[key])
         feature, listed, others = features[key], right[key], left[key]
         if key in sets and not is_set and not default_left[key]:  # a missing value goes with the listed ones
-            return Split(feature, math.inf, False, ("set", key), listed, None, gains[key])
+            return SplitNode(feature, math.inf, False, ("set", key), listed, None, gains[key])
         if key in sets:  # in Podium the listed categories go left
-            return Split(feature, 0.0, False, listed, others, sets[key], gains[key])
-        return Split(feature, _threshold(conditions[key]), default_left[key], left[key], right[key], None, gains[key])
+            return SplitNode(feature, 0.0, False, listed, others, sets[key], gains[key])
+        return SplitNode(feature, _threshold(conditions[key]), default_left[key], left[key], right[key], None, gains[key])
 
     def children(key: int) -> tuple[int, ...]:
         require_index(key, n, f"{name}: a node")
@@ -189,7 +189,7 @@ def _tree_of_dump(root: Mapping[str, Any], number: int, names: dict[str, int]) -
     """A nested tree."""
     nodes: list[Mapping[str, Any]] = [root]
 
-    def node(key: int) -> Split | Leaf:
+    def node(key: int) -> SplitNode | Leaf:
         entry = nodes[key]
         if "leaf" in entry:
             return Leaf(float(entry["leaf"]))
@@ -206,9 +206,9 @@ def _tree_of_dump(root: Mapping[str, Any], number: int, names: dict[str, int]) -
         condition = entry.get("split_condition")
         gain = float(entry.get("gain", 0.0))
         if isinstance(condition, list):
-            return Split(feature, 0.0, False, yes, no, [float(value) for value in condition], gain)
+            return SplitNode(feature, 0.0, False, yes, no, [float(value) for value in condition], gain)
         if condition is None:  # an indicator: yes where the value is there and not 0
             raise DataError(f"tree {number} has an indicator feature, which has no split_condition")
-        return Split(feature, _threshold(float(condition)), missing == entry["yes"], yes, no, None, gain)
+        return SplitNode(feature, _threshold(float(condition)), missing == entry["yes"], yes, no, None, gain)
 
     return make_tree(0, node, f"tree {number}")
