@@ -18,7 +18,7 @@ from tests.models import hostile
 
 FEW = {"n_trees": 3, "n_leaves": 4}
 RANKERS = {
-    "lambdamart": lambda: LambdaMART(**FEW, measure=NDCG(5), metrics=("ap", podium.ERR(3)), categorical=[], monotone={0: 1}),
+    "lambdamart": lambda: LambdaMART(**FEW, measure=NDCG(5), metrics=("ap", podium.ERR(3)), monotone={0: 1}),
     "objective": lambda: LambdaMART(**FEW, objective=Pairwise(Hinge(0.5)), step=Gradient(normalize=False)),
     "graded": lambda: LambdaMART(**FEW, measure="ndcg@3>ap~0.01", max_delta_step=np.float64(2.0)),
     "submodel": lambda: LambdaMART(**FEW, submodel={0: 1.0}),

@@ -16,7 +16,15 @@ from podium.errors import PodiumWarning
 from podium.formats import check_export, export_model
 from podium.formats.consumers import LIBRARIES, RULES, consumer_of
 from podium.formats.solr import without_slack
-from podium.formats.trees import Leaf, SplitNode, highest_double, lowest_double, make_tree, raw_threshold, without_infinity
+from podium.formats.trees import (
+    Leaf,
+    SplitNode,
+    highest_double,
+    lowest_double,
+    make_tree,
+    raw_threshold,
+    without_infinity,
+)
 from tests.formats import evaluators
 
 f32, LARGEST, TINY = np.float32, float(np.finfo(np.float32).max), float(np.finfo(np.float32).smallest_subnormal)

@@ -244,6 +244,14 @@ class TestIn:
             rows = hard_rows(model, infinite=False, missing=features is X)
             assert np.allclose(model.predict(rows), estimator.predict(rows), rtol=1e-12, atol=1e-12)
 
+    def test_scikit_learn_without_the_attributes_that_are_read(self):
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
+        estimator = HistGradientBoostingRegressor(max_iter=2).fit(X, Y)
+        del estimator._predictors
+        with pytest.raises(DataError, match="this version of scikit-learn keeps its trees in another way"):
+            import_model(estimator)
+
     def test_imported_models_are_models(self, models, tmp_path):
         export_model(models["numeric"], tmp_path / "m.txt", format="lightgbm")
         model = import_model(tmp_path / "m.txt")

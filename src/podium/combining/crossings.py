@@ -285,7 +285,9 @@ def _mark_meeting(first: Int, last: Int, n_items: Int, scratch: SweepMemory) -> 
 
 
 @helper
-def _units_of_meeting(rule: Any, top: Int, bottom: Int, scratch: SweepMemory, discounts: Floats, divisors: Floats) -> Int:
+def _units_of_meeting(
+    rule: Any, top: Int, bottom: Int, scratch: SweepMemory, discounts: Floats, divisors: Floats
+) -> Int:
     """What the items of some positions add where those that meet are tied."""
     not_inlined()
     table, places, reach = borrowed(scratch.table), borrowed(scratch.places), scratch.arranged

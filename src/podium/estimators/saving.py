@@ -176,6 +176,7 @@ def _decode(value: Any, model: Model) -> Any:
         return [_decode(one, model) for one in value]
     if not isinstance(value, dict):
         return value
+    content: Any
     kind, content = next(iter(value.items()), ("nothing", None))
     if kind == "tuple":
         return tuple(_decode(content, model))

@@ -13,7 +13,7 @@ import numpy as np
 
 from podium.data.encoding import Encoding
 from podium.errors import DataError
-from podium.formats.categories import encoding_of, without_names
+from podium.formats.base import encoding_of, without_names
 from podium.formats.trees import (
     MAX_COPIES,
     Leaf,

@@ -77,10 +77,10 @@ def _tree(tree: Any, number: int) -> Tree:
 def _histogram_trees(value: Any) -> list[Tree]:
     """The trees of histogram-based boosting, on its baseline."""
     if getattr(value, "is_categorical_", None) is not None:
-        raise DataError("histogram-based boosting with categorical features numbers them anew: its trees stand alone")
+        raise DataError("histogram-based boosting with categorical features numbers them anew: its trees do not know the categories")
     trees = []
-    for k, row in enumerate(value._predictors):
-        nodes = row[0].nodes
+    all_nodes, baseline = _histogram_parts(value)
+    for k, nodes in enumerate(all_nodes):
 
         def node(key: int, nodes: Any = nodes) -> SplitNode | Leaf:
             one = nodes[key]
@@ -92,4 +92,18 @@ def _histogram_trees(value: Any) -> list[Tree]:
             )  # fmt: skip
 
         trees.append(make_tree(0, node, f"tree {k}"))
-    return shifted(trees, float(np.ravel(value._baseline_prediction)[0]))
+    return shifted(trees, baseline)
+
+
+def _histogram_parts(value: Any) -> tuple[list[Any], float]:
+    """Return the nodes of each tree, and the baseline.
+
+    scikit-learn documents no way to the trees of histogram-based boosting, so this reads private attributes, here alone.
+    """
+    try:
+        return [row[0].nodes for row in value._predictors], float(np.ravel(value._baseline_prediction)[0])
+    except AttributeError as error:
+        raise DataError(
+            f"this version of scikit-learn keeps its trees in another way ({error}): train with LightGBM or XGBoost, "
+            "or give the scores of the model"
+        ) from None

@@ -95,7 +95,9 @@ def lowest_double(values: Float32s) -> Floats:
     return np.where(values == -np.inf, -np.inf, np.nextafter(below, np.inf))
 
 
-def make_tree(root: Hashable, node: Callable[[Any], SplitNode | Leaf], name: str, *, most_nodes: int | None = None) -> Tree:
+def make_tree(
+    root: Hashable, node: Callable[[Any], SplitNode | Leaf], name: str, *, most_nodes: int | None = None
+) -> Tree:
     """A tree from a function that says what each node is; parents come before their children.
 
     Args:

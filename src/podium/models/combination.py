@@ -136,7 +136,8 @@ def combine(
         if value is not None:
             raise DataError(f"{name} is for three or more rankers: the best of two is exact")
     scores, sweep = _prepare(rankers, data, measure, ties, n_threads)
-    best = best_mixture(sweep, *scores, *(bounds or (0.0, 1.0)))
+    low, high = bounds or (0.0, 1.0)
+    best = best_mixture(sweep, scores[0], scores[1], low, high)
     values, model = tuple(map(sweep.value, scores)), combined_if_models(rankers, best.weights)
     return Combination(
         best.weights, best.value, values, str(sweep.measure), model, best.alpha, best.interval, best.path
@@ -174,8 +175,8 @@ def _in_turn(
     sizes = [deviation(sweep.data, column) for column in scores]
     standardised = [column / size for column, size in zip(scores, sizes, strict=True)]
     starts = [[1.0] * len(rankers), *np.eye(len(rankers)).tolist()]
-    settings: Any = (5 if cycles is None else cycles, bounds or (0.0, 2.0))
-    ends = [ascend(sweep, standardised, start, *settings, turning=method == "powell")[0] for start in starts]
+    cycles, bounds = 5 if cycles is None else cycles, bounds or (0.0, 2.0)
+    ends = [ascend(sweep, standardised, start, cycles, bounds, turning=method == "powell")[0] for start in starts]
     combinations = [tuple(weight / size for weight, size in zip(end, sizes, strict=True)) for end in ends]
     reached = [sweep.value(weighted(scores, weights)) for weights in combinations]
     value, weights = max(zip(reached, combinations, strict=True), key=lambda end: end[0])
