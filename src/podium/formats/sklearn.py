@@ -77,7 +77,9 @@ def _tree(tree: Any, number: int) -> Tree:
 def _histogram_trees(value: Any) -> list[Tree]:
     """The trees of histogram-based boosting, on its baseline."""
     if getattr(value, "is_categorical_", None) is not None:
-        raise DataError("histogram-based boosting with categorical features numbers them anew: its trees do not know the categories")
+        raise DataError(
+            "histogram-based boosting with categorical features numbers them anew: its trees do not know the categories"
+        )
     trees = []
     all_nodes, baseline = _histogram_parts(value)
     for k, nodes in enumerate(all_nodes):
