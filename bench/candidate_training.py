@@ -13,7 +13,7 @@ import numpy as np
 import podium
 from podium.boosting.committee import CommitteeRun, CommitteeTraining
 from podium.combining import deviation
-from podium.data.splitting import fold_of_queries
+from podium.data.subsets import fold_of_queries
 
 Data = podium.RankingData
 Scores = Callable[[Data], Any]

@@ -100,7 +100,7 @@ def _histogram_trees(value: Any) -> list[Tree]:
 def _histogram_parts(value: Any) -> tuple[list[Any], float]:
     """Return the nodes of each tree, and the baseline.
 
-    scikit-learn documents no way to the trees of histogram-based boosting, so this reads private attributes, here alone.
+    scikit-learn documents no way to the trees of histogram-based boosting: only this function reads private attributes.
     """
     try:
         return [row[0].nodes for row in value._predictors], float(np.ravel(value._baseline_prediction)[0])

@@ -114,7 +114,7 @@ class ClassEnsemble(OverTrees):
 
     def probabilities(self, X: Any, *, n_trees: int | None = None, n_threads: int | None = None) -> Floats:
         """The probability of each class (column) for each row, by the first rounds or all."""
-        from podium.objectives.multiclass import softmax  # loading a model does not import the objectives
+        from podium.objectives.pointwise import softmax  # loading a model does not import the objectives
 
         features = self.schema.rows(X)
         return softmax(self._class_scores(features, n_trees, n_threads)).T
@@ -128,7 +128,7 @@ class ClassEnsemble(OverTrees):
         n_threads: int | None = None,
     ) -> Floats:
         """The expected worth of each row, by the first `n_trees` rounds or all."""
-        from podium.objectives.multiclass import expected
+        from podium.objectives.pointwise import expected
 
         return expected(self._class_scores(features, n_trees, n_threads), self.worth)
 

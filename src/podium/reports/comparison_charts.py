@@ -152,7 +152,8 @@ def path_chart(combination: Combination) -> Chart:
     """
     alt = import_altair()
     path, interval, name = combination.path, combination.interval, combination.measure
-    assert path is not None and interval is not None  # of two rankers
+    assert path is not None  # of two rankers
+    assert interval is not None
     kept = thinned(path.values)
     ends = [*path.alphas[kept].tolist(), float(path.alphas[-1])]
     values = path.values[kept].tolist()
