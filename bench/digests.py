@@ -173,7 +173,7 @@ def results(train: podium.RankingData, test: podium.RankingData) -> Iterator[tup
                 yield f"measure {what}", lambda m=measure: _hash(*podium.evaluate(clicked, b, [m]).values.values())
                 if kind.has_swaps and not (cutoff is None and kind.needs_cutoff):
                     yield f"combine {what}", lambda m=measure: _combination(a, b, clicked, m)
-    yield "combine all", lambda: _hash(podium.combine_all([a, b, a * b], train, "ndcg@10").weights)
+    yield "combine all", lambda: _hash(podium.combine(a, b, a * b, train, "ndcg@10").weights)
     yield "compare", lambda: str(podium.compare(train, {"a": a, "b": b}, ["ndcg@10", "err"]))
     yield "importance", lambda: repr(podium.permutation_importance(podium.LambdaMART(3).fit(train), test, "ndcg@10"))
     yield "text", lambda: _round_trip(train)

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 import podium
 from bench.drawing import draw
 from bench.harness import Report
+from experiments.early_exit import EarlyExit, learn_exit
+from experiments.top_documents import TopDocuments, top_documents
 from podium.measures import Ranking
 
 K = 10
@@ -72,13 +74,13 @@ def lightgbm_way(model: podium.Ensemble, test: podium.RankingData) -> Way:
 def top_way(model: podium.Ensemble, test: podium.RankingData) -> Way:
     """The exact top ten; all other documents stand behind."""
 
-    def scores(found: podium.TopDocuments) -> NDArray[np.float64]:
+    def scores(found: TopDocuments) -> NDArray[np.float64]:
         ranked = np.full(len(test), found.scores.min() - 1)
         ranked[found.rows] = found.scores
         return ranked
 
-    share = model.top(test, K).share_evaluated
-    return Way("exact top", f"exact top {K}", lambda: model.top(test, K, n_threads=1), scores, share)
+    share = top_documents(model, test, K).share_evaluated
+    return Way("exact top", f"exact top {K}", lambda: top_documents(model, test, K, n_threads=1), scores, share)
 
 
 def exit_ways(model: podium.Ensemble, sizes: Sizes, *data: podium.RankingData) -> list[Way]:
@@ -86,13 +88,13 @@ def exit_ways(model: podium.Ensemble, sizes: Sizes, *data: podium.RankingData) -
     train, valid, test = data
     ways = []
     for sentinel in sizes.sentinels:
-        chosen = podium.learn_exit(model, train, valid=valid, sentinel=sentinel, k=K, verbose=0)
+        chosen = learn_exit(model, train, valid=valid, sentinel=sentinel, k=K, verbose=0)
         ways.append(exit_way(chosen, f"{chosen.threshold:.2f} (chosen)", test))
         ways += [exit_way(replace(chosen, threshold=one), f"{one:g}", test) for one in sizes.thresholds]
     return ways
 
 
-def exit_way(model: podium.EarlyExit, threshold: str, test: podium.RankingData) -> Way:
+def exit_way(model: EarlyExit, threshold: str, test: podium.RankingData) -> Way:
     """One of them."""
     first = model.sentinel / model.n_trees
     share = first + (1 - first) * float(model.continues(test).mean())

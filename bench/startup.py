@@ -40,7 +40,7 @@ if sys.argv[2] == "numba":  # as an import: its own parts are loaded when it is 
     cpu_target.target_context.refresh()
     cpu_target.typing_context.refresh()
 started = time.perf_counter()
-podium.load(sys.argv[1]).scorer(n_threads=1)(X)
+podium.models.load_model(sys.argv[1]).scorer(n_threads=1)(X)
 print(time.perf_counter() - started)
 """
 

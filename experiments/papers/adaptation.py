@@ -14,7 +14,7 @@ from experiments.work import Work
 from podium.data import RankingData
 from podium.data.datasets.artificial import artificial
 from podium.estimators import LambdaMART, LambdaRank, fit_many
-from podium.models import combine, combine_all
+from podium.models import combine
 
 MEASURES = ("ndcg@10", "ndcg@3", "ndcg@1")
 SHAPE: dict[str, Any] = {"documents": 30, "features": 20, "label_noise": 0.5}
@@ -116,7 +116,7 @@ def _several_markets(work: Work, seed: int) -> dict[str, Any]:
         nets[name] = _net(work, *parts, seed, hidden=10)
     fitted = fit_many([_trees(work, seed, submodel=net) for net in nets.values()], train, valid=valid, verbose=0)
     columns = {name: net.predict(test) for name, net in nets.items()}
-    weights = combine_all(list(nets.values()), valid, "ndcg@10", method="powell").weights
+    weights = combine(*nets.values(), data=valid, measure="ndcg@10", method="powell").weights
     columns |= {f"{name}, adapted": model.predict(test) for name, model in zip(nets, fitted, strict=True)}
     columns[INTERPOLATED] = np.sum([w * columns[name] for name, w in zip(nets, weights, strict=True)], axis=0)
     return {name: work.values(column, test, MEASURES, f"markets {seed}") for name, column in columns.items()}

@@ -95,6 +95,7 @@ def _combined(valid: RankingData, test: RankingData, seed: int) -> tuple[dict[st
     scores = {TREES: test.feature(0).astype(np.float64), NET: test.feature(1).astype(np.float64)}
     scores[EXACT] = exact.weights[0] * scores[TREES] + exact.weights[1] * scores[NET]
     scores |= {name: model.fit(valid).predict(test) for name, model in models.items()}
+    assert exact.path is not None  # of two rankers
     places = np.linspace(0, len(exact.path.values) - 1, 400).astype(int)
     path = [[float(exact.path.alphas[k]), float(exact.path.values[k])] for k in places]
     return scores, path, linear.coef_

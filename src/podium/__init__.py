@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from podium.estimators import adapt as adapt
     from podium.estimators import cross_validate as cross_validate
     from podium.estimators import fit_many as fit_many
-    from podium.estimators import learn_exit as learn_exit
+    from podium.estimators import load as load
     from podium.evaluation import Comparison as Comparison
     from podium.evaluation import Evaluation as Evaluation
     from podium.evaluation import compare as compare
@@ -80,21 +80,16 @@ if TYPE_CHECKING:
     from podium.measures import Precision as Precision
     from podium.measures import PropensityNDCG as PropensityNDCG
     from podium.measures import Recall as Recall
-    from podium.models import Blend as Blend
     from podium.models import ClassEnsemble as ClassEnsemble
     from podium.models import Combination as Combination
     from podium.models import Combined as Combined
-    from podium.models import EarlyExit as EarlyExit
     from podium.models import Ensemble as Ensemble
     from podium.models import LinearModel as LinearModel
     from podium.models import Model as Model
     from podium.models import OrdinalModel as OrdinalModel
     from podium.models import Scorer as Scorer
-    from podium.models import TopDocuments as TopDocuments
     from podium.models import TreesOnBaseScores as TreesOnBaseScores
     from podium.models import combine as combine
-    from podium.models import combine_all as combine_all
-    from podium.models import load as load
     from podium.models import refit_weights as refit_weights
     from podium.reports import save_chart as save_chart
     from podium.reports.page import report as report
@@ -172,20 +167,15 @@ _HOMES = {
     "Model": "podium.models",  # what all models are
     "Scorer": "podium.models",  # … made ready to score
     "Ensemble": "podium.models",  # trees
-    "TopDocuments": "podium.models",  # the top k of each query, as an ensemble finds them
-    "learn_exit": "podium.estimators",  # train a classifier that lets documents leave the trees early
-    "EarlyExit": "podium.models",  # … the model that it gives
     "ClassEnsemble": "podium.models",  # trees for each class of relevance
     "LinearModel": "podium.models",  # a weight for each feature
     "OrdinalModel": "podium.models",  # … with thresholds between labels
     "Combined": "podium.models",  # a weighted sum of models
-    "combine": "podium.models",  # the exact best weight of two rankers
+    "combine": "podium.models",  # the best weights of rankers: exact for two
     "Combination": "podium.models",  # … what it found
-    "combine_all": "podium.models",  # weights of several rankers, in turn
-    "Blend": "podium.models",  # … what it found
     "TreesOnBaseScores": "podium.models",  # trees on top of scores that are not in the model
     "refit_weights": "podium.models",  # the exact best weights of an ensemble's trees, in turn
-    "load": "podium.models",  # a model from its file
+    "load": "podium.estimators",  # a saved estimator or model from its file
     "import_model": "podium.formats",  # a model of another tool
     # many fits
     "fit_many": "podium.estimators",  # settings, seeds, folds: one fit on each thread
@@ -206,6 +196,9 @@ _HOMES = {
     "PodiumWarning": "podium.errors",  # legal, but often a mistake
 }
 
+# Names that work for one more release, and warn.
+_DEPRECATED = {"Blend": "podium.models", "combine_all": "podium.models"}
+
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604
 
 
@@ -214,6 +207,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(_HOMES[name]), name)
         globals()[name] = value
         return value
+    if name in _DEPRECATED:
+        return getattr(import_module(_DEPRECATED[name]), name)  # it warns there
     if not name.startswith("_") and find_spec(f"podium.{name}") is not None:
         return import_module(f"podium.{name}")  # a subpackage, such as podium.diagnostics
     raise AttributeError(f"module 'podium' has no attribute {name!r}")

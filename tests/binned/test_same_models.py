@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import podium
-from podium import DataError, PodiumWarning, RankingData
+from podium import PodiumWarning, RankingData
 from podium.binned import binning_files
 from podium.boosting import Checkpoint, LineSearch
 from podium.trees import find_bins
@@ -273,9 +273,6 @@ def test_missing_values_are_scored_by_bins(tmp_path):
         assert ranker.fit(binned).digest() == ranker.fit(data).digest()
     committee = podium.Committee(members=members, n_trees=2)
     assert committee.fit(binned, valid=binned).digest() == committee.fit(data, valid=data).digest()
-    leaving_early = podium.learn_exit(trees, data, sentinel=2, threshold=0.5)
-    with pytest.raises(DataError, match="holds bins, not the values"):
-        leaving_early.predict(binned)
 
 
 def test_base_scores_of_many_rows_are_added_block_by_block(tmp_path, monkeypatch):

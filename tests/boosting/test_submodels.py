@@ -158,7 +158,7 @@ class TestModel:
         train, valid = parts
         model = LambdaMART(4, submodel=lambda data: 50 * linear.predict(data)).fit(train)
         model.save(tmp_path / "m.podium")
-        loaded = podium.load(tmp_path / "m.podium")
+        loaded = podium.models.load_model(tmp_path / "m.podium")
         assert isinstance(loaded, TreesOnBaseScores)
         assert loaded.scale == model.submodel_scale_
         start = 50 * linear.predict(valid)

@@ -97,7 +97,7 @@ def test_features_are_called_as_the_text_numbers_them(text, tmp_path):
     assert "feature 0" in shown
     assert "feature 4" not in shown
     assert "feature 0 <=" in succeed("inspect", model, "--trees")
-    assert podium.load(model).feature_names == ("0", "1", "2", "3")
+    assert podium.models.load_model(model).feature_names == ("0", "1", "2", "3")
     by_name = succeed("evaluate", text, "feature:0", "-m", "rr", "--first-index", 0)
     data = podium.read(text, first_index=0)
     assert f"{podium.evaluate(data, data.feature('0'), 'rr').means['rr']:.4f}" in by_name
@@ -123,7 +123,7 @@ def test_columns_and_categories_are_found_again(tmp_path):
     model = train(
         tmp_path / "run", tmp_path / "data.csv", "--qid", "query", "--label", "grade", "--categorical", "brand"
     )
-    loaded = podium.load(model)
+    loaded = podium.models.load_model(model)
     assert loaded.encoding.categories == {0: tuple("abcde")}
     expected = loaded.predict(frame)
     np.testing.assert_array_equal(scores(model, tmp_path / "data.csv"), expected)

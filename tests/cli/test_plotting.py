@@ -73,7 +73,7 @@ def history_of(folder):
 def test_a_run_is_drawn(finished, tmp_path, capsys):
     run("plot", finished)
     history = history_of(finished)["valid/ndcg@10"]
-    best = podium.load(finished / "model.podium").info["best_iteration"]
+    best = podium.models.load_model(finished / "model.podium").info["best_iteration"]
     said = f"{finished}/history.svg: valid/ndcg@10 {history[best]:.4f} after round {best + 1} of 30\n"
     assert capsys.readouterr().out == said
     assert (finished / "history.svg").read_text().startswith("<svg")

@@ -94,7 +94,7 @@ def score(*arguments):
 
 def expected(model, files, **options):
     """The old way: the whole file is read, scored, and then written."""
-    scores = podium.load(model).predict(podium.read(files, **options))
+    scores = podium.models.load_model(model).predict(podium.read(files, **options))
     return "".join(f"{value!r}\n" for value in scores.tolist())
 
 
@@ -154,7 +154,7 @@ def test_standard_input_several_files_and_runs(model, rows, folder, tmp_path, mo
     plain.write_text("".join(line.partition("#")[0] + "\n" for line in (folder / "a.txt").read_text().splitlines()))
     for source in (folder / "a.txt", plain, folder / "apart.txt"):
         data = podium.read(source, **options)
-        write_run(data, podium.load(file).predict(data), tmp_path / "expected", "mine")
+        write_run(data, podium.models.load_model(file).predict(data), tmp_path / "expected", "mine")
         score(file, source, "--trec", "mine", "-o", tmp_path / "run")
         assert (tmp_path / "run").read_bytes() == (tmp_path / "expected").read_bytes()
 
@@ -162,7 +162,7 @@ def test_standard_input_several_files_and_runs(model, rows, folder, tmp_path, mo
 def test_the_number_of_trees(folder, monkeypatch, capsys):
     monkeypatch.setattr(reading, "ROWS", 7)
     score(folder / "trees.podium", folder / "a.txt", "--n-trees", 2)
-    scores = podium.load(folder / "trees.podium").predict(podium.read(folder / "a.txt"), n_trees=2)
+    scores = podium.models.load_model(folder / "trees.podium").predict(podium.read(folder / "a.txt"), n_trees=2)
     assert np.array_equal(np.array(capsys.readouterr().out.split(), float), scores)
 
 

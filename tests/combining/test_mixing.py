@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import podium
-from podium import Combined, DataError, RankingData, combine, combine_all, refit_weights
+from podium import Combined, DataError, RankingData, combine, refit_weights
 from podium.combining import Sweep, deviation
 from podium.combining.mixing import best_mixture
 from podium.models import Ensemble, LinearModel
@@ -189,8 +189,8 @@ def test_what_makes_no_sense(data, columns):
 @pytest.mark.parametrize("scales", [(1e200, 1.0, 1e-200), (1e-300, 1e300, 1.0)])
 def test_several_rankers_of_any_scales(data, columns, scales):
     three = [*columns, data.feature(0).astype(float)]
-    plain = combine_all(three, data)
-    scaled = combine_all([scale * column for scale, column in zip(scales, three, strict=True)], data)
+    plain = combine(*three, data)
+    scaled = combine(*(scale * column for scale, column in zip(scales, three, strict=True)), data)
     assert scaled.value == pytest.approx(plain.value, abs=2e-3)  # scales that are no powers of two round differently
     assert scaled.value > max(scaled.values) + 0.01
     mixed = sum(w * (s * c) for w, s, c in zip(scaled.weights, scales, three, strict=True))

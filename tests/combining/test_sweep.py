@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import podium
-from podium import Combined, DataError, LambdaMART, LinearRanker, RankingData, combine, combine_all, refit_weights
+from podium import Combined, DataError, LambdaMART, LinearRanker, RankingData, combine, refit_weights
 from podium.boosting import LeafLineSearch, LineSearch, Newton
 from podium.combining import Sweep
 
@@ -254,14 +254,40 @@ class TestSeveral:
     def test_never_worse_than_any(self, parts):
         train, valid, test = parts
         rankers = [LambdaMART(8).fit(train), LinearRanker(n_iterations=5).fit(train), LambdaMART(3, 4).fit(train)]
-        found = combine_all(rankers, valid)
+        found = combine(*rankers, data=valid)
         assert found.value >= max(found.values)
         mixed = sum(w * r.predict(valid) for w, r in zip(found.weights, rankers, strict=True))
         assert Sweep(valid, "ndcg@10").value(mixed) == pytest.approx(found.value, abs=1e-3)
         assert found.model.predict(test.features).shape == (len(test),)
-        assert combine_all([r.predict(valid) for r in rankers], valid).model is None
+        assert combine(*(r.predict(valid) for r in rankers), valid).model is None
         with pytest.raises(DataError, match="two or more"):
-            combine_all(rankers[:1], valid)
+            combine(*rankers[:1], valid)
+
+    def test_old_names_work_and_warn(self, parts):
+        _, valid, _ = parts
+        columns = [valid.feature(k) for k in range(3)]
+        with pytest.warns(FutureWarning, match=r"use combine\(\*rankers, data=data\)"):
+            old = podium.combine_all(columns, valid, cycles=1)
+        assert old == combine(*columns, data=valid, cycles=1)
+        with pytest.warns(FutureWarning), pytest.raises(DataError, match="two or more"):
+            podium.combine_all(columns[:1], valid)
+        with pytest.warns(FutureWarning, match="it is Combination now"):
+            assert isinstance(old, podium.Blend)
+        assert old.alpha is old.path is None
+        assert str(old).startswith("weights ")
+        with pytest.raises(DataError, match="but this combines 3"):
+            old.plot()
+
+    def test_call_forms(self, parts):
+        _, valid, _ = parts
+        a, b = valid.feature(0), valid.feature(1)
+        best = combine(a, b, valid, "ap")
+        for other in (combine(a, b, data=valid, measure="ap"), combine(a, b, valid, measure="ap")):
+            assert (other.alpha, other.value, other.measure) == (best.alpha, best.value, best.measure)
+        with pytest.raises(DataError, match="cycles is for three or more rankers"):
+            combine(a, b, valid, cycles=2)
+        with pytest.raises(DataError, match="combine takes rankers and the data"):
+            combine(valid, "ap")
 
     def test_linear_ascent_raises_the_measure_itself(self, parts):
         train, valid, _ = parts
@@ -401,7 +427,7 @@ class TestSubmodel:
                 model.predict(valid), model.submodel_scale_ * mine(valid) + model.trees_.predict(valid.features)
             )
             model.save(tmp_path / "m.podium")
-            loaded = podium.load(tmp_path / "m.podium")
+            loaded = podium.models.load_model(tmp_path / "m.podium")
             with pytest.raises(DataError, match=r"goes on from the scores of (mine|Foreign) \(checksum"):
                 loaded.predict(valid.features)
             assert np.array_equal(loaded.predict(valid.features, base_scores=mine(valid)), model.predict(valid))
@@ -421,11 +447,11 @@ def test_powell_goes_on_where_single_weights_stand_still(parts):
     mixed = train.features @ (rng.normal(size=(8, 4)) + 2) + train.relevance[:, None] * rng.random(4)
     columns = list(mixed.T.astype(float))
     settings = {"cycles": 2, "bounds": (-2.0, 2.0)}
-    found = {way: combine_all(columns, train, "ndcg", method=way, **settings) for way in ("cycles", "powell")}
+    found = {way: combine(*columns, train, "ndcg", method=way, **settings) for way in ("cycles", "powell")}
     assert all(blend.value >= max(blend.values) for blend in found.values())
     assert found["powell"].value > found["cycles"].value + 0.0005
     with pytest.raises(DataError, match="method must be 'cycles' or 'powell'"):
-        combine_all(columns, train, method="simplex")
+        combine(*columns, train, method="simplex")
 
 
 def test_adaptation_interpolates_with_more_domains(parts):

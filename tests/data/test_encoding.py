@@ -91,7 +91,7 @@ def test_a_model_keeps_the_categories(shop, tmp_path):
     model = LambdaMART(20, n_leaves=8, min_documents_in_leaf=5).fit(frame)
     assert model.score(frame) > 0.95
     model.save(tmp_path / "m.podium")
-    loaded = podium.load(tmp_path / "m.podium")
+    loaded = podium.models.load_model(tmp_path / "m.podium")
     expected = model.predict(frame)
     # Another set of categories, another order of columns, another kind of frame: the names decide.
     few = shop[shop["brand"].isin(["d", "h"])]
@@ -209,7 +209,7 @@ def test_a_loaded_model_shifts_too(tmp_path):
     model = LambdaMART(5, n_leaves=3).fit(frame)
     model.save(tmp_path / "m.podium")
     np.testing.assert_array_equal(podium.load(tmp_path / "m.podium").predict(frame), model.predict(frame))
-    assert podium.load(tmp_path / "m.podium").encoding == model.model_.encoding
+    assert podium.models.load_model(tmp_path / "m.podium").encoding == model.model_.encoding
 
 
 def test_what_needs_no_shift_is_not_shifted():

@@ -143,7 +143,7 @@ class TestEstimator:
             above = [c for c, b in zip(model.classes_, model.thresholds_, strict=False) if score < b]
             assert label == min(above, default=model.classes_[-1])
         model.save(tmp_path / "m.podium")
-        loaded = podium.load(tmp_path / "m.podium")
+        loaded = podium.models.load_model(tmp_path / "m.podium")
         assert isinstance(loaded, OrdinalModel)
         assert np.array_equal(loaded.predict_label(valid), labels)
         assert np.array_equal(loaded.predict(valid), scores)

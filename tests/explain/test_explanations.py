@@ -116,9 +116,6 @@ def test_nets_have_integrated_gradients(data):
 def test_models_without_exact_contributions_say_so(data, trees):
     with pytest.raises(DataError, match="is an expected label"):
         podium.McRank(n_trees=2).fit(data).explain(data)
-    leaving = podium.learn_exit(trees, data, sentinel=3, threshold=0.5)
-    with pytest.raises(DataError, match=r"Explain all trees: model.trees.explain"):
-        leaving.explain(data)
     with pytest.raises(DataError, match="there is nothing to see inside a function"):
         explain(lambda given: given.feature(0), data)
 

@@ -16,7 +16,15 @@ from podium.errors import PodiumWarning
 from podium.formats import check_export, export_model
 from podium.formats.consumers import LIBRARIES, RULES, consumer_of
 from podium.formats.solr import without_slack
-from podium.formats.trees import Leaf, Split, highest_double, lowest_double, make_tree, raw_threshold, without_infinity
+from podium.formats.trees import (
+    Leaf,
+    SplitNode,
+    highest_double,
+    lowest_double,
+    make_tree,
+    raw_threshold,
+    without_infinity,
+)
 from tests.formats import evaluators
 
 f32, LARGEST, TINY = np.float32, float(np.finfo(np.float32).max), float(np.finfo(np.float32).smallest_subnormal)
@@ -49,7 +57,7 @@ def as_tree(nested):
             return Leaf(float(entry))
         (feature, threshold, missing_left, categories), left, right = entry
         nodes.extend((left, right))
-        return Split(feature, threshold, missing_left, len(nodes) - 2, len(nodes) - 1, categories)
+        return SplitNode(feature, threshold, missing_left, len(nodes) - 2, len(nodes) - 1, categories)
 
     return make_tree(0, node, "tree")
 
@@ -183,7 +191,7 @@ def test_trees_without_infinity_are_the_same(nested):
 
 def split_of_missing():
     """Podium sends every value left, and a missing one right."""
-    split = Split(0, np.inf, False, 1, 2)
+    split = SplitNode(0, np.inf, False, 1, 2)
     return podium.Ensemble.of_trees([make_tree(0, {0: split, 1: Leaf(1.0), 2: Leaf(2.0)}.__getitem__, "tree")], 1)
 
 
@@ -202,7 +210,7 @@ def test_infinity_is_no_missing_value(name, options, tmp_path):
 
 @pytest.mark.parametrize("missing_left", [True, False])
 def test_catboost_tells_which_infinity_is_a_missing_value_to_it(missing_left, tmp_path):
-    votes = [Split(0, 0.0, missing_left, 1, 2)] * 2 + [Split(0, 1.0, not missing_left, 1, 2)]
+    votes = [SplitNode(0, 0.0, missing_left, 1, 2)] * 2 + [SplitNode(0, 1.0, not missing_left, 1, 2)]
     grown = [make_tree(0, {0: split, 1: Leaf(1.0), 2: Leaf(2.0)}.__getitem__, "tree") for split in votes]
     model = podium.Ensemble.of_trees(grown, 1, feature_names=("age",))
     with pytest.warns(
@@ -215,7 +223,7 @@ def test_catboost_tells_which_infinity_is_a_missing_value_to_it(missing_left, tm
 
 
 def test_solr_tells_which_small_values_go_the_other_way(tmp_path):
-    split = Split(0, 3e-14, True, 1, 2)
+    split = SplitNode(0, 3e-14, True, 1, 2)
     tree = make_tree(0, {0: split, 1: Leaf(1.0), 2: Leaf(2.0)}.__getitem__, "tree")
     model = podium.Ensemble.of_trees([tree], 1, feature_names=("rate",))
     with pytest.warns(PodiumWarning, match=r"those of 'rate' above 0 and up to 2.99999995e-14. Multiply"):
@@ -223,7 +231,7 @@ def test_solr_tells_which_small_values_go_the_other_way(tmp_path):
 
 
 def test_lightgbm_tells_of_values_that_it_reads_as_zero(tmp_path):
-    tree = make_tree(0, {0: Split(0, 1e-40, True, 1, 2), 1: Leaf(1.0), 2: Leaf(2.0)}.__getitem__, "tree")
+    tree = make_tree(0, {0: SplitNode(0, 1e-40, True, 1, 2), 1: Leaf(1.0), 2: Leaf(2.0)}.__getitem__, "tree")
     model = podium.Ensemble.of_trees([tree], 1, feature_names=("rate",))
     with pytest.warns(PodiumWarning, match="within 1e-35 of 0 as 0: those of feature rate"):
         export_model(model, tmp_path / "m", format="lightgbm")

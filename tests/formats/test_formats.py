@@ -13,7 +13,7 @@ import podium
 from podium.errors import DataError, FileFormatError, ParameterError
 from podium.formats import check_export, export_model, formats, get_format, import_model
 from podium.formats.solr import without_slack
-from podium.formats.trees import Leaf, Split, below32, floor32, make_tree, raw_threshold, without_categories
+from podium.formats.trees import Leaf, SplitNode, below32, floor32, make_tree, raw_threshold, without_categories
 from tests.formats import evaluators
 from tests.formats.data import CATEGORICAL, N_FEATURES, QID, X, Y, hard_rows, random_rows
 
@@ -244,6 +244,14 @@ class TestIn:
             rows = hard_rows(model, infinite=False, missing=features is X)
             assert np.allclose(model.predict(rows), estimator.predict(rows), rtol=1e-12, atol=1e-12)
 
+    def test_scikit_learn_without_the_attributes_that_are_read(self):
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
+        estimator = HistGradientBoostingRegressor(max_iter=2).fit(X, Y)
+        del estimator._predictors
+        with pytest.raises(DataError, match="this version of scikit-learn keeps its trees in another way"):
+            import_model(estimator)
+
     def test_imported_models_are_models(self, models, tmp_path):
         export_model(models["numeric"], tmp_path / "m.txt", format="lightgbm")
         model = import_model(tmp_path / "m.txt")
@@ -281,7 +289,7 @@ class TestNeverMissing:
     def test_it_stays_in_model_files_and_is_no_part_of_the_digest(self, models, tmp_path):
         model = models["numeric"]
         model.save(tmp_path / "m.podium")
-        loaded = podium.load(tmp_path / "m.podium")
+        loaded = podium.models.load_model(tmp_path / "m.podium")
         assert loaded.features_with_missing == {0, 1, 2, 4}
         assert loaded.with_info(features_with_missing=[]).digest() == model.digest()
         assert loaded.with_info(features_with_missing="all").features_with_missing is None
@@ -312,7 +320,7 @@ class TestNeverMissing:
         assert "it may go elsewhere in Podium" in written.missing
 
     def test_the_category_0_is_no_missing_one(self, tmp_path):
-        entries = {0: Split(0, 0.0, False, 1, 2, [0.0, 2.0]), 1: Leaf(1.0), 2: Leaf(2.0)}
+        entries = {0: SplitNode(0, 0.0, False, 1, 2, [0.0, 2.0]), 1: Leaf(1.0), 2: Leaf(2.0)}
         for categories, refused in (([0.0, 2.0], True), ([1.0, 2.0], False)):
             nodes = entries | {0: entries[0]._replace(categories=categories)}
             model = podium.Ensemble.of_trees([make_tree(0, nodes.__getitem__, "tree")], 1)
@@ -436,8 +444,8 @@ def test_thresholds_of_shifted_features():
 
 
 def test_sets_become_intervals():
-    entries = {0: Split(0, 0.0, False, 1, 2, [2.0, 5.0, 6.0]), 1: Leaf(1.0), 2: Split(1, 0.5, True, 3, 4, None),
-               3: Leaf(2.0), 4: Split(0, 0.0, False, 5, 6, [0.0, 3.0]), 5: Leaf(3.0), 6: Leaf(4.0)}  # fmt: skip
+    entries = {0: SplitNode(0, 0.0, False, 1, 2, [2.0, 5.0, 6.0]), 1: Leaf(1.0), 2: SplitNode(1, 0.5, True, 3, 4, None),
+               3: Leaf(2.0), 4: SplitNode(0, 0.0, False, 5, 6, [0.0, 3.0]), 5: Leaf(3.0), 6: Leaf(4.0)}  # fmt: skip
     tree = make_tree(0, entries.__getitem__, "tree")
     plain = without_categories(tree, "tree")
     assert (plain.category < 0).all()

@@ -29,7 +29,6 @@ def models(train):
         "on base scores": podium.LambdaMART(**FEW, submodel=train.feature("a").astype(float), submodel_scale=0.5)
         .fit(train)
         .model_,
-        "early exit": podium.learn_exit(trees, train, sentinel=1, threshold=0.5),
         "net": podium.RankNet(hidden=2, epochs=1).fit(train).model_,
     }
 
@@ -42,7 +41,7 @@ def changed(model, **schema):
     )
 
 
-@pytest.mark.parametrize("kind", ["trees", "linear", "classes", "ordinal", "on base scores", "early exit", "net"])
+@pytest.mark.parametrize("kind", ["trees", "linear", "classes", "ordinal", "on base scores", "net"])
 def test_names_shifts_and_categories_are_part_of_it(models, kind):
     model = models[kind]
     schemas = [

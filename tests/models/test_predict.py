@@ -49,9 +49,9 @@ def both(estimators, kind, tmp_path):
     if kind == "combined":
         model = Combined((estimators["lambdamart"].model_, estimators["linear"].model_), (1.0, 0.5))
         model.save(tmp_path / "m.podium")
-        return model, podium.load(tmp_path / "m.podium")
+        return model, podium.models.load_model(tmp_path / "m.podium")
     estimators[kind].save(tmp_path / "m.podium")
-    return estimators[kind], podium.load(tmp_path / "m.podium")
+    return estimators[kind], podium.models.load_model(tmp_path / "m.podium")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -161,7 +161,7 @@ def test_sparse_text_that_was_read_differently_is_refused(tmp_path):
     zero, missing = (podium.read(tmp_path / "sparse.txt", absent=way) for way in ("zero", "missing"))
     model = LambdaMART(3, n_leaves=4).fit(missing)
     model.save(tmp_path / "m.podium")
-    for predictor in (model, podium.load(tmp_path / "m.podium")):
+    for predictor in (model, podium.models.load_model(tmp_path / "m.podium")):
         with pytest.raises(DataError, match=r"trained on sparse text read with absent='missing'.*absent='zero'"):
             predictor.predict(zero)
     with pytest.raises(DataError, match="the evaluation set 'valid' does not fit"):
@@ -185,7 +185,7 @@ def test_models_of_other_libraries_get_features(train, frame, tmp_path):
         assert podium.evaluate(train, other, MEASURE).means[MEASURE] == pytest.approx(by_scores, abs=1e-3)
         model = LambdaMART(3, n_leaves=4, submodel=other).fit(train, valid=frame)
         model.save(tmp_path / "m.podium")
-        loaded = podium.load(tmp_path / "m.podium")
+        loaded = podium.models.load_model(tmp_path / "m.podium")
         np.testing.assert_allclose(
             loaded.predict(train, base_scores=expected), model.predict(train), rtol=1e-5, atol=1e-6
         )
@@ -202,7 +202,7 @@ def test_a_classifier_alone_predicts_classes(train, tmp_path):
     model = podium.MARTClassifier(5, n_leaves=4).fit(train.features, labels)
     assert set(model.predict(train.features)) <= {"good", "bad"}
     model.save(tmp_path / "m.podium")
-    loaded = podium.load(tmp_path / "m.podium")
+    loaded = podium.models.load_model(tmp_path / "m.podium")
     np.testing.assert_array_equal(loaded.predict(train), model.decision_function(train))
     assert podium.evaluate(train, model, MEASURE).means == podium.evaluate(train, loaded, MEASURE).means
 
@@ -226,5 +226,5 @@ def test_frames_stand_where_data_does(train, frame, tmp_path):
     assert podium.permutation_importance(trees, frame, repeats=1).rows == (
         podium.permutation_importance(trees, train, repeats=1).rows
     )
-    rankers = [model, trees]
-    assert podium.combine_all(rankers, frame).weights == podium.combine_all(rankers, train).weights
+    rankers = [model, trees, trees]
+    assert podium.combine(*rankers, frame).weights == podium.combine(*rankers, train).weights

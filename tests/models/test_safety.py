@@ -265,7 +265,7 @@ def test_what_memory_does_not_suffice_for_is_no_bare_error(tmp_path, monkeypatch
     def exhausted(*arguments):
         raise MemoryError
 
-    monkeypatch.setattr(archive._Reader, "_fill", exhausted)
+    monkeypatch.setattr(archive._ArchiveReader, "_fill", exhausted)
     with pytest.raises(FileFormatError, match="needs more memory than there is"):
         load(path)
 

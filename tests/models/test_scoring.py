@@ -231,7 +231,7 @@ def test_machines_without_avx512_give_the_same_bits(trained, tmp_path):
     np.save(tmp_path / "x.npy", features[:700])
     off = ",".join(f"-{name}" for name in ("avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512cd", "avx512vbmi"))
     code = (
-        "import sys, numpy as np, podium; m = podium.load(sys.argv[1] + '/m.podium'); "
+        "import sys, numpy as np, podium; m = podium.models.load_model(sys.argv[1] + '/m.podium'); "
         "np.save(sys.argv[1] + '/s.npy', m.scorer(n_threads=1)(np.load(sys.argv[1] + '/x.npy')))"
     )
     done = subprocess.run(

@@ -106,7 +106,7 @@ def test_nets_leave_torch_as_it_was(parts, tmp_path):
     with pytest.raises(DataError, match="not finite"):
         RankNet(learning_rate=1e37, optimizer="sgd", epochs=5).fit(parts[0])
     LambdaRank(**FAST).fit(parts[0]).save(tmp_path / "net.podium")
-    net = podium.load(tmp_path / "net.podium")
+    net = podium.models.load_model(tmp_path / "net.podium")
     net.importance()
     assert all(tensor.grad is None for tensor in net.module.parameters())
     assert torch.equal(torch.rand(2), expected)

@@ -200,7 +200,7 @@ class TestOrdinalMART:
         bound.set_thresholds(model.predict(train))
         assert np.allclose(model.thresholds_, bound.thresholds, atol=1e-6)
         model.save(tmp_path / "m.podium")
-        assert podium.load(tmp_path / "m.podium").info["thresholds"] == model.thresholds_.tolist()
+        assert podium.models.load_model(tmp_path / "m.podium").info["thresholds"] == model.thresholds_.tolist()
 
     def test_goes_on_from_a_checkpoint(self, parts, tmp_path):
         train, valid, _ = parts

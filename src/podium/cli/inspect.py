@@ -17,7 +17,7 @@ def inspect(
     """Say what is in a model file: its parameters, its most important features, its trees."""
     from podium.errors import DataError
     from podium.models import ClassEnsemble, Ensemble, load
-    from podium.models.base import OverTrees
+    from podium.models.over_trees import OverTrees
 
     scorer = load(model)
     of_trees = isinstance(scorer, Ensemble | OverTrees)

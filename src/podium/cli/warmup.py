@@ -123,7 +123,6 @@ def use_other_models(data: Any) -> None:
 
 def use_model(model: Any, data: Any) -> None:
     """Score, explain and report with a model."""
-    import podium
     from podium.explain import explain
 
     scorer = model.scorer()
@@ -131,7 +130,6 @@ def use_model(model: Any, data: Any) -> None:
         scorer(data.features[:n_documents])
     explain(model, data.features[:2], n_threads=1)
     explain(model, data.features[:2], background=data.features[:2], n_threads=1)
-    podium.learn_exit(model, data, sentinel=1, threshold=0.5).predict(data)
 
 
 def use_cluster(data: Any) -> None:

@@ -78,7 +78,7 @@ SCORE, SLOPE, VALUE, BEFORE, GROUP, N_NUMBERS = range(6)
 ITEM_AT, POSITION_OF, SIZE, FIRST_OF, RANK_AT, N_PLACES = range(6)
 
 
-class Scratch(NamedTuple):
+class SweepMemory(NamedTuple):
     """What the sweep writes into, for the largest query.
 
     Attributes:
@@ -102,10 +102,10 @@ class Scratch(NamedTuple):
     spare_pairs: Ints
 
 
-def scratch_for(largest: int, n_candidates: int) -> Scratch:
+def sweep_memory(largest: int, n_candidates: int) -> SweepMemory:
     """For queries of at most so many documents and candidates."""
     n, n_pairs = largest + 1, max(n_candidates, n_candidates * (n_candidates - 1) // 2)
-    return Scratch(
+    return SweepMemory(
         np.empty((2, largest)), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty((N_NUMBERS, n)),
         np.empty((N_PLACES, n), np.int64), np.empty(n_pairs), np.empty(n_pairs), np.empty(n_pairs, np.int64),
         np.empty(n_pairs, np.int64),
@@ -165,7 +165,7 @@ def _order_after(n: Int, at: float, scores: Floats, slopes: Floats, order: Ints)
 
 
 @helper
-def _lay_out(family: Int, n: Int, values: Floats, expected: bool, scratch: Scratch) -> Int:
+def _lay_out(family: Int, n: Int, values: Floats, expected: bool, scratch: SweepMemory) -> Int:
     """Make items of the n candidates as they stand at the lower end; how many.
 
     Documents with the same score and slope are tied for every α. `expected`: where gains add up (DISCOUNTED) each has
@@ -205,7 +205,7 @@ def _lay_out(family: Int, n: Int, values: Floats, expected: bool, scratch: Scrat
 
 
 @helper
-def _sort_crossings(n_items: Int, low: float, high: float, scratch: Scratch) -> Int:
+def _sort_crossings(n_items: Int, low: float, high: float, scratch: SweepMemory) -> Int:
     """α of each pair of items that cross below `high`, ascending, and the pairs; how many."""
     not_inlined()
     score, slope, keys, pairs = scratch.table[SCORE], scratch.table[SLOPE], scratch.keys, scratch.pairs
@@ -268,7 +268,7 @@ def _pass(rule: Any, position: Int, table: Floats, places: Ints, discounts: Floa
 
 
 @helper
-def _mark_meeting(first: Int, last: Int, n_items: Int, scratch: Scratch) -> tuple[Int, Int]:
+def _mark_meeting(first: Int, last: Int, n_items: Int, scratch: SweepMemory) -> tuple[Int, Int]:
     """For each position the last one that its item meets at a crossing of some pairs; the range of these positions."""
     not_inlined()
     places, pairs, reach = scratch.places, scratch.pairs, scratch.arranged
@@ -285,7 +285,9 @@ def _mark_meeting(first: Int, last: Int, n_items: Int, scratch: Scratch) -> tupl
 
 
 @helper
-def _units_of_meeting(rule: Any, top: Int, bottom: Int, scratch: Scratch, discounts: Floats, divisors: Floats) -> Int:
+def _units_of_meeting(
+    rule: Any, top: Int, bottom: Int, scratch: SweepMemory, discounts: Floats, divisors: Floats
+) -> Int:
     """What the items of some positions add where those that meet are tied."""
     not_inlined()
     table, places, reach = borrowed(scratch.table), borrowed(scratch.places), scratch.arranged
@@ -319,7 +321,7 @@ def _units_of_meeting(rule: Any, top: Int, bottom: Int, scratch: Scratch, discou
 
 @helper
 def _walk(
-    rule: Any, n_items: Int, n_pairs: Int, scratch: Scratch, discounts: Floats, divisors: Floats, out: Crossings,
+    rule: Any, n_items: Int, n_pairs: Int, scratch: SweepMemory, discounts: Floats, divisors: Floats, out: Crossings,
     above: float,
 ) -> None:  # fmt: skip
     """Let items pass each other at their crossings; write down where the measure changes, and peaks above an α."""
@@ -373,7 +375,7 @@ def count_candidates(lines: Lines, depth: Int, within: Range, counts: Ints) -> N
 
 @kernel
 def sweep_queries(
-    lines: Lines, tables: LookupTables, within: Range, expected: bool, unit: float, out: Crossings, scratch: Scratch
+    lines: Lines, tables: LookupTables, within: Range, expected: bool, unit: float, out: Crossings, scratch: SweepMemory
 ) -> None:
     """The crossings at which the measure changes, of some queries.
 

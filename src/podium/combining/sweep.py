@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from podium.combining.crossings import Crossings, Lines, Range, count_candidates, scratch_for, sweep_queries
+from podium.combining.crossings import Crossings, Lines, Range, count_candidates, sweep_memory, sweep_queries
 from podium.combining.lines import (
     Exponents,
     Line,
@@ -148,7 +148,7 @@ class Sweep:
             columns = (np.empty(n_pairs), np.empty(n_pairs, np.int64), np.empty(n_peaks), np.empty(n_peaks, np.int64))
             out = Crossings(starts, np.zeros(2, np.int64), *columns)
             largest = int(data.query_sizes[slice(*queries)].max(initial=1))
-            scratch = scratch_for(largest, int(n_candidates.max(initial=1)))
+            scratch = sweep_memory(largest, int(n_candidates.max(initial=1)))
             sweep_queries(lines, tables, Range(*queries, low, high), self.expected, unit, out, scratch)
             n_changes, n_peaks = out.counts.tolist()
             alphas, changes, peaks, bends = columns

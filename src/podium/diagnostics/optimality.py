@@ -127,7 +127,7 @@ class Optimality:
 def _one_thread_each(scorer: Any) -> Iterator[None]:
     """Directions share the cores; what each computes does not depend on their number."""
     with threadpool_limits(1), ExitStack() as stack:
-        if scorer.file_format is not None:
+        if scorer.file_kind == "podium net":
             from podium.neural.model import torch_threads
 
             stack.enter_context(torch_threads(1))

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from podium.estimators.cross_validation import CrossValidation as CrossValidation
     from podium.estimators.cross_validation import cross_validate as cross_validate
     from podium.estimators.default_ranker import Ranker as Ranker
-    from podium.estimators.exiting import learn_exit as learn_exit
     from podium.estimators.lambdamart import LambdaMART as LambdaMART
     from podium.estimators.lambdarank import LambdaRank as LambdaRank
     from podium.estimators.linear_ranker import LinearRanker as LinearRanker
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from podium.estimators.query_normalizer import QueryNormalizer as QueryNormalizer
     from podium.estimators.ranknet import RankNet as RankNet
     from podium.estimators.ranknet_trees import RankNetTrees as RankNetTrees
+    from podium.estimators.saving import load as load
 
 _MODULES = {
     "Adaptation": "adapting", "AdditiveGroves": "additive_groves", "Committee": "committee",
@@ -37,7 +37,7 @@ _MODULES = {
     "QueryKFold": "query_kfold",
     "QueryNormalizer": "query_normalizer", "RankNet": "ranknet", "RankNetTrees": "ranknet_trees",
     "Ranker": "default_ranker", "adapt": "adapting",
-    "cross_validate": "cross_validation", "fit_many": "many", "learn_exit": "exiting",
+    "cross_validate": "cross_validation", "fit_many": "many", "load": "saving",
 }  # fmt: skip
 
 __all__ = [*_MODULES]  # noqa: PLE0604

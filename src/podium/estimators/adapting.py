@@ -20,7 +20,7 @@ from podium.estimators.parameters import AdaptParameters
 from podium.evaluation import Comparison, compare
 from podium.measures import as_measure, warn_of_powers
 from podium.measures.gains import POWER_WARNING
-from podium.models import Blend, Combination, combine, combine_all
+from podium.models import Combination, combine
 from podium.models.rankers import as_submodel, scores_of
 
 
@@ -46,7 +46,7 @@ class Adaptation:
 
     adapted: LambdaMART
     in_domain: LambdaMART
-    interpolated: Combination | Blend
+    interpolated: Combination
     comparison: Comparison
 
     def __str__(self) -> str:
@@ -119,11 +119,7 @@ def _adapt(
         raise DataError(f"others: {', '.join(others)} must not be named as the four ways themselves are")
     rankers = {name: as_submodel(ranker, train) for name, ranker in rankers.items()}
     runs = {name: scores_of(ranker, test) for name, ranker in rankers.items()}
-    interpolated: Combination | Blend
-    if others:
-        interpolated = combine_all(list(rankers.values()), valid, measure, method="powell")
-    else:
-        interpolated = combine(rankers["background"], rankers["in-domain"], valid, measure)
+    interpolated = combine(*rankers.values(), data=valid, measure=measure, method="powell" if others else None)
     runs["interpolated"] = weighted(list(runs.values()), interpolated.weights)
     runs["adapted"] = adapted.predict(test)
     return Adaptation(adapted, in_domain, interpolated, compare(test, runs, [measure]))

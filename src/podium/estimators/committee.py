@@ -121,6 +121,8 @@ class Committee(CommitteeParameters, RankerMixin, BaseEstimator):
     def tried_table(self) -> Table:
         """What was trained, in its order."""
         check_is_fitted(self)
+        if not hasattr(self, "tried_"):
+            raise DataError("a loaded Committee does not know what was tried: the file does not hold it")
         return Table(
             ["objective", "seconds", "alone", "with all before", "kept"],
             [[one.objective, one.seconds, one.alone, one.together, "yes" if one.kept else "no"] for one in self.tried_],

@@ -18,8 +18,8 @@ from podium.estimators.ranker import lambda_objective, to_rows
 from podium.estimators.tree_ranker import EnsembleRanker
 from podium.measures import as_selection
 from podium.models import Combined, Model, TreesOnBaseScores
+from podium.models.over_trees import checksum
 from podium.models.rankers import as_submodel, scores_of
-from podium.models.trees_on_base_scores import checksum
 from podium.objectives import Multiclass, Objective
 from podium.objectives.debiased import BoundBiases
 

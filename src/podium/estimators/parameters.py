@@ -112,16 +112,6 @@ class MARTClassifierParameters(PointwiseParameters):
     balanced: bool = h.BALANCED(False)
 
 
-class LearnExitParameters(MARTClassifierParameters):
-    """The classifier of early exits: few trees, since every document sees them."""
-
-    n_trees: int = h.N_TREES(10)
-    n_leaves: int = h.N_LEAVES(31)
-    learning_rate: float = h.LEARNING_RATE(0.3)
-    _: KW_ONLY
-    balanced: bool = h.BALANCED(True)
-
-
 class McRankParameters(PointwiseParameters):
     """Ranking by classification: a tree for each label and round."""
 

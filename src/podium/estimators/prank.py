@@ -104,6 +104,8 @@ class PRank(PRankParameters, RankerMixin, BaseEstimator):
         data = self._documents(X, y, sample_weight)
         checked_sets(data, None)
         first = not hasattr(self, "_perceptron")
+        if first and hasattr(self, "model_"):
+            raise DataError("a loaded PRank cannot learn on: its file holds the model, not the state of learning")
         if first and classes is None:
             raise DataError("the first call of partial_fit needs all labels that there will be: classes=[0, 1, 2, …]")
         if not first:

@@ -17,6 +17,7 @@ from podium.data import RankingData, frames
 from podium.data.features import as_list_of_features
 from podium.data.schema import columns_of_text
 from podium.errors import DataError, ParameterError
+from podium.estimators.saving import to_entries
 from podium.estimators.sklearn_bases import check_is_fitted
 from podium.measures import Graded, Measure, Ranking, as_selection, selection_for
 from podium.models import Scorer, save
@@ -270,9 +271,9 @@ class RankerMixin:
         return str(self.model_.digest())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file; `podium.load` reads it."""
+        """Write model, parameters and fitted attributes to a file; `podium.load` gives the estimator back."""
         check_is_fitted(self)
-        save(self.model_, path)
+        save(self.model_, path, to_entries(self))
 
     def export(self, path: str | os.PathLike[str], format: str | None = None, **options: Any) -> Any:  # noqa: A002
         """Write the model for another system, see `podium.formats.export_model`."""

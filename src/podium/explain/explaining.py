@@ -17,7 +17,7 @@ from podium.errors import DataError
 from podium.explain.explanation import Explanation
 from podium.explain.interventional import InterventionalShap
 from podium.explain.path_dependent import PathDependentShap
-from podium.models import ClassEnsemble, Combined, EarlyExit, Ensemble, LinearModel, Model, TreesOnBaseScores
+from podium.models import ClassEnsemble, Combined, Ensemble, LinearModel, Model, TreesOnBaseScores
 from podium.models.base import model_of, shown_name
 
 
@@ -40,7 +40,7 @@ class Contributions(NamedTuple):
     method: str
 
 
-class Task(NamedTuple):
+class ExplanationTask(NamedTuple):
     """What is asked for, in the caller's form; each model takes its own rows from it."""
 
     data: Any
@@ -90,7 +90,7 @@ def explain(
         data = RankingData(data)
     if isinstance(background, RankingData):
         model._require_same_reading(background)
-    found = contributions(model, Task(data, background, n_threads))
+    found = contributions(model, ExplanationTask(data, background, n_threads))
     options = {}
     if isinstance(model, TreesOnBaseScores):
         options["base_scores"] = base_scores
@@ -105,7 +105,7 @@ def explain(
 
 
 @singledispatch
-def contributions(model: Model, task: Task) -> Contributions:
+def contributions(model: Model, task: ExplanationTask) -> Contributions:
     """What the features add to the scores of a model; nets are found by their method, since torch loads slowly."""
     by_gradients = getattr(model, "integrated_gradients", None)
     if by_gradients is None:
@@ -120,7 +120,7 @@ def contributions(model: Model, task: Task) -> Contributions:
 
 
 @contributions.register
-def _of_trees(model: Ensemble, task: Task) -> Contributions:
+def _of_trees(model: Ensemble, task: ExplanationTask) -> Contributions:
     features = model.schema.rows(task.data)
     shap: PathDependentShap | InterventionalShap
     if task.background is None:
@@ -134,7 +134,7 @@ def _of_trees(model: Ensemble, task: Task) -> Contributions:
 
 
 @contributions.register
-def _of_weights(model: LinearModel, task: Task) -> Contributions:
+def _of_weights(model: LinearModel, task: ExplanationTask) -> Contributions:
     """Shapley values of a sum of features, of any kind, are w (x − mean)."""
     features, means, base = model.schema.rows(task.data), model.means, model.intercept
     if task.background is not None:
@@ -149,7 +149,7 @@ def _of_weights(model: LinearModel, task: Task) -> Contributions:
 
 
 @contributions.register
-def _of_parts(model: Combined, task: Task) -> Contributions:
+def _of_parts(model: Combined, task: ExplanationTask) -> Contributions:
     """The weighted sum of the parts', feature by feature."""
     parts = [contributions(part, task) for part in model.parts]
     names = model.feature_names if model._unnamed else None
@@ -167,23 +167,15 @@ def _of_parts(model: Combined, task: Task) -> Contributions:
 
 
 @contributions.register
-def _of_trees_on_scores(model: TreesOnBaseScores, task: Task) -> Contributions:
+def _of_trees_on_scores(model: TreesOnBaseScores, task: ExplanationTask) -> Contributions:
     return contributions(model.trees, task)
 
 
 @contributions.register
-def _of_classes(model: ClassEnsemble, task: Task) -> Contributions:
+def _of_classes(model: ClassEnsemble, task: ExplanationTask) -> Contributions:
     raise DataError(
         "the score of this model is an expected label, which is no sum over its trees: there are no exact "
         "contributions. Each class has them: model.trees.outputs(len(model.classes))[k].explain(data)"
-    )
-
-
-@contributions.register
-def _of_early_exit(model: EarlyExit, task: Task) -> Contributions:
-    raise DataError(
-        "a document that exits has the score of its first trees, lowered by what the others of its query are: that is "
-        "no sum over features. Explain all trees: model.trees.explain(data)"
     )
 
 

@@ -1,7 +1,4 @@
-"""What a format is, and the doors that all of them share: `import_model`, `export_model`, the registry.
-
-A format is one file of this folder with a subclass of `Format`, and one line in `_HOMES`.
-"""
+"""What all formats have in common: their registry, import, export, and names of categories."""
 
 from __future__ import annotations
 
@@ -18,22 +15,23 @@ import numpy as np
 
 from podium.core.files import replacing
 from podium.core.validation import did_you_mean, require_whole, to_path
+from podium.data.encoding import Encoding, category_name
 from podium.errors import DataError, FileFormatError, ParameterError, PodiumWarning
 from podium.formats.trees import feature_labels, has_made_up_names, numbered_categories
 from podium.models import Ensemble, LinearModel, Model
 from podium.models.archive import MOST_FEATURES
-from podium.models.base import INFERRED
+from podium.models.base import INFERRED, model_of
 
 MAX_BYTES = 1 << 30  # of a model file: more is no model that anybody serves
 MOST_SHOWN = 100  # categories of a feature, in a note
 Carries = Literal["yes", "by other means", "no"]
 
-# Every format and the module that it stands in; the order is that of lists and tables.
+# Every format and the module that defines it; the order is that of lists and tables.
 _HOMES = {
     "lightgbm": "lightgbm", "lightgbm-json": "lightgbm", "xgboost": "xgboost", "xgboost-dump": "xgboost",
     "catboost": "catboost", "ranklib": "ranklib", "solr": "solr", "onnx": "onnx",
-    "elasticsearch": "elasticsearch", "elasticsearch-plugin": "plugins", "opensearch": "plugins", "vespa": "vespa",
-    "sklearn": "sklearn",
+    "elasticsearch": "elasticsearch", "elasticsearch-plugin": "elasticsearch", "opensearch": "elasticsearch",
+    "vespa": "vespa", "sklearn": "sklearn",
 }  # fmt: skip
 
 
@@ -270,7 +268,7 @@ def export_model(model: Model, path: str | os.PathLike[str], format: str | None 
     """Write a model for another system; `model.export` of every model and estimator is this.
 
     Args:
-        model: any model.
+        model: any model, or a fitted estimator.
         path: the file.
         format: one of `podium formats`; by default by the suffix, where only one format has it.
         **options: of the format, see docs/formats.md.
@@ -288,7 +286,7 @@ def export_model(model: Model, path: str | os.PathLike[str], format: str | None 
         scores are sums of float32: they agree to about 1e-6 of their size
 
     """
-    path = to_path(path)
+    path, model = to_path(path), model_of(model)
     chosen = get_format(format or _by_suffix(path))
     if not chosen.can_write():
         raise DataError(f"models come in by {chosen.name}, they do not go out")
@@ -343,3 +341,26 @@ def _by_suffix(path: Path) -> str:
         choices = ", ".join(matching or (name for name, one in formats().items() if one.can_write()))
         raise DataError(f"the suffix of {path.name} does not tell the format; give one of {choices}")
     return matching[0]
+
+
+def encoding_of(values: Mapping[int, Sequence[Any]], n_features: int, tool: str) -> Encoding:
+    """The encoding whose category k of a feature is the k-th of its values, each known by its text."""
+    categories: dict[int, tuple[str, ...]] = {}
+    for feature, listed in values.items():
+        if feature >= n_features:
+            raise DataError(f"there are names of categories for feature {feature}, but {n_features} features")
+        names = tuple(str(category_name(value)) for value in listed)
+        if len(set(names)) < len(names):
+            return without_names(tool, f"two categories of feature {feature} have the same text")
+        categories[feature] = names
+    return Encoding(categories)
+
+
+def without_names(tool: str, reason: str) -> Encoding:
+    """No names, and a warning: the model then takes the numbers that the tool gave its categories."""
+    warnings.warn(
+        f"{tool} numbered the categories of a frame; give the imported model those numbers, not names: {reason}",
+        PodiumWarning,
+        stacklevel=2,
+    )
+    return Encoding()

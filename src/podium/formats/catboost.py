@@ -23,7 +23,7 @@ from podium.formats.trees import (
     BEYOND,
     MAX_NODES,
     Leaf,
-    Split,
+    SplitNode,
     as_ensemble,
     categories_text,
     feature_labels,
@@ -122,13 +122,13 @@ def _from_document(document: Mapping[str, Any]) -> Ensemble:
 Borders = Sequence[tuple[int, float, bool]]
 
 
-def _split(borders: Borders, index: Any, left: Any, right: Any) -> Split:
+def _split(borders: Borders, index: Any, left: Any, right: Any) -> SplitNode:
     """A split by its number: `x > border` is right."""
     if not 0 <= int(index) < len(borders):
         raise DataError(f"a split has the number {index}, and there are {len(borders)} borders")
     feature, border, nan_left = borders[int(index)]
     with np.errstate(over="ignore"):
-        return Split(feature, float(np.float32(border)), nan_left, left, right)
+        return SplitNode(feature, float(np.float32(border)), nan_left, left, right)
 
 
 def _symmetric(entry: Mapping[str, Any], borders: Borders, number: int) -> Tree:
@@ -139,7 +139,7 @@ def _symmetric(entry: Mapping[str, Any], borders: Borders, number: int) -> Tree:
         raise DataError(f"tree {number} has {depth} splits and {len(values)} leaf values")
     counts = [int(weight) for weight in entry.get("leaf_weights") or [0] * len(values)]
 
-    def node(key: tuple[int, int]) -> Split | Leaf:
+    def node(key: tuple[int, int]) -> SplitNode | Leaf:
         level, bits = key
         if level < 0:
             return Leaf(values[bits], counts[bits])
@@ -152,7 +152,7 @@ def _nested(root: Mapping[str, Any], borders: Borders, number: int) -> Tree:
     """A tree of any shape."""
     nodes: list[Mapping[str, Any]] = [root]
 
-    def node(key: int) -> Split | Leaf:
+    def node(key: int) -> SplitNode | Leaf:
         entry = nodes[key]
         if "split" not in entry:
             return Leaf(float(entry["value"]), int(entry.get("weight", 0)))
@@ -181,7 +181,7 @@ def _with_one_side(tree: Tree, is_left: Sequence[bool], name: str) -> Tree:
     """
     node = node_of(tree)
 
-    def expanded(key: tuple[str, int]) -> Split | Leaf:
+    def expanded(key: tuple[str, int]) -> SplitNode | Leaf:
         kind, number = key
         entry = node(number)
         if isinstance(entry, Leaf):

@@ -1,7 +1,12 @@
-"""Elasticsearch's own learning to rank: the body of `PUT _ml/trained_models/<id>`.
+"""Elasticsearch's own learning to rank, and the learning-to-rank plugins of Elasticsearch and OpenSearch.
 
-Sources: elastic/eland, eland/ml/_model_serializer.py; elastic/elasticsearch, …/inference/trainedmodel/tree/TreeNode.
-Doubles; `decision_type` says how to compare; a missing feature follows `default_left`.
+Elasticsearch's own: the body of `PUT _ml/trained_models/<id>`. Sources: elastic/eland, eland/ml/_model_serializer.py;
+elastic/elasticsearch, …/inference/trainedmodel/tree/TreeNode. Doubles; `decision_type` says how to compare; a missing
+feature follows `default_left`.
+
+The plugins: bodies for `POST _ltr/_featureset/<set>/_createmodel`. Sources: o19s/elasticsearch-learning-to-rank,
+opensearch-project/opensearch-learning-to-rank-base, ranker/parser. Trees go in as XGBoost's dump: `x < threshold` goes
+left, float32, NaN to the node's missing side. No base score is read.
 """
 
 from __future__ import annotations
@@ -10,30 +15,35 @@ import base64
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 
 from podium.errors import DataError
 from podium.formats.base import Format, Written
+from podium.formats.ranklib import linear_constant
 from podium.formats.trees import (
     CATEGORIES,
     Leaf,
-    Split,
+    SplitNode,
     as_ensemble,
     below32,
     double_thresholds,
     feature_labels,
     floor32,
     make_tree,
+    missing_as_zero,
     node_of,
     numbered_categories,
     plain_trees,
+    require_float32,
     require_index,
     root_of,
     scaled,
 )
-from podium.models import Ensemble, Model
+from podium.formats.xgboost import ROUNDING, dump, from_dump
+from podium.models import Ensemble, LinearModel, Model
 from podium.trees import Tree
 
 GZIP = 31  # window bits that ask zlib for gzip's header
@@ -164,7 +174,7 @@ def _require_regression(part: Mapping[str, Any], name: str) -> None:
 def _tree(nodes: Sequence[Mapping[str, Any]], columns: Sequence[int], name: str) -> Tree:
     """A tree; as in Elasticsearch a node is found by its place in the list, and one without a left child is a leaf."""
 
-    def node(key: int) -> Split | Leaf:
+    def node(key: int) -> SplitNode | Leaf:
         require_index(key, len(nodes), f"{name}: a node")
         entry = nodes[key]
         count = int(entry.get("number_samples", 0))
@@ -181,7 +191,7 @@ def _tree(nodes: Sequence[Mapping[str, Any]], columns: Sequence[int], name: str)
             raise DataError(f"{name} compares by {decision}, which is not a comparison with a threshold")
         bound = floor32(threshold) if decision in ("lte", "gt") else below32(threshold)
         gain = float(entry.get("split_gain", 0.0))
-        return Split(columns[feature], float(bound), missing_left, left, right, None, gain, count)
+        return SplitNode(columns[feature], float(bound), missing_left, left, right, None, gain, count)
 
     return make_tree(0, node, name)
 
@@ -206,3 +216,109 @@ def _nodes(tree: Tree, thresholds: Sequence[float]) -> list[dict[str, Any]]:
             "default_left": content.missing_left, "left_child": left, "right_child": left + 1,
         })  # fmt: skip
     return entries
+
+
+CARRIES: dict[str, Any] = {
+    "missing directions": "yes", "categories": "by other means", "combined models": "by other means",
+    "several outputs": "no", "linear models": "yes", "nets": "no", "shifted features": "no",
+}  # fmt: skip
+
+OBJECTIVE = "rank:pairwise"  # scores as they are; older plugins refuse rank:ndcg, which means the same
+
+
+class Plugin(Format):
+    """What both plugins read."""
+
+    finds_by_name = True
+
+    def read(self, content: bytes, source: str) -> Model:
+        """The trees or weights of a request body."""
+        model = json.loads(content)["model"]["model"]
+        definition = json.loads(model["definition"])
+        if model["type"] == "model/linear":
+            weights = np.array([float(weight) for weight in definition.values()])
+            return LinearModel(weights, np.zeros(len(weights)), 0.0, tuple(definition))
+        if model["type"] != "model/xgboost+json":
+            raise DataError(f"definitions of the type {model['type']} are not read")
+        if isinstance(definition, list):
+            return from_dump(definition)
+        ensemble = from_dump(definition["splits"])
+        if not definition.get("missing_as_zero"):
+            return ensemble
+        zero_left = ensemble.arrays["threshold"] >= 0
+        return replace(ensemble, arrays=ensemble.arrays | {"missing_left": zero_left})
+
+
+class ElasticsearchPlugin(Plugin):
+    """A model for the plugin of Elasticsearch."""
+
+    name = "elasticsearch-plugin"
+    title = "the learning-to-rank plugin of Elasticsearch"
+    carries = CARRIES
+
+    def write(self, model: Model, suffix: str = "", *, name: str = "podium") -> Written:
+        """The request body.
+
+        Args:
+            model: trees, a combination of them, or a linear model.
+            suffix: not needed.
+            name: of the model.
+
+        """
+        missing = "a feature that does not match is NaN and goes to its side (plugins since January 2024)"
+        if isinstance(model, LinearModel):
+            return _linear(model, name, self.name)
+        ensemble = as_ensemble(model, self.name)
+        require_float32(ensemble, self.name)
+        definition = {"objective": OBJECTIVE, "splits": dump(ensemble, self.name)}
+        return Written(_body(name, "model/xgboost+json", definition), missing, (ROUNDING,))
+
+
+class OpenSearch(Plugin):
+    """A model for the plugin of OpenSearch."""
+
+    name = "opensearch"
+    title = "the learning-to-rank plugin of OpenSearch"
+    carries = CARRIES
+
+    def write(
+        self, model: Model, suffix: str = "", *, name: str = "podium", missing: Literal["keep", "zero"] = "keep"
+    ) -> Written:
+        """The request body.
+
+        Args:
+            model: trees, a combination of them, or a linear model.
+            suffix: not needed.
+            name: of the model.
+            missing: `"keep"` for OpenSearch 3.8 and later; `"zero"` adds `missing_as_zero`, for models that were
+                trained with 0 for what is missing.
+
+        """
+        if isinstance(model, LinearModel):
+            return _linear(model, name, self.name)
+        ensemble = as_ensemble(model, self.name)
+        require_float32(ensemble, self.name)
+        definition: dict[str, Any] = {"objective": OBJECTIVE, "splits": dump(ensemble, self.name)}
+        text = (
+            "a feature that does not match is NaN and goes to its side from OpenSearch 3.8 on; 3.2 to 3.7 send it "
+            "right at every split, and up to 3.1 it is 0"
+        )
+        if missing == "zero":
+            definition = {"missing_as_zero": True, **definition}
+            text = missing_as_zero(ensemble)
+        return Written(_body(name, "model/xgboost+json", definition), text, (ROUNDING,))
+
+
+def _body(name: str, kind: str, definition: Any) -> bytes:
+    """The request body: the definition is text within it."""
+    inner = json.dumps(definition, ensure_ascii=False)
+    body = {"model": {"name": name, "model": {"type": kind, "definition": inner}}}
+    return json.dumps(body, ensure_ascii=False).encode()
+
+
+def _linear(model: LinearModel, name: str, format_name: str) -> Written:
+    """Weights by name."""
+    labels = feature_labels(model)
+    note = f"scores are lower by {linear_constant(model, format_name):.6g} than here: the plugin knows no constant"
+    weights = dict(zip(labels, model.weights.tolist(), strict=True))
+    return Written(_body(name, "model/linear", weights), "a feature that does not match counts as 0", (note,))

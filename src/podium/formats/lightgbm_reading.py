@@ -13,11 +13,11 @@ import numpy as np
 
 from podium.data.encoding import Encoding
 from podium.errors import DataError
-from podium.formats.categories import encoding_of, without_names
+from podium.formats.base import encoding_of, without_names
 from podium.formats.trees import (
     MAX_COPIES,
     Leaf,
-    Split,
+    SplitNode,
     below32,
     floor32,
     make_tree,
@@ -138,7 +138,7 @@ def _tree_of_block(entries: Mapping[str, str], number: int) -> Tree:
     if sorted(bounds) != bounds or len(set(numbers := _sets_of(kinds, thresholds))) < len(numbers):
         raise DataError(f"{name}: the sets of its categories overlap")
 
-    def node(key: Any) -> Split | Leaf:
+    def node(key: Any) -> SplitNode | Leaf:
         if isinstance(key, tuple):
             return _around_zero(key)
         if key < 0:
@@ -150,7 +150,7 @@ def _tree_of_block(entries: Mapping[str, str], number: int) -> Tree:
             entry = int(thresholds[key])
             require_index(entry, len(bounds) - 1, f"{name}: an entry of cat_boundaries")
             categories = _bits(words[bounds[entry] : bounds[entry + 1]])
-            return Split(common[0], 0.0, False, left[key], right[key], categories, *common[1:])
+            return SplitNode(common[0], 0.0, False, left[key], right[key], categories, *common[1:])
         return _numeric(common, thresholds[key], kinds[key], left[key], right[key])
 
     def children(key: int) -> tuple[int, ...]:
@@ -168,14 +168,14 @@ def _sets_of(kinds: Sequence[int], thresholds: Sequence[float]) -> list[int]:
     return [int(threshold) for kind, threshold in zip(kinds, thresholds, strict=True) if kind & CATEGORICAL]
 
 
-def _numeric(common: tuple[int, float, int], threshold: float, kind: int, left: Any, right: Any) -> Split:
+def _numeric(common: tuple[int, float, int], threshold: float, kind: int, left: Any, right: Any) -> SplitNode:
     """A numeric node: what NaN does depends on the missing type."""
     feature, gain, count = common
     missing, default_left = kind >> 2 & 3, bool(kind & DEFAULT_LEFT)
     zero_left = threshold >= 0.0  # where `0 <= threshold` sends a zero
     if abs(threshold) <= ZERO_THRESHOLD:  # all that LightGBM reads as 0 goes the same way
         threshold = ZERO_THRESHOLD if zero_left else float(below32(-ZERO_THRESHOLD))
-    split = Split(feature, float(floor32(threshold)), default_left, left, right, None, gain, count)
+    split = SplitNode(feature, float(floor32(threshold)), default_left, left, right, None, gain, count)
     if missing == NONE:  # NaN becomes 0
         return split._replace(missing_left=zero_left)
     if missing == NAN or default_left == zero_left:
@@ -191,7 +191,7 @@ def _numeric(common: tuple[int, float, int], threshold: float, kind: int, left: 
     return split._replace(threshold=negative, right=("zeros", split))
 
 
-def _around_zero(key: tuple[str, Split]) -> Split:
+def _around_zero(key: tuple[str, SplitNode]) -> SplitNode:
     """The tests behind the first one of a node whose zeros go another way than their neighbours.
 
     The first has sent what is below all zeros left. `zeros` is reached by the others and NaN; `plain` is the node's
@@ -249,7 +249,7 @@ def _tree_of_dump(structure: Mapping[str, Any], number: int) -> Tree:
         if "leaf_value" not in entry:
             nodes += [entry["left_child"], entry["right_child"]]
 
-    def node(key: Any) -> Split | Leaf:
+    def node(key: Any) -> SplitNode | Leaf:
         if isinstance(key, tuple):
             return _around_zero(key)
         entry = nodes[key]
@@ -261,7 +261,7 @@ def _tree_of_dump(structure: Mapping[str, Any], number: int) -> Tree:
         common = int(entry["split_feature"]), float(entry.get("split_gain", 0)), int(entry.get("internal_count", 0))
         if entry["decision_type"] == "==":
             categories = [float(word) for word in str(entry["threshold"]).split("||") if word]
-            return Split(common[0], 0.0, False, left, right, categories, *common[1:])
+            return SplitNode(common[0], 0.0, False, left, right, categories, *common[1:])
         missing = {"None": NONE, "Zero": ZERO, "NaN": NAN}[entry.get("missing_type", "None")]
         kind = missing << 2 | DEFAULT_LEFT * bool(entry["default_left"])
         return _numeric(common, float(entry["threshold"]), kind, left, right)

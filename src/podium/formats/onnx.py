@@ -105,7 +105,7 @@ def _add_model(graph: Graph, model: Model) -> tuple[str, list[str]]:
 
 def _is_net(model: Model) -> TypeGuard[Net]:
     """Whether a model is a net: seen without torch, which nothing else here needs."""
-    return model.file_format == NET
+    return model.file_kind == NET
 
 
 def _add_sum(graph: Graph, model: Combined) -> tuple[str, list[str]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from podium.errors import DataError
 from podium.formats.onnx_graph import ML_DOMAIN, Graph, load_onnx
-from podium.formats.trees import Leaf, Split, below32, floor32, make_tree, node_of, root_of, scaled, shifted
+from podium.formats.trees import Leaf, SplitNode, below32, floor32, make_tree, node_of, root_of, scaled, shifted
 from podium.trees import Tree
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
@@ -160,7 +160,7 @@ def _tree_of_rows(
     tracks = a.get("nodes_missing_value_tracks_true")
     true_ids, false_ids = a["nodes_truenodeids"], a["nodes_falsenodeids"]
 
-    def node(key: int) -> Split | Leaf:
+    def node(key: int) -> SplitNode | Leaf:
         k = rows[key]
         if a["nodes_modes"][k] == b"LEAF":
             return Leaf(values.get((number, key), 0.0))
@@ -168,7 +168,7 @@ def _tree_of_rows(
         true, false = int(true_ids[k]), int(false_ids[k])
         left, right = (true, false) if holds else (false, true)
         missing_true = bool(tracks and tracks[k])
-        return Split(int(a["nodes_featureids"][k]), threshold, missing_true == holds, left, right)
+        return SplitNode(int(a["nodes_featureids"][k]), threshold, missing_true == holds, left, right)
 
     inner = [k for k in rows.values() if a["nodes_modes"][k] != b"LEAF"]
     children = {int(ids[k]) for k in inner for ids in (true_ids, false_ids)}
@@ -190,7 +190,7 @@ def _version_5(a: Mapping[str, Any]) -> list[Tree]:
         is_leaf = bool(a[f"nodes_{side}leafs"][k])
         return ("leaf" if is_leaf else "node", int(a[f"nodes_{side}nodeids"][k]), 2 * k + (side == "true"))
 
-    def node(key: tuple[str, int, int]) -> Split | Leaf:
+    def node(key: tuple[str, int, int]) -> SplitNode | Leaf:
         kind, k, _ = key
         if k < 0:
             raise DataError("a node has a negative number")
@@ -204,7 +204,7 @@ def _version_5(a: Mapping[str, Any]) -> list[Tree]:
         if true[:2] == false[:2] and true[0] == "leaf":  # a tree of one leaf
             return Leaf(float(a["leaf_weights"][true[1]]))
         left, right = (true, false) if holds else (false, true)
-        return Split(int(a["nodes_featureids"][k]), threshold, bool(tracks[k]) == holds, left, right)
+        return SplitNode(int(a["nodes_featureids"][k]), threshold, bool(tracks[k]) == holds, left, right)
 
     aggregate = int(a.get("aggregate_function", SUM))
     if aggregate not in (SUM, AVERAGE):

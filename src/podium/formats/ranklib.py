@@ -19,7 +19,7 @@ from podium.errors import DataError
 from podium.formats.base import Format, Written
 from podium.formats.trees import (
     Leaf,
-    Split,
+    SplitNode,
     as_ensemble,
     categories_text,
     make_tree,
@@ -127,7 +127,7 @@ def _tree(element: ElementTree.Element, number: int, features: set[int]) -> Tree
     """A tree: `feature`, `threshold` and two splits, in this order, or an `output`."""
     nodes = [element[0] if len(element) else element]
 
-    def node(key: int) -> Split | Leaf:
+    def node(key: int) -> SplitNode | Leaf:
         entry = nodes[key]
         output = entry.find("output")
         if output is not None:
@@ -140,7 +140,7 @@ def _tree(element: ElementTree.Element, number: int, features: set[int]) -> Tree
         features.add(feature)
         nodes.extend((entry[2], entry[3]))
         threshold = np.float32(float(entry[1].text or ""))
-        return Split(feature, float(threshold), bool(threshold >= 0), len(nodes) - 2, len(nodes) - 1)
+        return SplitNode(feature, float(threshold), bool(threshold >= 0), len(nodes) - 2, len(nodes) - 1)
 
     return make_tree(0, node, f"tree {number}")
 

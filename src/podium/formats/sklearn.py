@@ -12,7 +12,7 @@ import numpy as np
 
 from podium.errors import DataError
 from podium.formats.base import Format
-from podium.formats.trees import Leaf, Split, floor32, make_tree, scaled, shifted
+from podium.formats.trees import Leaf, SplitNode, floor32, make_tree, scaled, shifted
 from podium.models import Ensemble, Model
 from podium.trees import Tree
 
@@ -63,10 +63,10 @@ def _tree(tree: Any, number: int) -> Tree:
     """A tree; missing values go where training sent them."""
     missing = getattr(tree, "missing_go_to_left", np.zeros(tree.node_count, np.uint8))
 
-    def node(key: int) -> Split | Leaf:
+    def node(key: int) -> SplitNode | Leaf:
         if tree.children_left[key] == -1:
             return Leaf(float(tree.value[key].ravel()[0]), int(tree.n_node_samples[key]))
-        return Split(
+        return SplitNode(
             int(tree.feature[key]), float(floor32(float(tree.threshold[key]))), bool(missing[key]),
             int(tree.children_left[key]), int(tree.children_right[key]), None, 0.0, int(tree.n_node_samples[key]),
         )  # fmt: skip
@@ -77,19 +77,35 @@ def _tree(tree: Any, number: int) -> Tree:
 def _histogram_trees(value: Any) -> list[Tree]:
     """The trees of histogram-based boosting, on its baseline."""
     if getattr(value, "is_categorical_", None) is not None:
-        raise DataError("histogram-based boosting with categorical features numbers them anew: its trees stand alone")
+        raise DataError(
+            "histogram-based boosting with categorical features numbers them anew: its trees do not know the categories"
+        )
     trees = []
-    for k, row in enumerate(value._predictors):
-        nodes = row[0].nodes
+    all_nodes, baseline = _histogram_parts(value)
+    for k, nodes in enumerate(all_nodes):
 
-        def node(key: int, nodes: Any = nodes) -> Split | Leaf:
+        def node(key: int, nodes: Any = nodes) -> SplitNode | Leaf:
             one = nodes[key]
             if one["is_leaf"]:
                 return Leaf(float(one["value"]), int(one["count"]))
-            return Split(
+            return SplitNode(
                 int(one["feature_idx"]), float(floor32(float(one["num_threshold"]))), bool(one["missing_go_to_left"]),
                 int(one["left"]), int(one["right"]), None, float(one["gain"]), int(one["count"]),
             )  # fmt: skip
 
         trees.append(make_tree(0, node, f"tree {k}"))
-    return shifted(trees, float(np.ravel(value._baseline_prediction)[0]))
+    return shifted(trees, baseline)
+
+
+def _histogram_parts(value: Any) -> tuple[list[Any], float]:
+    """Return the nodes of each tree, and the baseline.
+
+    scikit-learn documents no way to the trees of histogram-based boosting: only this function reads private attributes.
+    """
+    try:
+        return [row[0].nodes for row in value._predictors], float(np.ravel(value._baseline_prediction)[0])
+    except AttributeError as error:
+        raise DataError(
+            f"this version of scikit-learn keeps its trees in another way ({error}): train with LightGBM or XGBoost, "
+            "or give the scores of the model"
+        ) from None

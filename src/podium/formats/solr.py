@@ -19,7 +19,7 @@ from podium.formats.base import Format, Written
 from podium.formats.ranklib import java_number, linear_constant
 from podium.formats.trees import (
     Leaf,
-    Split,
+    SplitNode,
     as_ensemble,
     feature_labels,
     make_tree,
@@ -178,7 +178,7 @@ def _tree(
     """A nested tree."""
     nodes = [root]
 
-    def node(key: int) -> Split | Leaf:
+    def node(key: int) -> SplitNode | Leaf:
         entry = nodes[key]
         if "feature" not in entry:
             if "value" not in entry or "left" in entry or "right" in entry:
@@ -192,7 +192,7 @@ def _tree(
         threshold = _before_norm(_single(entry["threshold"]) + SLACK, norms[feature])
         missing_left = bool(threshold >= 0) if zero else entry.get("missing") == "left"
         nodes.extend((entry["left"], entry["right"]))
-        return Split(feature, float(threshold), missing_left, len(nodes) - 2, len(nodes) - 1)
+        return SplitNode(feature, float(threshold), missing_left, len(nodes) - 2, len(nodes) - 1)
 
     return make_tree(0, node, f"tree {k}")
 

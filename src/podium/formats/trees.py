@@ -29,7 +29,7 @@ MAX_CATEGORY = 1 << 24  # whole numbers below it are exact in float32
 MAX_COPIES = 64  # of each node in a file, on average, where Podium's tree needs a subtree more than once
 
 
-class Split(NamedTuple):
+class SplitNode(NamedTuple):
     """A node that asks: `x <= threshold`, or whether x is one of `categories`, goes left."""
 
     feature: int
@@ -95,7 +95,9 @@ def lowest_double(values: Float32s) -> Floats:
     return np.where(values == -np.inf, -np.inf, np.nextafter(below, np.inf))
 
 
-def make_tree(root: Hashable, node: Callable[[Any], Split | Leaf], name: str, *, most_nodes: int | None = None) -> Tree:
+def make_tree(
+    root: Hashable, node: Callable[[Any], SplitNode | Leaf], name: str, *, most_nodes: int | None = None
+) -> Tree:
     """A tree from a function that says what each node is; parents come before their children.
 
     Args:
@@ -106,7 +108,7 @@ def make_tree(root: Hashable, node: Callable[[Any], Split | Leaf], name: str, *,
             nodes in all. By default each key is reached once, as it must be in a file.
 
     """
-    splits: list[Split] = []
+    splits: list[SplitNode] = []
     leaves: list[Leaf] = []
     children: list[list[int]] = []
     seen: set[Hashable] = set()
@@ -165,7 +167,7 @@ def require_index(index: int, length: int, what: str) -> None:
         raise DataError(f"{what} has the number {index}, and there are {max(length, 0)}")
 
 
-def _flat(splits: list[Split], leaves: list[Leaf], children: list[list[int]]) -> Tree:
+def _flat(splits: list[SplitNode], leaves: list[Leaf], children: list[list[int]]) -> Tree:
     """Flat arrays of a tree."""
     sets = [np.unique(np.asarray(s.categories, np.float32)) for s in splits if s.categories is not None]
     numbers = np.cumsum([s.categories is not None for s in splits]) - 1
@@ -187,14 +189,14 @@ def _flat(splits: list[Split], leaves: list[Leaf], children: list[list[int]]) ->
     )
 
 
-def node_of(tree: Tree) -> Callable[[int], Split | Leaf]:
+def node_of(tree: Tree) -> Callable[[int], SplitNode | Leaf]:
     """What each node of a tree is, by its number; ~k is leaf k: what `make_tree` takes."""
     columns = [
         tree.feature.tolist(), tree.threshold.tolist(), tree.missing_left.tolist(), tree.left.tolist(),
         tree.right.tolist(), tree.category.tolist(), tree.gain.tolist(), tree.count.tolist(),
     ]  # fmt: skip
     nodes = [
-        Split(feature, threshold, missing, left, right,
+        SplitNode(feature, threshold, missing, left, right,
               None if category < 0 else tree.categories[category].tolist(), gain, count)
         for feature, threshold, missing, left, right, category, gain, count in zip(*columns, strict=True)
     ]  # fmt: skip
@@ -298,11 +300,11 @@ def without_categories(
         return tree
     node = node_of(tree)
 
-    def expanded(key: tuple[str, int, int]) -> Split | Leaf:
+    def expanded(key: tuple[str, int, int]) -> SplitNode | Leaf:
         """Keys are the nodes of the tree, and for value i of a set the tests `x < v` and then `x <= v`."""
         kind, number, i = key
         entry = node(number)
-        while isinstance(entry, Split) and entry.categories is not None and len(entry.categories) == 0:
+        while isinstance(entry, SplitNode) and entry.categories is not None and len(entry.categories) == 0:
             entry = node(entry.right)  # type: ignore[arg-type]  # nothing goes left
         if isinstance(entry, Leaf):
             return entry
@@ -312,9 +314,9 @@ def without_categories(
         value = np.float32(entry.categories[i])
         if kind == "at":
             last = i + 1 == len(entry.categories)
-            return Split(entry.feature, float(value), False, left, right if last else ("node", number, i + 1))
+            return SplitNode(entry.feature, float(value), False, left, right if last else ("node", number, i + 1))
         below = float(np.nextafter(value, np.float32(-np.inf)))  # a missing value goes right, as at any set
-        return Split(entry.feature, below, True, right, ("at", number, i), None, entry.gain, entry.count)
+        return SplitNode(entry.feature, below, True, right, ("at", number, i), None, entry.gain, entry.count)
 
     return make_tree(("node", root_of(tree), 0), expanded, name, most_nodes=most_nodes)
 
@@ -329,11 +331,11 @@ def without_infinity(tree: Tree, name: str) -> Tree:
         return tree
     node, lowest = node_of(tree), float(np.finfo(np.float32).min)
 
-    def expanded(key: tuple[str, int]) -> Split | Leaf:
+    def expanded(key: tuple[str, int]) -> SplitNode | Leaf:
         """Keys are the nodes of the tree, and the second split of those at ∞."""
         kind, number = key
         entry = node(number)
-        while isinstance(entry, Split) and _is_at_infinity(entry) and entry.missing_left:
+        while isinstance(entry, SplitNode) and _is_at_infinity(entry) and entry.missing_left:
             number = entry.left  # type: ignore[assignment]  # everything goes left
             entry = node(number)
         if isinstance(entry, Leaf):
@@ -342,13 +344,13 @@ def without_infinity(tree: Tree, name: str) -> Tree:
         if not _is_at_infinity(entry):
             return entry._replace(left=left, right=right)
         if kind == "low":
-            return Split(entry.feature, 0.0, False, left, right)
+            return SplitNode(entry.feature, 0.0, False, left, right)
         return entry._replace(threshold=lowest, missing_left=True, left=("low", number), right=left)
 
     return make_tree(("node", root_of(tree)), expanded, name, most_nodes=MOST_COPIED)
 
 
-def _is_at_infinity(entry: Split) -> bool:
+def _is_at_infinity(entry: SplitNode) -> bool:
     return entry.categories is None and entry.threshold == math.inf
 
 

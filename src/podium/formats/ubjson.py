@@ -17,12 +17,12 @@ MAX_DEPTH = 64
 
 def loads(content: bytes) -> Any:
     """The value of a document."""
-    reader = _Reader(content)
+    reader = _UBJSONReader(content)
     value = reader.value(reader.marker(), 0)
     return value
 
 
-class _Reader:
+class _UBJSONReader:
     """A place in a document."""
 
     def __init__(self, content: bytes) -> None:

@@ -1,22 +1,38 @@
-"""Models that score documents, their combinations, and the model file."""
+"""Models that score documents, their combinations, and the model file.
 
-from podium.models.base import Model
-from podium.models.blend import Blend, combine_all
-from podium.models.class_ensemble import ClassEnsemble
-from podium.models.combination import Combination, combine
+Names that need measures are loaded when they are first used: a service that only scores does without them.
+"""
+
+import warnings
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from podium.models.base import Model, Scorer
 from podium.models.combined import Combined
-from podium.models.early_exit import EarlyExit
 from podium.models.ensemble import Ensemble
-from podium.models.file import load, save
-from podium.models.linear import LinearModel
-from podium.models.ordinal import OrdinalModel
-from podium.models.refitting import refit_weights
-from podium.models.scorer import Scorer
-from podium.models.top import TopDocuments
-from podium.models.trees_on_base_scores import TreesOnBaseScores
+from podium.models.file import load_model, save
+from podium.models.linear import LinearModel, OrdinalModel
+from podium.models.over_trees import ClassEnsemble, TreesOnBaseScores
+
+if TYPE_CHECKING:
+    from podium.models.combination import Combination, combine, combine_all
+    from podium.models.refitting import refit_weights
+
+load = load_model  # the older name
+
+_LATER = {"Combination": "combination", "combine": "combination", "combine_all": "combination",
+          "refit_weights": "refitting"}  # fmt: skip
 
 __all__ = [
-    "Blend", "ClassEnsemble", "Combination", "Combined", "EarlyExit", "Ensemble", "LinearModel", "Model",
-    "OrdinalModel", "Scorer", "TopDocuments", "TreesOnBaseScores", "combine", "combine_all", "load", "refit_weights",
-    "save",
+    "ClassEnsemble", "Combination", "Combined", "Ensemble", "LinearModel", "Model", "OrdinalModel", "Scorer",
+    "TreesOnBaseScores", "combine", "combine_all", "load", "load_model", "refit_weights", "save",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Blend":
+        warnings.warn("Blend will be removed in the next release: it is Combination now", FutureWarning, stacklevel=2)
+        name = "Combination"
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -91,7 +91,7 @@ def open_archive(path: str) -> Iterator[tuple[dict[str, Any], Arrays]]:
     """The header of a file and its arrays by name; whatever is wrong with the file is a FileFormatError."""
     try:
         with zipfile.ZipFile(path) as archive:
-            reader = _Reader(archive, path)
+            reader = _ArchiveReader(archive, path)
             yield reader.header, reader.array
     except (PodiumError, ImportError):  # the latter: torch for a net
         raise
@@ -107,7 +107,7 @@ def open_archive(path: str) -> Iterator[tuple[dict[str, Any], Arrays]]:
         ) from error
 
 
-class _Reader:
+class _ArchiveReader:
     """The members of a zip.
 
     The sizes in its directory bound what is read: a stream ends at the size that the directory has for it, whatever it

@@ -6,13 +6,11 @@ import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from podium.binned import BinnedFiles
 from podium.core.array_types import Floats, Ints
 from podium.core.hashing import content_hash
 from podium.core.pages import html_table
@@ -24,10 +22,10 @@ from podium.data.schema import Schema
 from podium.data.subsets import has_weight
 from podium.errors import DataError, ParameterError
 from podium.models.archive import MOST_FEATURES, ROOM_FOR_NAMES, header_text
-from podium.trees import BinnedFeatures, Bins
+from podium.models.stored import Parts, StoredModel
 
 if TYPE_CHECKING:
-    from podium.models.scorer import Scorer
+    from podium.trees import BinnedFeatures, Bins
 
 ROWS_OF_BINS = 1 << 14  # whose bins become values at a time
 INFERRED = "inferred_width"  # key of `info`: whether n_features is only what an imported model asks for
@@ -54,7 +52,7 @@ class Model(ABC):
         info: parameters, history and the like, as JSON has it.
         sees_lists: whether a document's score depends on the others of its query.
         has_one_schema: whether `schema` says all that the model expects: it may be made of models that differ.
-        file_format: the name of its format in model files, where that is of another layer.
+        file_kind: the name of its kind in model files; None if it cannot be saved.
 
     Example:
         >>> import podium
@@ -71,7 +69,7 @@ class Model(ABC):
     info: dict[str, Any]
     sees_lists: bool = False
     has_one_schema: bool = True
-    file_format: ClassVar[str | None] = None
+    file_kind: ClassVar[str | None] = None
 
     @property
     def schema(self) -> Schema:
@@ -103,9 +101,9 @@ class Model(ABC):
             self._require_options(options)
         if isinstance(X, RankingData):
             self._require_same_reading(X)
-        if isinstance(X, BinnedFiles) and not X.has_values and not self.sees_lists:
-            if self.splits_at(X.binned.bins) and self.fits(X):
-                return self._predict_bins(X.binned, n_threads=n_threads, **options)
+            binned = None if getattr(X, "has_values", True) else X.binned  # type: ignore[attr-defined]  # BinnedFiles
+            if binned is not None and not self.sees_lists and self.splits_at(binned.bins) and self.fits(X):
+                return self._predict_bins(binned, n_threads=n_threads, **options)
         rows = self.schema.rows(X, extra)
         if not self.sees_lists:
             return self._predict_rows(rows, n_threads=n_threads, **options)
@@ -148,8 +146,6 @@ class Model(ABC):
                 at the same time, 1.
 
         """
-        from podium.models.scorer import Scorer
-
         return Scorer(self, n_threads)
 
     def prepare(self) -> None:  # noqa: B027, most models have nothing to prepare
@@ -159,6 +155,15 @@ class Model(ABC):
         """Refuse data whose values were made in another way than those of the training data."""
         if "reading" in self.info:
             require_same_reading(self.reading, data)
+
+    def to_parts(self) -> Parts:
+        """Return what the model file holds of the model, beside its schema and `info`."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_parts(cls, stored: StoredModel) -> Model:
+        """Return the model of a file; raise if its parts are not valid."""
+        raise NotImplementedError
 
     @abstractmethod
     def _predict_rows(self, features: Features, offsets: Ints | None = None, *, n_threads: int | None = None) -> Floats:
@@ -237,6 +242,50 @@ class Model(ABC):
         return int(features.shape[0])
 
 
+class Scorer:
+    """A model with all that scoring needs prepared: `scorer(X)` gives the scores of rows, as `model.predict` does.
+
+    Made by `model.scorer()`. What `predict` does for trees only when many documents have come is done at once, so that
+    the first query is as fast as all others. Threads may share a scorer.
+
+    Attributes:
+        model: the model.
+        n_threads: for each call.
+
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(20, features=4)
+        >>> model = podium.LambdaMART(n_trees=5, n_leaves=4).fit(data)
+        >>> scorer = model.scorer(n_threads=1)
+        >>> scorer(data.features[:50]).shape
+        (50,)
+
+    """
+
+    def __init__(self, model: Model, n_threads: int | None = None) -> None:
+        self.model = model
+        self.n_threads = n_threads
+        model.prepare()
+        encoding = model.encoding
+        self._takes_arrays = model.has_one_schema and not encoding.shifts and not encoding.categories
+
+    def __call__(self, X: Any) -> Floats:
+        """The score of each row of an array, a sparse matrix, a frame or `RankingData`; see `Model.predict`."""
+        if (
+            type(X) is np.ndarray
+            and X.dtype == np.float32
+            and X.ndim == 2
+            and X.shape[1] == self.model.n_features
+            and self._takes_arrays
+        ):
+            return self.model._predict_rows(X, n_threads=self.n_threads)  # nothing to convert or to match
+        return self.model.predict(X, n_threads=self.n_threads)
+
+    def __repr__(self) -> str:
+        threads = "" if self.n_threads is None else f", n_threads={self.n_threads}"
+        return f"Scorer({self.model!r}{threads})"
+
+
 def shown_name(feature: str | int) -> str:
     """What to call a feature before people, given its name or its number.
 
@@ -257,57 +306,6 @@ def model_of(ranker: Any) -> Any:
     (True, True)
     """
     return getattr(ranker, "model_", ranker)
-
-
-class OverTrees(Model):
-    """A model that makes something of an ensemble's trees, and has all else from it.
-
-    Attributes:
-        trees: the ensemble.
-
-    """
-
-    trees: Any
-
-    @property
-    def n_features(self) -> int:  # type: ignore[override]
-        """The number of features."""
-        return int(self.trees.n_features)
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:  # type: ignore[override]
-        """Names of the features, or None."""
-        names: tuple[str, ...] | None = self.trees.feature_names
-        return names
-
-    @property
-    def encoding(self) -> Encoding:  # type: ignore[override]
-        """How the features of the training data were encoded."""
-        encoding: Encoding = self.trees.encoding
-        return encoding
-
-    @property
-    def info(self) -> dict[str, Any]:  # type: ignore[override]
-        """Parameters, history and the like."""
-        info: dict[str, Any] = self.trees.info
-        return info
-
-    def splits_at(self, bins: Bins) -> bool:
-        """Whether all trees split between bins."""
-        return bool(self.trees.splits_at(bins))
-
-    def prepare(self) -> None:
-        """Make the trees ready to score."""
-        self.trees.prepare()
-
-    def importance(self, kind: Any = "gain") -> Floats:
-        """For each feature the sum of the gains of its splits, or their number."""
-        importance: Floats = self.trees.importance(kind)
-        return importance
-
-    def with_info(self, **info: Any) -> Self:
-        """The same trees with other information."""
-        return replace(self, trees=self.trees.with_info(**info))  # type: ignore[type-var]
 
 
 def require_numbers(train: RankingData, model: str) -> None:

@@ -1,34 +1,44 @@
-"""The exact best combination of two rankers ([B] 7.1, [W] §4)."""
+"""The best combination of rankers: two exactly ([B] 7.1, [W] §4), several in turn."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from podium.combining import Path, Sweep, best_mixture
+import numpy as np
+
+from podium.combining import Path, Sweep, ascend, best_mixture, deviation, weighted
+from podium.core.array_types import Floats
 from podium.core.plotting import draw
 from podium.data import RankingData
 from podium.data.schema import as_data
+from podium.errors import DataError
 from podium.measures import Measure, as_measure, warn_of_powers
 from podium.models.combined import Combined, combined_if_models
 from podium.models.rankers import scores_of
 
+METHODS = ("cycles", "powell")
+
 
 @dataclass(frozen=True)
 class Combination:
-    """The best combination of two rankers on some data: s = (1 − α) a + α b.
+    """The best combination of rankers on some data: the scores Σ_k weights_k · scores_k.
+
+    Of two rankers a and b it is (1 − α) a + α b; `alpha`, `interval` and `path` are None for more.
 
     Attributes:
-        alpha: α, the nearest number there is.
-        weights: of a and b: 1 − α and α where α can represent them. Beside scores that are larger by far no α may do,
-            such as 1 − 1e-20; the weights then are (1e-20, 1). Only where that is out of range as well, their sum is
-            a power of two instead of 1.
-        value: the mean of the measure for weights[0] · a + weights[1] · b.
-        values: of a alone and b alone.
-        interval: the open interval of α on which the value holds; both ends are `alpha` where it holds there alone.
-        path: the measure along all α.
+        weights: one for each ranker's scores as they come. Of two they are 1 − α and α where α can represent them. If
+            the scores of one ranker are far larger, no α may do, such as 1 − 1e-20; the weights then are (1e-20, 1).
+            If even that is out of range, their sum is a power of two instead of 1.
+        value: the mean of the measure for these weights.
+        values: the mean of the measure for each ranker alone.
         measure: its name.
-        model: the combined model, where a and b are models and not just scores.
+        model: the combined model, if all rankers are models or estimators and not just scores.
+        alpha: α, the nearest number there is.
+        interval: the open interval of α on which the value holds; both ends are `alpha` if it holds there alone.
+        path: the measure along all α.
 
     Example:
         >>> import podium
@@ -39,16 +49,19 @@ class Combination:
 
     """
 
-    alpha: float
-    weights: tuple[float, float]
+    weights: tuple[float, ...]
     value: float
-    values: tuple[float, float]
-    interval: tuple[float, float]
-    path: Path
+    values: tuple[float, ...]
     measure: str
     model: Combined | None
+    alpha: float | None = None
+    interval: tuple[float, float] | None = None
+    path: Path | None = None
 
     def __str__(self) -> str:
+        if self.alpha is None:
+            weights, values = (", ".join(f"{x:.4g}" for x in row) for row in (self.weights, self.values))
+            return f"weights {weights}: {self.measure} {self.value:.4f} (alone {values})"
         first, second = self.values
         alpha = f"α = {self.alpha:.4g}"
         if self.weights != (1.0 - self.alpha, self.alpha):
@@ -56,38 +69,51 @@ class Combination:
         return f"{alpha}: {self.measure} {self.value:.4f} (a {first:.4f}, b {second:.4f})"
 
     def plot(self) -> Any:
-        """The measure along all α, with the best of them, as a chart (extra `report`)."""
+        """The measure along all α of two rankers, with the best of them, as a chart (extra `report`)."""
+        if self.path is None:
+            raise DataError(f"a chart shows α of two rankers, but this combines {len(self.weights)}")
         return draw("path", self)
 
 
 def combine(
-    a: Any,
-    b: Any,
-    data: RankingData,
+    *rankers: Any,
+    data: Any = None,
     measure: Measure | str = "ndcg@10",
-    *,
-    bounds: tuple[float, float] = (0.0, 1.0),
+    bounds: tuple[float, float] | None = None,
     ties: str | int = "expected",
+    cycles: int | None = None,
+    method: str | None = None,
     n_threads: int | None = None,
 ) -> Combination:
-    """The α for which (1 − α) a + α b has the best mean of a measure, of all α between the bounds.
+    """Return the weights of rankers whose weighted sum has the best mean of a measure.
 
-    Every α at which two documents of a query change places is visited. With expected ties the crossing itself counts as
-    well, where these documents are tied. The optimum is exact, whatever the scales of the two rankers. On the data that
-    it is fitted to, it is never worse than either.
+    Two rankers: the exact best α of (1 − α) a + α b. Every α at which two documents of a query change places is
+    visited. With expected ties the crossing itself counts as well, where these documents are tied. The optimum is
+    exact, whatever the scales of the two rankers.
+
+    Three or more: each weight in turn is the exact best while the others are held. Scores are standardised first, so
+    that weights of 1 count alike. The starts are equal weights and each ranker alone; the best end is taken. This is
+    not always the global optimum: a coordinate at a time may stop short of it.
+
+    On the data that it is fitted to, a combination is never worse than any of its rankers.
 
     Args:
-        a, b: rankers: models, estimators, any object with `predict`, functions of the data; or their scores of its
-            rows.
+        *rankers: two or more: models, estimators, any object with `predict`, functions of the data; or their scores of
+            its rows. Data and measure may follow by position: `combine(a, b, data, "ndcg@10")`.
         data: the queries whose mean counts, as `RankingData` or as a frame.
         measure: any measure with swap deltas.
-        bounds: α between these.
-        ties: how documents stand that are tied for every α: `"expected"`, `"stable"`, `"jitter"`, or a feature by
-            name or number.
+        bounds: of α, (0, 1) by default; of three or more rankers the bounds of each weight of standardised scores,
+            (0, 2) by default.
+        ties: how documents are ordered that are tied for every α: `"expected"`, `"stable"`, `"jitter"`, or a feature
+            by name or number.
+        cycles: over the weights of three or more rankers, from each start, at most; 5 by default.
+        method: for three or more rankers: `"cycles"` over the weights (the default), or `"powell"`, which also
+            searches along the direction in which a cycle moved.
         n_threads: all cores by default; the result is the same.
 
     Returns:
-        The best α and the value there, with the values of both rankers and of all other α.
+        The weights, the value that they reach and the values of the rankers; for two rankers also α and the value at
+        all other α.
 
     Example:
         >>> import podium
@@ -95,15 +121,86 @@ def combine(
         >>> best = podium.combine(data.feature(0), data.feature(1), data, "ndcg@5")
         >>> 0 <= best.alpha <= 1, best.value >= max(best.values)
         (True, True)
+        >>> best = podium.combine(*(data.feature(k) for k in range(3)), data=data, measure="ndcg@5", cycles=1)
+        >>> len(best.weights), best.value >= max(best.values)
+        (3, True)
 
     """
+    if data is None:
+        rankers, data, measure = _by_position(rankers, measure)
+    if len(rankers) < 2:
+        raise DataError(f"combine takes two or more rankers, not {len(rankers)}")
+    if len(rankers) > 2:
+        return _in_turn(rankers, data, measure, bounds, ties, cycles, method, n_threads)
+    for name, value in (("cycles", cycles), ("method", method)):
+        if value is not None:
+            raise DataError(f"{name} is for three or more rankers: the best of two is exact")
+    scores, sweep = _prepare(rankers, data, measure, ties, n_threads)
+    low, high = bounds or (0.0, 1.0)
+    best = best_mixture(sweep, scores[0], scores[1], low, high)
+    values, model = tuple(map(sweep.value, scores)), combined_if_models(rankers, best.weights)
+    return Combination(
+        best.weights, best.value, values, str(sweep.measure), model, best.alpha, best.interval, best.path
+    )
+
+
+def _by_position(arguments: tuple[Any, ...], measure: Measure | str) -> tuple[tuple[Any, ...], Any, Measure | str]:
+    """Return rankers, data and measure of `combine(a, b, data)` and `combine(a, b, data, measure)`."""
+    if arguments and isinstance(arguments[-1], str | Measure):
+        *arguments, measure = arguments  # type: ignore[assignment]
+    if len(arguments) < 2:
+        raise DataError("combine takes rankers and the data to combine them on: combine(a, b, data, 'ndcg@10')")
+    *rankers, data = arguments
+    return tuple(rankers), data, measure
+
+
+def _prepare(
+    rankers: Sequence[Any], data: Any, measure: Measure | str, ties: str | int, n_threads: int | None
+) -> tuple[list[Floats], Sweep]:
+    """Return the scores of each ranker, and the sweep that measures weighted sums of them."""
     data = as_data(data)
     warn_of_powers([as_measure(measure)], data)
-    first, second = (scores_of(ranker, data, n_threads) for ranker in (a, b))
-    sweep = Sweep(data, measure, ties, n_threads)
-    best = best_mixture(sweep, first, second, *bounds)
-    values = sweep.value(first), sweep.value(second)
-    model = combined_if_models((a, b), best.weights)
-    return Combination(
-        best.alpha, best.weights, best.value, values, best.interval, best.path, str(sweep.measure), model
+    return [scores_of(ranker, data, n_threads) for ranker in rankers], Sweep(data, measure, ties, n_threads)
+
+
+def _in_turn(
+    rankers: Sequence[Any], data: Any, measure: Measure | str, bounds: tuple[float, float] | None, ties: str | int,
+    cycles: int | None, method: str | None, n_threads: int | None,
+) -> Combination:  # fmt: skip
+    """Return the best end of coordinate ascent from equal weights and from each ranker alone."""
+    method = "cycles" if method is None else method
+    if method not in METHODS:
+        raise DataError(f"method must be 'cycles' or 'powell', not {method!r}")
+    scores, sweep = _prepare(rankers, data, measure, ties, n_threads)
+    sizes = [deviation(sweep.data, column) for column in scores]
+    standardised = [column / size for column, size in zip(scores, sizes, strict=True)]
+    starts = [[1.0] * len(rankers), *np.eye(len(rankers)).tolist()]
+    cycles, bounds = 5 if cycles is None else cycles, bounds or (0.0, 2.0)
+    ends = [ascend(sweep, standardised, start, cycles, bounds, turning=method == "powell")[0] for start in starts]
+    combinations = [tuple(weight / size for weight, size in zip(end, sizes, strict=True)) for end in ends]
+    reached = [sweep.value(weighted(scores, weights)) for weights in combinations]
+    value, weights = max(zip(reached, combinations, strict=True), key=lambda end: end[0])
+    values, model = tuple(map(sweep.value, scores)), combined_if_models(rankers, weights)
+    return Combination(weights, value, values, str(sweep.measure), model)
+
+
+def combine_all(
+    rankers: Sequence[Any],
+    data: RankingData,
+    measure: Measure | str = "ndcg@10",
+    *,
+    bounds: tuple[float, float] = (0.0, 2.0),
+    cycles: int = 5,
+    method: str = "cycles",
+    ties: str | int = "expected",
+    n_threads: int | None = None,
+) -> Combination:
+    """Return weights of several rankers, in turn; deprecated: `combine` takes several rankers."""
+    warnings.warn(
+        "combine_all(rankers, data) will be removed in the next release: use combine(*rankers, data=data)",
+        FutureWarning,
+        stacklevel=2,
     )
+    if len(rankers) < 2:
+        raise DataError("combine_all takes two or more rankers")
+    return _in_turn(rankers, data, measure, bounds, ties, cycles, method, n_threads)

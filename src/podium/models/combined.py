@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,10 @@ from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.errors import DataError
 from podium.models.base import Model, model_of
-from podium.trees import Bins
+from podium.models.stored import Parts, StoredModel
+
+if TYPE_CHECKING:
+    from podium.trees import Bins
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Combined(Model):
     """Σ_k weights_k · score_k of several models.
 
     Attributes:
-        parts: the models.
+        parts: the models; fitted estimators are replaced by their models.
         weights: of each.
         info: parameters and the like, as JSON has it.
 
@@ -39,10 +42,12 @@ class Combined(Model):
     parts: tuple[Model, ...]
     weights: tuple[float, ...]
     info: dict[str, Any] = field(default_factory=dict)
+    file_kind: ClassVar[str | None] = "podium combined"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(map(model_of, self.parts)))
         if not self.parts or not all(isinstance(part, Model) for part in self.parts):
-            raise DataError("Combined takes one or more models, such as the models that podium.load gives")
+            raise DataError("Combined takes one or more models, or estimators that are fitted")
         object.__setattr__(self, "weights", numbers_of("weights", self.weights))
         if len(self.weights) != len(self.parts) or not np.isfinite(self.weights).all():
             raise DataError(f"there must be a finite weight for each of the {len(self.parts)} models")
@@ -167,6 +172,18 @@ class Combined(Model):
     def with_info(self, **info: Any) -> Combined:
         """The same models with other information."""
         return replace(self, info=self.info | info)
+
+    def to_parts(self) -> Parts:
+        """Return what the model file holds of the model."""
+        return Parts({"weights": list(self.weights)}, {}, self.parts)
+
+    @classmethod
+    def from_parts(cls, stored: StoredModel) -> Combined:
+        """Return the model of a file."""
+        weights = stored.header.get("weights")
+        if not isinstance(weights, list) or len(weights) != len(stored.children):
+            raise stored.error("its parts are not valid")
+        return cls(stored.children, tuple(weights), stored.info)
 
 
 def combined_if_models(rankers: Sequence[Any], weights: tuple[float, ...]) -> Combined | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,14 @@ from podium.data.features import Features
 from podium.errors import DataError
 from podium.models.base import Model
 from podium.models.scoring import TreeArrays, TreeScorer
+from podium.models.stored import Parts, StoredModel
 from podium.models.structure import ARRAYS, OF_LEAVES, OF_NODES, check_trees, select_trees
-from podium.models.top import Piece, TopDocuments, pieces_of, top_documents
-from podium.trees import Bins, Tree
+
+if TYPE_CHECKING:
+    from podium.trees import Bins, Tree
+
+# Version 0.1 kept the borders between bins, and its reader asks for them.
+_UNUSED: dict[str, NDArray[Any]] = {"cut_counts": np.empty(0, np.int64), "cuts": np.empty(0, np.float32)}
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,7 @@ class Ensemble(Model):
     feature_names: tuple[str, ...] | None = None
     info: dict[str, Any] = field(default_factory=dict)
     encoding: Encoding = field(default_factory=Encoding)
+    file_kind: ClassVar[str | None] = "podium ensemble"
 
     def __post_init__(self) -> None:
         """Arrays that scoring could not walk safely are refused."""
@@ -191,39 +197,10 @@ class Ensemble(Model):
         numbers = (np.arange(low, high) for low, high in pairwise(bounds))
         return tuple(replace(self, arrays=select_trees(self.arrays, some), info={}) for some in numbers)
 
-    def top(self, X: Any, k: int = 10, *, extra: str = "ignore", n_threads: int | None = None) -> TopDocuments:
-        """The k documents of each query with the highest scores, as `predict` and a sort would find them.
-
-        Documents that cannot be among them any more, whatever the later trees add, are dropped on the way. The result
-        is exact; how much is saved depends on how far the scores of a query lie apart.
-
-        Args:
-            X: `RankingData`, a frame with a column of queries, or the rows of one query in any form that `predict`
-                takes.
-            k: how many of each query.
-            extra, n_threads: as in `predict`.
-
-        Returns:
-            Their rows, from the top, equal scores in the order of the rows; their exact scores; the trees evaluated.
-
-        Example:
-            >>> import podium
-            >>> data = podium.artificial(20, features=4)
-            >>> model = podium.LambdaMART(n_trees=30, n_leaves=4).fit(data).model_
-            >>> rows, scores = model.top(data, 3).of_query(5)
-            >>> data.query_of_row[rows].tolist(), bool((scores == model.predict(data)[rows]).all())
-            ([5, 5, 5], True)
-
-        """
-        return top_documents(self, X, k, extra, n_threads)
-
-    @cached_property
-    def _pieces(self) -> tuple[Piece, ...]:
-        """What `top` works with, cut once: an ensemble may be faster when it scores again."""
-        return pieces_of(self)
-
     def tree(self, number: int) -> Tree:
         """One of the trees."""
+        from podium.trees import Tree  # loading a model does not import binning and growing
+
         a = self.arrays
         nodes = slice(a["node_offsets"][number], a["node_offsets"][number + 1])
         leaves = slice(a["leaf_offsets"][number], a["leaf_offsets"][number + 1])
@@ -316,6 +293,15 @@ class Ensemble(Model):
     def with_info(self, **info: Any) -> Ensemble:
         """The same trees with other information."""
         return replace(self, info=self.info | info)
+
+    def to_parts(self) -> Parts:
+        """Return what the model file holds of the model."""
+        return Parts({}, self.arrays | _UNUSED)
+
+    @classmethod
+    def from_parts(cls, stored: StoredModel) -> Ensemble:
+        """Return the model of a file."""
+        return cls(stored.n_features, stored.arrays(ARRAYS), stored.feature_names, stored.info, stored.encoding)
 
     def _checked_count(self, n_trees: int | None) -> int:
         if n_trees is None:

@@ -1,10 +1,10 @@
-"""Weighted sums of features."""
+"""Weighted sums of features, with or without thresholds between ordered labels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.data.sparse import dense_block
 from podium.models.base import Model
+from podium.models.stored import Parts, StoredModel
 
 ROWS_AT_ONCE = 4096
 
@@ -43,6 +44,7 @@ class LinearModel(Model):
     feature_names: tuple[str, ...] | None = None
     info: dict[str, Any] = field(default_factory=dict)
     encoding: Encoding = field(default_factory=Encoding)
+    file_kind: ClassVar[str | None] = "podium linear"
 
     @property
     def n_features(self) -> int:  # type: ignore[override]
@@ -87,3 +89,70 @@ class LinearModel(Model):
     def with_info(self, **info: Any) -> Self:
         """The same weights with other information."""
         return replace(self, info=self.info | info)
+
+    def to_parts(self) -> Parts:
+        """Return what the model file holds of the model."""
+        return Parts({}, {"weights": self.weights, "means": self.means, "intercept": np.array([self.intercept])})
+
+    @classmethod
+    def from_parts(cls, stored: StoredModel) -> Self:
+        """Return the model of a file."""
+        weights, means, intercept = (stored.array(key, np.float64) for key in ("weights", "means", "intercept"))
+        fits = len(weights) == len(means) == stored.n_features and len(intercept) == 1
+        if not fits or not np.isfinite(np.concatenate([weights, means, intercept])).all():
+            raise stored.error("its weights are not valid")
+        return cls(weights, means, float(intercept[0]), stored.feature_names, stored.info, stored.encoding)
+
+
+@dataclass(frozen=True)
+class OrdinalModel(LinearModel):
+    """A `LinearModel` that also predicts labels: the lowest one whose threshold is above the score, else the highest.
+
+    Attributes:
+        classes: the labels, ascending.
+        thresholds: between each label and the next, ascending; one fewer than labels.
+
+    Example:
+        >>> import numpy as np, podium
+        >>> model = podium.OrdinalModel(
+        ...     np.array([1.0]), np.zeros(1), classes=np.array([0.0, 1.0, 4.0]), thresholds=np.array([-1.0, 2.0])
+        ... )
+        >>> model.predict_label([[-3.0], [-1.0], [5.0]]).tolist()
+        [0.0, 1.0, 4.0]
+
+    """
+
+    classes: Floats = field(default_factory=lambda: np.zeros(1))
+    thresholds: Floats = field(default_factory=lambda: np.empty(0))
+    file_kind: ClassVar[str | None] = "podium ordinal"
+
+    def __repr__(self) -> str:
+        return (
+            f"OrdinalModel({np.count_nonzero(self.weights)} of {self.n_features} features, {len(self.classes)} labels)"
+        )
+
+    def predict_label(self, X: Any, *, n_threads: int | None = None) -> Floats:
+        """The label of each row: min {r : score < threshold_r}."""
+        scores = self.predict(X, n_threads=n_threads)
+        labels: Floats = self.classes[np.searchsorted(self.thresholds, scores, side="right")]
+        return labels
+
+    def _parameters(self) -> list[Any]:
+        return [*super()._parameters(), self.classes, self.thresholds]
+
+    def to_parts(self) -> Parts:
+        """Return what the model file holds of the model."""
+        return Parts({}, super().to_parts().arrays | {"classes": self.classes, "thresholds": self.thresholds})
+
+    @classmethod
+    def from_parts(cls, stored: StoredModel) -> Self:
+        """Return the model of a file."""
+        linear = super().from_parts(stored)
+        classes, thresholds = stored.array("classes", np.float64), stored.array("thresholds", np.float64)
+        if len(classes) < 1 or len(thresholds) != len(classes) - 1:
+            raise stored.error("its thresholds do not fit its labels")
+        if not np.isfinite(np.concatenate([classes, thresholds])).all():
+            raise stored.error("a label or a threshold is not finite")
+        if (np.diff(classes) <= 0).any() or (np.diff(thresholds) < 0).any():
+            raise stored.error("its labels or thresholds are not in ascending order")
+        return replace(linear, classes=classes, thresholds=thresholds)

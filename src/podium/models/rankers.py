@@ -19,7 +19,7 @@ from podium.data.sparse import is_sparse
 from podium.errors import DataError
 from podium.models.base import Model, model_of
 from podium.models.linear import LinearModel
-from podium.models.trees_on_base_scores import TreesOnBaseScores
+from podium.models.over_trees import TreesOnBaseScores
 
 
 def scores_of(ranker: Any, data: RankingData, n_threads: int | None = None) -> Floats:
@@ -58,9 +58,9 @@ def _foreign_features(ranker: Any, data: RankingData) -> Any:
 def as_submodel(ranker: Any, like: Any) -> Any:
     """A submodel as a model where it is data: a model or its file, an estimator of Podium's, features with weights."""
     if isinstance(ranker, str | os.PathLike):
-        from podium.models.file import load
+        from podium.models.file import load_model
 
-        return load(ranker)
+        return load_model(ranker)
     if isinstance(ranker, Parameterized) and not hasattr(ranker, "model_"):
         raise DataError(
             f"submodel: this {type(ranker).__name__} is not fitted. If you fitted it, scikit-learn's clone, which "

@@ -12,7 +12,8 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from podium.core.hyperparameters import INPUTS
-from podium.errors import DataError, FileFormatError
+from podium.errors import DataError, FileFormatError, ParameterError
+from podium.models.stored import StoredModel
 from podium.neural.inputs import LEVELS, Inputs
 from podium.neural.model import Net
 from podium.neural.modules import NETS, build_net
@@ -41,11 +42,9 @@ def _header_size(content: bytes) -> int:
     return int.from_bytes(content[:8], "little")
 
 
-def read(
-    array: Callable[[str, Any], Any], header: dict[str, Any], n_features: int, names: tuple[str, ...] | None,
-    info: dict[str, Any], file: str, module: nn.Module | None,
-) -> Net:  # fmt: skip
-    """A net from the header and the arrays of a file."""
+def read(stored: StoredModel) -> Net:
+    """Return the net of a file."""
+    array, header, file, module, n_features = stored.array, stored.header, stored.path, stored.module, stored.n_features
     inputs = _inputs(array, header.get("inputs"), n_features, file)
     content = array("weights", bytes)
     if _header_size(content) > LARGEST_HEADER:
@@ -59,7 +58,7 @@ def read(
         raise FileFormatError(file, "its net is not described")
     if described.get("net") == "own":
         if module is None:
-            raise DataError(
+            raise ParameterError(
                 f"{file} has the weights of a net of your own, {described.get('class')}; give the net as well: "
                 "podium.load(file, module=…)"
             )
@@ -72,7 +71,7 @@ def read(
     if not all(bool(torch.isfinite(tensor).all()) for tensor in weights.values()):
         raise FileFormatError(file, "a weight is not finite")
     net.load_state_dict(weights)
-    return Net(net.eval(), inputs, names, info)
+    return Net(net.eval(), inputs, stored.feature_names, stored.info, stored.encoding)
 
 
 def _empty_net(described: dict[str, Any], weights: dict[str, Tensor], n_features: int, file: str) -> nn.Module:

@@ -27,6 +27,7 @@ from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.errors import DataError, PodiumWarning
 from podium.models import Model
+from podium.models.stored import Parts, StoredModel
 from podium.neural.inputs import Inputs
 from podium.neural.modules import NETS, scores_of, sees_lists
 
@@ -125,7 +126,7 @@ class Net(Model):
     feature_names: tuple[str, ...] | None = None
     info: dict[str, Any] = field(default_factory=dict)
     encoding: Encoding = field(default_factory=Encoding)
-    file_format: ClassVar[str] = "podium net"
+    file_kind: ClassVar[str | None] = "podium net"
 
     @property
     def n_features(self) -> int:  # type: ignore[override]
@@ -191,6 +192,19 @@ class Net(Model):
     def with_info(self, **info: Any) -> Net:
         """The same net with other information."""
         return replace(self, info=self.info | info)
+
+    def to_parts(self) -> Parts:
+        """Return what the model file holds of the net."""
+        from podium.neural.file import described_parts
+
+        return Parts(*described_parts(self))
+
+    @classmethod
+    def from_parts(cls, stored: StoredModel) -> Net:
+        """Return the net of a file."""
+        from podium.neural.file import read
+
+        return read(stored)
 
     def as_function(self, data: RankingData) -> tuple[Floats, Callable[[Floats], Floats]]:
         """The weights as a vector, and the scores of some data's rows as a function of them."""

@@ -151,14 +151,15 @@ def path_chart(combination: Combination) -> Chart:
 
     """
     alt = import_altair()
-    path, name = combination.path, combination.measure
+    path, interval, name = combination.path, combination.interval, combination.measure
+    assert path is not None  # of two rankers
+    assert interval is not None
     kept = thinned(path.values)
     ends = [*path.alphas[kept].tolist(), float(path.alphas[-1])]
     values = path.values[kept].tolist()
     rows = [{"alpha": alpha, "value": value} for alpha, value in zip(ends, [*values, values[-1]], strict=True)]
     best = {
-        "alpha": combination.alpha, "value": combination.value, "low": combination.interval[0],
-        "high": combination.interval[1],
+        "alpha": combination.alpha, "value": combination.value, "low": interval[0], "high": interval[1],
     }  # fmt: skip
     x = alt.X("alpha:Q", title="α: 0 is a alone, 1 is b alone", scale=alt.Scale(domain=[ends[0], ends[-1]], nice=False))
     y = alt.Y("value:Q", title=name, scale=alt.Scale(zero=False))

@@ -23,7 +23,7 @@ U = np.uint64  # indices that cannot be negative spare the compiler a test
 SMALL_BLOCK, LARGE_BLOCK = (0,) * 2, (0,) * 8  # words of 64 documents
 
 
-class Scratch(NamedTuple):
+class BlockMemory(NamedTuple):
     """Memory for one block."""
 
     columns: Float32s  # some columns of the block's values, one after the other
@@ -44,7 +44,7 @@ class Blocks:
         choices, planes = (n_words * rows.astype(kind) for rows in (groups.choices, groups.planes))
         self.program = program._replace(groups=groups._replace(choices=choices, planes=planes))
         self.block = block
-        self._free: list[Scratch] = []
+        self._free: list[BlockMemory] = []
         self._lock = threading.Lock()
 
     @property
@@ -59,14 +59,14 @@ class Blocks:
         score_blocks(rows, first, last, p.searches, p.comparisons, p.categories, p.groups, scratch, scores, self.block)
         self._free.append(scratch)
 
-    def _take(self) -> Scratch:
+    def _take(self) -> BlockMemory:
         with self._lock:
             if self._free:
                 return self._free.pop()
         n, n_searches = self.n_documents, len(self.program.searches.feature)
         words = aligned_zeros(self.program.n_rows * len(self.block), np.int64)
         words[ALL_BITS * len(self.block) : (ALL_BITS + 1) * len(self.block)] = -1
-        return Scratch(room_for_columns(), np.zeros(n_searches * n, np.int8), words, aligned_zeros(n, np.int64))
+        return BlockMemory(room_for_columns(), np.zeros(n_searches * n, np.int8), words, aligned_zeros(n, np.int64))
 
 
 # --- kernels
@@ -75,7 +75,7 @@ class Blocks:
 @kernel
 def score_blocks(
     rows: DenseRows, first: Int, last: Int, searches: Searches, comparisons: Comparisons, categories: Categories,
-    groups: Groups, scratch: Scratch, scores: Floats, block: Any,
+    groups: Groups, scratch: BlockMemory, scores: Floats, block: Any,
 ) -> None:  # fmt: skip
     """Add the values of a program's trees, in their order, to the scores of some rows."""
     size = WORD * len(block)
@@ -101,7 +101,7 @@ def score_blocks(
 
 @helper
 def _rank(
-    rows: DenseRows, start: Int, last_row: Int, place: Int, size: Int, searches: Searches, scratch: Scratch
+    rows: DenseRows, start: Int, last_row: Int, place: Int, size: Int, searches: Searches, scratch: BlockMemory
 ) -> None:
     """The ranks of the values of 64 rows from `start` on, in each search; rows past the last are copies of it.
 
@@ -122,7 +122,7 @@ def _rank(
 
 
 @helper
-def _compare(comparisons: Comparisons, size: Int, scratch: Scratch, block: Any) -> None:
+def _compare(comparisons: Comparisons, size: Int, scratch: BlockMemory, block: Any) -> None:
     """All comparisons, a row of words each."""
     not_inlined()
     for k in range(len(comparisons.bound)):
@@ -132,7 +132,7 @@ def _compare(comparisons: Comparisons, size: Int, scratch: Scratch, block: Any) 
 
 @helper
 def _look_up(
-    rows: DenseRows, start: Int, n: Int, n_before: Int, categories: Categories, scratch: Scratch, block: Any
+    rows: DenseRows, start: Int, n: Int, n_before: Int, categories: Categories, scratch: BlockMemory, block: Any
 ) -> None:
     """The comparisons with sets of categories, which follow the `n_before` others."""
     not_inlined()
@@ -154,7 +154,7 @@ def _look_up(
 
 
 @helper
-def _choose(groups: Groups, group: Int, scratch: Scratch, block: Any) -> None:
+def _choose(groups: Groups, group: Int, scratch: BlockMemory, block: Any) -> None:
     """The bits of the codes of a group's trees."""
     not_inlined()
     for choice in range(groups.choice_offsets[group], groups.choice_offsets[group + 1]):

@@ -1,9 +1,13 @@
-"""Trees that most documents leave early: a classifier tells which ones, after the first trees (LEAR)."""
+"""Early exit (LEAR): after the first trees, a classifier decides which documents see the others.
+
+Podium evaluates trees so fast that this does not save time (`bench/results/early_exit.md`), so it is not part of the
+package. Models cannot be saved.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -12,15 +16,25 @@ import numpy as np
 from podium.core.array_types import Bools, Floats, Ints
 from podium.core.compiling import kernel
 from podium.core.validation import require_number, require_whole
+from podium.data import RankingData
 from podium.data.columns import query_in_order
 from podium.data.features import Features
 from podium.data.schema import as_data
 from podium.data.sparse import is_sparse
+from podium.data.subsets import split_by_content
 from podium.errors import DataError
+from podium.estimators import MARTClassifier
+from podium.explain.explaining import Contributions, contributions
+from podium.measures import NDCG, Ranking, warn_of_powers
 from podium.measures.ranking import descending_order
-from podium.models.base import OverTrees
-from podium.models.ensemble import Ensemble
+from podium.models import Ensemble
+from podium.models.base import model_of
+from podium.models.over_trees import OverTrees
 
+DEFAULT_SENTINEL = 50  # trees, where there are twice as many
+# Few trees, since every document sees them.
+CLASSIFIER: dict[str, Any] = {"n_trees": 10, "n_leaves": 31, "learning_rate": 0.3, "balanced": True}
+N_THRESHOLDS = 100  # that are tried, at equal shares of the validation documents
 N_ADDED = 3  # what a classifier sees beside the features: partial score, rank, normalised score
 
 
@@ -31,7 +45,7 @@ class EarlyExit(OverTrees):
     Busolin, Lucchese, Nardini, Orlando, Perego and Trani (SIGIR 2021) call it LEAR. Documents that continue have the
     score of all trees, the same bits as the ensemble's. Those that exit rank below all of their query that continue, in
     the order of their partial scores: they keep these scores, lowered by one number for the whole query where that is
-    needed. Scores of different queries cannot be compared. `podium.learn_exit` trains the classifier.
+    needed. Scores of different queries cannot be compared. `learn_exit` trains the classifier.
 
     Attributes:
         trees: all of them.
@@ -44,7 +58,7 @@ class EarlyExit(OverTrees):
         >>> import podium
         >>> data = podium.artificial(30, features=4)
         >>> ranker = podium.LambdaMART(n_trees=30, n_leaves=4).fit(data)
-        >>> model = podium.learn_exit(ranker, data, sentinel=10, threshold=0.5)
+        >>> model = learn_exit(ranker, data, sentinel=10, threshold=0.5)
         >>> model
         EarlyExit(30 trees, exit after 10 below a probability of 0.5)
         >>> model.predict(data).shape, bool(model.continues(data).all())
@@ -134,6 +148,14 @@ class EarlyExit(OverTrees):
         return [self.trees.digest(), self.classifier.digest(), self.sentinel, float(self.threshold)]
 
 
+@contributions.register
+def _of_early_exit(model: EarlyExit, task: Any) -> Contributions:
+    raise DataError(
+        "a document that exits has the score of its first trees, lowered by what the others of its query are: that is "
+        "no sum over features. Explain all trees: model.trees.explain(data)"
+    )
+
+
 class AtSentinel(NamedTuple):
     """Documents after the first trees, query by query.
 
@@ -202,3 +224,144 @@ def put_behind(scores: Floats, continues: Bools, ranked: Ints, offsets: Ints) ->
                     partial = scores[k]
                     score = min(partial - lowered, np.nextafter(score, -np.inf))
                 scores[k] = score
+
+
+def learn_exit(
+    model: Any,
+    train: Any,
+    *,
+    valid: Any = None,
+    sentinel: int | None = None,
+    k: int = 10,
+    threshold: float | None = None,
+    tolerance: float = 0.001,
+    **settings: Any,
+) -> EarlyExit:
+    """Train a classifier that lets documents leave an ensemble early which will not matter to the top k.
+
+    After Busolin et al. (LEAR, SIGIR 2021). The classifier here sees the features, the partial score of the first
+    trees, its rank within the query and the partial score as a share of the query's range. It learns which documents
+    are relevant and end among the top k by all trees. The others exit: all of a query that exit rank below all that
+    continue, in the order of their partial scores.
+
+    Args:
+        model: an `Ensemble`, or an estimator that has trained one, such as `LambdaMART`.
+        train: queries with relevance labels, to train the classifier on. Those that the trees were trained on will do,
+            though partial scores are better there than elsewhere.
+        valid: queries on which the threshold is chosen; by default a fifth of `train`.
+        sentinel: the number of trees after which documents may exit; by default 50, or half of the trees if that is
+            fewer.
+        k: how many of each query matter.
+        threshold: the probability from which a document continues, both classes weighing the same; 0 for all documents,
+            1 for none. By default the highest for which the mean NDCG@k of `valid` stays within the tolerance.
+        tolerance: how far NDCG@k may fall below that of all trees.
+        **settings: parameters of `MARTClassifier`, but with `n_trees=10`, `n_leaves=31`, `learning_rate=0.3` and
+            `balanced=True` by default.
+
+    Returns:
+        The model. `info["early_exit"]` says what was chosen: the threshold, the share of documents that continue, and
+        NDCG@k with all trees and with exits, on the validation queries.
+
+    Example:
+        >>> import podium
+        >>> train, valid = (podium.artificial(40, features=4, part=part) for part in ("train", "valid"))
+        >>> ranker = podium.LambdaMART(n_trees=40, n_leaves=4).fit(train)
+        >>> model = learn_exit(ranker, train, valid=valid, sentinel=10, tolerance=0.01)
+        >>> seen = model.info["early_exit"]
+        >>> seen["ndcg_of_all_trees"] - seen["ndcg"] <= 0.01
+        True
+
+    """
+    trees = model_of(model)
+    sentinel = _checked(trees, sentinel, k, threshold, tolerance, settings)
+    train = as_data(train)
+    if threshold is not None:
+        if valid is not None:
+            raise DataError("valid is what the threshold is chosen on: give a threshold, or valid, not both")
+    elif valid is None:
+        train, valid = split_by_content(train, 0.8, 0.2, seed=settings.get("random_state", 0))
+    settings = CLASSIFIER | settings
+    classifier = _trained_classifier(trees, train, sentinel, k, settings)
+    learnt = EarlyExit(trees, classifier, sentinel, 0.0 if threshold is None else threshold)
+    found = {"k": k, "sentinel": sentinel, "threshold": learnt.threshold}
+    if threshold is None:
+        valid = as_data(valid)
+        learnt, chosen = _with_threshold(learnt, valid, NDCG(k), tolerance, settings.get("n_threads"))
+        found |= {"tolerance": tolerance, **chosen}
+    return learnt.with_info(early_exit=found)
+
+
+def _checked(
+    trees: Any, sentinel: int | None, k: int, threshold: float | None, tolerance: float, settings: dict[str, Any]
+) -> int:
+    """The number of trees after which documents exit; parameters that make no sense are refused."""
+    if not isinstance(trees, Ensemble):
+        raise DataError(
+            f"documents exit early from an Ensemble, or an estimator that holds one (LambdaMART without a submodel), "
+            f"not from {type(trees).__name__}"
+        )
+    if trees.n_trees < 2:
+        raise DataError(f"documents exit early from two trees or more, but there are {trees.n_trees}")
+    require_whole("sentinel", sentinel, 1, most=trees.n_trees - 1, optional=True)
+    require_whole("k", k, 1)
+    require_number("tolerance", tolerance, least=0)
+    if threshold is not None:
+        require_number("threshold", threshold, least=0, most=1)
+    if "sigma" in settings:
+        raise DataError("learn_exit takes no sigma: it would change the scale of the classifier's scores, nothing else")
+    return min(DEFAULT_SENTINEL, trees.n_trees // 2) if sentinel is None else sentinel
+
+
+def _trained_classifier(
+    trees: Ensemble, train: RankingData, sentinel: int, k: int, settings: dict[str, Any]
+) -> Ensemble:
+    """Trees that tell documents which matter from the others, by what is known of them at the sentinel."""
+    trees._require_same_reading(train)
+    order, offsets, n_threads = train.canonical_order, train.offsets, settings.get("n_threads")
+    features = trees.schema.rows(train)[order]
+    ranked = descending_order(trees._predict_rows(features, n_threads=n_threads), offsets)
+    is_top = np.empty(len(train), bool)
+    is_top[ranked] = np.arange(len(train)) - offsets[:-1][query_in_order(offsets)] < k
+    matters = is_top & (train.relevance[order] > 0)
+    if matters.all() or not matters.any():
+        raise DataError(
+            f"there is nothing to learn: {'all' if matters.any() else 'none'} of the {len(train)} documents are "
+            f"relevant and among the top {k} of their query by all trees"
+        )
+    seen = partial_scores(trees.truncate(sentinel), features, offsets, n_threads)
+    weights = train.document_weights
+    documents = RankingData(
+        with_added(features, seen), matters, qid=query_in_order(offsets), query_weights=train.query_weights,
+        document_weights=None if weights is None else weights[order],
+    )  # fmt: skip
+    by_category = trees.arrays["feature"][trees.arrays["category"] >= 0].tolist()
+    categorical = sorted({*trees.encoding.categories, *by_category, *settings.get("categorical", ())})
+    classifier: Ensemble = MARTClassifier(**settings | {"categorical": categorical}).fit(documents).model_
+    return replace(classifier, info={})
+
+
+def _with_threshold(
+    model: EarlyExit, valid: RankingData, measure: NDCG, tolerance: float, n_threads: int | None
+) -> tuple[EarlyExit, dict[str, float]]:
+    """The model with the highest threshold that keeps the measure within the tolerance, and what was found."""
+    model._require_same_reading(valid)
+    warn_of_powers([measure], valid)
+    order, offsets = valid.canonical_order, valid.offsets
+    features = model.schema.rows(valid)[order]
+    seen = model.at_sentinel(features, offsets, n_threads)
+    ends = model.trees._predict_rows(features, n_threads=n_threads)
+    by_row = np.empty(len(valid))
+
+    def value(scores: Floats) -> float:
+        by_row[order] = scores
+        return measure.mean(Ranking(valid, by_row))
+
+    of_all_trees = value(ends)
+    quantiles = np.quantile(seen.confidence, np.linspace(0, 1, N_THRESHOLDS + 1))
+    for threshold in (1.0, *np.unique(1 / (1 + np.exp(-2 * quantiles)))[::-1].tolist(), 0.0):
+        tried = replace(model, threshold=threshold)
+        reached = value(tried.ranked_with(seen, ends, offsets))
+        if reached >= of_all_trees - tolerance:  # at the latest with 0: all documents continue
+            break
+    found = {"threshold": threshold, "ndcg": reached, "ndcg_of_all_trees": of_all_trees}
+    return tried, found | {"share_that_continues": float(tried.continues(valid, n_threads).mean())}

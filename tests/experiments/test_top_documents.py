@@ -1,6 +1,5 @@
 """The exact top k beside a full sort: any trees, any features, any queries."""
 
-import pickle
 from dataclasses import replace
 from fractions import Fraction
 
@@ -11,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+import experiments.top_documents as top_documents_module
 import podium
+from experiments.top_documents import pieces_of, top_documents
 from podium import DataError, RankingData
-from podium.models import Ensemble, top
+from podium.models import Ensemble
 from podium.trees import Tree
 
 ORDINARY = st.floats(-2, 2)
@@ -62,15 +63,15 @@ def queries(draw, n_features=2):
 @pytest.fixture
 def many_looks(monkeypatch):
     """A look after every tree, and no document too many to be dropped."""
-    monkeypatch.setattr(top, "SMALLEST_PIECE", 1)
-    monkeypatch.setattr(top, "NEXT_LOOK", 1.0)
-    monkeypatch.setattr(top, "GONE", 0.0)
-    monkeypatch.setattr(top, "DOCUMENTS_AT_ONCE", 16)
+    monkeypatch.setattr(top_documents_module, "SMALLEST_PIECE", 1)
+    monkeypatch.setattr(top_documents_module, "NEXT_LOOK", 1.0)
+    monkeypatch.setattr(top_documents_module, "GONE", 0.0)
+    monkeypatch.setattr(top_documents_module, "DOCUMENTS_AT_ONCE", 16)
 
 
 def require_sorted(model, data, k):
     """The same rows, order and bits as those of a sort of all scores, which is stable."""
-    found, scores = model.top(data, k), model.predict(data)
+    found, scores = top_documents(model, data, k), model.predict(data)
     expected = [rows[np.argsort(-scores[rows], kind="stable")][:k] for rows in map(data.rows, range(data.n_queries))]
     assert found.offsets.tolist() == [0, *np.cumsum([len(rows) for rows in expected]).tolist()]
     for query, rows in enumerate(expected):
@@ -112,9 +113,9 @@ def test_equal_scores_stay_in_the_order_of_the_rows(value):
 def test_every_end_lies_within_its_bounds(model, data):
     """In exact arithmetic, after every tree: the bounds hold for the rounded sums that scoring makes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(top, "SMALLEST_PIECE", 1)
-        patch.setattr(top, "NEXT_LOOK", 1.0)
-        pieces = top.pieces_of(model)
+        patch.setattr(top_documents_module, "SMALLEST_PIECE", 1)
+        patch.setattr(top_documents_module, "NEXT_LOOK", 1.0)
+        pieces = pieces_of(model)
     scores, ends = np.zeros(len(data)), model.predict(data)
     for piece in pieces:
         piece.trees.add_scores(data.features, scores, 0, piece.trees.n_trees)
@@ -130,7 +131,7 @@ def test_sums_that_all_round_upwards_stay_within_their_bounds():
     model = Ensemble.of_trees([leaf(1.0), *(stump(0.0, small) for _ in range(n))], 1)
     end = model.predict([[1.0]])[0]
     assert Fraction(end) > 1 + Fraction(small) * n * 3 / 2  # the case is as hard as it claims
-    (first, *_) = (piece for piece in top.pieces_of(model) if piece.trees.n_trees)
+    (first, *_) = (piece for piece in pieces_of(model) if piece.trees.n_trees)
     scores = np.zeros(1)
     first.trees.add_scores(np.ones((1, 1), np.float32), scores, 0, first.trees.n_trees)
     assert first.bounds(scores)[1][0] >= end
@@ -165,30 +166,30 @@ def test_all_kinds_of_input_and_any_number_of_threads_give_the_same(trained):
     model, data = trained
     features = np.nan_to_num(data.features)
     data = data.replace(features=features)
-    expected = model.top(data, 4)
+    expected = top_documents(model, data, 4)
     frame = pd.DataFrame(features).add_prefix("f").assign(qid=data.qid)
     for other in (data.replace(features=csr_array(features)), frame):
-        found = model.top(other, 4, n_threads=2)
+        found = top_documents(model, other, 4, n_threads=2)
         assert (found.rows.tolist(), found.scores.tolist()) == (expected.rows.tolist(), expected.scores.tolist())
     rows = data.rows(3)
     for one in (features[rows], csr_array(features[rows]), pd.DataFrame(features[rows])):
-        alone = model.top(one, 4)
+        alone = top_documents(model, one, 4)
         assert rows[alone.rows].tolist() == expected.of_query(3)[0].tolist()
 
 
 def test_nothing_is_found_in_nothing(trained):
     model, data = trained
-    empty = model.top(data.features[:0])
+    empty = top_documents(model, data.features[:0])
     assert (len(empty.rows), empty.offsets.tolist(), empty.share_evaluated) == (0, [0, 0], 1.0)
-    none = model.top(data.take(np.empty(0, np.int64)))
+    none = top_documents(model, data.take(np.empty(0, np.int64)))
     assert (len(none.rows), none.offsets.tolist()) == (0, [0])
-    assert model.truncate(0).top(data.features[:5], 2).rows.tolist() == [0, 1]
+    assert top_documents(model.truncate(0), data.features[:5], 2).rows.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("k", [0, -1, 1.5, None, True])
 def test_a_wrong_k_is_refused(trained, k):
     with pytest.raises(DataError, match="k must be a whole number from 1"):
-        trained[0].top(trained[1], k)
+        top_documents(trained[0], trained[1], k)
 
 
 def test_trees_are_cut_where_they_are_told(trained):
@@ -202,11 +203,3 @@ def test_trees_are_cut_where_they_are_told(trained):
     for wrong in [(61,), (5, 4), (-1,)]:
         with pytest.raises(DataError, match="an end must be"):
             model.cut(*wrong)
-
-
-def test_what_was_cut_is_not_pickled(trained):
-    model, data = trained
-    before = len(pickle.dumps(model.truncate(60)))
-    model.top(data, 1)
-    assert len(pickle.dumps(model)) == before
-    assert pickle.loads(pickle.dumps(model)).top(data, 1).rows.tolist() == model.top(data, 1).rows.tolist()

@@ -1,4 +1,7 @@
-"""The top k of each query, exactly, without all trees for all documents.
+"""Find the exact top k of each query without evaluating all trees for all documents.
+
+Podium evaluates trees so fast that this takes five times as long as scoring all documents
+(`bench/results/early_exit.md`), so it is not part of the package.
 
 After some trees the rest of a document's score lies between two bounds: the sums of the lowest and of the highest leaf
 of each later tree. A document whose highest possible end is below the lowest possible ends of k others cannot be among
@@ -11,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +24,7 @@ from podium.data import RankingData, frames
 from podium.data.columns import query_in_order
 from podium.data.features import Features
 from podium.measures.ranking import descending_order, in_descending_order
-
-if TYPE_CHECKING:
-    from podium.models.ensemble import Ensemble
+from podium.models import Ensemble
 
 DOCUMENTS_AT_ONCE = 1 << 15  # whole queries of about so many: those that go on are copied
 NEXT_LOOK = 0.75  # the bounds are looked at whenever what later trees can change has shrunk to this share of itself …
@@ -33,7 +34,7 @@ GONE = 1 / 8  # documents are dropped when so many of them can be: to drop a few
 
 @dataclass(frozen=True, eq=False)
 class TopDocuments:
-    """The top k of each query, as `Ensemble.top` finds them.
+    """The top k of each query, as `top_documents` finds them.
 
     Attributes:
         rows: rows of the data, query after query, each from the top.
@@ -45,7 +46,8 @@ class TopDocuments:
     Example:
         >>> import podium
         >>> data = podium.artificial(20, features=4)
-        >>> top = podium.LambdaMART(n_trees=30, n_leaves=4).fit(data).model_.top(data, 3)
+        >>> model = podium.LambdaMART(n_trees=30, n_leaves=4).fit(data).model_
+        >>> top = top_documents(model, data, 3)
         >>> top.rows.shape, top.of_query(0)[1].shape, top.n_evaluated <= top.n_all
         ((60,), (3,), True)
 
@@ -141,8 +143,18 @@ def _ends(changes: Floats) -> Iterator[int]:
             last, limit = end, NEXT_LOOK * rest[end]
 
 
-def top_documents(ensemble: Ensemble, X: Any, k: int, extra: str, n_threads: int | None) -> TopDocuments:
-    """The top k of each query; see `Ensemble.top`."""
+def top_documents(
+    ensemble: Ensemble, X: Any, k: int = 10, *, extra: str = "ignore", n_threads: int | None = None
+) -> TopDocuments:
+    """Return the k documents of each query with the highest scores, as `predict` and a sort would find them.
+
+    Args:
+        ensemble: the trees.
+        X: `RankingData`, a frame with a column of queries, or the rows of one query in any form that `predict` takes.
+        k: documents per query.
+        extra, n_threads: as in `predict`.
+
+    """
     require_whole("k", k, 1)
     if frames.is_frame(X) and frames.has_queries(X):
         X = RankingData(X)
@@ -151,12 +163,13 @@ def top_documents(ensemble: Ensemble, X: Any, k: int, extra: str, n_threads: int
     features = ensemble.schema.rows(X, extra)
     n = int(features.shape[0])
     order, offsets = (X.order, X.offsets) if isinstance(X, RankingData) else (np.arange(n), np.array([0, n]))
+    pieces = pieces_of(ensemble)
     is_grouped = np.array_equal(order, np.arange(n))
     rows, scores, n_evaluated = [np.empty(0, np.int64)], [np.empty(0)], 0
     for queries in _blocks(offsets):
         documents = slice(queries[0], queries[-1])
         block = features[documents] if is_grouped else features[order[documents]]
-        places, ends, evaluated = _top_of_block(ensemble._pieces, block, queries - queries[0], k, n_threads)
+        places, ends, evaluated = _top_of_block(pieces, block, queries - queries[0], k, n_threads)
         rows.append(order[documents][places])
         scores.append(ends)
         n_evaluated += evaluated

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import podium
-from podium import NDCG, DataError, FileFormatError
+from experiments.early_exit import EarlyExit, learn_exit, partial_scores, put_behind, with_added
+from podium import NDCG, DataError
 from podium.measures import Ranking
-from podium.models import EarlyExit, Ensemble
-from podium.models.early_exit import partial_scores, put_behind, with_added
-from tests.models import hostile
+from podium.models import Ensemble
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +32,7 @@ def trees(data):
 
 @pytest.fixture(scope="module")
 def model(data, trees):
-    return podium.learn_exit(trees, data, sentinel=10, k=5, threshold=0.6)
+    return learn_exit(trees, data, sentinel=10, k=5, threshold=0.6)
 
 
 def slow_scores(model, data):
@@ -129,22 +128,21 @@ def test_features_alone_are_refused(model, data):
 
 def test_the_training_does_not_depend_on_the_order_of_rows(model, data, trees):
     order = np.random.default_rng(1).permutation(len(data))
-    again = podium.learn_exit(trees, data.take(order), sentinel=10, k=5, threshold=0.6, n_threads=2)
+    again = learn_exit(trees, data.take(order), sentinel=10, k=5, threshold=0.6, n_threads=2)
     assert again.digest() == model.digest()
     assert replace(model, threshold=0.61).digest() != model.digest() != replace(model, sentinel=9).digest()
 
 
 def test_the_classifier_is_told_who_is_relevant_and_among_the_top(data, trees, monkeypatch):
     seen = []
-    from podium.estimators import exiting
 
     class Watched(podium.MARTClassifier):
         def fit(self, documents):
             seen.append(documents)
             return super().fit(documents)
 
-    monkeypatch.setattr(exiting, "MARTClassifier", Watched)
-    podium.learn_exit(trees, data, sentinel=10, k=5, threshold=0.6)
+    monkeypatch.setattr("experiments.early_exit.MARTClassifier", Watched)
+    learn_exit(trees, data, sentinel=10, k=5, threshold=0.6)
     (documents,) = seen
     order, scores = data.canonical_order, trees.predict(data)
     top = Ranking(data, scores, base=order).order
@@ -156,7 +154,7 @@ def test_the_classifier_is_told_who_is_relevant_and_among_the_top(data, trees, m
 
 def test_the_threshold_is_the_highest_within_the_tolerance(data, trees):
     train, valid = data.split(0.5, 0.5)
-    found = {t: podium.learn_exit(trees, train, valid=valid, sentinel=10, k=5, tolerance=t) for t in (0, 0.01, 0.05)}
+    found = {t: learn_exit(trees, train, valid=valid, sentinel=10, k=5, tolerance=t) for t in (0, 0.01, 0.05)}
 
     def value(model):
         return NDCG(5).mean(Ranking(valid, model.predict(valid), base=valid.canonical_order))
@@ -176,7 +174,7 @@ def test_the_threshold_is_the_highest_within_the_tolerance(data, trees):
 
 
 def test_without_validation_queries_some_of_the_training_queries_serve(data, trees):
-    model = podium.learn_exit(trees, data, sentinel=10, k=5, tolerance=0.02)
+    model = learn_exit(trees, data, sentinel=10, k=5, tolerance=0.02)
     assert model.info["early_exit"]["tolerance"] == 0.02
     assert 0 < model.threshold <= 1
 
@@ -197,89 +195,51 @@ def test_without_validation_queries_some_of_the_training_queries_serve(data, tre
 def test_what_cannot_be_is_refused(data, trees, change, words):
     change = change | ({"valid": data} if "valid" in change else {})
     with pytest.raises((DataError, podium.ParameterError), match=words):
-        podium.learn_exit(trees, data, **{"sentinel": 10, "k": 5, "threshold": 0.5} | change)
+        learn_exit(trees, data, **{"sentinel": 10, "k": 5, "threshold": 0.5} | change)
 
 
 def test_models_and_data_without_exits_are_refused(data, trees):
     with pytest.raises(DataError, match="exit early from an Ensemble"):
-        podium.learn_exit(podium.Combined((trees,), (1.0,)), data)
+        learn_exit(podium.Combined((trees,), (1.0,)), data)
     with pytest.raises(DataError, match="two trees or more"):
-        podium.learn_exit(trees.truncate(1), data)
+        learn_exit(trees.truncate(1), data)
     with pytest.raises(DataError, match=r"none of the .* documents are relevant"):
-        podium.learn_exit(trees, data.replace(relevance=np.zeros(len(data))), sentinel=10, threshold=0.5)
+        learn_exit(trees, data.replace(relevance=np.zeros(len(data))), sentinel=10, threshold=0.5)
     with pytest.raises(DataError, match=r"all of the .* documents are relevant"):
-        podium.learn_exit(trees, data.replace(relevance=np.ones(len(data))), sentinel=10, k=100, threshold=0.5)
+        learn_exit(trees, data.replace(relevance=np.ones(len(data))), sentinel=10, k=100, threshold=0.5)
     with pytest.raises(DataError, match="no relevance labels"):
-        podium.learn_exit(trees, data.replace(relevance=None), sentinel=10, threshold=0.5)
+        learn_exit(trees, data.replace(relevance=None), sentinel=10, threshold=0.5)
     with pytest.raises(DataError, match="sees the 8 features and 3 more, but this one has 8"):
         EarlyExit(trees, trees, 10, 0.5)
 
 
 def test_scores_too_large_for_float32_do_no_harm(data, trees):
     huge = Ensemble(8, trees.arrays | {"leaf_value": trees.arrays["leaf_value"] * 1e280})
-    model = podium.learn_exit(huge, data, sentinel=10, k=5, threshold=0.5)
+    model = learn_exit(huge, data, sentinel=10, k=5, threshold=0.5)
     assert np.isfinite(model.predict(data)).all()
     seen = partial_scores(huge.truncate(10), data.features[data.order], data.offsets)
     assert np.isinf(with_added(data.features[data.order], seen)[:, -3]).any()
 
 
-@pytest.fixture
-def path(model, tmp_path):
-    model.save(tmp_path / "m.podium")
-    return tmp_path / "m.podium"
+def test_models_cannot_be_saved(model, tmp_path):
+    with pytest.raises(DataError, match="EarlyExit cannot be kept in a model file"):
+        model.save(tmp_path / "m.podium")
 
 
-def test_the_file_gives_back_everything(model, data, path, tmp_path):
-    back = podium.load(path)
-    assert back.digest() == model.digest()
-    assert back.info == model.info
-    assert (back.sentinel, back.threshold, back.feature_names) == (10, 0.6, tuple("abcdefgh"))
-    assert np.array_equal(back.predict(data), model.predict(data))
-    back.save(tmp_path / "again.podium")
-    assert (tmp_path / "again.podium").read_bytes() == path.read_bytes()
-    podium.Combined((model, model.trees), (1.0, 0.5)).save(tmp_path / "c.podium")
-    assert podium.load(tmp_path / "c.podium").parts[0].digest() == model.digest()
+def test_explanations_are_refused(model, data):
+    with pytest.raises(DataError, match=r"Explain all trees: model.trees.explain"):
+        model.explain(data)
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda h, a: h.pop("exit"), "does not say when documents exit"),
-        (lambda h, a: h["exit"].update(sentinel=True), "does not say when documents exit"),
-        (lambda h, a: h["exit"].update(sentinel=41), "sentinel must be 40 at most"),
-        (lambda h, a: h["exit"].update(sentinel=-1), "sentinel must be"),
-        (lambda h, a: h["exit"].update(sentinel=10**400), "sentinel must be"),
-        (lambda h, a: h["exit"].update(threshold=10**400), "does not say when documents exit"),
-        (lambda h, a: h["exit"].update(threshold=1.5), "threshold must be"),
-        (lambda h, a: h["exit"].update(threshold=float("nan")), "threshold must be"),
-        (lambda h, a: h.update(exit=[1]), "does not say when documents exit"),
-        (lambda h, a: a.pop("classifier/left.npy"), "left.npy is missing"),
-        (lambda h, a: a["classifier/feature.npy"].__setitem__(0, 11), "feature is out of range"),
-        (lambda h, a: a["classifier/left.npy"].__setitem__(0, 10**6), "not its"),
-        (lambda h, a: a["left.npy"].__setitem__(0, 10**6), "not its"),
-        (lambda h, a: h.update(n_features=7, feature_names=None), "out of range"),
-    ],
-)
-def test_hostile_files_are_refused(path, change, words):
-    header, arrays = hostile.unpacked(path)
-    change(header, arrays)
-    with pytest.raises(FileFormatError, match=words):
-        podium.load(hostile.write(path, header, arrays))
+def test_bins_are_refused(model, data, tmp_path):
+    data.write(tmp_path / "train.parquet")
+    binned = podium.bin_files(tmp_path / "train.parquet", tmp_path / "bins")
+    with pytest.raises(DataError, match="holds bins, not the values"):
+        model.predict(binned)
 
 
-def test_changed_files_are_refused_or_safe(path, tmp_path):
-    loaded = 0
-    for case in range(150):
-        target = tmp_path / "case.podium"
-        with np.errstate(over="ignore"):
-            hostile.make_case(np.random.default_rng([7, case]), path, target)
-        try:
-            changed = podium.load(target)
-        except FileFormatError:
-            continue
-        loaded += 1
-        hostile.use(changed, tmp_path / "again.podium")
-    assert loaded > 15  # of 150; else it shows little
+def test_threshold_and_sentinel_count_in_the_digest(model):
+    assert len({model.digest(), replace(model, threshold=0.7).digest(), replace(model, sentinel=11).digest()}) == 3
 
 
 def test_other_systems_get_no_exits(model, tmp_path):
@@ -289,5 +249,5 @@ def test_other_systems_get_no_exits(model, tmp_path):
 
 @pytest.mark.parametrize(("n_trees", "sentinel"), [(40, 20), (3, 1), (2, 1)])
 def test_the_default_sentinel_fits_small_models(n_trees, sentinel, trees, data):
-    model = podium.learn_exit(trees.truncate(n_trees), data, k=5, threshold=0.6)
+    model = learn_exit(trees.truncate(n_trees), data, k=5, threshold=0.6)
     assert model.sentinel == model.info["early_exit"]["sentinel"] == sentinel

@@ -1,0 +1,199 @@
+"""Saved estimators: a model file holds the class, parameters and fitted attributes of an estimator as data, never code.
+
+Numbers, words, lists, tuples, mappings and arrays are stored as they are; objectives and measures by their text; steps
+by their class and fields. A submodel that is a model is part of the fitted model already. The file has no place for
+code: with an objective or measure of your own, or a submodel that is a function or a column of scores,
+`podium.load` gives the bare model and warns. A net that is a module is passed again: `load(path, module=…)`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from podium.core.parameters import Parameterized, check_parameters, parameters
+from podium.errors import DataError, FileFormatError, PodiumWarning
+from podium.estimators.parameters import MODELS, MARTClassifierParameters
+from podium.models import Combined, Model, TreesOnBaseScores
+from podium.models.file import read_file
+
+ESTIMATORS: dict[str, type[Parameterized]] = {one.estimator: one.parameters for one in MODELS.values()} | {
+    "MARTClassifier": MARTClassifierParameters
+}
+STEPS = ("Newton", "Gradient", "LineSearch", "LeafLineSearch")  # of podium.boosting
+# The model, what follows from it, and what depends on the clock: the same fit gives the same file.
+NOT_STORED = ("model_", "feature_names_in_", "tried_")
+ARRAY_KINDS = "biufU"
+MISSING = "missing"  # key: what kept the estimator out of the file
+
+
+def to_entries(ranker: Any) -> dict[str, Any]:
+    """Return what a model file says of a fitted estimator, as JSON has it."""
+    name = type(ranker).__name__
+    for base in type(ranker).__mro__:  # an estimator on a cluster is saved as the one that it trains like
+        if not base.__module__.startswith("podium."):
+            return {"class": name, MISSING: f"{name} is a class of your own"}
+        if base.__name__ in ESTIMATORS:
+            name = base.__name__
+            break
+    if isinstance(ranker.model_, TreesOnBaseScores):
+        return {"class": name, MISSING: f"its submodel ({ranker.model_.name}) is not data"}
+    values = {one: getattr(ranker, one) for one in parameters(ESTIMATORS[name]) if one != "verbose"}
+    submodel = values.get("submodel")
+    if submodel is not None and isinstance(ranker.model_, Combined) and not isinstance(submodel, str | Mapping):
+        values["submodel"] = ranker.model_.parts[0]
+    fitted = {one: v for one, v in vars(ranker).items() if re.fullmatch("[a-z]\\w*_", one) and one not in NOT_STORED}
+    try:
+        return {
+            "class": name,
+            "parameters": {one: _encode(value, one) for one, value in values.items()},
+            "fitted": {one: _encode(value, one) for one, value in fitted.items()},
+        }
+    except DataError as error:
+        return {"class": name, MISSING: str(error)}
+
+
+def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
+    """Read what was saved: an estimator if an estimator was saved, a model if a model was saved.
+
+    The estimator has its parameters, `model_`, `history_` and other fitted attributes, but not `verbose`. A file that
+    cannot hold all of them, because a parameter is code, gives the model with a warning; so does a file of a newer
+    Podium that has other parameters. `podium.models.load_model` reads the model of any file, without scikit-learn.
+
+    Args:
+        path: the file; a damaged, hostile or newer file is refused with the reason.
+        module: for a net of your own, which is code: the module to put the weights of the file in.
+
+    Returns:
+        An estimator, or a `podium.Model`; both predict exactly as the one that was saved.
+
+    Example:
+        >>> import pathlib, podium, tempfile
+        >>> data = podium.artificial(20, features=4)
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.podium"
+        >>> ranker = podium.LambdaMART(n_trees=2, n_leaves=3).fit(data)
+        >>> ranker.save(path)
+        >>> podium.load(path)
+        LambdaMART(n_leaves=3, n_trees=2)
+        >>> ranker.model_.save(path)
+        >>> podium.load(path)
+        Ensemble(2 trees with 6 leaves on 4 features)
+
+    """
+    model, entries = read_file(path, module)
+    if entries is None:
+        return model
+    name, values = entries.get("class"), entries.get("parameters")
+    missing = entries.get(MISSING)
+    if missing is None and isinstance(name, str) and name not in ESTIMATORS:
+        missing = f"this Podium has no estimator {name!r}"
+    if missing is None and isinstance(name, str) and isinstance(values, dict):
+        unknown = sorted(set(values) - set(parameters(ESTIMATORS[name])))
+        missing = f"{name} of this Podium has no parameter {unknown[0]!r}" if unknown else None
+        if missing is None and isinstance(values.get("net"), dict) and module is None:
+            missing = "its net is a module, which is code: load(path, module=…)"
+    if isinstance(missing, str):
+        warnings.warn(f"{os.fspath(path)}: the model is given instead of its estimator: {missing}",
+                      PodiumWarning, stacklevel=2)  # fmt: skip
+        return model
+    try:
+        return _restore(entries, model, module)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, MemoryError) as error:
+        raise FileFormatError(
+            os.fspath(path), f"its estimator is not described ({error}); podium.models.load_model reads the model alone"
+        ) from error
+
+
+def _restore(entries: dict[str, Any], model: Model, module: Any) -> Any:
+    """Return the estimator; raise if the entries are not those that `to_entries` writes."""
+    values = {
+        name: module if name == "net" and isinstance(value, dict) else _decode(value, model)
+        for name, value in entries["parameters"].items()
+    }
+    fitted = {name: _decode(value, model) for name, value in entries["fitted"].items()}
+    ranker = getattr(import_module("podium.estimators"), entries["class"])(**values)
+    check_parameters(ranker)
+    for name, value in fitted.items():
+        if not re.fullmatch("[a-z]\\w*_", name) or name in NOT_STORED or hasattr(type(ranker), name):
+            raise DataError(f"{name!r} is not a fitted attribute")
+        setattr(ranker, name, value)
+    ranker.model_ = model
+    names = (model.parts[-1] if isinstance(model, Combined) else model).feature_names
+    if names is not None:
+        ranker.feature_names_in_ = np.array(names, object)
+    return ranker
+
+
+def _encode(value: Any, name: str) -> Any:
+    """Return a value as JSON has it: plain values and lists as they are, others as {kind: content}."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if type(value) is list:
+        return [_encode(one, name) for one in value]
+    if type(value) is tuple:
+        return {"tuple": [_encode(one, name) for one in value]}
+    if isinstance(value, Mapping):
+        return {"mapping": [[_encode(key, name), _encode(one, name)] for key, one in value.items()]}
+    if isinstance(value, np.ndarray) and value.dtype.kind in ARRAY_KINDS:
+        return {"array": value.tolist(), "type": value.dtype.str}
+    if isinstance(value, Model):
+        return {"submodel": 0}
+    if name == "net":
+        return {"module": type(value).__name__}
+    if type(value).__name__ in STEPS and is_dataclass(value):
+        settings = {field.name: _encode(getattr(value, field.name), name) for field in fields(value) if field.init}
+        return {"step": type(value).__name__, "settings": settings}
+    return _encode_text(value, name)
+
+
+def _encode_text(value: Any, name: str) -> dict[str, str]:
+    """Return an objective or a measure as its text, if that gives the same one back."""
+    from podium.measures import Graded, Measure, as_selection
+    from podium.objectives import Objective, describe, parse
+
+    try:
+        if isinstance(value, Objective) and parse(describe(value)) == value:
+            return {"objective": describe(value)}
+        if isinstance(value, Measure | Graded) and as_selection(str(value)) == value:
+            return {"measure": str(value)}
+    except DataError:
+        pass
+    raise DataError(f"its {name} ({type(value).__name__}) cannot be written as text")
+
+
+def _decode(value: Any, model: Model) -> Any:
+    """Return the value that `_encode` was given."""
+    if isinstance(value, list):
+        return [_decode(one, model) for one in value]
+    if not isinstance(value, dict):
+        return value
+    content: Any
+    kind, content = next(iter(value.items()), ("nothing", None))
+    if kind == "tuple":
+        return tuple(_decode(content, model))
+    if kind == "mapping":
+        return {_decode(key, model): _decode(one, model) for key, one in content}
+    if kind == "array":
+        dtype = np.dtype(value["type"])
+        if dtype.kind not in ARRAY_KINDS:
+            raise DataError(f"{dtype} is not a type of fitted attributes")
+        return np.array(content, dtype)
+    if kind == "submodel" and isinstance(model, Combined):
+        return model.parts[0]
+    if kind == "step" and content in STEPS:
+        settings = {name: _decode(one, model) for name, one in value["settings"].items()}
+        return getattr(import_module("podium.boosting"), content)(**settings)
+    if kind == "objective":
+        return import_module("podium.objectives").parse(content)
+    if kind == "measure":
+        return import_module("podium.measures").as_selection(content)
+    raise DataError(f"{kind!r} is not a kind of value")

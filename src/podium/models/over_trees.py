@@ -1,0 +1,258 @@
+"""Models on top of an ensemble's trees: classes of relevance, and trees that go on from other scores."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from podium.core.array_types import Floats, Ints
+from podium.data.columns import to_numbers
+from podium.data.encoding import Encoding
+from podium.data.features import Features
+from podium.errors import DataError
+from podium.models.base import Model
+from podium.models.ensemble import Ensemble
+from podium.models.stored import Parts, StoredModel
+
+if TYPE_CHECKING:
+    from podium.trees import BinnedFeatures, Bins
+
+
+class OverTrees(Model):
+    """The base of models that turn the scores of an ensemble into others.
+
+    Attributes:
+        trees: the ensemble.
+
+    """
+
+    trees: Ensemble
+
+    @property
+    def n_features(self) -> int:  # type: ignore[override]
+        """The number of features."""
+        return self.trees.n_features
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        """Names of the features, or None."""
+        return self.trees.feature_names
+
+    @property
+    def encoding(self) -> Encoding:  # type: ignore[override]
+        """How the features of the training data were encoded."""
+        return self.trees.encoding
+
+    @property
+    def info(self) -> dict[str, Any]:  # type: ignore[override]
+        """Parameters, history and the like."""
+        return self.trees.info
+
+    def splits_at(self, bins: Bins) -> bool:
+        """Whether all trees split between bins."""
+        return self.trees.splits_at(bins)
+
+    def prepare(self) -> None:
+        """Make the trees ready to score."""
+        self.trees.prepare()
+
+    def importance(self, kind: Any = "gain") -> Floats:
+        """For each feature the sum of the gains of its splits, or their number."""
+        return self.trees.importance(kind)
+
+    def with_info(self, **info: Any) -> Self:
+        """The same trees with other information."""
+        return replace(self, trees=self.trees.with_info(**info))  # type: ignore[type-var]
+
+
+@dataclass(frozen=True)
+class ClassEnsemble(OverTrees):
+    """An ensemble for each class of relevance; a score is what the classes are worth, by their probabilities (McRank).
+
+    Attributes:
+        trees: of all classes in turn, round by round.
+        classes: the labels that they stand for.
+        worth: what each class counts in a score.
+
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(20, features=4)
+        >>> model = podium.McRank(n_trees=2, n_leaves=3).fit(data).model_
+        >>> model
+        ClassEnsemble(2 trees for each of 5 classes)
+        >>> model.probabilities(data).shape
+        (1000, 5)
+
+    """
+
+    trees: Ensemble
+    classes: Floats
+    worth: Floats
+    file_kind: ClassVar[str | None] = "podium classes"
+
+    @property
+    def n_trees(self) -> int:
+        """Rounds: trees of each class."""
+        return self.trees.n_trees // len(self.classes)
+
+    def __repr__(self) -> str:
+        return f"ClassEnsemble({self.n_trees} trees for each of {len(self.classes)} classes)"
+
+    @cached_property
+    def _ensembles(self) -> tuple[Ensemble, ...]:
+        return self.trees.outputs(len(self.classes))
+
+    def prepare(self) -> None:
+        """Make the trees of each class ready to score."""
+        for ensemble in self._ensembles:
+            ensemble.prepare()
+
+    def probabilities(self, X: Any, *, n_trees: int | None = None, n_threads: int | None = None) -> Floats:
+        """The probability of each class (column) for each row, by the first rounds or all."""
+        from podium.objectives.pointwise import softmax  # loading a model does not import the objectives
+
+        features = self.schema.rows(X)
+        return softmax(self._class_scores(features, n_trees, n_threads)).T
+
+    def _predict_rows(
+        self,
+        features: Features,
+        offsets: Ints | None = None,
+        *,
+        n_trees: int | None = None,
+        n_threads: int | None = None,
+    ) -> Floats:
+        """The expected worth of each row, by the first `n_trees` rounds or all."""
+        from podium.objectives.pointwise import expected
+
+        return expected(self._class_scores(features, n_trees, n_threads), self.worth)
+
+    def _class_scores(self, features: Features, n_trees: int | None, n_threads: int | None) -> Floats:
+        """A row for each class, a column for each document."""
+        scores = [e._predict_rows(features, n_trees=n_trees, n_threads=n_threads) for e in self._ensembles]
+        return np.array(scores)
+
+    def truncate(self, n_trees: int) -> ClassEnsemble:
+        """The first rounds alone."""
+        return replace(self, trees=self.trees.truncate(n_trees * len(self.classes)))
+
+    def dump(self, kind: Any = "text") -> str:
+        """All trees, for people or for programs; the classes in turn."""
+        return self.trees.dump(kind)
+
+    def _parameters(self) -> list[Any]:
+        return [self.trees.digest(), self.classes, self.worth]
+
+    def to_parts(self) -> Parts:
+        """Return what the model file holds of the model."""
+        return Parts({}, self.trees.to_parts().arrays | {"classes": self.classes, "worth": self.worth})
+
+    @classmethod
+    def from_parts(cls, stored: StoredModel) -> ClassEnsemble:
+        """Return the model of a file."""
+        trees = Ensemble.from_parts(stored)
+        classes, worth = stored.array("classes", np.float64), stored.array("worth", np.float64)
+        if not 2 <= len(classes) <= 256 or len(worth) != len(classes) or trees.n_trees % len(classes):
+            raise stored.error("its classes do not fit its trees")
+        if not (np.isfinite(classes).all() and np.isfinite(worth).all()):
+            raise stored.error("a class is not finite")
+        return cls(trees, classes, worth)
+
+
+@dataclass(frozen=True)
+class TreesOnBaseScores(OverTrees):
+    """Trees on top of a submodel that is code, not data: a function, another library's model, a column of scores.
+
+    Its scores must be passed with the features, `predict(X, base_scores=scores)`: the file cannot hold them.
+
+    Attributes:
+        trees: that were trained on top.
+        name: what the submodel was called.
+        checksum: of its scores of the training data, in the order of their values.
+        scale: what its scores are multiplied by.
+
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(20, features=4)
+        >>> def first_feature(data):
+        ...     return data.feature(0)
+        >>> model = podium.LambdaMART(n_trees=2, n_leaves=3, submodel=first_feature, submodel_scale=1.0)
+        >>> model = model.fit(data).model_
+        >>> model.n_trees, model.predict(data, base_scores=data.feature(0)).shape
+        (2, (1000,))
+
+    """
+
+    trees: Ensemble
+    name: str
+    checksum: str
+    scale: float = 1.0
+    file_kind: ClassVar[str | None] = "podium started"
+
+    @property
+    def n_trees(self) -> int:
+        """The number of trees on top."""
+        return self.trees.n_trees
+
+    def __repr__(self) -> str:
+        return f"TreesOnBaseScores({self.n_trees} trees on top of {self.name})"
+
+    def _predict_rows(
+        self,
+        features: Features,
+        offsets: Ints | None = None,
+        *,
+        base_scores: Floats | None = None,
+        n_trees: int | None = None,
+        n_threads: int | None = None,
+    ) -> Floats:
+        """The score of each row: the submodel's, which must be passed as `base_scores`, and the trees'."""
+        base = self._scaled(base_scores, self._checked_rows(features))
+        return base + self.trees._predict_rows(features, n_trees=n_trees, n_threads=n_threads)
+
+    def _predict_bins(self, binned: BinnedFeatures, *, base_scores: Floats | None = None, **options: Any) -> Floats:
+        return self._scaled(base_scores, binned.n_rows) + self.trees._predict_bins(binned, **options)
+
+    def _scaled(self, base_scores: Floats | None, n_rows: int) -> Floats:
+        if base_scores is None:
+            raise DataError(
+                f"this model goes on from the scores of {self.name} (checksum {self.checksum[:12]}), which is not in "
+                "the file: give its scores of these rows, predict(X, base_scores=scores)"
+            )
+        base_scores = to_numbers(base_scores, "base_scores").astype(np.float64, copy=False)
+        if base_scores.shape != (n_rows,):
+            raise DataError(f"base_scores must be a number for each of the {n_rows} rows, not {base_scores.shape}")
+        return self.scale * base_scores
+
+    def truncate(self, n_trees: int) -> TreesOnBaseScores:
+        """The first trees alone."""
+        return replace(self, trees=self.trees.truncate(n_trees))
+
+    def _parameters(self) -> list[Any]:
+        return [self.trees.digest(), self.scale]
+
+    def to_parts(self) -> Parts:
+        """Return what the model file holds of the model."""
+        submodel = {"name": self.name, "checksum": self.checksum, "scale": self.scale}
+        return Parts({"submodel": submodel}, self.trees.to_parts().arrays)
+
+    @classmethod
+    def from_parts(cls, stored: StoredModel) -> TreesOnBaseScores:
+        """Return the model of a file."""
+        trees, submodel = Ensemble.from_parts(stored), stored.mapping("submodel")
+        name, checksum, scale = submodel.get("name"), submodel.get("checksum"), submodel.get("scale", 1.0)
+        if not isinstance(name, str) or not isinstance(checksum, str):
+            raise stored.error("its submodel is not named")
+        if not isinstance(scale, float) or not 0 < scale < math.inf:  # files of version 0.1 have no scale
+            raise stored.error("the scale of its submodel is no number above 0")
+        return cls(trees, name, checksum, scale)
+
+
+def checksum(scores: Floats) -> str:
+    """A hash of scores that does not depend on the order of rows."""
+    return hashlib.sha256(np.sort(scores).tobytes()).hexdigest()
