@@ -75,7 +75,7 @@ def our_epochs(
 ) -> tuple[list[float], float]:
     """The same by Podium."""
     marks: list[float] = []
-    found = NetTraining(objective, epochs, batch_queries=batch, halve_after=epochs).fit(
+    found = NetTraining(objective=objective, epochs=epochs, batch_queries=batch, halve_after=epochs).fit(
         train, valid={"valid": valid}, observers=[lambda _: marks.append(time.perf_counter())]
     )
     return np.diff(marks).tolist(), max(found.history["valid/ndcg@10"])
@@ -128,7 +128,14 @@ def factored_rows() -> list[dict[str, Any]]:
         for name, mine in times.items():
             marks: list[float] = []
             if name == "factored":
-                training = NetTraining(Pairwise(), 4, "sgd", 1e-5, 1e-6, batch_queries=1)
+                training = NetTraining(
+                    objective=Pairwise(),
+                    epochs=4,
+                    optimizer="sgd",
+                    learning_rate=1e-5,
+                    smallest_rate=1e-6,
+                    batch_queries=1,
+                )
                 training.fit(train, observers=[lambda _, m=marks: m.append(time.perf_counter())])
             else:
                 net = Layers(50)

@@ -87,7 +87,7 @@ def ranker(name: str, seed: int) -> Any:
     objective = ALL[name]
     if isinstance(objective, Multiclass):
         return podium.McRank(**settings, n_leaves=15, learning_rate=0.1)
-    step = Newton(1.0) if objective.has_hessian else Gradient()
+    step = Newton(l2=1.0) if objective.has_hessian else Gradient()
     return podium.LambdaMART(objective=objective, step=step, **settings)
 
 

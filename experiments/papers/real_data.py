@@ -74,7 +74,7 @@ def _measured(
     """The values of each method on the test queries of a fold."""
     feature = best_feature(train)
     train, test = with_clicks(train, feature), with_clicks(test, feature)
-    ndcg, search = Lambda("ndcg"), LineSearch("ndcg@10", values=Newton())
+    ndcg, search = Lambda("ndcg"), LineSearch("ndcg@10", values=Newton(l2=0.0))
     model = partial(
         LambdaMART, n_leaves=10, l2=0.0, split_fraction=1.0, feature_fraction=0.7, random_state=seed, verbose=0
     )

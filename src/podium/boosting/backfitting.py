@@ -82,7 +82,7 @@ class Backfitting:
         self.binned, self.team = data.binned, team
         self.labels, self.weights = points.by_row(points.labels), points.by_row(points.weights)
         n_leaves = max(2, min(math.ceil(LEAVES_PER_SHARE / alpha), MOST_LEAVES))
-        growth = GrowthParameters(n_leaves, None, min_documents_in_leaf, "least-squares")
+        growth = GrowthParameters(n_leaves=n_leaves, min_documents_in_leaf=min_documents_in_leaf, split="least-squares")
         self.grower, self.words = Grower(data.binned, growth, team), np.empty(data.train.n_documents, np.int64)
 
     def converge(self, predictions: Floats, alpha: float, times: Ints) -> Grove:
@@ -119,7 +119,7 @@ class Backfitting:
         weights = self.weights * times
         residuals = BoundedGradients.of(weights * (self.labels - others), weights, self.team)
         grown = self.grower.grow(quantize(residuals, "least-squares", self.team, self.words, weights), rows)
-        return grown, Newton().leaf_values(grown, residuals, self.team)
+        return grown, Newton(l2=0.0).leaf_values(grown, residuals, self.team)
 
     def error(self, scores: Floats, times: Ints | Bools) -> float:
         """The root mean square error, documents counted so many times; 0 where there are none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -14,7 +14,6 @@ import numpy as np
 from podium.boosting.binned_data import BinnedData
 from podium.boosting.folds import share_of_features, with_feature_fraction
 from podium.boosting.results import TrainingResult
-from podium.boosting.sampling import Sampling
 from podium.boosting.settings import Boosting
 from podium.boosting.steps import Gradient, Newton
 from podium.combining import Sweep, ascend, deviation, weighted
@@ -29,10 +28,10 @@ from podium.data import RankingData
 from podium.data.selecting import without_features
 from podium.data.splitting import folds_by_content
 from podium.errors import DataError
-from podium.measures import NDCG, Graded, Measure, as_selection
+from podium.measures import Graded, Measure, as_selection
 from podium.models import Ensemble
 from podium.objectives import XENDCG, Lambda, Objective, Pairwise, QueryRegression, default_objective, describe
-from podium.trees import GrowthParameters, Tree
+from podium.trees import Tree
 
 Members = tuple[tuple[Objective, int], ...]
 TRUSTED_QUERIES = 1000  # validation queries whose best weights count as much as equal ones
@@ -88,7 +87,9 @@ class CommitteeResult:
         >>> from podium.boosting import Boosting, CommitteeTraining
         >>> from podium.objectives import XENDCG, Lambda
         >>> train, valid = podium.artificial(20, features=4), podium.artificial(10, features=4, part="valid")
-        >>> training = CommitteeTraining(((Lambda("ndcg"), 1), (XENDCG(), 1)), Boosting(n_trees=3, verbose=0))
+        >>> training = CommitteeTraining(
+        ...     members=((Lambda("ndcg"), 1), (XENDCG(), 1)), boosting=Boosting(n_trees=3, verbose=0)
+        ... )
         >>> result = training.fit(train, valid)
         >>> len(result.members), list(result.values)[-2:]
         (2, ['equal weights', 'committee'])
@@ -148,26 +149,22 @@ class CommitteeTraining:
             with all (`share_of_features`), instead of the share that `boosting` has.
 
     Example:
-        >>> from podium.boosting import CommitteeTraining
+        >>> from podium.boosting import Boosting, CommitteeTraining
         >>> from podium.objectives import Lambda, QueryRegression
-        >>> training = CommitteeTraining(members=((Lambda("ndcg"), 2), (QueryRegression(), 1)))
+        >>> members = ((Lambda("ndcg"), 2), (QueryRegression(), 1))
+        >>> training = CommitteeTraining(members=members, boosting=Boosting(n_trees=10))
         >>> sum(count for _, count in training.members)
         3
 
     """
 
-    members: Members = field(default_factory=lambda: default_members(NDCG(10)))
-    boosting: Boosting = field(
-        default_factory=lambda: Boosting(
-            growth=GrowthParameters(15, min_documents_in_leaf=20, l2=1.0), sampling=Sampling(0.7, 1.0, 0.5),
-            n_trees=2000, learning_rate=0.05, patience=100,
-        )
-    )  # fmt: skip
-    measure: Measure | Graded | str = "ndcg@10"
-    n_folds: int = h.N_FOLDS(5)
-    cycles: int = h.CYCLES(2)
-    shrinkage: float | None = h.SHRINKAGE(None)
-    time_budget: float | None = h.TIME_BUDGET(None)
+    members: Members
+    boosting: Boosting
+    measure: Measure | Graded | str = h.MEASURE.default
+    n_folds: int = h.N_FOLDS()
+    cycles: int = h.CYCLES()
+    shrinkage: float | None = h.SHRINKAGE()
+    time_budget: float | None = h.TIME_BUDGET()
     tries_all_features: bool = False
 
     def __post_init__(self) -> None:
@@ -255,7 +252,7 @@ class CommitteeTraining:
         offset = 0 if block.kind == 0 else int(key % np.uint64(1 << 30))
         return replace(
             boosting, objective=objective, selection=self.measure,
-            step=Newton(boosting.growth.l2) if objective.has_hessian else Gradient(),
+            step=Newton(l2=boosting.growth.l2) if objective.has_hessian else Gradient(),
             sampling=replace(boosting.sampling, seed=boosting.sampling.seed + offset + block.number),
         )  # fmt: skip
 

@@ -101,18 +101,18 @@ class GrovesTraining:
 
     """
 
-    n_groves: int = h.N_GROVES(60)
-    n_trees_in_grove: int = h.N_TREES_IN_GROVE(8)
-    alpha: float = h.ALPHA(0.01)
-    training: str = h.TRAINING("fast")
-    min_documents_in_leaf: int = h.MIN_DOCUMENTS_IN_LEAF(1)
-    max_bins: int = h.MAX_BINS(255)
+    n_groves: int = h.N_GROVES()
+    n_trees_in_grove: int = h.N_TREES_IN_GROVE()
+    alpha: float = h.ALPHA()
+    training: str = h.TRAINING()
+    min_documents_in_leaf: int = h.MIN_DOCUMENTS_IN_GROVE_LEAF()
+    max_bins: int = h.MAX_BINS()
     categorical: tuple[int, ...] = ()
-    selection: Measure | Graded | str = "ndcg@10"
-    seed: int = h.RANDOM_STATE(0)
-    n_threads: int | None = h.N_THREADS(None)
+    selection: Measure | Graded | str = h.STOPPING_MEASURE.default
+    seed: int = h.RANDOM_STATE()
+    n_threads: int | None = h.N_THREADS()
     watched: tuple[Measure, ...] = ()
-    verbose: int | None = h.VERBOSE(None)
+    verbose: int | None = h.VERBOSE()
 
     def fit(self, train: RankingData, valid: Mapping[str, RankingData] | None = None) -> GrovesResult:
         """Train; the first validation set picks α and the number of trees, else documents out of bag."""
@@ -126,7 +126,7 @@ class GrovesTraining:
     def _boosting(self) -> Boosting:
         """What binning and evaluation need to know."""
         return Boosting(
-            Regression(), max_bins=self.max_bins, categorical=self.categorical, selection=self.selection,
+            objective=Regression(), max_bins=self.max_bins, categorical=self.categorical, selection=self.selection,
             watched=self.watched, n_threads=self.n_threads,
         )  # fmt: skip
 

@@ -99,8 +99,8 @@ class Newton(Step):
 
     """
 
-    l2: float = h.L2(0.0)
-    max_delta_step: float | None = h.MAX_DELTA_STEP(None)
+    l2: float = h.L2()
+    max_delta_step: float | None = h.MAX_DELTA_STEP()
 
     def bind(self, objective: Objective) -> Step:
         """With the limit that this objective needs."""

@@ -257,6 +257,9 @@ EXPECTS = choice(
 
 # Linear models
 
+LINEAR_RATE = number(
+    "learning_rate", 1.0, above=0, help="the share of each Newton step that is taken", names=LEARNING_RATE.names
+)  # fmt: skip
 N_ITERATIONS = integer("n_iterations", 100, least=1, help="steps of descent, or cycles of ascent, at most")
 LINEAR_L2 = number("l2", 1e-4, least=0, help="holds the weights of the standardised features back", names=L2.names)
 METHOD = choice(
@@ -265,6 +268,7 @@ METHOD = choice(
     "sweep and takes no objective; `n_iterations` are cycles over all features.",
 )  # fmt: skip
 
+PASSES = integer("epochs", 20, least=1, help="passes over all documents, at most")
 AVERAGED = flag(
     "averaged", True,
     help="keep the mean of weights and thresholds over all documents seen, not the last ones (averaged perceptron)",
@@ -272,6 +276,9 @@ AVERAGED = flag(
 
 # Additive Groves
 
+MIN_DOCUMENTS_IN_GROVE_LEAF = integer(
+    "min_documents_in_leaf", 1, least=1, help=MIN_DOCUMENTS_IN_LEAF.help, names=MIN_DOCUMENTS_IN_LEAF.names
+)  # fmt: skip
 N_GROVES = integer("n_groves", 60, least=1, help="groves that are averaged, each on bootstrap samples of its own")
 N_TREES_IN_GROVE = integer(
     "n_trees_in_grove", 8, least=1,

@@ -93,7 +93,7 @@ class LambdaMART(LambdaMARTParameters, EnsembleRanker):
         return as_step(self.step, self.l2, as_selection(self.measure).measures[0], self.max_delta_step)
 
     def _settings(self, train: RankingData) -> Boosting:
-        settings = replace(super()._settings(train), submodel_scale=self.submodel_scale)
+        settings = super()._settings(train)
         if self.submodel is None:
             return settings
         submodel = as_submodel(self.submodel, train)

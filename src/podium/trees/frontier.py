@@ -135,10 +135,7 @@ class _Growth:
 
     def __init__(self, grower: FrontierGrower, root: Root, gradients: QuantizedGradients, table: FeatureTable) -> None:
         self.grower, self.table, self.gradients = grower, table, gradients
-        p = grower.parameters
-        l2 = p.l2 / gradients.weight_unit if p.split == "newton" else 0.0
-        max_depth = -1 if p.max_depth is None else p.max_depth
-        self.limits = Limits(grower.n_leaves, max_depth, p.min_documents_in_leaf, p.min_documents_to_split, l2)
+        self.limits = grower.parameters.limits(grower.n_leaves, gradients.weight_unit)
         no_words = np.empty(0, np.int64)
         self.packed = PackedGradients(no_words, gradients.largest_weight, gradients.counts_documents)
         pool, no_rows = grower.pool, np.empty(0, np.int32)
