@@ -35,9 +35,10 @@ Reasons are made from the numbers of the same run. Experiments were written, and
 seeds than those of the results. The papers' web data is not public: artificial data replaces it, or your own
 (`--data`).
 
-`make reproduce` runs everything with {SEEDS} seeds, in more than two hours on 2 cores, and writes this page from
-`results/`. `--quick` takes about five minutes for everything once kernels are compiled, with smaller data and
-{QUICK_SEEDS} seeds, which decide little. To repeat one experiment with its figures in less than a minute:
+`make reproduce` runs everything with {SEEDS} seeds, in one to two hours on 2 cores, and writes this page from
+`results/`.
+`--quick` takes about five minutes for everything once kernels are compiled, with smaller data and {QUICK_SEEDS} seeds,
+which decide little. To repeat one experiment with its figures in less than a minute:
 `python -m experiments arrows --quick`. It writes a page like this one to the folder `reproduction`.
 `python -m experiments --list` names all experiments. Those with nets are left out if the extra `neural` (torch) is
 missing.

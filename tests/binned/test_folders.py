@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 import podium
 from podium import DataError, FileFormatError
 from podium.binned import binning_files, is_binned
+from podium.binned.collecting import RowFiles, reorder_rows
 from podium.binned.folder import MANIFEST, write_manifest
-from podium.binned.row_files import RowFiles, reorder_rows
 from podium.cli.app import app
 from podium.core.files import replacing_folder
 from podium.trees import Bins, bin_features, find_bins

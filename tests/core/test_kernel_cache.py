@@ -91,6 +91,16 @@ def test_plain_and_normal_kernels_share_no_folder(tmp_path):
     assert {Path(folder).parent for folder in folders} == {tmp_path}
 
 
+def test_a_named_processor_has_the_same_folder_on_every_machine(monkeypatch):
+    before = kernel_cache._digest(False)
+    monkeypatch.setattr(kernel_cache, "_host", lambda: ["another", "+vectors"])
+    assert kernel_cache._digest(False) != before
+    monkeypatch.setattr("numba.core.config.CPU_NAME", "x86-64-v3")
+    named = kernel_cache._digest(False)
+    monkeypatch.setattr(kernel_cache, "_host", lambda: ["a third", ""])
+    assert kernel_cache._digest(False) == named
+
+
 def test_old_folders_are_removed_when_a_new_one_is_made(tmp_path):
     days = dict.fromkeys(("a", "b", "c", "d"), 2) | {"recent": 0.5, "more": 3, "forgotten": 40}
     for name, age in days.items():

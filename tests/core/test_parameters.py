@@ -34,7 +34,7 @@ from podium.estimators.parameters import MODELS
 from podium.linear import Ascent, Descent, PRankTraining
 from podium.neural import NetTraining
 from podium.trees import GrowthParameters
-from podium.trees.layout import Limits
+from podium.trees.growth_types import GrowthLimits
 
 DECLARED = [one for one in vars(h).values() if isinstance(one, Parameter) and one is not h.LABEL_GAIN]
 DEPTH = integer("depth", 3, least=1, most=9, help="levels, at most. None of them is empty.")
@@ -224,7 +224,7 @@ def test_settings_take_the_parameters_of_an_estimator_by_name():
     assert growth == GrowthParameters(n_leaves=3, l2=2.5, max_depth=4, min_documents_in_leaf=2, monotone=(1, 0))
     assert from_parameters(Sampling, ranker) == Sampling(seed=5, split_fraction=None)
     limits = growth.limits(3, 0.5)
-    assert limits == Limits(n_leaves=3, max_depth=4, min_documents=2, min_documents_to_split=2, l2=5.0)
+    assert limits == GrowthLimits(n_leaves=3, max_depth=4, min_documents=2, min_documents_to_split=2, l2=5.0)
     assert replace(growth, split="least-squares", max_depth=None).limits(2, 0.5)[:2] == (2, -1)
 
 

@@ -50,6 +50,7 @@ OPERATIONS = {
     "inlined": "inlined()\n    out[0] = 1.0",
     "add_atomically": "out.view(np.int64)[1] = add_atomically(out.view(np.int64), 0, 5)",
     "read_atomically": "out.view(np.int64)[1] = read_atomically(out.view(np.int64), 0)",
+    "write_atomically": "write_atomically(out.view(np.int64), 1, 5)",
     "yield_thread": "yield_thread()\n    out[0] = 1.0",
     **{f"operator {sign}": f"store_lanes(out, 0, load_lanes(a, 0) {sign} load_lanes(b, 0))" for sign in "+-*/"},
     **{

@@ -6,9 +6,10 @@ import time
 import numpy as np
 import pytest
 
-from podium.core.compiling import kernel, uses_llvm
+from podium.core.compiling import kernel
 from podium.core.intrinsics import add_atomically
 from podium.core.team import LOOKS, Team, leave, set_event
+from podium.core.threads import USES_LLVM
 
 
 @kernel
@@ -20,7 +21,7 @@ def add_together(thread, n_threads, event, barrier, sums):
     return sums[0]
 
 
-@pytest.mark.skipif(not uses_llvm(), reason="threads that wait for each other need atomic operations")
+@pytest.mark.skipif(not USES_LLVM, reason="threads that wait for each other need atomic operations")
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 5])
 def test_no_thread_leaves_a_kernel_before_all_have_done_their_part(n_threads):
     barrier, sums = np.zeros(16, np.int64), np.zeros(1, np.int64)

@@ -406,7 +406,7 @@ def test_rows_are_taken_by_number_or_by_a_mask():
 
 
 def test_names_that_no_file_can_hold_are_refused():
-    with pytest.raises(DataError, match=r"feature_names: 'a\\ud800' cannot be written in UTF-8"):
+    with pytest.raises(DataError, match=r"feature_names: 'a\\ud800' cannot be saved, UTF-8 cannot hold it"):
         RankingData(np.zeros((2, 2)), qid=[1, 1], feature_names=["a\ud800", "b"])
-    with pytest.raises(DataError, match=r"categories: 'x\\udfff' cannot be written"):
+    with pytest.raises(DataError, match=r"categories: 'x\\udfff' cannot be saved"):
         RankingData(np.array([["x\udfff"], ["y"]], object), qid=[1, 1], categorical=[0])

@@ -11,9 +11,8 @@ from sklearn.utils.estimator_checks import check_estimator
 import podium
 from podium import MART, AdditiveGroves, DataError, Ensemble, PodiumWarning, RankingData
 from podium.boosting import Boosting, GrovesTraining, groves
-from podium.boosting.backfitting import Backfitting, Bootstrap
 from podium.boosting.binned_data import BinnedData
-from podium.boosting.groves import shares_down_to, sizes_up_to
+from podium.boosting.groves import Backfitting, Bootstrap, shares_down_to, sizes_up_to
 from podium.core.sums import total
 from podium.core.team import Team
 from podium.objectives import Regression

@@ -9,10 +9,9 @@ from podium.core.compiling import kernel
 from podium.core.intrinsics import wait_at_barrier
 from podium.core.team import Team
 from podium.trees import bin_features, find_bins
-from podium.trees.feature_layout import cell_of
-from podium.trees.growing import add_node, leaf_with_highest_gain, share_of_features
-from podium.trees.histograms import build_histograms, complete_histograms
-from podium.trees.layout import (
+from podium.trees.bin_matrix import cell_of
+from podium.trees.grower import add_node, leaf_with_highest_gain, share_of_features
+from podium.trees.growth_types import (
     CELLS,
     CHUNK,
     LEAF,
@@ -20,12 +19,13 @@ from podium.trees.layout import (
     SPLIT,
     FeatureTable,
     GrowingTree,
-    Limits,
+    GrowthLimits,
     Member,
     N,
     NewLeaves,
     PackedGradients,
 )
+from podium.trees.histograms import build_histograms, complete_histograms
 from podium.trees.partitioning import WORDS_PER_THREAD, Partition, partition_leaf
 from podium.trees.splitting import choose_split, score_features
 
@@ -228,7 +228,7 @@ def test_the_best_split_equals_brute_force(seed, categorical, min_documents, l2)
     problem = Problem(rng, n=80, width=4, sizes=(60, 10), categorical=(1,) if categorical else ())
     build(problem, NewLeaves(0, 0, 1), completed=False)  # scoring does that
     rows, largest = problem.rows(0), int(problem.weights.max())
-    gradients, limits = PackedGradients(problem.words, largest, False), Limits(3, -1, min_documents, 2, l2)
+    gradients, limits = PackedGradients(problem.words, largest, False), GrowthLimits(3, -1, min_documents, 2, l2)
     problem.run(splitting_stage, problem.bins, gradients, problem.table, limits, problem.tree, problem.scratches)
     leaf = problem.tree.leaves[0]
     allowed = [
@@ -252,7 +252,7 @@ def test_a_leaf_without_a_gain_has_no_split():
     problem.words[:] = (5 << 32) + 2
     problem.tree.leaves[0]["total"] = 60 * problem.words[0]
     build(problem, NewLeaves(0, 0, 1))
-    gradients, limits = PackedGradients(problem.words, 2, False), Limits(3, -1, 1, 2, 0.0)
+    gradients, limits = PackedGradients(problem.words, 2, False), GrowthLimits(3, -1, 1, 2, 0.0)
     problem.run(splitting_stage, problem.bins, gradients, problem.table, limits, problem.tree, problem.scratches)
     assert (problem.tree.leaves[0]["feature"], problem.tree.leaves[0]["gain"]) == (-1, 0.0)
 

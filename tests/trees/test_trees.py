@@ -14,7 +14,7 @@ from podium.core.team import Team
 from podium.models import Ensemble
 from podium.testing.trees import grow_slowly
 from podium.trees import Grower, GrowthParameters, bin_features, find_bins
-from podium.trees.gradient_sampling import LEADING_BITS, GradientSampler, sampling_threshold
+from podium.trees.gradient_sampling import LEADING_BITS, GradientSampler, compiled_sampling_threshold
 from podium.trees.quantization import BoundedGradients, quantize
 
 
@@ -76,7 +76,7 @@ def test_the_importance_from_which_all_are_sampled(importances, fraction):
     bits = np.array(importances, np.float32).view(np.int32) // (2 * half) * (2 * half) + half
     u = bits.view(np.float32).astype(float)
     counts = np.bincount(bits // (2 * half), minlength=1 << LEADING_BITS)
-    heavy = sampling_threshold(counts, fraction * len(u))
+    heavy = compiled_sampling_threshold(counts, fraction * len(u))
     assert np.minimum(1, u / heavy).sum() == pytest.approx(fraction * len(u), rel=1e-9)
 
 

@@ -1,8 +1,7 @@
 """Ranking data as bins in a folder, made of files that are larger than memory."""
 
-from podium.binned.binned_files import BinnedFiles
+from podium.binned.binned_files import BinnedFiles, open_binned
 from podium.binned.binning_files import bin_files
 from podium.binned.folder import is_binned
-from podium.binned.opening import open_binned
 
 __all__ = ["BinnedFiles", "bin_files", "is_binned", "open_binned"]

@@ -20,11 +20,9 @@ from typing import Any, Self
 import numpy as np
 
 from podium import __version__
-from podium.binned.binned_files import BinnedFiles
-from podium.binned.document_columns import DocumentColumns, Documents
+from podium.binned.binned_files import BinnedFiles, open_binned, save_bins
+from podium.binned.collecting import DocumentColumns, GroupedDocuments, RowFiles
 from podium.binned.folder import COLUMNS, LAYOUT, VALUES, is_binned, write_manifest
-from podium.binned.opening import open_binned, save_bins
-from podium.binned.row_files import RowFiles
 from podium.core.array_types import Float32s, Floats, Int32s, Ints, UInt64s
 from podium.core.files import replacing_folder
 from podium.core.mapping import new_array
@@ -46,8 +44,8 @@ from podium.data.sparse import dense_block
 from podium.data.summary import ValueCounter
 from podium.errors import DataError, FileFormatError
 from podium.trees import BinnedFeatures, Bins, bin_features, find_bins
-from podium.trees.bins import MAX_BINS
-from podium.trees.feature_layout import bin_matrix
+from podium.trees.bin_matrix import build_bin_matrix
+from podium.trees.binning import MAX_BINS
 
 log = logging.getLogger("podium")
 
@@ -212,7 +210,7 @@ class _Binning:
         self.seconds[step] = time.perf_counter() - started
         log.info("%s: %.3f s", step, self.seconds[step])
 
-    def _read(self) -> tuple[Spill, Documents]:
+    def _read(self) -> tuple[Spill, GroupedDocuments]:
         """The values go to files, all else stays in memory."""
         columns, is_raw = DocumentColumns(), self.reading.normalize is not None
         with ExitStack() as stack:
@@ -223,7 +221,7 @@ class _Binning:
                 columns.append(block, self._write(spill, block, counts=not is_raw))
         if spill is None:
             raise FileFormatError(self.reading.request.name, "has no documents to bin")
-        return spill, Documents(columns.join(), columns.query_ids)
+        return spill, GroupedDocuments(columns.join(), columns.query_ids)
 
     def _raw_spill(self, block: RankingData) -> Spill:
         """Files for values that are not normalized yet, all features of a document together."""
@@ -245,7 +243,7 @@ class _Binning:
             self.counter.hear(rows, block.labels)
         return hash_rows(rows)
 
-    def _normalize(self, raw: Spill, documents: Documents) -> Spill:
+    def _normalize(self, raw: Spill, documents: GroupedDocuments) -> Spill:
         """The values brought to scale within queries, which stand together now."""
         (_, rows), hashes = next(raw.files[0].read()), []
         labels = documents.labels()
@@ -294,13 +292,13 @@ class _Binning:
         layout = binned.layout
         np.savez(self.folder / LAYOUT, **{field.name: getattr(layout, field.name) for field in fields(layout)})
         with progress("laying out bins", 2) as advance:
-            bin_matrix(
+            build_bin_matrix(
                 binned.columns, binned.n_rows, layout, advance=advance,
                 allocate=lambda name, size, dtype: new_array(self.folder / f"{name}.npy", size, dtype),
             )  # fmt: skip
 
     def _description(
-        self, like: RankingData, documents: Documents, columns: Mapping[str, Any] | None
+        self, like: RankingData, documents: GroupedDocuments, columns: Mapping[str, Any] | None
     ) -> dict[str, Any]:
         """The manifest, apart from the files."""
         absent = like.absent_value

@@ -18,20 +18,33 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from podium.core.files import UNFINISHED
 from podium.core.progress import progress
+from podium.core.simd import WORDS
 from podium.core.threads import map_threads
-from podium.core.validation import to_path
-from podium.errors import FileFormatError
+from podium.core.validation import require_whole, to_path
+from podium.data.features import checked_names
+from podium.errors import DataError, FileFormatError
+from podium.trees import BinnedFeatures, Bins
+from podium.trees.bin_matrix import MAX_GROUPS, BinMatrix, FeatureLayout, build_bin_matrix, place_features
+from podium.trees.binning import require_bins
+from podium.trees.growth_types import BLOCK
 
 MANIFEST = "podium-bins.json"
 FORMAT = 2  # of the folder; another number where its files, or what trees read of them, mean something else
 COLUMNS, HASHES, BINS, LAYOUT = "columns.npy", "hashes.npy", "bins.npz", "layout.npz"
 DOCUMENTS, QUERY_IDS, VALUES = "documents.npz", "query_ids.json", "values"
+LABEL = "label:"  # prefix of the labels of a source, in DOCUMENTS
 MATRIX = ("rows", "entries", "starts")  # .npy
 BYTES_AT_ONCE = 1 << 22  # of a file
 
@@ -118,3 +131,143 @@ def _checksums(paths: list[Path]) -> list[str]:
 
 def _own_checksum(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+ROWS_AT_ONCE = 1 << 16  # whose bins are laid out again, and compared
+
+
+@contextmanager
+def naming_damage(folder: Path) -> Iterator[None]:
+    """Whatever else is wrong with a folder is a FileFormatError that names it."""
+    try:
+        yield
+    except FileFormatError:
+        raise
+    except Exception as error:  # json, zipfile, numpy: whatever crafted bytes lead them to
+        reason = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
+        raise FileFormatError(folder, f"is damaged: {reason}. Bin the files again") from error
+
+
+def require(condition: Any, problem: str) -> None:
+    """Raise if a condition does not hold."""
+    if not condition:
+        raise DataError(problem)
+
+
+def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of an `.npz` file as Podium writes it: not compressed, so that it takes no more than its size."""
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+    is_plain = all(member.compress_type == zipfile.ZIP_STORED for member in members)
+    size = sum(member.file_size for member in members)
+    require(is_plain and size <= path.stat().st_size, f"{path.name} is compressed, or claims more than it holds")
+    with np.load(path, allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def check_array(name: str, array: NDArray[Any], dtype: Any, size: int | None = None) -> None:
+    """Raise if an array has another type, or length, than it must have."""
+    require(array.ndim == 1 and array.dtype == dtype and array.dtype.isnative, f"{name} is not a list of {dtype}")
+    require(size is None or len(array) == size, f"{name} has {len(array)} entries, not {size}")
+
+
+def check_manifest(manifest: Mapping[str, Any]) -> None:
+    """Raise if the description of a folder cannot be right."""
+    require_whole("n_documents", manifest["n_documents"], 1, most=2**31 - 1)
+    require_whole("n_features", manifest["n_features"], 1, most=2**31 - 1)
+    n = manifest["n_features"]
+    require_bins(manifest["max_bins"], (), n)
+    names, counts = manifest["feature_names"], manifest["counts"]
+    require(names is None or all(isinstance(name, str) for name in names), "feature_names are not a list of names")
+    checked_names(names, n)
+    features = [*counts["constant"], *(k for copies in counts["copies"].values() for k in copies)]
+    require(all(type(k) is int and 0 <= k < n for k in features), "counts name features that are not there")
+    require_whole("nonzero", counts["nonzero"], 0, most=2**62)
+    require_whole("missing", counts["missing"], 0, most=2**62)
+    require(all(isinstance(words, str) for words in manifest["losses"]), "losses are not a list of sentences")
+    require(isinstance(manifest["reading"], dict), "reading is not a table")
+    if VALUES in manifest["files"]:
+        n_bytes = 4 * n * manifest["n_documents"]
+        require(manifest["files"][VALUES]["bytes"] == n_bytes, f"{VALUES} does not have {n_bytes} bytes")
+
+
+def check_queries(ids: Any, sizes: NDArray[Any], n: int) -> None:
+    """Raise if the queries do not share out the documents."""
+    check_array("query_sizes", sizes, np.int64)
+    require(isinstance(ids, list) and len(ids) == len(sizes), "there are not as many query ids as queries")
+    require(len({type(one) for one in ids} & {int, str}) == len({type(one) for one in ids}) == 1, "query ids are odd")
+    require(len(set(ids)) == len(ids), "a query id is there twice")
+    require((sizes >= 1).all() and (sizes <= n).all() and sizes.sum() == n, f"queries do not have {n} documents in all")
+
+
+def check_tables(arrays: Mapping[str, NDArray[Any]], n_features: int) -> None:
+    """Raise if the file of cuts and categories is not of this many features."""
+    for name in ("cuts", "categories", "rare"):
+        values, sizes, of = arrays[name], arrays[f"{name}_sizes"], arrays[f"{name}_of"]
+        check_array(name, values, np.float32)
+        check_array(f"{name}_of", of, np.int64)
+        check_array(f"{name}_sizes", sizes, np.int64, len(of))
+        require((sizes >= 0).all() and (sizes <= len(values)).all() and sizes.sum() == len(values), f"{name}: sizes")
+        require(((of >= 0) & (of < n_features)).all() and len(np.unique(of)) == len(of), f"{name}: features")
+    require(np.array_equal(arrays["cuts_of"], np.arange(n_features)), "cuts: features")
+    require(np.isin(arrays["rare_of"], arrays["categories_of"]).all(), "rare: features without categories")
+
+
+def check_bins(bins: Bins, max_bins: int) -> None:
+    """Raise if the bins of a feature are too many, or not in order."""
+    for values in (*bins.cuts, *bins.categories.values(), *bins.rare.values()):
+        require((values[1:] > values[:-1]).all() and not np.isnan(values).any(), "cuts or categories do not ascend")
+    require((bins.counts <= max_bins).all() and all(map(len, bins.rare.values())), f"not 1 to {max_bins} bins")
+
+
+def check_layout(layout: FeatureLayout, bins: Bins, n: int) -> None:
+    """Raise if features do not have the cells that they must have."""
+    n_bins, n_features = bins.counts, bins.n_features
+    check_array("costs", layout.costs, np.float64, len(layout.ends))
+    check_array("common", layout.common, np.int64, n_features)
+    check_array("groups", layout.groups, np.int64)
+    n_sparse, groups = np.count_nonzero(layout.common >= 0), layout.groups
+    require(((layout.common >= -1) & (layout.common <= n_bins)).all(), "common: a bin that is not there")
+    require(1 <= len(groups) <= MAX_GROUPS + 1 and groups[0] == 0 and groups[-1] == n_sparse, "groups: the ends")
+    require((groups[1:] >= groups[:-1]).all(), "groups are not in order")
+    expected = place_features(n_bins, layout.common, groups, np.zeros(n_features), n)
+    for field in fields(layout):
+        array, right = getattr(layout, field.name), getattr(expected, field.name)
+        if field.name != "costs":
+            require(array.dtype == right.dtype and np.array_equal(array, right), f"{field.name}: another layout")
+    costs = layout.costs
+    require(np.isfinite(costs).all() and costs[0] == 0 and (costs[1:] >= costs[:-1]).all(), "costs do not ascend")
+
+
+def check_matrix_shape(matrix: BinMatrix, layout: FeatureLayout, n: int) -> None:
+    """Raise if an array of the matrix has another size than training reads."""
+    check_array("rows", matrix.rows, np.uint8, n * layout.width + 2 * BLOCK)
+    check_array("starts", matrix.starts, np.int64, (len(layout.groups) - 1) * (n + 1))
+    check_array("entries", matrix.entries, np.uint32, (int(matrix.starts[-1]) if len(matrix.starts) else 0) + WORDS)
+
+
+def check_columns(binned: BinnedFeatures) -> None:
+    """Raise if a document has a bin that its feature does not have; reads all bins."""
+    for feature, count in enumerate(binned.bins.counts.tolist()):
+        require(binned.column(feature).max() <= count, f"feature {feature} has a bin above {count}")
+
+
+def check_matrix(binned: BinnedFeatures) -> None:
+    """Raise if rows and entries are not those of the columns; lays them out again, some rows at a time."""
+    layout, matrix, n = binned.layout, binned.matrix, binned.n_rows
+    columns, width = binned.columns.reshape(binned.bins.n_features, n), layout.width
+    starts = matrix.starts.reshape(len(layout.groups) - 1, n + 1)
+    before = 0
+    for of_group in starts:  # the entries of a group follow those of the group before
+        require(of_group[0] == before and (of_group[1:] >= of_group[:-1]).all(), "starts are not in order")
+        before = int(of_group[-1])
+    for first in range(0, n, ROWS_AT_ONCE):
+        last = min(first + ROWS_AT_ONCE, n)
+        piece = build_bin_matrix(np.ascontiguousarray(columns[:, first:last]).ravel(), last - first, layout)
+        require(np.array_equal(piece.rows[: (last - first) * width], matrix.rows[first * width : last * width]), "rows")
+        of_piece = piece.starts.reshape(len(starts), last - first + 1)
+        for expected, of_group in zip(of_piece, starts, strict=True):
+            begin, end = of_group[first], of_group[last]
+            require(np.array_equal(expected - expected[0], of_group[first : last + 1] - begin), "starts: other lengths")
+            cells = piece.entries[expected[0] : expected[-1]]
+            require(np.array_equal(cells, matrix.entries[begin:end]), "entries: other cells")

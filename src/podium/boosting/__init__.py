@@ -6,11 +6,10 @@ from podium.boosting.checkpoints import Checkpoint
 from podium.boosting.committee import CommitteeResult, CommitteeTraining, Tried
 from podium.boosting.folds import RoundsByFolds, rounds_by_folds
 from podium.boosting.groves import GrovesResult, GrovesTraining
-from podium.boosting.line_search import LeafLineSearch, LineSearch, as_step
-from podium.boosting.results import Round, TrainingResult
 from podium.boosting.sampling import Sampling
 from podium.boosting.settings import Boosting
-from podium.boosting.steps import Gradient, Newton, Step
+from podium.boosting.steps import Gradient, LeafLineSearch, LineSearch, Newton, Step, as_step
+from podium.boosting.training_state import Round, TrainingResult
 
 __all__ = [
     "BaseScores",

@@ -21,8 +21,8 @@ from podium.measures import as_selection, warn_of_powers
 from podium.models import Ensemble
 from podium.models.base import checked_sets
 from podium.trees import bin_features, find_bins
-from podium.trees.bins import BinnedFeatures, Bins
-from podium.trees.small_tree import begin_compilation
+from podium.trees.binning import BinnedFeatures, Bins
+from podium.trees.compilation import begin_compilation
 
 if TYPE_CHECKING:
     from podium.boosting.settings import Boosting

@@ -13,9 +13,9 @@ import numpy as np
 
 from podium.boosting.binned_data import BinnedData
 from podium.boosting.folds import share_of_features, with_feature_fraction
-from podium.boosting.results import TrainingResult
 from podium.boosting.settings import Boosting
 from podium.boosting.steps import Gradient, Newton
+from podium.boosting.training_state import TrainingResult
 from podium.combining import Sweep, ascend, deviation, weighted
 from podium.core import hyperparameters as h
 from podium.core.array_types import Floats, Ints
@@ -105,7 +105,7 @@ class CommitteeResult:
     feature_fraction: float
 
 
-class _Part(NamedTuple):
+class _CommitteePart(NamedTuple):
     """Documents that members train on, and others that stop and judge them, by their rows in what judges all."""
 
     data: BinnedData
@@ -195,12 +195,12 @@ class CommitteeTraining:
                     raise
             return committee.result()
 
-    def parts(self, train: RankingData, valid: RankingData | None) -> tuple[list[_Part], RankingData]:
+    def parts(self, train: RankingData, valid: RankingData | None) -> tuple[list[_CommitteePart], RankingData]:
         """What members are trained on and stopped by, and the data whose queries judge them all."""
         shared = replace(self.boosting, selection=self.measure)
         if valid is not None:
             data = BinnedData.of(train, {"valid": valid}, shared)
-            return [_Part(data, np.arange(valid.n_documents))], data.valid["valid"]
+            return [_CommitteePart(data, np.arange(valid.n_documents))], data.valid["valid"]
         if train.n_queries < 2:
             raise DataError("a committee needs two queries at least, or validation data: valid=…")
         n_folds = min(self.n_folds, train.n_queries)
@@ -211,7 +211,7 @@ class CommitteeTraining:
         for k in range(n_used):
             data = BinnedData.of(train.select(fold != k), {"valid": train.select(fold == k)}, shared)
             rows = np.flatnonzero(fold[train.query_of_row] == k) if n_used > 1 else np.arange(judging.n_documents)
-            parts.append(_Part(data, rows))
+            parts.append(_CommitteePart(data, rows))
         return parts, judging
 
     def blocks(self) -> Iterator[_Block]:
@@ -219,7 +219,7 @@ class CommitteeTraining:
         most = max(count for _, count in self.members)
         return (_Block(kind, k) for k in range(most) for kind, (_, count) in enumerate(self.members) if k < count)
 
-    def with_features(self, parts: list[_Part], train: RankingData) -> CommitteeTraining:
+    def with_features(self, parts: list[_CommitteePart], train: RankingData) -> CommitteeTraining:
         """With the share of features that the first objective is better with."""
         if not self.tries_all_features:
             return self
@@ -261,7 +261,7 @@ class CommitteeRun:
     """Members as they are trained, and what the judging queries say of them."""
 
     def __init__(
-        self, settings: CommitteeTraining, parts: list[_Part], judging: RankingData, train: RankingData
+        self, settings: CommitteeTraining, parts: list[_CommitteePart], judging: RankingData, train: RankingData
     ) -> None:
         self.settings, self.parts, self.train_data = settings, parts, train
         self.order = judging.canonical_order  # in which ties stand, whatever the order of the rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from podium.boosting.binned_data import BinnedData, add_by_bins
-from podium.boosting.state import of_output
+from podium.boosting.training_state import of_output
 from podium.core.array_types import Floats
 from podium.core.team import Team
 from podium.measures import BoundMeasures, Graded, Measure, as_selection

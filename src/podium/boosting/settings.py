@@ -8,10 +8,10 @@ from dataclasses import field
 from podium.boosting.base_scores import require_scale
 from podium.boosting.binned_data import BinnedData, SharedBins
 from podium.boosting.checkpoints import Checkpoint
-from podium.boosting.results import TrainingResult
 from podium.boosting.sampling import Sampling
 from podium.boosting.steps import Newton, Step
 from podium.boosting.training import train_trees
+from podium.boosting.training_state import TrainingResult
 from podium.core import hyperparameters as h
 from podium.core.array_types import Floats
 from podium.core.observing import Observer

@@ -1,29 +1,30 @@
-"""Steps: what a leaf adds to the scores of its documents. `line_search.py` has the step that follows a tree."""
+"""Steps: what a leaf adds to the scores of its documents, and the line search that may follow a tree."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
+from podium.combining import Sweep
+from podium.combining.lines import Line, best_on_line
 from podium.core import hyperparameters as h
-from podium.core.array_types import Floats
+from podium.core.array_types import Floats, Ints
 from podium.core.parameters import settings
 from podium.core.team import Team
+from podium.core.validation import did_you_mean, numbers_of
 from podium.data import RankingData
 from podium.errors import DataError
+from podium.measures import Measure, as_measure
 from podium.objectives import Objective
 from podium.objectives.base import query_weights_of
 from podium.trees import GrownTree
-from podium.trees.layout import LeafRule
+from podium.trees.growth_types import LeafRule
 from podium.trees.quantization import BoundedGradients
-
-if TYPE_CHECKING:
-    from podium.boosting.line_search import BoundLineSearch
 
 MAX_UNITS = 1000.0  # of an objective's scores: e^1000 is beyond floating point, so no pair needs to go further
 
@@ -175,3 +176,214 @@ class Gradient(Step):
 def max_delta_step_for(objective: Objective, value: float | None) -> float:
     """The limit that was asked for, or 1000, in units of the objective's scores."""
     return MAX_UNITS * objective.score_unit if value is None else float(value)
+
+
+Lines = Callable[[Floats, Floats | None], Line]
+
+
+@dataclass(frozen=True)
+class LineSearch(Step):
+    """One weight for each tree, the exact best of all for a measure ([W] §4, 5.6): F += α t.
+
+    t are the tree's outputs, times the learning rate v; α is where the mean of the measure for s + α t is highest,
+    found by visiting every α at which two documents of a query change places. Outputs are the means of λ in the leaves.
+    Those have no scale of their own, so they are multiplied by the tree's own Newton step Σλt / Σwt² ([W] §3): α = 1
+    means the same for them as for Newton's values. (Objectives without a positive hessian have no such step: their
+    outputs stay as they are.)
+
+    Args:
+        measure: any measure with swap deltas.
+        bounds: α between these; [W] had .1 and 5.
+        ties: see `podium.combine`.
+        on: `"train"`, or `"valid"` for the first validation set, as [W] did on web data, against over-fitting.
+        values: the step that gives the outputs; `Newton(l2=0.0)` for Newton's values.
+        shrink: `"tree"`: v is a part of t, α is found for this t and not shrunk again, F += α v t ([W] 5.6). `"alpha"`:
+            α is found for the whole outputs and then shrunk, F += v α t ([W] §4); the next α is fitted to the shrunken
+            scores and shrunk again, which is slow for small v.
+        max_delta_step: the largest output of a leaf that its Newton step may give, as in `Newton`.
+
+    Examples:
+        >>> import podium
+        >>> from podium.boosting import LineSearch
+        >>> weights = []
+        >>> model = podium.LambdaMART(3, step=LineSearch("ndcg@5", bounds=(0.5, 2.0)))
+        >>> model = model.fit(podium.artificial(20, features=4), observers=[lambda r: weights.append(r.weights[0])])
+        >>> all(0.5 <= weight <= 2.0 for weight in weights)
+        True
+
+    """
+
+    measure: Measure | str = "ndcg@10"
+    bounds: tuple[float, float] = (0.1, 5.0)
+    ties: str | int = "expected"
+    on: str = "train"
+    values: Step = field(default_factory=lambda: Gradient(normalize=False))
+    shrink: str = "tree"
+    max_delta_step: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "measure", as_measure(self.measure))
+        object.__setattr__(self, "bounds", numbers_of("bounds", self.bounds))
+        if len(self.bounds) != 2 or not 0 <= self.bounds[0] < self.bounds[1]:
+            raise DataError(f"bounds must be two numbers from 0 on, the lower one first, not {self.bounds}")
+        if self.on not in ("train", "valid"):
+            raise DataError(f"on must be 'train' or 'valid', not {self.on!r}")
+        if self.shrink not in ("tree", "alpha"):
+            raise DataError(f"shrink must be 'tree' or 'alpha', not {self.shrink!r}")
+        h.MAX_DELTA_STEP.check(self.max_delta_step)
+
+    @property
+    def uses_hessians(self) -> bool:  # type: ignore[override]
+        """Whether the step that gives the outputs does."""
+        return self.values.uses_hessians
+
+    def check(self, objective: Objective) -> None:
+        """Whatever the outputs need."""
+        self.values.check(objective)
+
+    def bind(self, objective: Objective) -> Step:
+        """The step that gives the outputs."""
+        return self.values.bind(objective)
+
+    def bind_search(
+        self, objective: Objective, train: RankingData, valid: Mapping[str, RankingData], n_threads: int | None
+    ) -> BoundLineSearch:
+        """With the measure's tables on the data that is searched."""
+        if self.on == "valid" and not valid:
+            raise DataError("LineSearch(on='valid') needs validation data")
+        data = train if self.on == "train" else next(iter(valid.values()))
+        measure = as_measure(self.measure).fixed(train, *valid.values())
+        return self.bound_to(objective, Sweep(data, measure, self.ties, n_threads))
+
+    def bound_to(self, objective: Objective, sweep: Sweep | None) -> BoundLineSearch:
+        """With what an objective needs; None for a sweep that is elsewhere."""
+        settings = replace(
+            self, values=self.bind(objective), max_delta_step=max_delta_step_for(objective, self.max_delta_step)
+        )
+        return BoundLineSearch(settings, objective.has_hessian and not self.uses_hessians, sweep)
+
+    def leaf_values(self, grown: GrownTree, gradients: BoundedGradients, team: Team) -> Floats:
+        """The tree's outputs."""
+        return self.values.leaf_values(grown, gradients, team)
+
+
+@dataclass(frozen=True)
+class LeafLineSearch(LineSearch):
+    """A weight for each leaf, one after the other: what [W] §4 leaves to future work.
+
+    The leaf with the largest output first, each the exact best while all others stand; the measure on the data that is
+    searched never falls from leaf to leaf. Means of λ are counted in units of each leaf's own Newton step.
+
+    Examples:
+        >>> import podium
+        >>> from podium.boosting import LeafLineSearch
+        >>> podium.LambdaMART(2, 4, step=LeafLineSearch("ndcg@5")).fit(podium.artificial(10, features=4)).n_trees_
+        2
+
+    """
+
+
+class BoundLineSearch:
+    """A line search on some data, after each tree.
+
+    Attributes:
+        settings: what was asked for.
+        in_newton_steps: whether outputs are counted in units of Newton's step, for which the search needs the gradients
+            and hessians of the objective itself.
+        sweep: the measure along a line; None where the documents are elsewhere.
+
+    """
+
+    def __init__(self, settings: LineSearch, in_newton_steps: bool, sweep: Sweep | None) -> None:
+        self.settings, self.in_newton_steps, self.sweep = settings, in_newton_steps, sweep
+        self.by_leaf = isinstance(settings, LeafLineSearch)
+
+    def lines(self, scores: Floats, leaf_of_rows: Ints) -> Lines:
+        """Lines for documents of these scores, without the tree, in these leaves."""
+        sweep = self.sweep
+        assert sweep is not None
+        return lambda slopes, added: sweep.line(
+            scores if added is None else scores + added[leaf_of_rows], slopes[leaf_of_rows]
+        )
+
+    def search(
+        self, grown: GrownTree, values: Floats, learning_rate: float, newton_sums: tuple[Floats, Floats] | None,
+        lines: Lines,
+    ) -> tuple[Floats, float]:  # fmt: skip
+        """The final values of the leaves, and the weight of the tree.
+
+        Args:
+            grown: the tree.
+            values: of its leaves, before the learning rate.
+            learning_rate: v.
+            newton_sums: Σλ and Σw of each leaf as the objective gave them, if `in_newton_steps`.
+            lines: the measure along the slope of each leaf, with what is added to the scores of each.
+
+        """
+        before, after = (learning_rate, 1.0) if self.settings.shrink == "tree" else (1.0, learning_rate)
+        outputs = self.settings.values.scale(values, before)
+        unit, units = 1.0, np.ones(len(values))
+        if newton_sums is not None:
+            unit, units = self._newton_steps(values, *newton_sums)
+        if not self.by_leaf:
+            alpha = self._best_weight(lines(unit * outputs, None))
+            return after * (alpha * (unit * outputs)), alpha
+        weighted = self._leaf_by_leaf(units * outputs, lines)
+        # A weight for each leaf may break the order that monotone constraints ask for.
+        return after * grown.within_bounds(weighted, before * unit), 1.0
+
+    def _best_weight(self, line: Line) -> float:
+        low, high = self.settings.bounds
+        return best_on_line(line, low, high, min(max(1.0, low), high)).alpha
+
+    def _leaf_by_leaf(self, outputs: Floats, lines: Lines) -> Floats:
+        weighted, leaves = outputs.copy(), np.arange(len(outputs))
+        for leaf in np.argsort(-np.abs(outputs), kind="stable"):
+            slopes = np.where(leaves == leaf, outputs, 0.0)
+            others = np.where(leaves == leaf, 0.0, weighted)  # this leaf at 0, all others as they stand
+            weighted[leaf] = self._best_weight(lines(slopes, others)) * outputs[leaf]
+        return weighted
+
+    def _newton_steps(self, values: Floats, gradients: Floats, hessians: Floats) -> tuple[float, Floats]:
+        """Newton's step for the outputs of the whole tree, Σλt / Σwt², and of each leaf, from exact sums."""
+        limit = self.settings.max_delta_step or math.inf
+        largest = float(np.abs(values).max()) or 1.0
+        relative = values / largest  # squares of small numbers would vanish
+        slopes, second = gradients * relative / largest, hessians * relative**2
+        step = _newton_step(math.fsum(slopes), math.fsum(second), limit / largest)
+        limits = limit / np.maximum(np.abs(values), largest * 2.0**-1000)
+        steps = [_newton_step(*leaf) for leaf in zip(slopes.tolist(), second.tolist(), limits.tolist(), strict=True)]
+        return step, np.array(steps)
+
+
+def _newton_step(slope: float, second: float, limit: float) -> float:
+    """The minimum of a parabola with these derivatives, or the limit; 1 where it has none."""
+    return min(slope / second, limit) if slope > 0 and second > 0 else 1.0
+
+
+def as_step(
+    step: Step | str, l2: float, measure: Measure | str = "ndcg@10", max_delta_step: float | None = None
+) -> Step:
+    """A step by value or by name.
+
+    Args:
+        step: a `Step`, or `"newton"`, `"gradient"`, `"line-search"`.
+        l2, max_delta_step: of Newton's step.
+        measure: of a line search.
+
+    Examples:
+        >>> from podium.boosting import as_step
+        >>> as_step("newton", l2=1.0)
+        Newton(l2=1.0, max_delta_step=None)
+
+    """
+    named = {
+        "newton": Newton(l2=l2, max_delta_step=max_delta_step), "gradient": Gradient(),
+        "line-search": LineSearch(measure, max_delta_step=max_delta_step),
+    }  # fmt: skip
+    if isinstance(step, Step):
+        return step
+    if not isinstance(step, str) or step not in named:
+        near = did_you_mean(step, named) if isinstance(step, str) else ""
+        raise DataError(f"step must be {' or '.join(map(repr, named))}, or a Step, not {step!r}{near}")
+    return named[step]

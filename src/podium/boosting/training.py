@@ -20,8 +20,7 @@ from podium.boosting.base_scores import BaseScores, fitted_scale
 from podium.boosting.binned_data import BinnedData, add_by_bins
 from podium.boosting.checkpoints import Checkpoint, Checkpointer, fingerprint
 from podium.boosting.evaluation import Evaluator
-from podium.boosting.results import Round, TrainingResult
-from podium.boosting.state import TrainingState, of_output
+from podium.boosting.training_state import Round, TrainingResult, TrainingState, of_output
 from podium.boosting.tree_builder import Sample, TreeBuilder
 from podium.core.array_types import Floats
 from podium.core.interrupts import Stopped, between_steps

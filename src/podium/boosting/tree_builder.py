@@ -13,8 +13,8 @@ from podium.core.array_types import Floats, Int32s, Ints
 from podium.core.team import Team
 from podium.trees import Grower, GrownTree
 from podium.trees.gradient_sampling import GradientSampler
-from podium.trees.growing import NO_RULE, NONE
-from podium.trees.layout import LeafRule
+from podium.trees.grower import NO_RULE, NONE
+from podium.trees.growth_types import LeafRule
 from podium.trees.quantization import BoundedGradients, quantize
 
 if TYPE_CHECKING:

@@ -84,7 +84,7 @@ def use_trees(data: Any) -> None:
     import podium
     from podium.boosting import LeafLineSearch
     from podium.diagnostics import WatchLambdaShares, WatchRankChanges, WatchTopLabels
-    from podium.trees import small_tree
+    from podium.trees import compilation
 
     few: dict[str, Any] = {"n_trees": 1, "n_leaves": 4, "min_documents_in_leaf": 1}
     missing = np.where(data.features > 0.9, np.nan, data.features)
@@ -102,8 +102,8 @@ def use_trees(data: Any) -> None:
     podium.MART(1, n_leaves=500, min_documents_in_leaf=1).fit(data.features, np.arange(len(data)))  # beyond a byte
     observers = [WatchTopLabels(), WatchRankChanges(every=1), WatchLambdaShares()]
     podium.LambdaMART(**few | {"n_trees": 2}).fit(data, observers=observers)
-    small_tree.grow_small_tree()
-    small_tree.sample_small_tree_in_shares()
+    compilation.grow_small_tree()
+    compilation.sample_small_tree_in_shares()
 
 
 def use_other_models(data: Any) -> None:

@@ -13,7 +13,6 @@ import os
 import subprocess
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, cached_property, update_wrapper
@@ -22,8 +21,8 @@ from typing import Any, TypeVar
 
 from podium.core import kernel_cache
 from podium.core.kernel_cache import numba_settings
-from podium.core.threads import thread_count
-from podium.errors import PodiumError, PodiumWarning
+from podium.core.threads import USES_LLVM, thread_count
+from podium.errors import PodiumError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -143,53 +142,15 @@ def start_numba() -> None:
     event.register("numba:compile", Notice())  # type: ignore[no-untyped-call]
     from podium.core import bitwise, intrinsics, simd
 
-    if uses_llvm():
-        import podium.core.llvm  # noqa: F401  it registers the operations
+    if USES_LLVM:
+        import podium.core.llvm_bitwise  # noqa: F401  it and what it imports tell Numba of the operations
     else:
         _new_helpers.extend((*intrinsics.OPERATIONS, *simd.OPERATIONS, *bitwise.OPERATIONS))
 
 
-@cache
-def uses_llvm() -> bool:
-    """Whether `intrinsics`, `simd` and `bitwise` are compiled from LLVM instructions (`podium.core.llvm`).
-
-    If not, their Python bodies are compiled instead: the same bits, but slowly, and with one thread in each team, since
-    threads that wait for each other need atomic operations. PODIUM_PLAIN_KERNELS=1 asks for that. It also happens, with
-    a warning, if the operations fail their test. The test runs once for each cache folder, in a process of its own,
-    since a mistake in instructions may end a process.
-    """
-    if os.environ.get("PODIUM_PLAIN_KERNELS", "") not in ("", "0"):
-        return False
-    folder = kernel_cache.cache_folder(plain=False)
-    if folder is None or (folder / "tested").exists() or not sys.executable or hasattr(sys, "frozen"):
-        return True
-    command = [sys.executable, "-c", "import podium.core.llvm as llvm; assert llvm.is_right(), 'a wrong result'"]
-    try:
-        done = subprocess.run(
-            command, env=_environment() | {"NUMBA_OPT": "0"}, capture_output=True, text=True, check=False
-        )
-    except OSError:  # no process can be started
-        return True
-    if done.returncode == 0:
-        (folder / "tested").touch()
-        return True
-    reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-    warnings.warn(
-        "Podium's vector operations do not work with this version of Numba, so models are trained and scored slowly: "
-        f"install another version ({reason})", PodiumWarning, stacklevel=2,
-    )  # fmt: skip
-    return False
-
-
-def _environment() -> dict[str, str]:
-    """Variables for a process that imports what this one does."""
-    paths = os.pathsep.join(filter(None, sys.path))
-    return os.environ | {"PYTHONPATH": paths, "PYTHONSAFEPATH": "1", _COMPILES: "1"}
-
-
 def cache_folder() -> Path | None:
     """Return the folder where compiled kernels are kept, or None if no place is writable."""
-    return kernel_cache.cache_folder(plain=not uses_llvm())
+    return kernel_cache.cache_folder(plain=not USES_LLVM)
 
 
 _COMPILES = "PODIUM_COMPILES"  # set in a process that compiles for another, and starts no third
@@ -213,7 +174,9 @@ def compile_beside(kernel: Callable[..., Any], module: str, function: str) -> Ca
     command = [sys.executable, "-c", f"from {module} import {function}; {function}()"]
     try:
         _begun[kernel] = subprocess.Popen(
-            command, env=_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            command, env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), _COMPILES: "1",
+                                       "PYTHONSAFEPATH": "1"},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         ).wait  # fmt: skip
     except OSError:
         return lambda: None

@@ -1,7 +1,7 @@
 """Operations on memory and threads that Python has no words for, declared with what they mean.
 
 Kernels call these functions. `podium.core.llvm` tells the compiler how each is done; the bodies here say what it means,
-and are what is compiled where the LLVM code is switched off (`podium.core.compiling.uses_llvm`).
+and are what is compiled where the LLVM code is switched off (`podium.core.threads.USES_LLVM`).
 """
 
 from __future__ import annotations
@@ -49,12 +49,18 @@ def read_atomically(array: Any, index: Any) -> Any:
     return array[index]
 
 
+def write_atomically(array: Any, index: Any, value: Any) -> None:
+    """array[index] = value, and all that was written before is seen by whoever reads it atomically."""
+    array[index] = value
+
+
 def yield_thread() -> None:
     """Let other threads run, for a thread that waits for them."""
 
 
 OPERATIONS = (
-    not_inlined, inlined, borrowed, prefetch, copy_16_bytes, add_atomically, read_atomically, yield_thread,
+    not_inlined, inlined, borrowed, prefetch, copy_16_bytes, add_atomically, read_atomically, write_atomically,
+    yield_thread,
 )  # fmt: skip
 
 

@@ -86,18 +86,25 @@ def _digest(plain: bool) -> str:
     import numba
     import numpy as np
 
-    try:
-        features = llvm.get_host_cpu_features().flatten()
-    except RuntimeError:  # not known on this system
-        features = ""
     settings = [str(getattr(numba_settings(), name, None)) for name in _CODE_SETTINGS]
     versions = [__version__, numba.__version__, llvmlite.__version__, np.__version__, sys.version]
-    machine = [platform.machine(), llvm.get_process_triple(), llvm.get_host_cpu_name(), features]
+    machine = [platform.machine(), llvm.get_process_triple(), *([] if numba_settings().CPU_NAME else _host())]
     digest = hashlib.sha256("\n".join([*versions, *machine, *settings, str(plain)]).encode())
     for path in sorted(PACKAGE.rglob("*.py")):
         digest.update(str(path.relative_to(PACKAGE)).encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:20]
+
+
+def _host() -> list[str]:
+    """The processor that Numba compiles for unless another is named."""
+    import llvmlite.binding as llvm
+
+    try:
+        features = llvm.get_host_cpu_features().flatten()
+    except RuntimeError:  # not known on this system
+        features = ""
+    return [llvm.get_host_cpu_name(), features]
 
 
 def _exists(folder: Path) -> bool:

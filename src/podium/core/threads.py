@@ -19,6 +19,12 @@ MOST_THREADS = 4096  # more is a mistake, and hardly a system can start them
 WORTH_SHARING = 1 << 16  # rows of a simple pass: fewer take less time than to wake a thread
 MULTIPLICATIONS_WORTH_SHARING = 1 << 26  # of a product of matrices
 
+# Whether `intrinsics` and `simd` are compiled from LLVM code, which stands on parts of Numba that are not documented.
+# With PODIUM_PLAIN_KERNELS=1 they are compiled from their Python bodies instead: the same bits, slowly, and on one
+# thread, since kernels whose threads wait for each other need atomic operations.
+USES_LLVM = os.environ.get("PODIUM_PLAIN_KERNELS", "") in ("", "0")
+
+
 # torch's random numbers, and the number of threads of torch and BLAS, belong to the process: who sets them takes turns.
 PROCESS_WIDE = threading.RLock()
 
@@ -44,7 +50,7 @@ def at_most_threads(n_threads: int | None) -> Iterator[None]:
 
 def thread_count(n_threads: int | None = None) -> int:
     """The number of threads to use: what was asked for, or the cores this process may run on; within the limit."""
-    if _limit.n_threads == 1:
+    if not USES_LLVM or _limit.n_threads == 1:
         return 1
     if n_threads is None:
         wanted = _n_cores()

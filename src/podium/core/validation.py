@@ -73,7 +73,7 @@ def require_utf8(argument: str, names: Iterable[str]) -> None:
         try:
             name.encode()
         except UnicodeEncodeError:
-            raise DataError(f"{argument}: {name!a} cannot be written in UTF-8; rename it") from None
+            raise DataError(f"{argument}: {name!a} cannot be saved, UTF-8 cannot hold it: rename it") from None
 
 
 def to_path(path: Any) -> Path:

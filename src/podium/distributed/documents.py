@@ -20,8 +20,8 @@ from podium.distributed.sources import Partitions, Source, describe, gather_part
 from podium.errors import DataError
 from podium.measures import Measure, as_selection, warn_of_powers
 from podium.models.base import checked_sets, require_weight
-from podium.trees.bins import BinnedFeatures, Bins
-from podium.trees.feature_layout import FeatureLayout, lay_out
+from podium.trees.bin_matrix import FeatureLayout, lay_out
+from podium.trees.binning import BinnedFeatures, Bins
 
 log = logging.getLogger("podium")
 MOST_THREADS = 1 << 20  # no limit

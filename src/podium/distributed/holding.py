@@ -19,10 +19,10 @@ from podium.distributed.parts import ScoredPart, SearchedPart, Steps, TrainPart,
 from podium.distributed.plan import Plan
 from podium.objectives import BoundObjective
 from podium.trees import Tree, bin_features
-from podium.trees.bins import BinnedFeatures, Bins
-from podium.trees.cuts_in_parts import find_bins_in_parts
-from podium.trees.feature_layout import FeatureLayout, bin_counts
-from podium.trees.layout import CELLS, MISSING
+from podium.trees.bin_matrix import FeatureLayout, bin_counts
+from podium.trees.binning import BinnedFeatures, Bins
+from podium.trees.distributed_binning import find_bins_in_parts
+from podium.trees.growth_types import CELLS, MISSING
 
 Calls = Sequence[tuple[str, tuple[Any, ...]]]
 TRAIN = ""  # the name of the training documents among the sets

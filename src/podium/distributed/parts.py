@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from podium.boosting.sampling import BoundSampling
-from podium.boosting.state import of_output
+from podium.boosting.training_state import of_output
 from podium.combining import Sweep
 from podium.combining.lines import exponents_of
 from podium.core.array_types import Bools, Floats, Int32s
@@ -20,9 +20,9 @@ from podium.measures import BoundMeasures
 from podium.objectives import BoundObjective
 from podium.objectives.ordinal import BoundOrdinal
 from podium.trees import GrownTree, Tree
-from podium.trees.bins import BinnedFeatures
+from podium.trees.binning import BinnedFeatures
+from podium.trees.distributed_growth import GrowthRequest, PartLeaves
 from podium.trees.gradient_sampling import GradientSampler
-from podium.trees.part_leaves import PartLeaves, Question
 from podium.trees.quantization import BoundedGradients, QuantizedGradients, quantize_in_parts
 
 Steps = Generator[Any, Any, Any]
@@ -150,7 +150,7 @@ class TrainPart(ScoredPart):
         takes_part[rows] = True
         return packed.sampled[takes_part[packed.sampled]], packed.unsampled[takes_part[packed.unsampled]]
 
-    def answer(self, question: Question) -> Sum:
+    def answer(self, question: GrowthRequest) -> Sum:
         """See `PartLeaves.answer`."""
         return self.leaves.answer(question)
 

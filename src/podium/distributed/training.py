@@ -18,11 +18,10 @@ import numpy as np
 
 from podium.boosting.checkpoints import Checkpoint, fingerprint_of_digests
 from podium.boosting.evaluation import BestRound, Evaluator
-from podium.boosting.line_search import LineSearch
-from podium.boosting.results import Round, TrainingResult
 from podium.boosting.settings import Boosting
-from podium.boosting.state import TrainingState
+from podium.boosting.steps import LineSearch
 from podium.boosting.training import NOT_IN_FINGERPRINT, Trainer, run_training
+from podium.boosting.training_state import Round, TrainingResult, TrainingState
 from podium.boosting.tree_builder import Sample
 from podium.combining.lines import Exponents, Line, Stairs, stairs_of, together
 from podium.core.array_types import Floats
@@ -38,7 +37,7 @@ from podium.measures import as_measure, as_selection
 from podium.models import Ensemble
 from podium.objectives import BoundObjective
 from podium.trees import GrownTree
-from podium.trees.frontier import DistantTree, FrontierGrower, Root
+from podium.trees.distributed_growth import DistributedGrower, DistributedTree, RootSums
 from podium.trees.quantization import BoundedGradients, QuantizedGradients
 
 Result = TypeVar("Result")
@@ -300,7 +299,7 @@ class ClusterBuilder:
         growth = settings.growth
         if not settings.step.uses_hessians:
             growth = replace(growth, split="least-squares", l2=0.0)
-        self.grower = FrontierGrower(binned, growth, plan.n_documents, self._whole_sums)
+        self.grower = DistributedGrower(binned, growth, plan.n_documents, self._whole_sums)
         self.is_sampled = plan.sampling.split_fraction_of(plan.n_documents) < 1
 
     def _whole_sums(self, leaves: list[int], gradients: BoundedGradients, scales: tuple[float, float]) -> Any:
@@ -311,7 +310,7 @@ class ClusterBuilder:
         """What the trees of a round are grown on; the workers find the rows themselves."""
         return Sample(None, self.sampling.features(iteration, self.grower.binned.bins.n_features))
 
-    def build_output(self, output: int, sample: Sample, tree: int) -> tuple[DistantTree, Floats]:
+    def build_output(self, output: int, sample: Sample, tree: int) -> tuple[DistributedTree, Floats]:
         """Build a tree for one output, as `TreeBuilder.build`."""
         grown = None
         if self.is_sampled:
@@ -320,7 +319,7 @@ class ClusterBuilder:
             grown, bounded = self._grow(output, sample, None)
         return grown, grown.within_bounds(self.step.leaf_values(grown, bounded, self.team))
 
-    def _grow(self, output: int, sample: Sample, seed: Any) -> tuple[DistantTree, DistantGradients]:
+    def _grow(self, output: int, sample: Sample, seed: Any) -> tuple[DistributedTree, DistantGradients]:
         units, largest_weight, root = self.engine.run("begin_tree", output, seed)
         gradient_unit, weight_unit, counts_documents, bounds = units
         none = np.empty(0)
@@ -329,9 +328,9 @@ class ClusterBuilder:
             np.empty(0, np.int64), gradient_unit, weight_unit, largest_weight, counts_documents, bounded
         )
         grown = self.grower.grow_from(
-            Root(*root), quantized, sample.features, lambda question: self.engine.call("answer", question)
+            RootSums(*root), quantized, sample.features, lambda question: self.engine.call("answer", question)
         )
-        assert isinstance(grown, DistantTree)
+        assert isinstance(grown, DistributedTree)
         return grown, bounded
 
 

@@ -1,9 +1,8 @@
 """Regression trees on binned features: binning, histograms, splits, growth. Nothing here knows of ranking."""
 
-from podium.trees.binning import bin_features, find_bins
-from podium.trees.bins import BinnedFeatures, Bins
-from podium.trees.growing import Grower
-from podium.trees.leaves import GrownTree
+from podium.trees.binning import BinnedFeatures, Bins, bin_features, find_bins
+from podium.trees.grower import Grower
+from podium.trees.grown_tree import GrownTree
 from podium.trees.parameters import GrowthParameters
 from podium.trees.tree import Tree
 

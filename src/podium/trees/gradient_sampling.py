@@ -16,9 +16,9 @@ from podium.core.random import keyed_bits, to_unit
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.errors import DataError
-from podium.trees.layout import U
+from podium.trees.growth_types import U
 from podium.trees.parameters import SplitMode
-from podium.trees.partitioning import scatter_rows
+from podium.trees.partitioning import compiled_scatter
 from podium.trees.quantization import (
     NEGATIVE_HESSIAN,
     TINY,
@@ -37,7 +37,7 @@ CHUNK = 1024  # documents that are drawn in one go
 NEGATIVE, UNDEFINED = -1, -2  # in place of the size of a sample: a weight is negative; importances are not defined
 
 
-class Documents(NamedTuple):
+class SamplingInputs(NamedTuple):
     """What the probability of a document and its share of a sum depend on.
 
     Attributes:
@@ -128,8 +128,8 @@ class GradientSampler:
                 yield from quantize_in_parts(gradients, "least-squares" if counting else "newton", team, n_total, words)
             )
         counts = yield Sum(self._count_importances(gradients, sums, counting, n_total))
-        threshold = float(sampling_threshold(counts, self.fraction * n_total))
-        documents = Documents(gradients.gradients, gradients.hessians, counting, self.importances, threshold)
+        threshold = float(compiled_sampling_threshold(counts, self.fraction * n_total))
+        documents = SamplingInputs(gradients.gradients, gradients.hessians, counting, self.importances, threshold)
         exponents = exponents_of_sample(*gradients.largest, *sums, threshold, n_total, counting)
         sampled, unsampled, sample_sums = self._draw(documents, exponents, seed)
         totals = yield Sum(sample_sums)
@@ -137,7 +137,8 @@ class GradientSampler:
         by_gradient, by_weight = scales(n_total, tuple(bounds))  # type: ignore[arg-type]
         packed = np.empty(n, np.int64) if words is None else words
         largest = team.shares(
-            len(sampled), lambda a, b: int(pack_sample(documents, sampled[a:b], by_gradient, by_weight, packed))
+            len(sampled),
+            lambda a, b: int(compiled_pack_sample(documents, sampled[a:b], by_gradient, by_weight, packed)),
         )
         unit = 1.0 / by_weight if by_weight else 1.0
         return QuantizedGradients(packed, 1.0 / by_gradient, unit, max(largest), False, gradients, sampled, unsampled)
@@ -150,7 +151,7 @@ class GradientSampler:
         require_countable(n)
         packed = np.empty(n, np.int64) if words is None else words
         size, largest, by_gradient, by_weight, g_largest, h_largest, g_bound, h_bound = sample_alone(
-            Documents(gradients, hessians, counting, self.importances, 0.0), self.fraction * n, self.keys, seed,
+            SamplingInputs(gradients, hessians, counting, self.importances, 0.0), self.fraction * n, self.keys, seed,
             self.counts, self.factors, self.order, self.rows, packed,
         )  # fmt: skip
         bounded = BoundedGradients(gradients, hessians, (g_largest, h_largest), (g_bound, h_bound))
@@ -171,7 +172,7 @@ class GradientSampler:
         def compute(a: int, b: int) -> Ints:
             counts = np.zeros(1 << LEADING_BITS, np.int64)
             by = n_total / sums[0], n_total / sums[1]
-            if compute_importances(g[a:b], h[a:b], counting, *by, self.importances[a:b], counts) < 0:
+            if compiled_compute_importances(g[a:b], h[a:b], counting, *by, self.importances[a:b], counts) < 0:
                 raise DataError(NEGATIVE_HESSIAN)
             return counts
 
@@ -180,14 +181,16 @@ class GradientSampler:
         return counts
 
     def _draw(
-        self, documents: Documents, exponents: tuple[int, int], seed: np.uint64
+        self, documents: SamplingInputs, exponents: tuple[int, int], seed: np.uint64
     ) -> tuple[Int32s, Int32s, tuple[int, int]]:
         """The rows of the sample and the others, both ascending, and Σ|g|/p and Σh/p over the sample in fixed point."""
         n, team = len(self.keys), self.team
         by = [math.ldexp(1.0, exponent) for exponent in exponents]
 
         def draw(a: int, b: int) -> tuple[int, int, int, int, int]:
-            size, gradient_sum, weight_sum = draw_sample(documents, self.keys, seed, a, b, by[0], by[1], self.buffer)
+            size, gradient_sum, weight_sum = compiled_draw_sample(
+                documents, self.keys, seed, a, b, by[0], by[1], self.buffer
+            )
             return a, b, size, gradient_sum, weight_sum
 
         shares = team.shares(n, draw)
@@ -196,7 +199,7 @@ class GradientSampler:
 
         def scatter(k: int) -> None:
             to_unsampled = before[-1] + starts[k] - before[k]
-            scatter_rows(self.buffer, starts[k], ends[k], sizes[k], self.rows, before[k], to_unsampled)
+            compiled_scatter(self.buffer, starts[k], ends[k], sizes[k], self.rows, before[k], to_unsampled)
 
         team.each(len(shares), scatter)
         return self.rows[: before[-1]], self.rows[before[-1] :], (sum(gradient_sums), sum(weight_sums))
@@ -219,14 +222,8 @@ def exponents_of_sample(
 # --- kernels
 
 
-@kernel
-def sampling_threshold(counts: Ints, expected_size: float) -> Any:
-    """`_sampling_threshold`, called from Python."""
-    return _sampling_threshold(counts, expected_size)
-
-
 @helper
-def _sampling_threshold(counts: Ints, expected_size: float) -> Any:
+def sampling_threshold(counts: Ints, expected_size: float) -> Any:
     """The importance μ with Σ min(1, u/μ) = `expected_size`, from the number of documents with each leading bits of u.
 
     Let u_0 < u_1 < … be the importances that occur. For a μ with u_{k−1} ≤ μ ≤ u_k the sum is (Σ_{u < u_k} u) / μ plus
@@ -249,17 +246,8 @@ def _sampling_threshold(counts: Ints, expected_size: float) -> Any:
     return sum_below / (expected_size - n_from)
 
 
-@kernel
-def compute_importances(
-    gradients: Floats, weights: Floats, counting: bool, by_gradient: float, by_weight: float,
-    importances: Float32s, counts: Ints,
-) -> Int:  # fmt: skip
-    """`_compute_importances`, called from Python."""
-    return _compute_importances(gradients, weights, counting, by_gradient, by_weight, importances, counts)
-
-
 @helper
-def _compute_importances(
+def compute_importances(
     gradients: Floats, weights: Floats, counting: bool, by_gradient: float, by_weight: float,
     importances: Float32s, counts: Ints,
 ) -> Int:  # fmt: skip
@@ -285,18 +273,9 @@ def _inverse_probability(importance: Any, threshold: float) -> Any:
     return max(threshold / np.float64(importance), 1.0)
 
 
-@kernel
-def draw_sample(
-    documents: Documents, keys: UInt64s, seed: Any, first: Int, last: Int, by_gradient: float,
-    by_weight: float, rows: Int32s,
-) -> tuple[Int, Int, Int]:  # fmt: skip
-    """`_draw_sample`, called from Python."""
-    return _draw_sample(documents, keys, seed, first, last, by_gradient, by_weight, rows)
-
-
 @helper
-def _draw_sample(
-    documents: Documents, keys: UInt64s, seed: Any, first: Int, last: Int, by_gradient: float,
+def draw_sample(
+    documents: SamplingInputs, keys: UInt64s, seed: Any, first: Int, last: Int, by_gradient: float,
     by_weight: float, rows: Int32s,
 ) -> tuple[Int, Int, Int]:  # fmt: skip
     """Draw the sample of the rows first … last − 1; its size, and the sums of |gradient|/p and weight/p over it.
@@ -323,7 +302,7 @@ def _draw_sample(
 
 
 @helper
-def _fill_factors(documents: Documents, keys: UInt64s, seed: Any, begin: Any, n: Any, factors: Floats) -> None:
+def _fill_factors(documents: SamplingInputs, keys: UInt64s, seed: Any, begin: Any, n: Any, factors: Floats) -> None:
     """Draw a sample of n rows: 1/p of each, 0 for one that is not in it."""
     importances, threshold = documents.importances, documents.threshold
     for k in range(n):
@@ -334,7 +313,7 @@ def _fill_factors(documents: Documents, keys: UInt64s, seed: Any, begin: Any, n:
 
 @helper
 def _sums_of_sample(
-    documents: Documents, begin: Any, n: Any, factors: Floats, by_gradient: float, by_weight: float
+    documents: SamplingInputs, begin: Any, n: Any, factors: Floats, by_gradient: float, by_weight: float
 ) -> tuple[Int, Int]:
     """Σ |gradient|/p and Σ weight/p of n rows in fixed point, p that of `_fill_factors`."""
     gradients, weights, counting = documents.gradients, documents.weights, documents.counting
@@ -345,12 +324,6 @@ def _sums_of_sample(
     return total, weight
 
 
-@kernel
-def pack_sample(documents: Documents, sampled: Int32s, by_gradient: float, by_weight: float, words: Ints) -> Int:
-    """`_pack_sample`, called from Python."""
-    return _pack_sample(documents, sampled, by_gradient, by_weight, words)
-
-
 @helper
 def _packed(gradient: Any, weight: Any, factor: Any, by_gradient: float, by_weight: float) -> tuple[Int, Int]:
     """A gradient and a weight, both times a factor, as a packed word (`quantization.pack`); and the weight in it."""
@@ -359,7 +332,7 @@ def _packed(gradient: Any, weight: Any, factor: Any, by_gradient: float, by_weig
 
 
 @helper
-def _pack_sample(documents: Documents, sampled: Int32s, by_gradient: float, by_weight: float, words: Ints) -> Int:
+def pack_sample(documents: SamplingInputs, sampled: Int32s, by_gradient: float, by_weight: float, words: Ints) -> Int:
     """The same as `quantization.pack` for the rows of the sample, each divided by its probability p."""
     gradients, weights, counting = documents.gradients, documents.weights, documents.counting
     largest = np.int64(0)
@@ -372,8 +345,10 @@ def _pack_sample(documents: Documents, sampled: Int32s, by_gradient: float, by_w
 
 
 @helper
-def _pack_with_factors(documents: Documents, factors: Floats, by_gradient: float, by_weight: float, words: Ints) -> Int:
-    """`_pack_sample` of all rows, from 1/p or 0; the words of those that are not in the sample say nothing."""
+def _pack_with_factors(
+    documents: SamplingInputs, factors: Floats, by_gradient: float, by_weight: float, words: Ints
+) -> Int:
+    """`pack_sample` of all rows, from 1/p or 0; the words of those that are not in the sample say nothing."""
     gradients, weights, counting = documents.gradients, documents.weights, documents.counting
     largest = np.int64(0)
     for row in range(U(len(words))):
@@ -400,7 +375,7 @@ def _list_sample(factors: Floats, order: Int32s, rows: Int32s) -> Int:
 
 @kernel
 def sample_alone(
-    documents: Documents, expected_size: float, keys: UInt64s, seed: Any, counts: Ints, factors: Floats,
+    documents: SamplingInputs, expected_size: float, keys: UInt64s, seed: Any, counts: Ints, factors: Floats,
     order: Int32s, rows: Int32s, words: Ints,
 ) -> tuple[Int, Int, float, float, float, float, float, float]:  # fmt: skip
     """Find the bounds of gradients, draw a sample and round it to integers.
@@ -422,10 +397,10 @@ def sample_alone(
     for leading in range(len(counts)):
         counts[leading] = 0
     by = n / gradient_bound, n / weight_sum
-    if _compute_importances(gradients, weights, counting, by[0], by[1], importances, counts) < 0:
+    if compute_importances(gradients, weights, counting, by[0], by[1], importances, counts) < 0:
         return np.int64(NEGATIVE), none, 0.0, 0.0, largest, largest_weight, gradient_bound, weight_bound
-    threshold = _sampling_threshold(counts, expected_size)
-    documents = Documents(gradients, weights, counting, importances, threshold)
+    threshold = sampling_threshold(counts, expected_size)
+    documents = SamplingInputs(gradients, weights, counting, importances, threshold)
     exponents = exponents_of_sample(largest, largest_weight, gradient_bound, weight_sum, threshold, n, counting)
     units = math.ldexp(1.0, exponents[0]), math.ldexp(1.0, exponents[1])
     _fill_factors(documents, keys, seed, U(0), U(n), factors)
@@ -435,3 +410,10 @@ def sample_alone(
     by_gradient, by_weight = scales(n, bounds)
     heaviest = _pack_with_factors(documents, factors, by_gradient, by_weight, words)
     return size, heaviest, by_gradient, by_weight, largest, largest_weight, gradient_bound, weight_bound
+
+
+# The helpers that Python calls as well.
+compiled_sampling_threshold = kernel(sampling_threshold)
+compiled_compute_importances = kernel(compute_importances)
+compiled_draw_sample = kernel(draw_sample)
+compiled_pack_sample = kernel(pack_sample)

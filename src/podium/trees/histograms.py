@@ -14,12 +14,12 @@ from podium.core.array_types import Bytes, Int, Int32s, Ints
 from podium.core.compiling import helper
 from podium.core.intrinsics import copy_16_bytes, not_inlined, prefetch, wait_at_barrier
 from podium.core.simd import WORDS, all_words, load_words, store_words, sum_words_of
-from podium.trees.layout import (
+from podium.trees.bin_matrix import BinMatrix
+from podium.trees.growth_types import (
     BLOCK,
     CHUNK,
     NEAR,
     STRIDES,
-    BinMatrix,
     FeatureShare,
     FeatureTable,
     GrowingTree,
@@ -50,14 +50,14 @@ def are_rows_shared(member: Member, leaf: Record) -> bool:
 
 @helper
 def build_histograms(
-    member: Member, bins: BinMatrix, words: Ints, features: FeatureTable, own: FeatureShare, new: NewLeaves,
+    member: Member, bins: BinMatrix, words: Ints, features: FeatureTable, assigned: FeatureShare, new: NewLeaves,
     tree: GrowingTree, tile: Bytes, tile_words: Ints,
 ) -> None:  # fmt: skip
     """Count the documents of the smaller of the new leaves, each thread those of its features.
 
-    If the leaf is large, each thread counts all features of its share of the documents in a histogram of its own: so
-    each document is read once, not once for each thread. Whoever scans a feature adds up its parts (`splitting`).
-    That takes as long for a small leaf as for a large one; with few documents it costs more than it saves.
+    If the leaf is large, each thread counts all features of its share of the documents in a separate histogram, so that
+    each document is read once, not once per thread. The thread that scans a feature adds up the parts (`splitting`).
+    That takes as long for a small leaf as for a large one: with few documents it costs more than it saves.
     """
     leaf = tree.leaves[new.small]
     cells = tree.histograms[leaf.histogram]
@@ -71,12 +71,12 @@ def build_histograms(
         fill_histograms(bins, words, documents[a:b], features, everything, tile, tile_words, part)
         wait_at_barrier(member.barrier, n_threads)
     else:
-        fill_histograms(bins, words, documents, features, own, tile, tile_words, cells)
+        fill_histograms(bins, words, documents, features, assigned, tile, tile_words, cells)
 
 
 @helper
 def fill_histograms(
-    bins: BinMatrix, words: Ints, documents: Int32s, features: FeatureTable, own: FeatureShare, tile: Bytes,
+    bins: BinMatrix, words: Ints, documents: Int32s, features: FeatureTable, assigned: FeatureShare, tile: Bytes,
     tile_words: Ints, cells: Ints,
 ) -> None:  # fmt: skip
     """Histograms over some documents, without the bins of sparse features that are not counted.
@@ -86,25 +86,25 @@ def fill_histograms(
         words: packed gradients of all rows.
         documents: the rows that are counted.
         features: where their cells are.
-        own: the features that are counted.
+        assigned: the features that are counted.
         tile, tile_words: scratch.
         cells: the histograms of all features; those of the others stay as they are.
 
     """
     not_inlined()
     zeros = all_words(N(0))
-    for cell in range(own.first_cell, own.last_cell, WORDS):
+    for cell in range(assigned.first_cell, assigned.last_cell, WORDS):
         store_words(cells, cell, zeros)
-    first_block, last_block = own.begin // BLOCK, (own.end + BLOCK - 1) // BLOCK
+    first_block, last_block = assigned.begin // BLOCK, (assigned.end + BLOCK - 1) // BLOCK
     if first_block < last_block:
         for start in range(0, len(documents), CHUNK):
             n_rows = min(CHUNK, len(documents) - start)
             _gather(bins, first_block, last_block - first_block, documents, start, n_rows, words, tile, tile_words)
             for block in range(first_block, last_block):
-                a, b = max(own.begin - block * BLOCK, 0), min(own.end - block * BLOCK, BLOCK)
+                a, b = max(assigned.begin - block * BLOCK, 0), min(assigned.end - block * BLOCK, BLOCK)
                 at, cell = (block - first_block) * CHUNK * BLOCK, features.block_cells[block]
                 _count_block(tile, at, n_rows, tile_words, a, b, features.block_strides[block], cells, cell)
-    for group in range(own.first_group, own.last_group):
+    for group in range(assigned.first_group, assigned.last_group):
         count_entries_of_group(bins, group, documents, words, cells)
 
 
@@ -151,9 +151,9 @@ def _gather(
 
 
 def _counter(n: int, stride: int) -> Callable[..., None]:
-    """A loop for numbers that the compiler knows: only then is its inner loop unrolled.
+    """Return a counting loop with constant bounds, so that the compiler unrolls its inner loop.
 
-    Each has a name of its own: compiled functions of one name are taken for the same, whatever numbers they hold.
+    Each has a unique name: Numba takes compiled functions of the same name for the same function.
     """
 
     def count(bins: Bytes, start: Int, n_rows: Int, words: Ints, cells: Ints, cell: Int) -> None:
@@ -205,14 +205,14 @@ def _count_block(
 
 @helper
 def complete_histograms(
-    member: Member, features: FeatureTable, own: FeatureShare, new: NewLeaves, tree: GrowingTree
+    member: Member, features: FeatureTable, assigned: FeatureShare, new: NewLeaves, tree: GrowingTree
 ) -> None:
     """Add up what threads counted, add the bins that were not counted, and subtract from the parent's histogram."""
     not_inlined()
     small, large = tree.leaves[new.small], tree.leaves[new.large]
     cells, others = tree.histograms[small.histogram], tree.histograms[large.histogram]
     n_parts, total = member.n_threads - 1 if are_rows_shared(member, small) else N(0), small.total
-    for number in range(U(own.first), U(own.last)):
+    for number in range(U(assigned.first), U(assigned.last)):
         feature = U(features.scanned[number])
         first, common = features.first_cell[feature], features.common_cell[feature]
         end = first + features.n_cells[feature]

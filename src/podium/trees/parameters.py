@@ -6,7 +6,7 @@ from typing import Literal
 
 from podium.core import hyperparameters as h
 from podium.core.parameters import settings
-from podium.trees.layout import Limits
+from podium.trees.growth_types import GrowthLimits
 
 SplitMode = Literal["newton", "least-squares"]
 
@@ -33,7 +33,7 @@ class GrowthParameters:
     monotone: tuple[int, ...] | None = None
     min_documents_to_split: int = h.MIN_DOCUMENTS_TO_SPLIT()
 
-    def limits(self, n_leaves: int, weight_unit: float) -> Limits:
+    def limits(self, n_leaves: int, weight_unit: float) -> GrowthLimits:
         """Return what the kernels take: how far to grow, with l2 in units of the packed weights.
 
         Args:
@@ -41,7 +41,7 @@ class GrowthParameters:
             weight_unit: the weight that one unit of the packed words stands for.
 
         """
-        return Limits(
+        return GrowthLimits(
             n_leaves=n_leaves,
             max_depth=-1 if self.max_depth is None else self.max_depth,
             min_documents=self.min_documents_in_leaf,

@@ -9,8 +9,9 @@ import numpy as np
 from podium.core.array_types import Bytes, Int, Int32s, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import wait_at_barrier
+from podium.trees.bin_matrix import BinMatrix
+from podium.trees.growth_types import Member, N, Record, U
 from podium.trees.histograms import share
-from podium.trees.layout import BinMatrix, Member, N, Record, U
 
 WORDS_PER_THREAD = 8  # of `Member.totals`: a cache line, so that threads do not write to the same one
 
@@ -97,12 +98,6 @@ def scatter(buffer: Int32s, a: Int, b: Int, n_left: Int, documents: Int32s, left
         documents[U(right_at + k)] = buffer[U(b - 1 - k)]
 
 
-@kernel
-def scatter_rows(buffer: Int32s, a: Int, b: Int, n_left: Int, rows: Int32s, left_at: Int, right_at: Int) -> None:
-    """`scatter`, called from Python."""
-    scatter(buffer, a, b, n_left, rows, left_at, right_at)
-
-
 @helper
 def sum_of_threads(totals: Ints, which: Int, n_threads: Int) -> Int:
     """The sum of one of the totals of the first threads."""
@@ -110,3 +105,6 @@ def sum_of_threads(totals: Ints, which: Int, n_threads: Int) -> Int:
     for thread in range(n_threads):
         total += totals[thread * WORDS_PER_THREAD + which]
     return total
+
+
+compiled_scatter = kernel(scatter)  # for Python

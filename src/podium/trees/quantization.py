@@ -21,7 +21,7 @@ from podium.core.sums import ExactSum
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.errors import DataError
-from podium.trees.layout import U
+from podium.trees.growth_types import U
 from podium.trees.parameters import SplitMode
 
 NEGATIVE_HESSIAN = "a hessian is negative: this objective needs another step than Newton's"
@@ -56,7 +56,7 @@ class BoundedGradients:
         """
         n = len(gradients)
         if n_threads_for(n, team.n_threads) == 1:
-            g_largest, h_largest, g_bound, h_bound = bounds_of(gradients, hessians)
+            g_largest, h_largest, g_bound, h_bound = compiled_find_bounds(gradients, hessians)
             bounded = cls(gradients, hessians, (g_largest, h_largest), (g_bound, h_bound))
         else:
             bounded = alone(cls.in_parts(gradients, hessians, team, n))
@@ -69,11 +69,11 @@ class BoundedGradients:
     ) -> Generator[Any, Any, BoundedGradients]:
         """The same for a part of `n_total` documents: the bounds are those of all (`podium.core.merging`)."""
         n = len(gradients)
-        found = team.shares(n, lambda a, b: largest_of(gradients[a:b], hessians[a:b]))
-        g_largest, h_largest = yield Max(tuple(max(of) for of in zip(*found, strict=True)))
+        largest = team.shares(n, lambda a, b: compiled_largest_of(gradients[a:b], hessians[a:b]))
+        g_largest, h_largest = yield Max(tuple(max(of) for of in zip(*largest, strict=True)))
         g_exponent, h_exponent = exponent_of(g_largest, n_total), exponent_of(h_largest, n_total)
         by = math.ldexp(1.0, g_exponent), math.ldexp(1.0, h_exponent)
-        shares = team.shares(n, lambda a, b: whole_sums(gradients[a:b], by[0], hessians[a:b], by[1]))
+        shares = team.shares(n, lambda a, b: compiled_whole_sums(gradients[a:b], by[0], hessians[a:b], by[1]))
         sums = yield Sum(tuple(sum(of) for of in zip(*shares, strict=True)))
         bounds = bound_of(g_largest, sums[0], g_exponent, n_total), bound_of(h_largest, sums[1], h_exponent, n_total)
         return cls(gradients, hessians, (g_largest, h_largest), bounds)
@@ -218,31 +218,19 @@ def weight_of(word: Int) -> Any:
     return np.float64(np.uint32(word))
 
 
-@kernel
-def bounds_of(values: Floats, others: Floats) -> tuple[float, float, float, float]:
-    """`find_bounds`, called from Python."""
-    return find_bounds(values, others)
-
-
 @helper
 def find_bounds(values: Floats, others: Floats) -> tuple[float, float, float, float]:
     """The largest |value| of two columns, and bounds of their sums of |values|; all that one thread needs."""
     n = len(values)
-    largest, other = _largest_of(values, others)
+    largest, other = largest_of(values, others)
     exponent, other_exponent = exponent_of(largest, n), exponent_of(other, n)
     by, by_other = math.ldexp(1.0, exponent), math.ldexp(1.0, other_exponent)
-    total, other_total = _whole_sums(values, by, others, by_other)
+    total, other_total = whole_sums(values, by, others, by_other)
     return largest, other, bound_of(largest, total, exponent, n), bound_of(other, other_total, other_exponent, n)
 
 
-@kernel
-def largest_of(values: Floats, others: Floats) -> tuple[float, float]:
-    """The largest |value| of two columns."""
-    return _largest_of(values, others)
-
-
 @helper
-def _largest_of(values: Floats, others: Floats) -> tuple[float, float]:
+def largest_of(values: Floats, others: Floats) -> tuple[float, float]:
     """The largest |value| of two columns, as bits: infinities and NaN are above all numbers, so none is missed."""
     largest, other = np.int64(0), np.int64(0)
     for k in range(len(values)):
@@ -251,15 +239,9 @@ def _largest_of(values: Floats, others: Floats) -> tuple[float, float]:
     return np.int64(largest).view(np.float64), np.int64(other).view(np.float64)
 
 
-@kernel
-def whole_sums(values: Floats, by: float, others: Floats, by_other: float) -> tuple[Int, Int]:
-    """Σ |value| · by of two columns, each term rounded to an integer."""
-    return _whole_sums(values, by, others, by_other)
-
-
 @helper
-def _whole_sums(values: Floats, by: float, others: Floats, by_other: float) -> tuple[Int, Int]:
-    """The same, for kernels."""
+def whole_sums(values: Floats, by: float, others: Floats, by_other: float) -> tuple[Int, Int]:
+    """Return Σ |value| · by of two columns, each term rounded to an integer."""
     total, other = np.int64(0), np.int64(0)
     for k in range(len(values)):
         total += np.int64(np.rint(abs(values[k]) * by))
@@ -291,3 +273,9 @@ def total_of(words: Ints, rows: Int32s) -> Int:
     for k in range(len(rows)):
         total += words[U(rows[k])]
     return total
+
+
+# The helpers that Python calls as well.
+compiled_find_bounds = kernel(find_bounds)
+compiled_largest_of = kernel(largest_of)
+compiled_whole_sums = kernel(whole_sums)

@@ -13,22 +13,31 @@ import numpy as np
 
 from podium.core.array_types import Bools, Floats, Int, Ints
 from podium.core.compiling import helper
-from podium.core.intrinsics import not_inlined
-from podium.core.simd import LANES
-from podium.trees.bounding import bound_numbers, can_be_bounded
-from podium.trees.feature_layout import cell_of
-from podium.trees.histograms import complete_histograms
-from podium.trees.layout import (
+from podium.core.intrinsics import inlined, not_inlined
+from podium.core.simd import (
+    LANES,
+    WORDS,
+    all_lanes,
+    all_words,
+    choose_lanes,
+    cumulated,
+    highest_lane,
+    last_word,
+    load_words,
+    lower_halves,
+    upper_halves,
+)
+from podium.trees.bin_matrix import BinMatrix, cell_of
+from podium.trees.growth_types import (
     BOUNDED,
     CELLS,
     COUNTED,
     LOCATED,
     MISSING,
-    BinMatrix,
     FeatureShare,
     FeatureTable,
     GrowingTree,
-    Limits,
+    GrowthLimits,
     Member,
     N,
     NewLeaves,
@@ -37,7 +46,74 @@ from podium.trees.layout import (
     Records,
     U,
 )
+from podium.trees.histograms import complete_histograms
 from podium.trees.quantization import gradient_of, weight_of
+
+SLACK = 1.0 + 4e-6  # times a score in single precision is above the exact one
+MAX_L2, MAX_MINIMUM = 2.0**60, 2**24  # beyond these, single precision would overflow or miscount
+WRAPPED = 2.0**32  # what a weight from 2^31 on lacks, which is taken for a negative number
+
+
+@helper
+def can_be_bounded(minimum: Int, limits: GrowthLimits) -> bool:
+    """Whether single precision is enough."""
+    can: bool = limits.l2 < MAX_L2 and minimum < MAX_MINIMUM
+    return can
+
+
+@helper
+def _weights(first: Any, second: Any, is_heavy: bool) -> Any:
+    """The weights of the words of two vectors; whether some may be 2^31 or more."""
+    inlined()
+    weights = lower_halves(first, second)
+    if is_heavy:
+        negative = all_lanes(np.float32(0.0)) > weights
+        weights = choose_lanes(negative, weights + all_lanes(np.float32(WRAPPED)), weights)
+    return weights
+
+
+@helper
+def bound_numbers(
+    cells: Ints, total: Int, features: FeatureTable, assigned: FeatureShare, minimum: Int, l2: float, splits: Records
+) -> None:
+    """A bound of the scores of each feature that is a number without a direction: they are not higher; −1 for none.
+
+    The scores of `score_splits` in single precision, 16 at a time: one of each range of bins (`feature_layout`). First
+    the totals of the ranges are cumulated, then the words of all ranges at the same time. All terms are positive and
+    come from integers, so the rounding of some ten operations is all that is lost: `SLACK`.
+
+    The missing values are the first cell; less all of it before, or with it, they go right or left. A split that is
+    looked at twice (missing values alone on a side) has the same score twice. One with nothing on a side has that of
+    the leaf, or NaN where l2 is 0, which is above nothing; with a minimum that is above 1 it has none.
+    """
+    not_inlined()
+    lightest, added, none = all_lanes(np.float32(minimum)), all_lanes(np.float32(l2)), all_lanes(np.float32(-1.0))
+    everything, has_minimum, is_heavy = all_words(total), minimum > 1, 2.0 * weight_of(total) >= WRAPPED
+    for number in range(U(assigned.first), U(assigned.last)):
+        feature = U(features.scanned[number])
+        first = features.first_cell[feature]
+        end, missing = first + features.n_cells[feature], cells[U(first)]
+        low, high = all_words(N(0)), all_words(N(0))  # of the lower and the upper eight ranges
+        for at in range(first, end, LANES):
+            low, high = low + load_words(cells, at), high + load_words(cells, at + WORDS)
+        sums = cumulated(low)
+        low, high = sums - low, cumulated(high) - high + last_word(sums)  # what is in the ranges before each
+        best, added_missing = none, all_words(-missing)
+        for _ in range(2 if np.uint32(missing) > 0 else 1):
+            one, two = low + added_missing, high + added_missing
+            for at in range(first, end, LANES):
+                one, two = one + load_words(cells, at), two + load_words(cells, at + WORDS)
+                gl, wl = upper_halves(one, two), _weights(one, two, is_heavy)
+                right, right_two = everything - one, everything - two
+                gr, wr = upper_halves(right, right_two), _weights(right, right_two, is_heavy)
+                hl, hr = wl + added, wr + added
+                score = (gl * gl * hr + gr * gr * hl) / (hl * hr)
+                if has_minimum:
+                    score = choose_lanes(lightest > wl, none, choose_lanes(lightest > wr, none, score))
+                best = choose_lanes(score > best, score, best)
+            added_missing = all_words(N(0))
+        split = splits[feature]
+        split.score, split.precision = SLACK * np.float64(highest_lane(best)), N(BOUNDED)
 
 
 class SplitRules(NamedTuple):
@@ -76,7 +152,7 @@ class BestSplit(NamedTuple):
 
 
 @helper
-def may_split(leaf: Record, limits: Limits) -> bool:
+def may_split(leaf: Record, limits: GrowthLimits) -> bool:
     """Whether a leaf has enough documents, for two as well, and is not too deep."""
     fewest = max(2 * limits.min_documents, limits.min_documents_to_split)
     may: bool = leaf.end - leaf.start >= fewest and leaf.depth != limits.max_depth
@@ -85,10 +161,10 @@ def may_split(leaf: Record, limits: Limits) -> bool:
 
 @helper
 def score_features(
-    member: Member, gradients: PackedGradients, features: FeatureTable, own: FeatureShare, limits: Limits,
+    member: Member, gradients: PackedGradients, features: FeatureTable, assigned: FeatureShare, limits: GrowthLimits,
     new: NewLeaves, tree: GrowingTree, scratch: Record,
 ) -> None:  # fmt: skip
-    """Complete the histograms of the new leaves, and score the best split of each feature; each thread its own.
+    """Complete the histograms of the new leaves, and score the best split of each feature; each thread its assigned.
 
     Only the leaf with fewer documents was counted. The other's histogram is its parent's, in whose place it stands,
     less the counted one. That is exact: cells are integers, and every document of the parent is in one of the two.
@@ -96,25 +172,25 @@ def score_features(
     Where weights do not count documents, a side must weigh at least 1; whether it has enough documents is found out
     when the leaf's turn has come (`partition_leaf`).
     """
-    complete_histograms(member, features, own, new, tree)
+    complete_histograms(member, features, assigned, new, tree)
     for which in range(new.count):
         leaf = tree.leaves[new.small if which == 0 else new.large]
         if may_split(leaf, limits):
             cells = tree.histograms[leaf.histogram]
-            score_leaf(gradients, features, own, limits, leaf, cells, tree.splits[which], scratch)
+            score_leaf(gradients, features, assigned, limits, leaf, cells, tree.splits[which], scratch)
 
 
 @helper
 def score_leaf(
-    gradients: PackedGradients, features: FeatureTable, own: FeatureShare, limits: Limits, leaf: Record, cells: Ints,
-    splits: Records, scratch: Record,
+    gradients: PackedGradients, features: FeatureTable, assigned: FeatureShare, limits: GrowthLimits, leaf: Record,
+    cells: Ints, splits: Records, scratch: Record,
 ) -> None:  # fmt: skip
     """Score the best split of each feature of one leaf, from its complete histogram."""
     minimum = limits.min_documents if gradients.counts_documents else np.int64(1)
     is_in_range = can_be_bounded(minimum, limits)
     if is_in_range:
-        bound_numbers(cells, leaf.total, features, own, minimum, limits.l2, splits)
-    for number in range(own.first, own.last):
+        bound_numbers(cells, leaf.total, features, assigned, minimum, limits.l2, splits)
+    for number in range(assigned.first, assigned.last):
         feature = features.scanned[number]
         is_number = features.monotone[feature] == 0 and not _is_category(features.is_categorical, feature)
         if not (is_number and is_in_range):
@@ -133,7 +209,7 @@ def _is_category(is_categorical: Bools | None, feature: Int) -> bool:
 
 @helper
 def choose_for_new_leaves(
-    member: Member, bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: Limits,
+    member: Member, bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: GrowthLimits,
     new: NewLeaves, tree: GrowingTree, scratch: Record,
 ) -> None:  # fmt: skip
     """Choose the splits of the new leaves from their scores; each thread those of its leaves."""
@@ -148,7 +224,7 @@ def choose_for_new_leaves(
 
 @helper
 def choose_counted_split(
-    bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: Limits, leaf: Record,
+    bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: GrowthLimits, leaf: Record,
     tree: GrowingTree, scratch: Record,
 ) -> None:  # fmt: skip
     """Choose the split of a leaf again, now with enough documents on both sides, which are counted."""
@@ -161,8 +237,8 @@ def choose_counted_split(
 
 @helper
 def choose_split(
-    bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: Limits, leaf: Record, splits: Records,
-    counted: bool, tree: GrowingTree, scratch: Record,
+    bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: GrowthLimits, leaf: Record,
+    splits: Records, counted: bool, tree: GrowingTree, scratch: Record,
 ) -> None:  # fmt: skip
     """Choose the leaf's split from the best ones of its features.
 

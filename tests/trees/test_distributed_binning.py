@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from podium.core.merging import merge_all, merged
-from podium.trees import find_bins, part_keys
-from podium.trees.cuts_in_parts import find_bins_in_parts
+from podium.trees import distributed_binning, find_bins
+from podium.trees.distributed_binning import find_bins_in_parts
 
 
 def in_parts(features, home, max_bins, categorical=()):
@@ -64,7 +64,7 @@ def test_parts_find_the_cuts_of_all(seed, n_parts, max_bins, buckets):
     features[random.random(features.shape) < 0.05] = np.nan
     home = random.integers(0, n_parts, n)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(part_keys, "BUCKETS", buckets)  # few: then intervals are wide
+        patch.setattr(distributed_binning, "BUCKETS", buckets)  # few: then intervals are wide
         results, rounds = in_parts(features, home, max_bins, [4])
     for bins in results:
         require_equal(bins, find_bins(features, max_bins, [4]))

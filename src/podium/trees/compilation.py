@@ -1,6 +1,6 @@
-"""Trees on a few documents: what it takes to have the kernels of a tree compiled, in a process of its own.
+"""Compile the kernels of a tree in a process of their own, by growing a tree on a few documents.
 
-Each function leaves out what others compile, and takes arguments of the types that training has.
+Each function skips what others compile, and takes arguments of the types that training uses.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from podium.core.compiling import compile_beside
 from podium.core.merging import alone
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
-from podium.trees.bins import BinnedFeatures, Bins
-from podium.trees.feature_layout import lay_out
+from podium.trees.bin_matrix import BinMatrix, lay_out
+from podium.trees.binning import BinnedFeatures, Bins
 from podium.trees.gradient_sampling import GradientSampler
-from podium.trees.growing import Grower, grow
-from podium.trees.layout import CELLS, BinMatrix
+from podium.trees.grower import Grower, grow
+from podium.trees.growth_types import CELLS
 from podium.trees.parameters import GrowthParameters
 from podium.trees.quantization import BoundedGradients, QuantizedGradients, quantize
 

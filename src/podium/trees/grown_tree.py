@@ -1,10 +1,10 @@
-"""A grown tree and its leaves: the documents of each, sums over them, and values added to scores."""
+"""A grown tree: the documents of its leaves, sums over them, bounds of leaf values, and values added to scores."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import borrowed, not_inlined
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
-from podium.trees.bins import BinnedFeatures
-from podium.trees.layout import CATEGORY, CELLS, FEATURE, LEFT, MISSING, RIGHT, BinMatrix, LeafSums, TreeArrays, U
+from podium.trees.bin_matrix import BinMatrix
+from podium.trees.binning import BinnedFeatures
+from podium.trees.growth_types import CATEGORY, CELLS, FEATURE, LEFT, MISSING, RIGHT, LeafSums, TreeBuffers, U
 from podium.trees.quantization import TINY, BoundedGradients
 from podium.trees.tree import Tree
 
@@ -78,13 +79,15 @@ class GrownTree:
         """The same as whole numbers, in units of 1/scale."""
         n_leaves, leaf_of_row = len(self.starts), self.leaf_of_row
         if leaf_of_row is not None:
-            parts = team.shares(
-                len(leaf_of_row),
-                lambda a, b: sum_by_leaf(
-                    leaf_of_row, a, b, gradients.gradients, gradients.hessians, *scales,
-                    np.empty((SUMS_AT_ONCE, n_leaves, 2), np.int64), np.empty((2, n_leaves), np.int64),
-                ),
-            )  # fmt: skip
+
+            def sum_share(a: int, b: int) -> Ints:
+                total, sums = np.empty((2, n_leaves), np.int64), np.empty((SUMS_AT_ONCE, n_leaves, 2), np.int64)
+                compiled_sum_by_leaf(
+                    leaf_of_row, a, b, gradients.gradients, gradients.hessians, *scales, n_leaves, sums, total
+                )
+                return total
+
+            parts = team.shares(len(leaf_of_row), sum_share)
             total: Ints = sum(parts[1:], parts[0])
             return total
         sums = np.zeros((2, n_leaves), np.int64)
@@ -196,20 +199,8 @@ def add_leaf_values(
             scores[documents[k]] += values[leaf]
 
 
-@kernel
-def sum_by_leaf(
-    leaf_of_row: Bytes, first: Int, last: Int, gradients: Floats, hessians: Floats, gradient_scale: float,
-    hessian_scale: float, sums: Ints, total: Ints,
-) -> Ints:  # fmt: skip
-    """`_sum_by_leaf` of as many leaves as `total` has, called from Python; the result is `total`."""
-    _sum_by_leaf(
-        leaf_of_row, first, last, gradients, hessians, gradient_scale, hessian_scale, total.shape[1], sums, total
-    )
-    return total
-
-
 @helper
-def _sum_by_leaf(
+def sum_by_leaf(
     leaf_of_row: Bytes, first: Int, last: Int, gradients: Floats, hessians: Floats, gradient_scale: float,
     hessian_scale: float, n_leaves: Int, sums: Ints, total: Ints,
 ) -> None:  # fmt: skip
@@ -233,9 +224,12 @@ def _sum_by_leaf(
             total[U(1), leaf] += sums[at, leaf, U(1)]
 
 
+compiled_sum_by_leaf = kernel(sum_by_leaf)  # for Python
+
+
 @helper
 def sum_grown_leaves(
-    bins: BinMatrix, first: Int, last: Int, n_leaves: Int, tree: TreeArrays, is_categorical: Bools | None,
+    bins: BinMatrix, first: Int, last: Int, n_leaves: Int, tree: TreeBuffers, is_categorical: Bools | None,
     sums: LeafSums, thread: Int, region: Bytes,
 ) -> None:  # fmt: skip
     """Find the leaf of some rows of a tree that has grown, and sum over them; `region` is scratch."""
@@ -249,7 +243,7 @@ def sum_grown_leaves(
             bins.columns, bins.n_rows, start, n, n_leaves - 1, numbers[FEATURE], category, tree.goes_left, region,
             leaf_of_row, start,
         )  # fmt: skip
-    _sum_by_leaf(
+    sum_by_leaf(
         leaf_of_row, first, last, borrowed(sums.gradients), borrowed(sums.hessians), sums.gradient_scale,
         sums.hessian_scale, n_leaves, borrowed(sums.parts)[thread], borrowed(sums.totals)[thread],
     )  # fmt: skip
@@ -370,3 +364,41 @@ def find_leaves(
             bin_ = columns[U(feature[node] * n_rows + row)]
             node = left[node] if goes_left[node, bin_] else right[node]
         leaves[row] = ~node
+
+
+Bounds = tuple[float, float]
+
+
+def newton_bounds(grown: GrownTree, gradients: BoundedGradients, monotone: Ints, l2: float, team: Team) -> GrownTree:
+    """The tree with bounds from the Newton values of its nodes, where splits were found by least squares.
+
+    Below a split on a monotone feature the values of one side stay below the middle of the two sides' Newton values,
+    those of the other side above it.
+    """
+    tree, n_nodes = grown.tree, len(grown.tree.feature)
+    leaf_sums = np.column_stack(grown.sums(gradients, team))
+    node_sums = np.zeros((n_nodes, 2))
+    for node in range(n_nodes - 1, -1, -1):  # children come after their parents
+        for child in (tree.left[node], tree.right[node]):
+            node_sums[node] += node_sums[child] if child >= 0 else leaf_sums[~child]
+    bounds: dict[int, Bounds] = {0: (-math.inf, math.inf)}
+    for node in range(n_nodes):
+        children = [int(tree.left[node]), int(tree.right[node])]
+        sums = [node_sums[child] if child >= 0 else leaf_sums[~child] for child in children]
+        sides = _bounds_of_children(bounds[node], int(monotone[tree.feature[node]]), sums, l2)
+        bounds |= dict(zip(children, sides, strict=True))
+    of_leaves = [bounds.get(~leaf, (-math.inf, math.inf)) for leaf in range(len(grown.starts))]
+    lowest, highest = (np.array(values) for values in zip(*of_leaves, strict=True))
+    return replace(grown, bounds=(lowest, highest))
+
+
+def _bounds_of_children(bounds: Bounds, direction: int, sums: list[Floats], l2: float) -> list[Bounds]:
+    """The bounds of the left and the right child."""
+    low, high = bounds
+    sides = [bounds, bounds]
+    if direction:
+        values = [min(max(g / (h + l2) if h + l2 > 0 else 0.0, low), high) for g, h in sums]
+        middle = (values[0] + values[1]) / 2
+        lower, upper = (0, 1) if direction > 0 else (1, 0)
+        sides[lower], sides[upper] = (low, min(high, middle)), (max(low, middle), high)
+    return sides

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from podium.core.array_types import Bools, Bytes, Float32s, Floats, Int, Int32s, Ints, UInt32s
+from podium.core.array_types import Bools, Bytes, Float32s, Floats, Int, Int32s, Ints
 
 BLOCK = 16  # features in a block; a row of bins is padded to whole blocks
 CELLS = 256  # bins of a feature, that of missing values included, at most
@@ -29,8 +29,8 @@ STRIDES = (64, 128, 256)  # cells from one dense feature to the next
 MISSING = 0  # the bin of a missing value
 CHUNK = 1024  # rows that are counted in one go: their words and one block of their bins stay near the core
 NEAR = 1 << 19  # bytes of bins that are in a near cache anyway
-FEATURE, CATEGORY, LEFT, RIGHT = range(4)  # rows of `TreeArrays.numbers`
-COUNT, START, END = range(3)  # and of `TreeArrays.counts`
+FEATURE, CATEGORY, LEFT, RIGHT = range(4)  # rows of `TreeBuffers.numbers`
+COUNT, START, END = range(3)  # and of `TreeBuffers.counts`
 BOUNDED, LOCATED, COUNTED = range(3)  # how well a feature's best split is known
 
 Records = Any  # a structured array, whose elements have fields that no type checker knows of
@@ -111,26 +111,6 @@ class Member(NamedTuple):
     partial_histograms: Ints
 
 
-class BinMatrix(NamedTuple):
-    """The bins of all rows.
-
-    Attributes:
-        columns: `columns[feature * n_rows + row]`.
-        n_rows: how many there are.
-        rows, width: `rows[row * width + place]`, of the dense features; the cell of each bin among its feature's.
-        entries: the cells that each row is counted in, of the sparse features,
-        starts: row k of group g has those from `starts[g * (n_rows + 1) + k]` on, up to the next row's.
-
-    """
-
-    columns: Bytes
-    n_rows: Int
-    rows: Bytes
-    width: Int
-    entries: UInt32s
-    starts: Ints
-
-
 class PackedGradients(NamedTuple):
     """The packed word of each row, the largest weight in them, and whether weights count documents."""
 
@@ -165,7 +145,7 @@ class FeatureTable(NamedTuple):
     monotone: Ints
 
 
-class Limits(NamedTuple):
+class GrowthLimits(NamedTuple):
     """How far to grow; l2 is in units of the packed weights, and a depth of −1 is no limit."""
 
     n_leaves: Int
@@ -192,7 +172,7 @@ class GrowingTree(NamedTuple):
     splits: Records
 
 
-class TreeArrays(NamedTuple):
+class TreeBuffers(NamedTuple):
     """A tree that has grown, as flat arrays: for as many nodes and leaves as it may have.
 
     Attributes:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import copy_16_bytes, prefetch
 from podium.core.simd import LANES, WORDS
 from podium.core.threads import map_threads, n_threads_for
-from podium.trees.layout import BLOCK, CELLS, MISSING, STRIDES, BinMatrix, N, U
+from podium.trees.growth_types import BLOCK, CELLS, MISSING, STRIDES, N, U
 
 SPARSE_FROM = 0.5  # share of the documents in one bin from which a feature is sparse
 ROWS_LOOKED_AT = 1 << 12  # to guess the most frequent bin: another one would be as right, only slower
@@ -50,6 +50,26 @@ Allocate = Callable[[str, int, Any], NDArray[Any]]
 
 def _in_memory(name: str, size: int, dtype: Any) -> NDArray[Any]:
     return np.empty(size, dtype)
+
+
+class BinMatrix(NamedTuple):
+    """The bins of all rows.
+
+    Attributes:
+        columns: `columns[feature * n_rows + row]`.
+        n_rows: how many there are.
+        rows, width: `rows[row * width + place]`, of the dense features; the cell of each bin among its feature's.
+        entries: the cells that each row is counted in, of the sparse features,
+        starts: row k of group g has those from `starts[g * (n_rows + 1) + k]` on, up to the next row's.
+
+    """
+
+    columns: Bytes
+    n_rows: Int
+    rows: Bytes
+    width: Int
+    entries: UInt32s
+    starts: Ints
 
 
 @dataclass(frozen=True)
@@ -175,7 +195,7 @@ def place_features(n_bins: Ints, common: Ints, groups: Ints, rarities: Floats, n
     )  # fmt: skip
 
 
-def bin_matrix(
+def build_bin_matrix(
     columns: Bytes, n_rows: int, layout: FeatureLayout, n_threads: int | None = None, allocate: Allocate = _in_memory,
     advance: Callable[[float], None] = lambda _: None,
 ) -> BinMatrix:  # fmt: skip

@@ -6,13 +6,13 @@ import sys
 import pytest
 
 from podium.core.threads import WORTH_SHARING
-from podium.trees import small_tree
+from podium.trees import compilation
 
 CODE = """
 import podium
-from podium.trees import gradient_sampling, growing, leaves, quantization, small_tree
-small_tree.{function}()
-kernels = [value for module in (gradient_sampling, growing, quantization)
+from podium.trees import compilation, gradient_sampling, grower, quantization
+compilation.{function}()
+kernels = [value for module in (gradient_sampling, grower, quantization)
            for value in vars(module).values() if hasattr(value, "py_func") and "dispatcher" in vars(value)]
 before = {{kernel: list(kernel.dispatcher.signatures) for kernel in kernels}}
 assert {expected!r} <= {{kernel.__name__ for kernel in kernels if before[kernel]}}, before
@@ -21,7 +21,7 @@ for kernel, signatures in before.items():
     assert kernel.dispatcher.signatures == signatures, (kernel.__name__, kernel.dispatcher.signatures, signatures)
 """
 GROWTH = {"grow"}
-SHARES = {"compute_importances", "sampling_threshold", "draw_sample", "scatter_rows", "pack_sample"}
+SHARES = {"compute_importances", "sampling_threshold", "draw_sample", "scatter", "pack_sample"}
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,9 @@ def test_a_small_tree_compiles_what_training_calls(function, n_queries, fraction
 
 def test_the_function_follows_from_the_data_and_the_settings(monkeypatch):
     begun = []
-    monkeypatch.setattr(small_tree, "compile_beside", lambda *names: begun.append(names[1:]))
+    monkeypatch.setattr(compilation, "compile_beside", lambda *names: begun.append(names[1:]))
     for n_documents, is_sampled in ((10, False), (10, True), (WORTH_SHARING, True)):
-        small_tree.begin_compilation(n_documents, 2, is_sampled)
+        compilation.begin_compilation(n_documents, 2, is_sampled)
     names = ("grow_small_tree", "sample_small_tree", "sample_small_tree_in_shares")
-    assert begun == [(small_tree.__name__, name) for name in names]
-    assert all(callable(getattr(small_tree, name)) for name in names)
+    assert begun == [(compilation.__name__, name) for name in names]
+    assert all(callable(getattr(compilation, name)) for name in names)

@@ -18,9 +18,19 @@ from podium.core.compiling import compile_beside, compile_for, helper, kernel
 from podium.core.intrinsics import borrowed, not_inlined, wait_at_barrier
 from podium.core.team import Team, leave, set_event
 from podium.errors import DataError
-from podium.trees.bins import BinnedFeatures
-from podium.trees.histograms import build_histograms, share
-from podium.trees.layout import (
+from podium.trees.bin_matrix import BinMatrix
+from podium.trees.binning import BinnedFeatures
+from podium.trees.grown_tree import (
+    MOST_BYTES,
+    SUMS_AT_ONCE,
+    GrownTree,
+    add_grown_leaves,
+    from_units,
+    newton_bounds,
+    scales_of_sums,
+    sum_grown_leaves,
+)
+from podium.trees.growth_types import (
     CATEGORY,
     CELLS,
     CHUNK,
@@ -32,31 +42,21 @@ from podium.trees.layout import (
     SCRATCH,
     SPLIT,
     START,
-    BinMatrix,
     FeatureShare,
     FeatureTable,
     GrowingTree,
+    GrowthLimits,
     LeafRule,
     LeafSums,
-    Limits,
     Member,
     N,
     NewLeaves,
     PackedGradients,
     Record,
     Records,
-    TreeArrays,
+    TreeBuffers,
 )
-from podium.trees.leaves import (
-    MOST_BYTES,
-    SUMS_AT_ONCE,
-    GrownTree,
-    add_grown_leaves,
-    from_units,
-    scales_of_sums,
-    sum_grown_leaves,
-)
-from podium.trees.monotone import newton_bounds
+from podium.trees.histograms import build_histograms, share
 from podium.trees.parameters import GrowthParameters
 from podium.trees.partitioning import WORDS_PER_THREAD, Partition, partition_leaf, sum_of_threads
 from podium.trees.quantization import QuantizedGradients, gradient_of, total_of, weight_of
@@ -122,7 +122,7 @@ class Grower:
 
     def _begin_compilation(self) -> Callable[[], None]:
         """Compile growth in another process, if need be; a function that waits for it."""
-        return compile_beside(grow, "podium.trees.small_tree", "grow_small_tree")
+        return compile_beside(grow, "podium.trees.compilation", "grow_small_tree")
 
     def grow(
         self,
@@ -179,10 +179,10 @@ class Grower:
         grown = GrownTree(described, documents, starts, ends, goes_left, leaf_of_row, None, known, added)
         return self._with_bounds(grown, gradients, self.leaves[:n_leaves])
 
-    def _tree_arrays(self, n_leaves: int, gradients: QuantizedGradients) -> TreeArrays:
+    def _tree_arrays(self, n_leaves: int, gradients: QuantizedGradients) -> TreeBuffers:
         """Arrays for a tree of so many leaves, which it keeps."""
         n_nodes, gain_unit = n_leaves - 1, gradients.gradient_unit**2 / gradients.weight_unit
-        return TreeArrays(
+        return TreeBuffers(
             *self.cuts, gain_unit, np.empty((4, n_nodes), np.int32), np.empty(n_nodes, np.float32),
             np.empty(n_nodes, bool), np.empty(n_nodes), np.empty((n_nodes, CELLS), bool),
             np.empty((3, n_leaves), np.int64),
@@ -212,7 +212,7 @@ class Grower:
         return np.concatenate(parts, out=self.documents[: sum(map(len, parts))]), len(parts[0])
 
     def _described(
-        self, n_leaves: int, arrays: TreeArrays, values: Floats | None = None
+        self, n_leaves: int, arrays: TreeBuffers, values: Floats | None = None
     ) -> tuple[Tree, Ints, Ints, Bools]:
         """The tree, its leaves in the order in which they came to be; where the rows of each begin and end."""
         numbers, counts, n = arrays.numbers, arrays.counts, n_leaves - 1
@@ -273,16 +273,8 @@ def _monotone_directions(parameters: GrowthParameters, is_categorical: Bools) ->
 # --- kernels
 
 
-@kernel
-def describe_tree(
-    leaves: Records, nodes: Records, n_leaves: Int, is_categorical: Bools | None, arrays: TreeArrays
-) -> None:
-    """`describe`, called from Python."""
-    describe(leaves, nodes, n_leaves, is_categorical, arrays)
-
-
 @helper
-def describe(leaves: Records, nodes: Records, n_leaves: Int, is_categorical: Bools | None, arrays: TreeArrays) -> None:
+def describe(leaves: Records, nodes: Records, n_leaves: Int, is_categorical: Bools | None, arrays: TreeBuffers) -> None:
     """Nodes and leaves as arrays."""
     not_inlined()
     numbers, counts, cuts, first_cut = arrays.numbers, arrays.counts, arrays.cuts, arrays.first_cut
@@ -309,9 +301,9 @@ def describe(leaves: Records, nodes: Records, n_leaves: Int, is_categorical: Boo
 
 @kernel
 def grow(
-    member: Member, bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: Limits,
+    member: Member, bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: GrowthLimits,
     n_sampled: Int, tree: GrowingTree, nodes: Records, buffer: Int32s, tiles: Bytes, scratches: Records,
-    arrays: TreeArrays, sums: LeafSums,
+    arrays: TreeBuffers, sums: LeafSums,
 ) -> Int:  # fmt: skip
     """Grow one tree, best leaf first; the number of leaves. Every thread of a team calls this.
 
@@ -336,13 +328,13 @@ def grow(
     gradients = PackedGradients(borrowed(gradients.words), gradients.largest_weight, gradients.counts_documents)
     nodes, buffer = borrowed(nodes), borrowed(buffer)
     tile, scratch = borrowed(tiles)[member.thread], scratches[member.thread]
-    own = share_of_features(member, features)
+    assigned = share_of_features(member, features)
     plant(member, gradients.words, n_sampled, tree)
     new, n_leaves = NewLeaves(N(0), N(0), N(1)), N(1)
     while True:
         if new.count > 0 and (may_split(tree.leaves[new.small], limits) or may_split(tree.leaves[new.large], limits)):
-            build_histograms(member, bins, gradients.words, features, own, new, tree, tile, scratch.words)
-            score_features(member, gradients, features, own, limits, new, tree, scratch)
+            build_histograms(member, bins, gradients.words, features, assigned, new, tree, tile, scratch.words)
+            score_features(member, gradients, features, assigned, limits, new, tree, scratch)
             wait_at_barrier(member.barrier, member.n_threads)
         choose_for_new_leaves(member, bins, gradients, features, limits, new, tree, scratch)
         wait_at_barrier(member.barrier, member.n_threads)
@@ -411,9 +403,9 @@ def borrow_features(features: FeatureTable, is_categorical: Bools | None) -> Fea
 
 
 @helper
-def borrow_arrays(arrays: TreeArrays) -> TreeArrays:
+def borrow_arrays(arrays: TreeBuffers) -> TreeBuffers:
     """The same for those of a tree that has grown."""
-    return TreeArrays(
+    return TreeBuffers(
         borrowed(arrays.cuts), borrowed(arrays.first_cut), arrays.gain_unit, borrowed(arrays.numbers),
         borrowed(arrays.threshold), borrowed(arrays.missing_left), borrowed(arrays.gain), borrowed(arrays.goes_left),
         borrowed(arrays.counts),

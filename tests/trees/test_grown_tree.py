@@ -7,7 +7,7 @@ import pytest
 
 from podium.core.team import Team
 from podium.trees import Grower, GrowthParameters, bin_features, find_bins
-from podium.trees.layout import LeafRule
+from podium.trees.growth_types import LeafRule
 from podium.trees.quantization import BoundedGradients, quantize
 
 

@@ -1,0 +1,527 @@
+"""Distributed growth: the tree of `grower.grow` when each part of the documents is on another machine.
+
+The coordinator (`DistributedGrower`) chooses splits from sums over all parts. Each part (`PartLeaves`) holds the
+documents of its leaves, splits them and counts histograms.
+
+Best-first growth splits one leaf after the other, so a request per split would take as many round trips as a tree has
+leaves. Instead several leaves are split at a time: the next one, and those that would follow if its children had no
+gain. A leaf that turns out not to be among the best remains a leaf. The splits and their order follow from the same
+numbers as in `grower.grow`, so the tree is identical to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from podium.core.array_types import Bytes, Floats, Int, Int32s, Ints
+from podium.core.compiling import kernel
+from podium.core.merging import Sum
+from podium.core.team import Team
+from podium.trees.bin_matrix import BinMatrix
+from podium.trees.binning import BinnedFeatures
+from podium.trees.grower import Grower, add_node, describe, make_root, share_of_features
+from podium.trees.grown_tree import GrownTree, add_leaf_values, sum_leaves
+from podium.trees.growth_types import (
+    CELLS,
+    CHUNK,
+    COUNTED,
+    LEAF,
+    FeatureShare,
+    FeatureTable,
+    GrowingTree,
+    GrowthLimits,
+    Member,
+    N,
+    NewLeaves,
+    PackedGradients,
+    Records,
+)
+from podium.trees.histograms import fill_histograms
+from podium.trees.parameters import GrowthParameters
+from podium.trees.partitioning import Partition, compiled_scatter, partition
+from podium.trees.quantization import BoundedGradients, QuantizedGradients, total_of
+from podium.trees.splitting import (
+    choose_for_new_leaves,
+    choose_split,
+    scan_feature,
+    score_features,
+    score_leaf,
+)
+
+NONE = np.empty(0, np.int64)
+ROOM = 4  # times the number of leaves of a tree: how many may be split on trial
+LEAST_SHARE = 0.6  # of the gain of the next split, for a leaf to be split along with it
+
+
+class Expansion(NamedTuple):
+    """A leaf that is to be split.
+
+    Attributes:
+        leaf, left, right: its number, and those of its children.
+        feature: it is split by,
+        goes_left: 1 for each bin that goes left.
+        is_counted: whether the children need histograms.
+
+    """
+
+    leaf: int
+    left: int
+    right: int
+    feature: int
+    goes_left: Bytes
+    is_counted: bool
+
+
+class GrowthRequest(NamedTuple):
+    """What is asked of all parts at one time.
+
+    Attributes:
+        expansions: leaves to split; answered by the number of documents on the left, and the histogram of the left.
+        counts: leaves and features; answered by the number of documents in each bin.
+        released: leaves whose histograms are not needed any more.
+
+    """
+
+    expansions: Sequence[Expansion]
+    counts: Sequence[tuple[int, int]]
+    released: Sequence[int]
+
+
+class _Ranges(NamedTuple):
+    """Where the documents of a leaf are: of the sample, and the others."""
+
+    start: int
+    end: int
+    other_start: int
+    other_end: int
+
+
+class PartLeaves:
+    """The leaves of a tree that grows, in one part of the data.
+
+    Args:
+        binned: the documents of the part; their layout is that of all parts.
+        team: threads.
+
+    """
+
+    def __init__(self, binned: BinnedFeatures, team: Team) -> None:
+        self.bins, self.team, layout = binned.matrix, team, binned.layout
+        n, ends = binned.n_rows, layout.ends[-1]
+        self.n_cells = layout.total_cells
+        self.everything = FeatureShare(N(0), ends[0], N(0), ends[1], N(0), ends[2], N(0), N(0))
+        self.table = FeatureTable(
+            NONE, NONE, NONE, NONE, NONE, NONE, layout.block_cells, layout.block_strides, None, NONE
+        )
+        self.rows, self.buffer = np.empty((2, n), np.int32), np.empty(n, np.int32)  # of the sample, and the others
+        self.tiles = np.empty((team.n_threads, self.bins.width * CHUNK), np.uint8)
+        self.tile_words = np.empty((team.n_threads, CHUNK), np.int64)
+        self.words: Ints = NONE
+        self.ranges: dict[int, _Ranges] = {}
+        self.histograms: dict[int, Ints] = {}
+
+    def plant(self, words: Ints, sampled: Int32s, others: Int32s) -> Sum:
+        """Begin a tree with these documents; how many there are, the sum of their words, and their histogram."""
+        self.words = words
+        self.rows[0, : len(sampled)], self.rows[1, : len(others)] = sampled, others
+        self.ranges = {0: _Ranges(0, len(sampled), 0, len(others))}
+        total = sum(self.team.shares(len(sampled), lambda a, b: int(sum_words(words, sampled[a:b]))))
+        self.histograms = {0: self._count(self.ranges[0])}
+        return Sum((len(sampled) + len(others), total, self.histograms[0].copy()))
+
+    def answer(self, question: GrowthRequest) -> Sum:
+        """Documents on the left and histograms of the left of each leaf that is split; documents by bin."""
+        for leaf in question.released:
+            self.histograms.pop(leaf, None)
+        n_left = np.zeros(len(question.expansions), np.int64)
+        counted = [expansion.is_counted for expansion in question.expansions]
+        cells, place = np.empty((sum(counted), self.n_cells), np.int64), 0
+        for k, expansion in enumerate(question.expansions):
+            n_left[k] = self._split(expansion)
+            if expansion.is_counted:
+                cells[place] = self._histogram_of_left(expansion)
+                place += 1
+        counts = np.zeros((len(question.counts), CELLS), np.int64)
+        for k, (leaf, feature) in enumerate(question.counts):
+            for rows, start, end in self._rows_of(self.ranges[leaf]):
+                column = self.bins.columns[feature * self.bins.n_rows : (feature + 1) * self.bins.n_rows]
+                counts[k] += np.bincount(column[rows[start:end]], minlength=CELLS)
+        return Sum((n_left, cells, counts))
+
+    def sums(self, leaves: Sequence[int], gradients: Floats, hessians: Floats, scales: tuple[float, float]) -> Sum:
+        """Σ of gradients and hessians over the documents of each leaf, in fixed point (`GrownTree.sums`)."""
+        total = np.zeros((2, len(leaves)), np.int64)
+        for rows, starts, ends in self._rows_of_leaves(leaves):
+            sums = np.zeros_like(total)
+            self._for_leaves(
+                len(leaves),
+                lambda a, b, rows=rows, starts=starts, ends=ends, sums=sums: sum_leaves(
+                    rows, starts, ends, a, b, gradients, scales[0], hessians, scales[1], sums
+                ),
+            )
+            total += sums
+        return Sum(total)
+
+    def add_values(self, leaves: Sequence[int], values: Floats, scores: Floats) -> None:
+        """Add the value of each leaf to the scores of its documents."""
+        for rows, starts, ends in self._rows_of_leaves(leaves):
+            self._for_leaves(
+                len(leaves),
+                lambda a, b, rows=rows, starts=starts, ends=ends: add_leaf_values(
+                    rows, starts, ends, a, b, values, scores
+                ),
+            )
+
+    def _for_leaves(self, n: int, work: Any) -> None:
+        pieces = min(n, self.team.n_threads)
+        self.team.each(pieces, lambda k: work(n * k // pieces, n * (k + 1) // pieces) if k < pieces else None)
+
+    def _rows_of(self, r: _Ranges) -> list[tuple[Int32s, int, int]]:
+        return [(self.rows[0], r.start, r.end), (self.rows[1], r.other_start, r.other_end)]
+
+    def _rows_of_leaves(self, leaves: Sequence[int]) -> list[tuple[Int32s, Ints, Ints]]:
+        table = np.array([self.ranges[leaf] for leaf in leaves], np.int64).reshape(-1, 4).T
+        return [(self.rows[0], table[0].copy(), table[1].copy()), (self.rows[1], table[2].copy(), table[3].copy())]
+
+    def _split(self, expansion: Expansion) -> int:
+        """Order the documents of a leaf, those of the left child first; how many these are."""
+        middles, n_left = [], 0
+        for rows, start, end in self._rows_of(self.ranges[expansion.leaf]):
+            left = self._order(rows, start, end, expansion.feature, expansion.goes_left)
+            middles.append(start + left)
+            n_left += left
+        start, end, other_start, other_end = self.ranges[expansion.leaf]
+        self.ranges[expansion.left] = _Ranges(start, middles[0], other_start, middles[1])
+        self.ranges[expansion.right] = _Ranges(middles[0], end, middles[1], other_end)
+        return n_left
+
+    def _order(self, rows: Int32s, start: int, end: int, feature: int, goes_left: Bytes) -> int:
+        """Bring the documents that go left to the front of a range, on threads; how many they are."""
+        bins, buffer = self.bins, self.buffer
+        column = bins.columns[feature * bins.n_rows : (feature + 1) * bins.n_rows]
+
+        def work(a: int, b: int) -> tuple[int, int, int]:
+            first, last = start + a, start + b
+            return first, last, int(order_rows(column, goes_left, rows, buffer, first, last))
+
+        pieces = self.team.shares(end - start, work)
+        n_left, before = sum(left for _, _, left in pieces), 0
+        for first, last, left in pieces:
+            compiled_scatter(buffer, first, last, left, rows, start + before, start + n_left + (first - start) - before)
+            before += left
+        return n_left
+
+    def _histogram_of_left(self, expansion: Expansion) -> Ints:
+        """Count the child with fewer documents here; the other's histogram is what the leaf has beside."""
+        sizes = [self.ranges[child].end - self.ranges[child].start for child in (expansion.left, expansion.right)]
+        children = (expansion.left, expansion.right)
+        small, large = children if sizes[0] <= sizes[1] else children[::-1]
+        self.histograms[small] = self._count(self.ranges[small])
+        self.histograms[large] = self.histograms[expansion.leaf] - self.histograms[small]
+        return self.histograms[expansion.left]
+
+    def _count(self, ranges: _Ranges) -> Ints:
+        """The histogram of the documents of a range, on threads."""
+        rows, first = self.rows[0], ranges.start
+        free = list(range(self.team.n_threads))
+
+        def work(a: int, b: int) -> Ints:
+            thread, cells = free.pop(), np.empty(self.n_cells, np.int64)
+            count_rows(
+                self.bins, self.words, rows[first + a : first + b], self.table, self.everything, self.tiles[thread],
+                self.tile_words[thread], cells,
+            )  # fmt: skip
+            return cells
+
+        parts = self.team.shares(ranges.end - first, work)
+        for part in parts[1:]:
+            parts[0] += part
+        return parts[0]
+
+
+Ask = Callable[[GrowthRequest], tuple[Ints, Ints, Ints]]
+WholeSums = Callable[[list[int], BoundedGradients, tuple[float, float]], Ints]
+
+
+class RootSums(NamedTuple):
+    """All documents of a tree: how many, the sum of their packed words, and their histogram."""
+
+    n_documents: int
+    total: int
+    histogram: Ints
+
+
+class DistributedGrower(Grower):
+    """Grows trees from the sums of parts.
+
+    Args:
+        binned: no documents, with the bins and the layout of all parts.
+        parameters: how to grow.
+        n_documents: of all parts.
+        whole_sums: has all parts sum gradients and hessians of some leaves (`PartLeaves.sums`).
+
+    """
+
+    def __init__(
+        self, binned: BinnedFeatures, parameters: GrowthParameters, n_documents: int, whole_sums: WholeSums
+    ) -> None:
+        super().__init__(binned, parameters)
+        self.whole_sums = whole_sums
+        self.n_leaves = min(parameters.n_leaves, max(2, n_documents))
+        n_pairs = ROOM * self.n_leaves
+        self.pool, self.pool_nodes = np.zeros(2 * n_pairs + 1, LEAF), np.zeros(2 * n_pairs + 1, LEAF)
+        self.histograms = np.empty((n_pairs + 1, self.layout.total_cells), np.int64)  # memory is taken as it is used
+
+    def grow_from(self, root: RootSums, gradients: QuantizedGradients, features: Ints | None, ask: Ask) -> GrownTree:
+        """Grow a tree; `ask` has all parts answer a question, and adds up what they say.
+
+        Args:
+            root: all documents.
+            gradients: without words.
+            features: those that may be split on; all by default.
+            ask: see `PartLeaves.answer`.
+
+        """
+        table = self.table if features is None else self._table(np.intersect1d(features, self.candidates))
+        growth = _Growth(self, root, gradients, table)
+        while (question := growth.next_question()) is not None:
+            growth.take(question, *ask(question))
+        leaves, nodes, numbers = growth.result()
+        arrays = self._tree_arrays(len(leaves), gradients)
+        describe_tree(leaves, nodes, len(leaves), table.is_categorical, arrays)
+        no_rows, whole_sums = np.empty(0, np.int32), self.whole_sums
+        tree, starts, ends, goes_left = self._described(len(leaves), arrays)
+        grown = DistributedTree(tree, no_rows, starts, ends, goes_left, leaf_numbers=numbers, whole_sums=whole_sums)
+        return self._with_bounds(grown, gradients, leaves)
+
+    def _begin_compilation(self) -> Callable[[], None]:
+        """Growth of documents that are here is not needed."""
+        return lambda: None
+
+
+@dataclass(frozen=True)
+class DistributedTree(GrownTree):
+    """A tree whose documents are elsewhere.
+
+    Attributes:
+        leaf_numbers: by which the parts know the leaves.
+        whole_sums: see `DistributedGrower`.
+
+    """
+
+    leaf_numbers: list[int] = field(default_factory=list)
+    whole_sums: WholeSums | None = None
+
+    def sums_in_units(self, gradients: BoundedGradients, scales: tuple[float, float], team: Team) -> Ints:
+        """From all parts."""
+        assert self.whole_sums is not None
+        return self.whole_sums(self.leaf_numbers, gradients, scales)
+
+
+class _Growth:
+    """One tree that grows. Leaves are numbered as they come to be; 0 is the root.
+
+    The pair k of children has the numbers 2k + 1 and 2k + 2. The left one gets a new histogram, number k + 1,
+    the right one takes over that of the leaf.
+    """
+
+    def __init__(
+        self, grower: DistributedGrower, root: RootSums, gradients: QuantizedGradients, table: FeatureTable
+    ) -> None:
+        self.grower, self.table, self.gradients = grower, table, gradients
+        self.limits = grower.parameters.limits(grower.n_leaves, gradients.weight_unit)
+        no_words = np.empty(0, np.int64)
+        self.packed = PackedGradients(no_words, gradients.largest_weight, gradients.counts_documents)
+        pool, no_rows = grower.pool, np.empty(0, np.int32)
+        self.tree = GrowingTree(pool, no_rows, grower.histograms, grower.splits)
+        self.pairs: list[int] = []  # the leaf of each pair of children
+        self.pair_of: dict[int, int] = {}
+        self.uncounted: dict[int, int] = {}  # leaves whose split left too few documents, and the feature
+        self.counted: dict[int, dict[int, Ints]] = {}  # by leaf and feature the documents in each bin, once asked for
+        self.released: list[int] = []
+        grower.histograms[0] = root.histogram
+        plant_root(pool, root.n_documents, root.total)
+        self._choose(NewLeaves(0, 0, 1))
+
+    def next_question(self) -> GrowthRequest | None:
+        """Which leaves to split at the same time, and what to count; None where the tree is done."""
+        counts = list(self.uncounted.items())
+        wanted = self._wanted(counts)
+        if not wanted and not counts:
+            return None
+        pool, expansions = self.tree.leaves, []
+        for leaf in wanted:
+            pair = len(self.pairs)
+            self.pairs.append(leaf)
+            record = pool[leaf]
+            is_counted = int(record["depth"]) + 1 != self.limits.max_depth
+            expansions.append(
+                Expansion(
+                    leaf, 2 * pair + 1, 2 * pair + 2, int(record["feature"]), record["goes_left"].copy(), is_counted
+                )
+            )
+        released, self.released = self.released, []
+        return GrowthRequest(expansions, counts, released)
+
+    def _wanted(self, counts: list[tuple[int, int]]) -> list[int]:
+        """The leaves to split: the next, and those that would follow if what is not known had no gain."""
+        gains, waiting = self.tree.leaves["gain"], {leaf for leaf, _ in counts}
+        room = len(self.tree.leaves) // 2 - len(self.pairs)
+        wanted: list[int] = []
+        frontier, n_leaves, least = [0], 1, 0.0
+        while n_leaves < self.limits.n_leaves and frontier:
+            place = int(np.argmax(gains[frontier]))
+            leaf = frontier[place]
+            if not gains[leaf] > 0.0:
+                break
+            if leaf in self.pair_of:
+                pair = self.pair_of[leaf]
+                frontier[place] = 2 * pair + 1
+                frontier.append(2 * pair + 2)
+            else:
+                least = least or LEAST_SHARE * float(gains[leaf])
+                if gains[leaf] < least or len(wanted) >= max(room - 2 * self.limits.n_leaves, 1):
+                    break
+                if leaf not in waiting:
+                    wanted.append(leaf)
+                del frontier[place]
+            n_leaves += 1
+        return wanted
+
+    def take(self, question: GrowthRequest, n_left: Ints, cells: Ints, counts: Ints) -> None:
+        """Go on with what all parts said."""
+        pool, place = self.tree.leaves, 0
+        for (leaf, feature), of_bins in zip(question.counts, counts, strict=True):
+            del self.uncounted[leaf]
+            self._choose_counted(leaf, feature, of_bins)
+        for expansion, left in zip(question.expansions, n_left.tolist(), strict=True):
+            record = pool[expansion.leaf]
+            n, is_checked = int(record["end"] - record["start"]), bool(record["is_checked"])
+            if not is_checked and min(left, n - left) < self.limits.min_documents:
+                self.uncounted[expansion.leaf] = expansion.feature
+            else:
+                histogram = cells[place] if expansion.is_counted else None
+                self._add_children(expansion, left, histogram)
+            place += expansion.is_counted
+
+    def _add_children(self, expansion: Expansion, n_left: int, histogram: Ints | None) -> None:
+        leaf, left, right, feature, _, _ = expansion
+        pool, nodes, pair = self.tree.leaves, self.grower.pool_nodes, (left - 1) // 2
+        self.pair_of[leaf] = pair
+        pool[left] = pool[leaf]
+        split_record(left, right, n_left, self.limits.l2, int(self.table.monotone[feature]), pool, nodes)
+        pool[left]["histogram"], pool[right]["histogram"] = pair + 1, pool[leaf]["histogram"]
+        self.released.append(leaf)
+        if histogram is not None:
+            self.tree.histograms[pair + 1] = histogram
+            self._choose(NewLeaves(left, right, 2))
+        else:
+            for child in (left, right):
+                pool[child]["feature"], pool[child]["gain"] = -1, 0.0
+        self.released += [child for child in (left, right) if not pool[child]["gain"] > 0.0]
+
+    def _choose(self, new: NewLeaves) -> None:
+        grower = self.grower
+        choose_splits(grower.members[0], grower.bins, self.packed, self.table, self.limits, new, self.tree,
+                      grower.scratch)  # fmt: skip
+
+    def _choose_counted(self, leaf: int, feature: int, counts: Ints) -> None:
+        """Choose a leaf's split again, now that it is known how many documents are in each bin of a feature.
+
+        If the best split is now one of another feature, which is not known to leave enough documents, that is counted.
+        """
+        known = self.counted.setdefault(leaf, {})
+        known[feature] = counts
+        grower, record = self.grower, self.tree.leaves[leaf]
+        features = np.array(list(known), np.int64)
+        of_bins = np.array(list(known.values()), np.int64)
+        choose_with_counts(
+            grower.members[0], grower.bins, self.packed, self.table, self.limits, leaf, features, of_bins, self.tree,
+            grower.scratch,
+        )  # fmt: skip
+        if record["gain"] > 0.0 and not record["is_checked"]:
+            self.uncounted[leaf] = int(record["feature"])
+
+    def result(self) -> tuple[Records, Records, list[int]]:
+        """The leaves and nodes of the tree in the order of best-first growth, and the numbers of the leaves."""
+        pool, pool_nodes, gains = self.tree.leaves, self.grower.pool_nodes, self.tree.leaves["gain"]
+        frontier, order = [0], list[int]()
+        node_of_pair: dict[int, int] = {}
+        while len(frontier) < self.limits.n_leaves:
+            place = int(np.argmax(gains[frontier]))
+            leaf = frontier[place]
+            if not gains[leaf] > 0.0:
+                break
+            pair = self.pair_of[leaf]
+            node_of_pair[pair] = len(order)
+            order.append(pair)
+            frontier[place] = 2 * pair + 1
+            frontier.append(2 * pair + 2)
+        leaves, nodes = pool[frontier].copy(), np.zeros(len(order), LEAF)
+        for k, pair in enumerate(order):
+            nodes[k] = pool_nodes[2 * pair + 1]
+        for records in (nodes, leaves):
+            for record in records:
+                if record["parent"] >= 0:
+                    record["parent"] = node_of_pair[(int(record["parent"]) - 1) // 2]
+        return leaves, nodes, frontier
+
+
+# --- kernels
+
+
+sum_words = kernel(total_of)
+order_rows = kernel(partition)
+count_rows = kernel(fill_histograms)
+describe_tree = kernel(describe)
+
+
+@kernel
+def plant_root(pool: Records, n_documents: Int, total: Int) -> None:
+    """Make the first record the leaf with all documents."""
+    make_root(pool[0], n_documents, n_documents, total)
+
+
+@kernel
+def split_record(left: Int, right: Int, n_left: Int, l2: float, direction: Int, pool: Records, nodes: Records) -> None:
+    """Make a copy of a leaf its left child, and another record its right child; the node has the number right − 1."""
+    middle = pool[left].start + n_left
+    add_node(left, right, Partition(middle, middle, pool[left].end, False, True), l2, direction, pool, nodes)
+
+
+@kernel
+def choose_splits(
+    member: Member, bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: GrowthLimits,
+    new: NewLeaves, tree: GrowingTree, scratches: Records,
+) -> None:  # fmt: skip
+    """Complete the histograms of new leaves, of which that of the first is counted, and choose their splits."""
+    assigned, scratch = share_of_features(member, features), scratches[0]
+    score_features(member, gradients, features, assigned, limits, new, tree, scratch)
+    choose_for_new_leaves(member, bins, gradients, features, limits, new, tree, scratch)
+
+
+@kernel
+def choose_with_counts(
+    member: Member, bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: GrowthLimits,
+    number: Int, counted: Ints, counts: Ints, tree: GrowingTree, scratches: Records,
+) -> None:  # fmt: skip
+    """Choose the split of a leaf again; of some features the documents in each bin are known."""
+    assigned, scratch, leaf, splits = (
+        share_of_features(member, features),
+        scratches[0],
+        tree.leaves[number],
+        tree.splits[0],
+    )
+    cells = tree.histograms[leaf.histogram]
+    score_leaf(gradients, features, assigned, limits, leaf, cells, splits, scratch)
+    for k in range(len(counted)):
+        scratch.counts[:] = counts[k]
+        scan_feature(
+            N(COUNTED), counted[k], cells, leaf, features, features.is_categorical, limits.min_documents, limits.l2,
+            scratch, splits,
+        )  # fmt: skip
+    choose_split(bins, gradients, features, limits, leaf, splits, False, tree, scratch)
