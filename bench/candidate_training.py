@@ -14,7 +14,7 @@ import podium
 from podium.boosting import Boosting, Sampling
 from podium.boosting.committee import CommitteeRun, CommitteeTraining, default_members
 from podium.combining import deviation
-from podium.data.splitting import fold_of_queries
+from podium.data.subsets import fold_of_queries
 from podium.measures import NDCG
 
 Data = podium.RankingData

@@ -41,7 +41,7 @@ from bench.defaults import DATA, tasks
 from bench.harness import Report
 from bench.noisy import Noisy
 from bench.stochastic import LambdaEx, Yeti
-from podium.data.splitting import fold_of_queries
+from podium.data.subsets import fold_of_queries
 from podium.evaluation.significance import paired_t
 from podium.objectives import XENDCG, Anneal, Lambda, LinearGrowth, Pairwise, QueryRegression, Sum
 

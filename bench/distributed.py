@@ -165,9 +165,9 @@ class Podium:
                 super().__init__(*arguments)
                 engines.append(self)
 
-            def reduce(self, calls: Any) -> Any:
+            def ask(self, calls: Any) -> Any:
                 time.sleep(delay)
-                return super().reduce(calls)
+                return super().ask(calls)
 
         vars(estimators)["DaskEngine"] = Delayed
         self.delay = delay

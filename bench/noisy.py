@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import podium
-from podium.data.content_random import ContentRandom
+from podium.data.canonical import ContentRandom
 from podium.objectives import BoundObjective, Objective
 
 

@@ -41,7 +41,7 @@ def child(tool: str, path: str) -> dict[str, Any]:
         arrays = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes + y.nbytes + qid.nbytes
     else:
         import podium
-        from podium.data.io.text import letor  # noqa: F401
+        from podium.data.io import letor_reader  # noqa: F401
 
         warm = Path(path).with_name("warm.txt")
         before = peak_bytes()

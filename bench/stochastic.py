@@ -11,7 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from podium.objectives.list_loss import ListLoss, Lists
+from podium.objectives.listwise import ListLoss, Lists
 
 
 def ideal_dcg(lists: Lists, cutoff: int) -> Any:

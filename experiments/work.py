@@ -21,10 +21,8 @@ from experiments.claims import QUERY
 from podium.core.files import write_text
 from podium.core.random import seed_of
 from podium.data import RankingData
-from podium.data.datasets.artificial import artificial
+from podium.data.datasets.artificial import PARTS, artificial, artificial_web
 from podium.data.datasets.folds import Fold, Parts, folds
-from podium.data.datasets.shape import PARTS
-from podium.data.datasets.web import artificial_web
 from podium.errors import DataError, FileFormatError, PodiumWarning
 from podium.estimators import LambdaMART, fit_many
 from podium.evaluation import evaluate

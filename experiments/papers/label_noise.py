@@ -11,8 +11,7 @@ from experiments.claims import Arm, Claim, better, no_worse
 from experiments.papers.common import dealt_anew, ranked
 from experiments.runner import Experiment, Figure, Outcome
 from experiments.work import Work, best_of_each
-from podium.data.datasets.artificial import artificial
-from podium.data.datasets.shape import PARTS
+from podium.data.datasets.artificial import PARTS, artificial
 from podium.estimators import LambdaMART
 from podium.evaluation.tables import Table
 from podium.objectives import Anneal, ExponentialGrowth, Lambda, LinearGrowth, Local, Objective

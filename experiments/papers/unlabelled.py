@@ -12,9 +12,8 @@ from experiments.papers.common import ranked
 from experiments.runner import Experiment, Figure, Outcome
 from experiments.work import Work, best_of_each, best_value
 from podium.data import RankingData
-from podium.data.datasets.artificial import artificial
+from podium.data.datasets.artificial import PARTS, artificial
 from podium.data.datasets.clicks import simulate_clicks
-from podium.data.datasets.shape import PARTS
 from podium.estimators import LambdaMART
 from podium.evaluation.tables import Table
 from podium.objectives import Anneal, Constant, Lambda, Objective, Tiers

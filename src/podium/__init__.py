@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from podium.data import read_blocks as read_blocks
     from podium.data import write as write
     from podium.data.datasets.artificial import artificial as artificial
+    from podium.data.datasets.artificial import artificial_web as artificial_web
     from podium.data.datasets.clicks import simulate_clicks as simulate_clicks
     from podium.data.datasets.folds import Fold as Fold
     from podium.data.datasets.folds import folds as folds
-    from podium.data.datasets.web import artificial_web as artificial_web
     from podium.diagnostics import Optimality as Optimality
     from podium.diagnostics import local_optimality as local_optimality
     from podium.errors import DataError as DataError
@@ -117,7 +117,7 @@ _HOMES = {
     "Fold": "podium.data.datasets.folds",  # one of them
     # generated data
     "artificial": "podium.data.datasets.artificial",  # the papers' random cubic polynomials
-    "artificial_web": "podium.data.datasets.web",  # in the shape of MSLR-WEB
+    "artificial_web": "podium.data.datasets.artificial",  # in the shape of MSLR-WEB
     "simulate_clicks": "podium.data.datasets.clicks",  # click labels from simulated users
     # measures
     "Measure": "podium.measures",  # the base of all; subclass it for one of your own

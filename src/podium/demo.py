@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import podium
-from podium.data.datasets.shape import PARTS
+from podium.data.datasets.artificial import PARTS
 
 MEASURES = ["ndcg@10", "err@10", "ap"]
 

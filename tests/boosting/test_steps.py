@@ -125,7 +125,10 @@ def test_leaf_by_leaf_finds_what_brute_force_finds():
             weights = np.concatenate([[0.1, 1.0, 5.0], between])
             most = max(ndcg(train, others + np.where(here, w * outputs[leaf], 0.0)) for w in weights)
             weighted[leaf] = values[leaf]
-            assert ndcg(train, others + np.where(here, values[leaf], 0.0)) == pytest.approx(most, abs=1e-9)
+            best = ndcg(train, others + np.where(here, values[leaf], 0.0))
+            # At a crossing documents are tied, and the expectation over their orders may be better than both sides.
+            is_crossing = np.abs(crossings - values[leaf] / outputs[leaf]).min() < 1e-9
+            assert best == pytest.approx(most, abs=1e-9) or (best > most and is_crossing)
 
 
 @pytest.mark.parametrize("step", [LineSearch("ndcg@10"), LeafLineSearch("ndcg@10"), LineSearch(values=Newton(l2=0.0))])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.core.sorting import sort_with_items
-from podium.measures.ranks import sort_ranked, sort_top
+from podium.measures.ranking import sort_ranked, sort_top
 
 
 @given(st.lists(st.integers(-5, 5), max_size=100))

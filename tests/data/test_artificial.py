@@ -12,9 +12,7 @@ import podium
 from podium import DataError, RankingData
 from podium.core.random import seed_of
 from podium.data.datasets import random_values
-from podium.data.datasets.artificial import standardised_cubic
-from podium.data.datasets.shape import SHARES
-from podium.data.datasets.web import growth
+from podium.data.datasets.artificial import SHARES, growth, standardised_cubic
 
 
 def digest(data):

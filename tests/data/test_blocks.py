@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import podium
 from podium import DataError, FileFormatError, PodiumWarning, RankingData
 from podium.data.encoding import Encoding
-from podium.data.io.whole_queries import QueryBlocks
+from podium.data.io.queries import QueryBlocks
 from podium.data.schema import Schema
 from tests.data.same import assert_same
 
@@ -83,7 +83,7 @@ CASES = [
 def test_blocks_are_what_read_gives(name, options, whole_queries, folder, monkeypatch):
     monkeypatch.setattr("podium.data.io.parquet_blocks.ROWS_AT_ONCE", 10)
     monkeypatch.setattr("podium.data.io.parquet_blocks.BATCH_ROWS", 10)
-    monkeypatch.setattr("podium.data.io.text.blocks.BLOCK_BYTES", 700)
+    monkeypatch.setattr("podium.data.io.text_blocks.BLOCK_BYTES", 700)
     whole = podium.read(folder / name, **options)
     if not whole_queries and "normalize" not in options:
         whole = whole.replace(preferences=None)

@@ -15,8 +15,7 @@ import podium
 from podium import DataError, FileFormatError, RankingData
 from podium.cli import reading
 from podium.core import files
-from podium.evaluation.scores import read_scores
-from podium.evaluation.trec import read_qrels, read_run, write_qrels, write_run
+from podium.evaluation.trec import read_qrels, read_run, read_scores, write_qrels, write_run
 
 LINE = b"1 qid:1 1:2\n"
 CSV = b"qid,a\n1,2\n"

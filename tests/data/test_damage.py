@@ -12,7 +12,7 @@ import pytest
 
 import podium
 from podium import FileFormatError
-from podium.data.io.text import decompression
+from podium.data.io import text_blocks
 
 from .same import assert_same
 
@@ -29,7 +29,7 @@ def test_members_are_read_as_one(compress, monkeypatch):
     parts = [TEXT[:100], TEXT[100:101], TEXT[101:]]
     raw = b"".join(map(compress, parts))
     assert_same(read(raw), read(TEXT))
-    monkeypatch.setattr(decompression, "PIECE_BYTES", 1)  # the next member's first bytes come one by one
+    monkeypatch.setattr(text_blocks, "PIECE_BYTES", 1)  # the next member's first bytes come one by one
     assert_same(read(raw), read(TEXT))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import podium
 from podium import DataError, FileFormatError, PodiumWarning
-from podium.data.io.text import blocks
+from podium.data.io import text_blocks
 
 TEXT = 'qid,label,f1,document_id,f2\n1,2,0.5,a,\n1,0,-1e3,"b, ""c""",7\n\n2,1,nan,é, 8 \n'
 
@@ -112,7 +112,7 @@ def test_columns_named_by_numbers_as_pandas_writes_them():
 def test_neither_blocks_nor_threads_change_what_is_read(monkeypatch):
     text = "qid,document_id,label,f\n" + "".join(f"{k // 5},d{k},{k % 3},{k / 7!r}\n" for k in range(300))
     whole = read(text)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 64)
     pieces = read(text, n_threads=3)
     assert np.array_equal(pieces.features, whole.features)
     assert np.array_equal(whole.features[:, 0], np.array([k / 7 for k in range(300)], np.float32))

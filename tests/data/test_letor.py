@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 import podium
 from podium import DataError, FileFormatError, PodiumWarning, RankingData
-from podium.data.io.text import blocks
+from podium.data.io import text_blocks
 
 TEXT = b"2 qid:10 1:0.5 3:-1e2 # first doc\n0 qid:10 2:3\n\n# a comment line\n1 qid:11 1:nan 2:+.5\n"
 
@@ -246,7 +246,7 @@ def test_neither_blocks_nor_threads_change_what_is_read(size, n_threads, monkeyp
     lines = [f"{k % 5} qid:{k // 7} {k % 3 + 1}:{k / 8} 9:{-k}e-3 # d{k}" for k in range(200)]
     text = "\n".join(lines)
     whole = read(text)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
+    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", size)
     pieces = read(text, n_threads=n_threads)
     assert np.array_equal(pieces.features, whole.features)
     assert np.array_equal(pieces.relevance, whole.relevance)
@@ -258,7 +258,7 @@ def test_neither_blocks_nor_threads_change_what_is_read(size, n_threads, monkeyp
 
 
 def test_a_line_longer_than_a_block(monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 10)
+    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 10)
     assert read("0 qid:1 " + " ".join(f"{k}:{k}" for k in range(1, 100))).features[0, -1] == 99
 
 
@@ -328,9 +328,9 @@ def test_writing_compressed_gives_the_same_bytes_each_time(suffix, tmp_path):
 
 
 def test_a_large_file_is_written_in_pieces(tmp_path, monkeypatch):
-    from podium.data.io.text import letor_writer
+    from podium.data.io import writing
 
-    monkeypatch.setattr(letor_writer, "CHUNK_BYTES", 4000)
+    monkeypatch.setattr(writing, "CHUNK_BYTES", 4000)
     data = podium.artificial(20, documents=20, features=5)
     data.write(tmp_path / "a.txt")
     assert np.array_equal(podium.read(tmp_path / "a.txt").features, data.features)

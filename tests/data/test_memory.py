@@ -181,7 +181,7 @@ def test_no_bare_memory_error(monkeypatch):
     def fail(*_args):
         raise MemoryError
 
-    monkeypatch.setattr("podium.data.io.text.letor.LetorReader", fail)
+    monkeypatch.setattr("podium.data.io.letor_reader.LetorReader", fail)
     with pytest.raises(FileFormatError, match="does not fit into the memory"):
         podium.read(io.BytesIO(LINE), "letor")
 

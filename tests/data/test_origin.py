@@ -11,7 +11,7 @@ import pytest
 
 import podium
 from podium import DataError, FileFormatError, PodiumWarning, RankingData
-from podium.data.io.text import blocks
+from podium.data.io import text_blocks
 
 from .same import assert_same
 
@@ -54,7 +54,7 @@ def test_letor_text_names_its_features_by_its_numbers(tmp_path):
     ],
 )
 def test_text_is_sparse_if_a_line_omits_a_feature(text, sparse, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 16)  # the lines stand in different blocks
+    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 16)  # the lines stand in different blocks
     assert letor(text).absent_value == (0.0 if sparse else None)
     assert letor(text, sparse=True).absent_value == (0.0 if sparse else None)
     assert letor(text, n_features=9).absent_value == (0.0 if sparse else None)
@@ -104,7 +104,7 @@ MOMENTS = [1700000001, 1700000002, 1700000003, 1700000004]
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_large_numbers_that_float32_merges_are_reported(sparse, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 16)
+    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 16)
     text = "".join(f"{k} qid:1 1:{k} 2:{moment}\n" for k, moment in enumerate(MOMENTS)).encode()
     with pytest.warns(
         PodiumWarning, match=r"<stream>: different numbers became equal.* feature '2'\. Subtract"
@@ -141,7 +141,7 @@ def test_categories_of_delimited_text(monkeypatch):
     with pytest.raises(FileFormatError, match=r"line 2, column 5: expected a number, but found 'web'"):
         podium.read(io.BytesIO(CATEGORIES), "csv")
     for size in (16, 1 << 20):
-        monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
+        monkeypatch.setattr(text_blocks, "BLOCK_BYTES", size)
         data = podium.read(io.BytesIO(CATEGORIES), "csv", categorical=["kind"])
         assert dict(data.encoding.categories) == {0: ("a, b", "web")}
         assert np.array_equal(data.features[:, 0], [1, 0, np.nan, 1], equal_nan=True)

@@ -7,7 +7,7 @@ import podium
 from podium import DataError
 from podium.diagnostics import lambda_arrows
 from podium.objectives import Debiased, Lambda, ListNet
-from podium.testing.lambdas import slow_pairs
+from podium.testing.objectives import slow_pairs
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from podium.diagnostics import (
 )
 from podium.measures import Ranking
 from podium.objectives import Debiased, Lambda, PairFilter, Pairwise
-from podium.testing.lambdas import slow_pairs, slow_single_pairs
+from podium.testing.objectives import slow_pairs, slow_single_pairs
 
 LAMBDA = "lambda(ndcg)"
 TRAINED = Lambda("ndcg", normalize=True)  # what LambdaMART trains on

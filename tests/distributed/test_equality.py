@@ -21,9 +21,9 @@ from podium.boosting.training import run_training
 from podium.distributed import DaskOrdinalMART
 from podium.distributed.documents import ClusterDocuments
 from podium.distributed.engine import InProcess
-from podium.distributed.holding import TRAIN, goes_left_of
-from podium.distributed.sources import Step, pieces_of
-from podium.distributed.training import ClusterTrainer, train_on_cluster
+from podium.distributed.holder import TRAIN, goes_left_of
+from podium.distributed.sources import DerivedSource, pieces_of
+from podium.distributed.training import ClusterTrainer
 from podium.errors import DataError, PodiumWarning
 from podium.measures.losses import RMSE, LogLoss
 from podium.objectives import (
@@ -89,6 +89,10 @@ CASES = {
 
 
 EVERYWHERE = ("defaults", "gradient-based sampling", "debiased")  # with several numbers of workers
+
+
+def train_on_cluster(settings, documents, observers=(), checkpoint=None):
+    return run_training(ClusterTrainer(settings, documents), observers, checkpoint)
 
 
 def on_parts(settings, train, valid, n_workers, partitions, **options):
@@ -171,14 +175,14 @@ def test_round_trips_grow_with_the_depth_not_with_the_leaves(train):
 
 def lose_at(engine, call, worker):
     """Let a worker leave before the call of this number."""
-    reduce, count = engine.reduce, iter(range(10**9))
+    ask, count = engine.ask, iter(range(10**9))
 
     def losing(calls):
         if next(count) == call:
             engine.lose(worker)
-        return reduce(calls)
+        return ask(calls)
 
-    engine.reduce = losing
+    engine.ask = losing
 
 
 @pytest.mark.parametrize("case", ["debiased", "multiclass", "line search"])
@@ -192,6 +196,21 @@ def test_a_lost_worker_changes_nothing(case, call, train, valid):
         result = run_training(trainer, (), None)
     require_equal(run.fit(train, {"valid": valid}), result)
     assert set(documents.holders) == {"worker 0", "worker 2"}
+
+
+@pytest.mark.parametrize("call", [2, 9, 15])
+@pytest.mark.parametrize(("first", "second"), [(0, 1), (3, 1), (1, 2)])
+def test_a_worker_lost_while_documents_are_placed_changes_nothing(call, first, second, train, valid):
+    """Workers whose partitions have changed must be prepared, though the first attempt was broken off."""
+    run, engine = CASES["debiased"], InProcess(4)
+    documents = ClusterDocuments(engine, {TRAIN: pieces_of(train, 9), "valid": pieces_of(valid, 4)})
+    trainer = ClusterTrainer(run, documents)
+    lose_at(engine, call + 1, f"worker {second}")
+    lose_at(engine, call, f"worker {first}")
+    with pytest.warns(PodiumWarning, match=f"worker {first} has left"):
+        result = run_training(trainer, (), None)
+    require_equal(run.fit(train, {"valid": valid}), result)
+    assert len(documents.holders) == 2
 
 
 @pytest.mark.parametrize("call", [0, 1])
@@ -352,6 +371,6 @@ def test_sources_are_computed_where_they_are_needed(train):
         return pieces_of(train, 3)[k]
 
     engine = InProcess(2)
-    documents = ClusterDocuments(engine, {TRAIN: [Step(make, (k,)) for k in range(3)]})
+    documents = ClusterDocuments(engine, {TRAIN: [DerivedSource(make, (k,)) for k in range(3)]})
     assert sorted(calls) == [0, 0, 1, 1, 2, 2]  # described, then placed
     assert documents.n_documents == len(train)

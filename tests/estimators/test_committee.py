@@ -8,7 +8,7 @@ import podium
 from podium import Committee, DataError, LambdaMART, Ranker
 from podium.combining import deviation
 from podium.core.random import seed_of
-from podium.data.splitting import folds_by_content
+from podium.data.subsets import folds_by_content
 from podium.measures import Ranking
 from podium.objectives import Lambda, ListNet, Local
 

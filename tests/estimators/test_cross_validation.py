@@ -6,7 +6,7 @@ from scipy import stats
 
 import podium
 from podium import DataError, LambdaMART, LinearRanker, QueryKFold
-from podium.data.splitting import split_by_content
+from podium.data.subsets import split_by_content
 
 FEW = {"n_trees": 6, "n_leaves": 5, "min_documents_in_leaf": 3}
 MEASURES = ["ndcg@5", "ap"]

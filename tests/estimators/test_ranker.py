@@ -10,7 +10,7 @@ import podium
 from podium import DataError, LambdaMART, PodiumWarning, Ranker
 from podium.boosting import Boosting, RoundsByFolds, Sampling, rounds_by_folds
 from podium.boosting.folds import _is_clear
-from podium.data.splitting import folds_by_content
+from podium.data.subsets import folds_by_content
 from podium.measures import Ranking
 from podium.objectives import Lambda
 

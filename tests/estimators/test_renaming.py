@@ -19,9 +19,8 @@ from podium import (
     RankNetTrees,
     adapt,
 )
-from podium.data.canonical import queries_by_content, query_keys
-from podium.data.content_random import ContentRandom
-from podium.data.splitting import split_by_content
+from podium.data.canonical import ContentRandom, queries_by_content, query_keys
+from podium.data.subsets import split_by_content
 
 SAMPLED = {"n_trees": 4, "n_leaves": 5, "document_fraction": 0.7, "query_fraction": 0.7, "feature_fraction": 0.6}
 NET = {"hidden": (3,), "epochs": 2, "batch_queries": 4}

@@ -17,7 +17,7 @@ from podium import DataError, LambdaMART, LambdaRank, RankingData, RankNet
 from podium.boosting import Checkpoint
 from podium.measures import Ranking
 from podium.neural import Layers, ListTransformer, NetTraining, padded
-from podium.neural.numpy_layers import NumpyLayers
+from podium.neural.modules import NumpyLayers
 from podium.neural.optimizers import OPTIMIZERS, Weights
 from podium.objectives import (
     Anneal,

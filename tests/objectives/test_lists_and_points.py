@@ -67,7 +67,7 @@ def cost_of(loss, data, scores):
     total = 0.0
     chances = None
     if isinstance(loss, XENDCG):
-        from podium.data.content_random import ContentRandom
+        from podium.data.canonical import ContentRandom
 
         chances = ContentRandom(data).of_documents("3/7/gamma")
     for q in range(data.n_queries):

@@ -10,10 +10,10 @@ from podium.core.simd import LANES
 from podium.core.team import Team
 from podium.measures import NDCG
 from podium.objectives import Fidelity, Hinge, Lambda, LambdaLoss, Local, Pairwise, SquaredHinge, describe
+from podium.objectives.pair_kernel import ThreadShares
 from podium.objectives.pair_layout import FLUSH, TILE
-from podium.objectives.pair_sharing import Shares
 from podium.objectives.pair_terms import PairFilter
-from podium.testing.lambdas import slow_pairs
+from podium.testing.objectives import slow_pairs
 
 f32 = np.float32
 
@@ -151,7 +151,7 @@ def test_threads_share_long_lists_and_change_no_bit(objective, sizes):
 
 def test_which_lists_are_shared():
     def shared(sizes, depth, n_threads):
-        work = Shares(np.array(sizes), depth, np.empty(0)).of(n_threads)
+        work = ThreadShares(np.array(sizes), depth, np.empty(0)).of(n_threads)
         alone = sorted(q for mine in work for task, _ in mine if task.n_threads == 1
                        for q in range(task.first, task.last) if sizes[q] <= task.longest)  # fmt: skip
         together = [[task.first for task, _ in mine if task.n_threads > 1] for mine in work]

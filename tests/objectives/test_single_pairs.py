@@ -10,7 +10,7 @@ from podium import DataError
 from podium.measures import Measure
 from podium.objectives import Debiased, Lambda, ListNet, PairFilter, Preferences, Regression, Tiers, parse
 from podium.objectives.single_pairs import pairs_of_document, parts_of, sums_by_class
-from podium.testing.lambdas import slow_single_pairs
+from podium.testing.objectives import slow_single_pairs
 
 OBJECTIVES = [
     "pairwise", "pairwise(fidelity)", "lambda(ndcg)", "lambda(ndcg, sigma=2)", "lambda(ndcg, truncation=3)",

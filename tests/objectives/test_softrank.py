@@ -10,7 +10,7 @@ from podium import DataError, LambdaMART, LinearRanker, RankingData
 from podium.core.team import Team
 from podium.measures import as_measure
 from podium.objectives import Anneal, Debiased, Lambda, SoftRank
-from podium.testing.softrank import slow_soft_values
+from podium.testing.objectives import slow_soft_values
 
 MEASURES = ["ndcg", "ndcg@2", "dcg(gain=linear)@3", "rbp", "precision@2", "ndcg(short=zero)@4"]
 

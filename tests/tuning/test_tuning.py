@@ -93,7 +93,7 @@ def test_a_search_goes_on_where_it_was_broken_off(tuning, data, valid, tmp_path,
 
 def test_folds_measure_each_query_by_a_model_that_has_not_seen_it(data):
     tuning = tuned(data, folds=2, n_trials=3)
-    fold = podium.data.splitting.fold_of_queries(data.query_ids, 2, 0)
+    fold = podium.data.subsets.fold_of_queries(data.query_ids, 2, 0)
     total = 0.0
     for k in range(2):
         model = LambdaMART(12, 4, min_documents_in_leaf=3, patience=50)

@@ -44,7 +44,7 @@ from podium.core.validation import to_path
 from podium.data import RankingData
 from podium.data.columns import frozen
 from podium.data.encoding import Encoding
-from podium.data.selecting import columns_of_rows, row_numbers
+from podium.data.subsets import columns_of_rows, row_numbers
 from podium.data.summary import Summary, ValueCounts, summarize
 from podium.errors import DataError
 from podium.trees import BinnedFeatures, Bins

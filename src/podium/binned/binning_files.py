@@ -33,9 +33,9 @@ from podium.data import RankingData, read_blocks
 from podium.data.canonical import hash_rows
 from podium.data.features import as_list_of_features, numbers_of_features
 from podium.data.io.block_reading import ROWS, request_for
+from podium.data.io.options import Format
 from podium.data.io.reading import Request
-from podium.data.io.suffixes import Format
-from podium.data.io.text.blocks import Source
+from podium.data.io.text_blocks import Source
 from podium.data.memory import Budget
 from podium.data.normalizing import require_scale
 from podium.data.ranking_data import rebuild

@@ -19,7 +19,7 @@ from podium.core.bitwise import TILE
 from podium.core.mapping import map_rows
 from podium.core.progress import progress
 from podium.data import RankingData
-from podium.data.io.whole_queries import QueryBlocks
+from podium.data.io.queries import QueryBlocks
 from podium.errors import DataError
 
 OPTIONAL = ("document_weights", "positions")

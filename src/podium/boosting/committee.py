@@ -25,8 +25,7 @@ from podium.core.progress import progress
 from podium.core.random import seed_of
 from podium.core.validation import require_whole
 from podium.data import RankingData
-from podium.data.selecting import without_features
-from podium.data.splitting import folds_by_content
+from podium.data.subsets import folds_by_content, without_features
 from podium.errors import DataError
 from podium.measures import Graded, Measure, as_selection
 from podium.models import Ensemble

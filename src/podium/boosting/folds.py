@@ -18,7 +18,7 @@ from podium.core.jobs import each_warning_once, run_jobs
 from podium.core.progress import progress
 from podium.core.team import Team
 from podium.data import RankingData
-from podium.data.splitting import folds_by_content
+from podium.data.subsets import folds_by_content
 from podium.errors import DataError
 from podium.measures import Ranking, as_selection
 

@@ -24,13 +24,13 @@ from podium.core.sums import total
 from podium.core.team import Team
 from podium.core.threads import at_most_threads, thread_count
 from podium.data import RankingData
-from podium.data.content_random import ContentRandom
+from podium.data.canonical import ContentRandom
 from podium.errors import PodiumWarning
 from podium.measures import Graded, Measure
 from podium.measures.losses import RMSE
 from podium.models import Ensemble
 from podium.objectives import Regression
-from podium.objectives.points import Points
+from podium.objectives.pointwise import Points
 from podium.trees import Grower, GrownTree, GrowthParameters, Tree
 from podium.trees.quantization import BoundedGradients, quantize
 

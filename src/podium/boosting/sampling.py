@@ -12,7 +12,7 @@ from podium.core.array_types import Int32s, Ints
 from podium.core.parameters import settings
 from podium.core.random import seed_of, uniform
 from podium.data import RankingData
-from podium.data.content_random import ContentRandom
+from podium.data.canonical import ContentRandom
 
 MANY = 720_000  # documents from which the share of those on which splits are searched falls
 

@@ -40,8 +40,7 @@ def generate(
     web: Annotated[bool, typer.Option("--web", help="Web-like data in the shape of MSLR-WEB.")] = False,
 ) -> None:
     """Make artificial ranking data: the same seed gives the same data everywhere."""
-    from podium.data.datasets.artificial import artificial
-    from podium.data.datasets.web import artificial_web
+    from podium.data.datasets.artificial import artificial, artificial_web
     from podium.errors import DataError
 
     chosen: dict[str, Any] = {"queries": queries, "features": features}

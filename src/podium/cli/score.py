@@ -75,7 +75,7 @@ def _score_on_cluster(
     n_trees: int | None,
 ) -> None:
     from podium.distributed import score_files
-    from podium.distributed.connecting import connected
+    from podium.distributed.dask_engine import connected
     from podium.errors import DataError
 
     if output is None or trec is not None:

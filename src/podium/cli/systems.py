@@ -107,7 +107,7 @@ def scores_by(
 ) -> Any:
     """Scores from a file or by a model file, or `feature:NAME`, a feature as the file names it."""
     from podium.errors import DataError
-    from podium.evaluation.scores import read_scores
+    from podium.evaluation.trec import read_scores
 
     kind, colon, name = where.partition(":")
     if kind == "feature" and colon:

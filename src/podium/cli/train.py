@@ -235,7 +235,7 @@ class Training:
         if self.cluster is None:
             self._fit_with(documents, options)
             return
-        from podium.distributed.connecting import connected
+        from podium.distributed.dask_engine import connected
 
         with connected(self.cluster) as client:
             self._fit_with(documents, {**options, "client": client})

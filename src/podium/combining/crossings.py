@@ -8,7 +8,7 @@ with it the measure, does not change. For each query
 3. `_lay_out` makes *items* of them: documents, or groups of documents that are tied for every α,
 4. `_sort_crossings` computes and sorts the crossings of all pairs of items,
 5. `_walk` lets neighbours pass each other in that order. Each passing changes the measure by what the two items add
-   to it before and after (`podium.measures.sweep_rules`), as integers: their sums have no rounding errors. Where
+   to it before and after (`podium.measures.family_kernels`), as integers: their sums have no rounding errors. Where
    more than two documents meet, `_units_of_meeting` has the measure at the crossing itself.
 """
 
@@ -23,7 +23,7 @@ from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import borrowed, inlined, not_inlined
 from podium.core.sorting import sort_with_items
 from podium.measures.families import DISCOUNTED, LookupTables
-from podium.measures.sweep_rules import before_all, before_next, contribution, group_contribution, group_value
+from podium.measures.family_kernels import before_all, before_next, contribution, group_contribution, group_value
 
 
 class Lines(NamedTuple):
@@ -70,8 +70,8 @@ class Crossings(NamedTuple):
 
 
 # Rows of the table of numbers: score, slope and value by item; what stands before a position; and for groups of tied
-# documents see `podium.measures.sweep_rules.group_value`. Two arrays instead of ten: counting the owners of arrays that
-# are taken from a tuple costs more than a passing.
+# documents see `podium.measures.family_kernels.group_value`. Two arrays instead of ten: counting the owners of arrays
+# that are taken from a tuple costs more than a passing.
 SCORE, SLOPE, VALUE, BEFORE, GROUP, N_NUMBERS = range(6)
 # Rows of the table of places: the item at a position from the top and the position of an item; an item's documents, how
 # many and the first of them; and how many documents stand above a position.

@@ -25,7 +25,7 @@ from podium.core.array_types import Floats, Ints
 from podium.core.sums import ExactSum, mean
 from podium.core.threads import map_threads
 from podium.data import RankingData
-from podium.data.content_random import ContentRandom
+from podium.data.canonical import ContentRandom
 from podium.errors import DataError
 from podium.measures import Measure, Ranking, as_measure
 

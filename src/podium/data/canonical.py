@@ -1,23 +1,26 @@
-"""An order of the documents within each query that depends on what they are, not on how they came."""
+"""An order of the documents within each query, and random numbers, that depend on content and not on row order."""
 
 from __future__ import annotations
 
 import hashlib
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.array_types import Ints, UInt32s, UInt64s
+from podium.core.array_types import Floats, Ints, UInt32s, UInt64s
 from podium.core.compiling import helper, kernel
-from podium.core.random import GOLDEN, mix, seed_of
+from podium.core.random import GOLDEN, mix, seed_of, uniform
 from podium.core.sorting import sort_with_items
 from podium.core.threads import map_threads, n_threads_for, ranges
 from podium.data.features import Features
+from podium.data.ranking_data import RankingData
 from podium.data.sparse import is_sparse
 
 if TYPE_CHECKING:
     from podium.data.ranking_data import RankingData
+
 
 CELLS_WORTH_SHARING = 1 << 19  # that are hashed: fewer take less time than to start threads
 QUERIES_AT_ONCE = 64  # that one thread sorts
@@ -234,3 +237,44 @@ def query_sums(data: RankingData, hashes: UInt64s) -> UInt64s:
     if has_rows.any():
         sums[has_rows] = np.add.reduceat(mix(hashes)[data.order], data.offsets[:-1][has_rows])
     return sums
+
+
+class ContentRandom:
+    """Uniform numbers of [0, 1) for the documents and queries of some data, for any number of purposes."""
+
+    def __init__(self, data: RankingData) -> None:
+        self.data = data
+
+    def of_documents(self, purpose: str) -> Floats:
+        """One for each row; rows of a query with the same features are told apart by the canonical order."""
+        return uniform(self.document_keys, purpose)
+
+    def of_queries(self, purpose: str) -> Floats:
+        """One for each query."""
+        return uniform(self._query_keys, purpose)
+
+    @cached_property
+    def _query_keys(self) -> UInt64s:
+        return self.data.query_keys
+
+    @cached_property
+    def document_keys(self) -> UInt64s:
+        """The key of each row: a hash of its features and of its query, and a number among equal rows."""
+        hashes = self.data.row_hashes
+        times = _occurrences(self.data, hashes).astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
+        keys: UInt64s = hashes ^ times
+        keys[self.data.order] ^= np.repeat(self._query_keys, self.data.query_sizes)
+        return keys
+
+
+def _occurrences(data: RankingData, hashes: UInt64s) -> Ints:
+    """For each row how many rows of its query with the same features stand before it in the canonical order."""
+    order = data.canonical_order
+    hashes = hashes[order]
+    starts = np.ones(len(order), bool)
+    starts[1:] = hashes[1:] != hashes[:-1]
+    starts[data.offsets[:-1][data.query_sizes > 0]] = True
+    index = np.arange(len(order))
+    occurrences = np.empty(len(order), np.int64)
+    occurrences[order] = index - np.maximum.accumulate(np.where(starts, index, 0))
+    return occurrences

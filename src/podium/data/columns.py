@@ -1,4 +1,4 @@
-"""Labels, weights, positions and ids as arrays, checked one column at a time."""
+"""Labels, weights, positions, ids, query groups and preferences as arrays, checked one column at a time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -290,3 +291,110 @@ def _digits(number: int) -> str:
         return str(number)
     except ValueError:  # Python's limit of 4300 digits
         raise DataError("qid holds a number of over 4300 digits; give text") from None
+
+
+def group_rows(qid: NDArray[Any]) -> tuple[NDArray[Any], Ints, Ints]:
+    """(query_ids, order, offsets): the rows of query k are order[offsets[k]:offsets[k+1]].
+
+    Queries stand in the order in which they first appear, rows of a query in the order they came.
+    """
+    n = len(qid)
+    if n == 0:
+        return qid, np.empty(0, np.int64), np.zeros(1, np.int64)
+    starts = np.flatnonzero(np.concatenate([[True], np.asarray(qid[1:] != qid[:-1], bool)]))
+    code_of: dict[Any, int] = {}
+    codes = np.array([code_of.setdefault(query, len(code_of)) for query in qid[starts].tolist()])
+    lengths = np.diff(starts, append=n)
+    query_ids = np.empty(len(code_of), qid.dtype)
+    query_ids[:] = list(code_of)
+    if len(code_of) == len(starts):  # already grouped
+        return query_ids, np.arange(n), np.append(starts, n)
+    code_of_row = np.repeat(codes, lengths)
+    order = np.argsort(code_of_row, kind="stable")
+    sizes = np.bincount(code_of_row, minlength=len(code_of))
+    return query_ids, order, np.concatenate([[0], np.cumsum(sizes)])
+
+
+def query_in_order(offsets: Ints) -> Ints:
+    """The number of the query of each entry of `order`: 0, 0, …, 1, 1, …"""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def query_of_row(order: Ints, offsets: Ints) -> Ints:
+    """The number of the query of each row."""
+    queries = np.empty(len(order), np.int64)
+    queries[order] = query_in_order(offsets)
+    return queries
+
+
+def qid_from_sizes(group_sizes: ArrayLike, n: int) -> Ints:
+    """Query ids 0, 1, … for rows that stand grouped, from the number of rows in each group."""
+    sizes = np.asarray(group_sizes)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
+        raise DataError("group_sizes must be a list of whole numbers, the rows of each query in turn")
+    if (sizes <= 0).any():
+        raise DataError(f"group_sizes: group {int(np.argmax(sizes <= 0))} is empty; every query has a row")
+    total = sum(sizes.tolist())  # of Python's integers: int64 would wrap
+    if total != n:
+        raise DataError(f"group_sizes add up to {total}, but there are {n} rows")
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+@dataclass(frozen=True)
+class PreferencePairs:
+    """Row `i` should stand above row `j` with the given probability; contradictions are allowed."""
+
+    i: Ints
+    j: Ints
+    probability: Float32s
+
+    def __len__(self) -> int:
+        return len(self.i)
+
+
+def to_preferences(values: Any, n: int, order: Ints, offsets: Ints) -> PreferencePairs:
+    """Pairs (i, j, probability that i stands above j) of rows of one query."""
+    columns = _as_columns(values)
+    i, j = (_to_row_numbers(column, name, n) for name, column in zip("ij", columns, strict=False))
+    if len(i) != len(j):
+        raise DataError(f"preferences: i has {len(i)} entries and j has {len(j)}")
+    probability = (
+        to_floats(columns[2], "preferences: probability", len(i)) if len(columns) == 3 else np.ones(len(i), np.float32)
+    )
+    bad = np.flatnonzero(~((probability >= 0) & (probability <= 1)))
+    if len(bad):
+        raise DataError(f"preferences: pair {bad[0]} has probability {probability[bad[0]]}, not in [0, 1]")
+    query = query_of_row(order, offsets)
+    bad = np.flatnonzero((query[i] != query[j]) | (i == j))
+    if len(bad):
+        k = bad[0]
+        raise DataError(f"preferences: pair {k} (rows {i[k]} and {j[k]}) must name two documents of one query")
+    return PreferencePairs(frozen(i), frozen(j), frozen(probability))
+
+
+def _as_columns(values: Any) -> tuple[Any, ...]:
+    """Two or three columns, from columns or rows."""
+    if isinstance(values, PreferencePairs):
+        return values.i, values.j, values.probability
+    if isinstance(values, list):  # of pairs; a tuple holds columns
+        values = as_array(values, np.float64) if values else np.empty((0, 2))
+    if isinstance(values, np.ndarray) and values.ndim == 2:
+        values = tuple(values.T)
+    if not isinstance(values, tuple) or len(values) not in (2, 3):
+        raise DataError(
+            "preferences must be columns (i, j) or (i, j, probability) as a tuple, or rows of those as a list or array"
+        )
+    return values
+
+
+def _to_row_numbers(column: Any, name: str, n: int) -> Ints:
+    array = np.atleast_1d(as_array(column))
+    if array.size == 0:
+        array = array.astype(np.int64)
+    is_whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and np.array_equal(array, np.floor(array)))
+    if array.ndim != 1 or not is_whole:
+        raise DataError(f"preferences: {name} must be a column of row numbers")
+    bad = np.flatnonzero((array < 0) | (array >= n))
+    if len(bad):
+        raise DataError(f"preferences: pair {bad[0]} names row {array[bad[0]]}, but rows go from 0 to {n - 1}")
+    return array.astype(np.int64)

@@ -226,7 +226,7 @@ class FeatureBuilder:
         if column in self.encoding.shifts:
             self.matrix[:, column] = shifted(values, self.encoding.shifts[column])
 
-    def shift_if_crowded(self, column: int, name: Any, values: NDArray[Any], quality: Precision) -> None:
+    def shift_if_crowded(self, column: int, name: Any, values: NDArray[Any], quality: ColumnPrecision) -> None:
         """Shift a column that the matrix holds already, if it needs that, and take note of what is lost."""
         if quality.is_crowded or quality.is_large:
             self.wide[column] = values.copy()
@@ -249,7 +249,7 @@ def fits_float32(dtype: np.dtype[Any]) -> bool:
     return dtype == np.float32 or dtype.itemsize <= 2 or dtype.kind == "b"
 
 
-class Precision(NamedTuple):
+class ColumnPrecision(NamedTuple):
     """How well float32 holds a column.
 
     Attributes:
@@ -267,21 +267,21 @@ class Precision(NamedTuple):
     is_infinite: bool = False
 
 
-def precision(values: NDArray[Any], short: Float32s, shift: float = 0) -> Precision:
+def precision(values: NDArray[Any], short: Float32s, shift: float = 0) -> ColumnPrecision:
     """Compare a column with its float32 form, after a shift."""
     size = np.abs(short)
     is_held = np.array_equal(short, values, equal_nan=values.dtype.kind == "f")
     if is_held and (values.dtype.kind == "f" or (size < 2**53).all()):  # NumPy compares whole numbers as float64
-        return Precision()
+        return ColumnPrecision()
     crowded, large = is_crowded(values), bool(((size >= LARGE) & (size < np.inf)).any())
     step = max(1, len(values) // MERGE_SAMPLE)
     distinct = np.unique(values[::step])
     with np.errstate(over="ignore"):
         shorter = shifted(distinct, shift) if shift else distinct.astype(np.float32)
     if (np.isinf(shorter) & np.isfinite(distinct)).any():
-        return Precision(crowded, large, is_infinite=True)
+        return ColumnPrecision(crowded, large, is_infinite=True)
     n_left = 1 + int((shorter[1:] != shorter[:-1]).sum())
-    return Precision(crowded, large, n_left < len(distinct), n_left < ENOUGH * len(distinct))
+    return ColumnPrecision(crowded, large, n_left < len(distinct), n_left < ENOUGH * len(distinct))
 
 
 def is_crowded(values: NDArray[Any]) -> bool:
@@ -324,7 +324,7 @@ class Losses:
         self.infinite: list[Any] = []
         self.few_left: list[Any] = []
 
-    def add(self, name: Any, quality: Precision) -> None:
+    def add(self, name: Any, quality: ColumnPrecision) -> None:
         """Take note of a column."""
         for is_lost, names in (
             (quality.is_infinite, self.infinite), (quality.is_merged, self.merged), (quality.loses_much, self.few_left)

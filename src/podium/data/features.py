@@ -15,11 +15,11 @@ from podium.core.threads import map_threads
 from podium.core.validation import require_utf8
 from podium.data.columns import from_objects, frozen, unmasked
 from podium.data.encoding import (
+    ColumnPrecision,
     Converted,
     Encoding,
     FeatureBuilder,
     Losses,
-    Precision,
     fits_float32,
     precision,
 )
@@ -73,10 +73,10 @@ def to_features(X: Any, categorical: Sequence[Any] = (), encoding: Encoding | No
     return replace(builder.result(), features=frozen(features))
 
 
-def _precisions(array: NDArray[Any], features: Float32s) -> list[Precision]:
+def _precisions(array: NDArray[Any], features: Float32s) -> list[ColumnPrecision]:
     """How well float32 holds each column; some columns at a time are copied, since a row holds them side by side."""
 
-    def look(first: int) -> list[Precision]:
+    def look(first: int) -> list[ColumnPrecision]:
         block = slice(first, first + COLUMNS_AT_ONCE)
         columns, short = (np.ascontiguousarray(values[:, block].T) for values in (array, features))
         return [precision(*column) for column in zip(columns, short, strict=True)]

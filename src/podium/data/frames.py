@@ -94,7 +94,7 @@ def _shown(names: Sequence[str]) -> str:
     return ", ".join(map(repr, list(names)[:12])) + (", …" if len(names) > 12 else "")
 
 
-class Table(NamedTuple):
+class FeaturesAndRoles(NamedTuple):
     """Features as float32, and the other columns by role: the argument of `RankingData` that they serve as."""
 
     converted: Converted
@@ -113,17 +113,17 @@ def as_table(
     feature_names: Sequence[str] | None,
     categorical: Any,
     encoding: Encoding | None,
-) -> Table:
+) -> FeaturesAndRoles:
     """Features as float32, and the other columns by role, from whatever the caller has."""
     categorical = as_list_of_features(categorical)
     if is_frame(features):
         refuse_other_rows(features, roles | roles["labels"])
         table = take_apart(features, roles, feature_names, categorical)
     elif encoding is not None:
-        table = Table(already_encoded(features, encoding), feature_names, roles)
+        table = FeaturesAndRoles(already_encoded(features, encoding), feature_names, roles)
     else:
         numbers = numbers_of_features(categorical, feature_names, "categorical")
-        table = Table(to_features(features, numbers), feature_names, roles)
+        table = FeaturesAndRoles(to_features(features, numbers), feature_names, roles)
     if table.roles["qid"] is None:
         raise DataError("which rows belong to one query? give qid, one id per row, or group_sizes")
     return table
@@ -136,7 +136,7 @@ def take_apart(
     categorical: Sequence[Any] = (),
     encoding: Encoding | None = None,
     seen: CategoriesSeen | None = None,
-) -> Table:
+) -> FeaturesAndRoles:
     """A frame's features as an array, and the other columns by role; `categorical` are features, by name or number.
 
     With an encoding the features are converted by it; `seen` then hears of their categories.
@@ -152,7 +152,7 @@ def take_apart(
     }
     chosen = {features[k] if isinstance(k, int) and 0 <= k < len(features) else k for k in categorical}
     _require(features, chosen, "categorical")
-    return Table(_to_matrix(frame, series_of, features, chosen, encoding, seen), features, roles)
+    return FeaturesAndRoles(_to_matrix(frame, series_of, features, chosen, encoding, seen), features, roles)
 
 
 def _to_matrix(

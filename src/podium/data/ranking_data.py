@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from podium.core.array_types import Float32s, Floats, Int32s, Ints, UInt64s
-from podium.data import columns, frames, grouping
+from podium.data import columns, frames
+from podium.data.columns import PreferencePairs, to_preferences
 from podium.data.encoding import Encoding
 from podium.data.features import Features, checked_names, n_rows, numbers_of_features
-from podium.data.preferences import PreferencePairs, to_preferences
 from podium.data.sparse import is_sparse
 from podium.errors import DataError
 
@@ -120,7 +120,7 @@ class RankingData:
         if group_sizes is not None:
             if qid is not None:
                 raise DataError("give qid or group_sizes, not both")
-            roles["qid"] = grouping.qid_from_sizes(group_sizes, n_rows(features))
+            roles["qid"] = columns.qid_from_sizes(group_sizes, n_rows(features))
         table = frames.as_table(features, roles, feature_names, categorical, encoding)
         self._set(
             features=columns.frozen(table.features) if isinstance(table.features, np.ndarray) else table.features,
@@ -138,7 +138,7 @@ class RankingData:
         """Group the rows into queries, and check the columns that are no features."""
         n = self.n_documents
         qid = columns.to_query_ids(roles["qid"], n)
-        query_ids, order, offsets = grouping.group_rows(qid)
+        query_ids, order, offsets = columns.group_rows(qid)
 
         def unless_none(convert: Any, value: Any, *arguments: Any) -> Any:
             return None if value is None else convert(value, *arguments)
@@ -217,12 +217,12 @@ class RankingData:
     @cached_property
     def query_of_row(self) -> Ints:
         """The number of the query of each row: row r belongs to the query id `query_ids[query_of_row[r]]`."""
-        return columns.frozen(grouping.query_of_row(self.order, self.offsets))
+        return columns.frozen(columns.query_of_row(self.order, self.offsets))
 
     @cached_property
     def query_in_order(self) -> Ints:
         """The number of the query of each entry of `order`, and of `canonical_order`."""
-        return columns.frozen(grouping.query_in_order(self.offsets))
+        return columns.frozen(columns.query_in_order(self.offsets))
 
     @cached_property
     def row_hashes(self) -> UInt64s:
@@ -305,13 +305,13 @@ class RankingData:
 
     def select(self, queries: Iterable[int] | NDArray[Any]) -> RankingData:
         """The data of some queries, by their numbers or by a mask; the rows keep their order."""
-        from podium.data.selecting import rows_of_queries
+        from podium.data.subsets import rows_of_queries
 
         return self.take(rows_of_queries(self, queries))
 
     def take(self, rows: Ints) -> RankingData:
         """The data of some rows, by number or by a mask, in this order."""
-        from podium.data.selecting import take_rows
+        from podium.data.subsets import take_rows
 
         return take_rows(self, rows)
 
@@ -338,7 +338,7 @@ class RankingData:
 
     def with_weight(self) -> RankingData:
         """The documents whose weight is not 0, for losses of single documents; all where none is left."""
-        from podium.data.selecting import has_weight
+        from podium.data.subsets import has_weight
 
         counts = has_weight(self)
         return self if counts.all() or not counts.any() else self.replace(preferences=None).take(np.flatnonzero(counts))
@@ -354,13 +354,13 @@ class RankingData:
 
         Which part a query goes to depends on its id and the seed alone, not on where its rows stand.
         """
-        from podium.data.splitting import split_queries
+        from podium.data.subsets import split_queries
 
         return tuple(self.select(part) for part in split_queries(self.query_ids, fractions, seed))
 
     def k_fold(self, n_splits: int = 5, *, seed: int = 0) -> list[tuple[RankingData, RankingData]]:
         """(train, test) for each of `n_splits` folds; every query is in exactly one test part."""
-        from podium.data.splitting import fold_of_queries
+        from podium.data.subsets import fold_of_queries
 
         fold = fold_of_queries(self.query_ids, n_splits, seed)
         return [(self.select(fold != k), self.select(fold == k)) for k in range(n_splits)]
@@ -414,7 +414,7 @@ class RankingData:
     @staticmethod
     def concatenate(parts: Iterable[RankingData]) -> RankingData:
         """Several data sets as one, row after row; equal query ids are one query."""
-        from podium.data.concatenating import concatenate
+        from podium.data.subsets import concatenate
 
         return concatenate(list(parts))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from podium.data import RankingData
 from podium.data.canonical import occurrences_in
 from podium.data.schema import Schema
 from podium.distributed.engine import Engine, Placement
-from podium.distributed.holding import TRAIN
+from podium.distributed.holder import TRAIN
+from podium.distributed.parts import TrainingPlan
 from podium.distributed.sources import Partitions, Source, describe, gather_partitions
 from podium.errors import DataError
 from podium.measures import Measure, as_selection, warn_of_powers
@@ -45,10 +46,11 @@ class ClusterDocuments:
         self.sets = _partitions(engine, sources)
         self.holders: dict[str, dict[str, list[int]]] = {}
         self._numbers: dict[str, int] = {}
+        self._not_ready: set[str] = set()  # workers whose partitions have changed
         self._keeps_weighted = False
         self.bins: Bins | None = None
         self.layout: FeatureLayout | None = None
-        self._note_whereabouts()
+        self._start_where_they_are()
         self.assign(engine.workers())
         self._place(self.holders)
         facts = engine.call("facts")
@@ -58,21 +60,19 @@ class ClusterDocuments:
 
     # --- placement
 
-    def _note_whereabouts(self) -> None:
-        """Begin with each partition held by a worker that has it already, so that few are moved."""
+    def _start_where_they_are(self) -> None:
+        """Assign each partition to a worker that has it in memory, so that few are moved."""
         for name, part in self.sets.items():
-            for k, worker in enumerate(self.engine.whereabouts(part.sources)):
+            for k, worker in enumerate(self.engine.locate(part.sources)):
                 if worker is not None:
                     held = self.holders.setdefault(worker, {of_set: [] for of_set in self.sets})
                     held[name].append(k)
 
     def assign(self, workers: Mapping[str, int]) -> set[str]:
-        """Give each partition to a worker that is there; the workers that hold others than before.
+        """Assign each partition to a worker, and return the workers whose partitions have changed.
 
-        What a worker holds it keeps, unless it has more than its share while another one has nothing.
+        A worker keeps its partitions unless they are more than its share.
         """
-        if not workers:
-            raise DataError("there is no worker to hold the documents: start some, or wait for them")
         before = {worker: held for worker, held in self.holders.items() if worker in workers}
         new = {worker: {name: list[int]() for name in self.sets} for worker in workers}
         for name, part in self.sets.items():
@@ -99,34 +99,31 @@ class ClusterDocuments:
         self.holders = new
         return changed
 
-    def _place(self, workers: Iterable[str]) -> None:
+    def _place(self, workers: Collection[str]) -> None:
+        """Start the holders of some workers; the others keep theirs."""
         threads = self.engine.workers()
-        for worker in self.holders:
-            self._numbers.setdefault(worker, len(self._numbers))
         placement = {}
         for worker in workers:
-            held = {
-                name: [(k, self.sets[name].sources[k]) for k in numbers]
-                for name, numbers in self.holders[worker].items()
-            }
-            placement[worker] = Placement(
-                self._numbers[worker], held, min(threads.get(worker, 1), self.n_threads or MOST_THREADS)
-            )
-        self.engine.place(placement)
+            number = self._numbers.setdefault(worker, len(self._numbers))
+            held = self.holders[worker].items()
+            sets = {name: [(k, self.sets[name].sources[k]) for k in numbers] for name, numbers in held}
+            n_threads = min(threads.get(worker, 1), self.n_threads or MOST_THREADS)
+            placement[worker] = Placement(number, sets, n_threads)
+        self.engine.place(placement, self.holders.keys() - placement.keys())
 
-    def place_again(self) -> set[str]:
-        """Give the partitions of workers that left to others, and of others to workers that joined; who changed."""
-        changed = self.assign(self.engine.workers())
-        self.engine.keep_only(self.holders)
-        self._place(changed)
+    def place_again(self, plan: TrainingPlan) -> None:
+        """Move partitions from workers that left, and to workers that joined, and prepare these for training.
+
+        If that fails because another worker leaves, the next attempt repeats it for all workers that are not ready.
+        """
+        self._not_ready |= self.assign(self.engine.workers())
+        self._not_ready &= self.holders.keys()
+        self._place(self._not_ready)
         if self._keeps_weighted:
-            self._on(changed, "keep_weighted")
+            self.engine.ask(dict.fromkeys(self._not_ready, (("keep_weighted", ()),)))
         self._set_query_keys()
-        self._on(changed, "bin", self.bins)
-        return changed
-
-    def _on(self, workers: Iterable[str], name: str, *arguments: Any) -> None:
-        self.engine.run_on_each({worker: [(name, arguments)] for worker in workers})
+        self.engine.ask(dict.fromkeys(self._not_ready, (("bin", (self.bins,)), ("bind", (plan, self.layout)))))
+        self._not_ready = set()
 
     # --- before training
 
@@ -156,11 +153,11 @@ class ClusterDocuments:
     def _set_query_keys(self) -> None:
         """Number queries with the same features, in the order of their content: random numbers tell them apart."""
         sums = _by_set(self.engine.call("query_sums"))
-        twice = [name for name, of_set in sums.items() if _has_equal(of_set)]
+        repeated = [name for name, of_set in sums.items() if _has_equal(of_set)]
         occurrences: dict[tuple[int, str], Any] = {}
-        if twice:
+        if repeated:
             contents, partitions = (_by_set(self.engine.call(call)) for call in ("content_sums", "query_partitions"))
-            for name in twice:
+            for name in repeated:
                 occurrences |= _occurrences(name, sums[name], contents[name], partitions[name])
         self.engine.call("set_query_keys", occurrences)
 
@@ -171,9 +168,9 @@ def _partitions(engine: Engine, sources: Mapping[str, list[Source]]) -> dict[str
     sets: dict[str, Partitions] = {}
     schema: Schema | None = None
     for name, of_set in sources.items():
-        mine, described = described[: len(of_set)], described[len(of_set) :]
+        summaries, described = described[: len(of_set)], described[len(of_set) :]
         shown = "the training documents" if name == TRAIN else f"the evaluation set {name!r}"
-        sets[name] = gather_partitions(shown, of_set, mine, schema)
+        sets[name] = gather_partitions(shown, of_set, summaries, schema)
         schema = schema or sets[name].schema
     return sets
 
@@ -201,7 +198,7 @@ def _outline(partitions: Partitions, facts: Mapping[str, Any]) -> RankingData:
 
 
 def _by_set(gathered: list[tuple[int, dict[str, Any]]]) -> dict[str, dict[int, Any]]:
-    """What workers gave of each set, by set and worker."""
+    """Return the answers of workers by set and worker."""
     sets: dict[str, dict[int, Any]] = {}
     for number, of_sets in gathered:
         for name, values in of_sets.items():
@@ -227,15 +224,15 @@ def _occurrences(
     content, partition = (np.concatenate([of[w] for w in workers]) for of in (contents, partitions))
     place = np.concatenate([np.arange(len(sums[w])) for w in workers])
     times = occurrences_in(keys, np.lexsort((place, partition, content, keys)))
-    found, start = {}, 0
+    repeated, start = {}, 0
     for w in workers:
-        mine, start = times[start : start + len(sums[w])], start + len(sums[w])
-        found[w, name] = (np.flatnonzero(mine), mine[mine > 0])
-    return found
+        of_worker, start = times[start : start + len(sums[w])], start + len(sums[w])
+        repeated[w, name] = (np.flatnonzero(of_worker), of_worker[of_worker > 0])
+    return repeated
 
 
 def require_known_facts(measure: Measure) -> None:
-    """Refuse a measure of the user's own that takes from data what a cluster does not tell it."""
+    """Raise if a user-defined measure needs all data, which no worker has."""
     kind = type(measure)
     if kind.fixed is not Measure.fixed and not kind.fixed.__module__.startswith("podium."):
         raise DataError(

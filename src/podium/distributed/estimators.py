@@ -15,12 +15,11 @@ from podium.core.parameters import check_parameters
 from podium.core.validation import require_number
 from podium.data import RankingData
 from podium.data.features import as_list_of_features
-from podium.distributed.dask_engine import TIMEOUT, DaskEngine, import_distributed
+from podium.distributed.dask_engine import HEARTBEAT, TIMEOUT, DaskEngine, import_distributed
 from podium.distributed.documents import ClusterDocuments
 from podium.distributed.engine import Engine, WorkerLostError
-from podium.distributed.holding import TRAIN
-from podium.distributed.inputs import is_dask_array, is_dask_frame, n_pieces, sources_of
-from podium.distributed.sources import Source, Step
+from podium.distributed.holder import TRAIN
+from podium.distributed.sources import PIECES, DerivedSource, Reader, Source, is_dask_array, is_dask_frame, sources_of
 from podium.distributed.training import ClusterTrainer
 from podium.errors import DataError, PodiumError, PodiumWarning
 from podium.estimators import MART, LambdaMART, MARTClassifier, McRank, OrdinalMART, Ranker, RankNetTrees
@@ -28,7 +27,6 @@ from podium.estimators.tree_ranker import TreeRanker
 from podium.objectives.ordinal import BoundOrdinal
 
 ATTEMPTS = 10  # to begin, where workers are lost before training has begun
-Reader = Callable[[list[str]], RankingData]
 
 
 if TYPE_CHECKING:
@@ -55,6 +53,7 @@ class OnCluster(_Base):
         client: Any = None,
         reader: Reader | None = None,
         timeout: float = TIMEOUT,
+        heartbeat: float = HEARTBEAT,
     ) -> Self:
         """Train on documents that are on a cluster, or that its workers read.
 
@@ -71,19 +70,21 @@ class OnCluster(_Base):
             client: of the cluster; the current one by default.
             reader: reads a list of files; `podium.read` by default.
             timeout: seconds that a worker may take for an answer.
+            heartbeat: seconds without a heartbeat after which a worker is restarted, and its documents go to others.
 
         """
         check_parameters(self)
         require_number("timeout", timeout, above=0)
         if client is None:
             client = import_distributed().get_client()
-        engine = DaskEngine(client, timeout)
-        engine.wait_for_workers()
+        require_number("heartbeat", heartbeat, above=0)
+        engine = DaskEngine(client, timeout, heartbeat)
+        engine.wait_for_worker(timeout)
         columns = {"y": y, "qid": qid, "sample_weight": sample_weight, "query_weight": query_weight}
         sets = {TRAIN: (X, columns)} | _evaluation_sets(valid, eval_set)
         if self.patience is not None and len(sets) == 1:
             raise DataError("patience needs validation data: give valid=… or eval_set=…")
-        categorical, n = as_list_of_features(self.categorical), n_pieces(len(engine.workers()))
+        categorical, n = as_list_of_features(self.categorical), PIECES * len(engine.workers())
         sources = {name: sources_of(data, c, categorical, reader, n) for name, (data, c) in sets.items()}
         try:
             return self._fit_on(engine, sources, observers, checkpoint)
@@ -95,7 +96,7 @@ class OnCluster(_Base):
         checkpoint: Checkpoint | None = None,
     ) -> Self:  # fmt: skip
         """Train on the workers of an engine."""
-        trainer = self._begin(engine, self._prepared(engine, sources))
+        trainer = self._begin(engine, sources)
         self._trainer = trainer
         try:
             result = run_training(trainer, observers, checkpoint)
@@ -115,7 +116,7 @@ class OnCluster(_Base):
         """Place the documents, and prepare training; from the beginning where a worker is lost."""
         for _ in range(ATTEMPTS):
             try:
-                documents = ClusterDocuments(engine, sources, self.n_threads)
+                documents = ClusterDocuments(engine, self._prepared(engine, sources), self.n_threads)
                 return ClusterTrainer(self._settings(documents.outlines[TRAIN]), documents)
             except WorkerLostError as lost:
                 warnings.warn(f"{lost} before training has begun: begin again", PodiumWarning, stacklevel=4)
@@ -292,7 +293,9 @@ class DaskMARTClassifier(OnCluster, MARTClassifier):  # type: ignore[misc]
                 f"DaskMARTClassifier tells two classes apart, but there are {len(classes)} different labels"
             )
         self.classes_ = classes
-        return {name: [Step(_coded, (source, classes)) for source in of_set] for name, of_set in sources.items()}
+        return {
+            name: [DerivedSource(_coded, (source, classes)) for source in of_set] for name, of_set in sources.items()
+        }
 
     def _set_model(self, result: TrainingResult, train: RankingData) -> None:
         super()._set_model(result, train)

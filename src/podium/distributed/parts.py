@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from podium.boosting.sampling import BoundSampling
+from podium.boosting.sampling import BoundSampling, Sampling
+from podium.boosting.steps import Step
 from podium.boosting.training_state import of_output
 from podium.combining import Sweep
 from podium.combining.lines import exponents_of
@@ -15,19 +17,54 @@ from podium.core.array_types import Bools, Floats, Int32s
 from podium.core.merging import Gathered, Max, Same, Sum
 from podium.core.team import Team
 from podium.data import RankingData
-from podium.distributed.plan import Plan, SweepPlan
-from podium.measures import BoundMeasures
-from podium.objectives import BoundObjective
+from podium.measures import BoundMeasures, Measure
+from podium.objectives import BoundObjective, Objective
 from podium.objectives.ordinal import BoundOrdinal
 from podium.trees import GrownTree, Tree
 from podium.trees.binning import BinnedFeatures
 from podium.trees.distributed_growth import GrowthRequest, PartLeaves
 from podium.trees.gradient_sampling import GradientSampler
+from podium.trees.parameters import SplitMode
 from podium.trees.quantization import BoundedGradients, QuantizedGradients, quantize_in_parts
 
 Steps = Generator[Any, Any, Any]
 NOTHING = np.empty(0, np.int32)
 STEP, ORIGINAL = "step", "original"  # gradients as the step left them, and as the objective gave them
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """What a line search sweeps: the measure, how ties stand, and on which data, None for the training documents."""
+
+    measure: Measure
+    ties: str | int
+    on: str | None
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """The settings of a run as parts need them.
+
+    Attributes:
+        objective: to be bound to parts, its measures as they are on all data.
+        step: that gives leaf values.
+        split: what the weights of splits are.
+        sampling: what each tree sees.
+        n_documents: of all parts.
+        keeps_original: whether the line search needs gradients as the objective gave them.
+        measures: of the validation data, by name, as they are on all data.
+        sweep: what a line search sweeps, if there is one.
+
+    """
+
+    objective: Objective
+    step: Step
+    split: SplitMode
+    sampling: Sampling
+    n_documents: int
+    keeps_original: bool
+    measures: dict[str, Measure]
+    sweep: SweepPlan | None
 
 
 def by_bins(tree: Tree, goes_left: Bools) -> GrownTree:
@@ -66,7 +103,7 @@ class ScoredPart:
 class ValidPart(ScoredPart):
     """Validation documents of one worker."""
 
-    def __init__(self, data: RankingData, binned: BinnedFeatures, team: Team, plan: Plan) -> None:
+    def __init__(self, data: RankingData, binned: BinnedFeatures, team: Team, plan: TrainingPlan) -> None:
         super().__init__(data, binned, team)
         self.measures = BoundMeasures(data, plan.measures, team)
 
@@ -78,7 +115,7 @@ class ValidPart(ScoredPart):
 class TrainPart(ScoredPart):
     """Training documents of one worker."""
 
-    def __init__(self, data: RankingData, binned: BinnedFeatures, team: Team, plan: Plan) -> None:
+    def __init__(self, data: RankingData, binned: BinnedFeatures, team: Team, plan: TrainingPlan) -> None:
         super().__init__(data, binned, team)
         self.plan, n = plan, len(data)
         self.objective: BoundObjective = plan.objective.bind(data)

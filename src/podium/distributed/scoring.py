@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ import numpy as np
 from podium.core.files import replacing, write_text
 from podium.core.validation import require_number
 from podium.data import RankingData, read_blocks
-from podium.data.io.suffixes import COMPRESSED, format_of
-from podium.distributed.dask_engine import TIMEOUT, import_distributed
-from podium.distributed.inputs import paths_of
+from podium.data.io.options import COMPRESSED, format_of
+from podium.distributed.dask_engine import HEARTBEAT, SECONDS_BETWEEN_LOOKS, TIMEOUT, DaskEngine, import_distributed
+from podium.distributed.sources import paths_of
 from podium.errors import DataError, PodiumError
 from podium.models import Model, load
 from podium.models.base import model_of
@@ -35,6 +36,7 @@ def score_files(
     client: Any = None,
     blocks: Blocks | None = None,
     timeout: float = TIMEOUT,
+    heartbeat: float = HEARTBEAT,
 ) -> list[Path]:
     """Score files on the workers of a Dask cluster, each file in blocks; memory is that of a block.
 
@@ -50,6 +52,7 @@ def score_files(
         client: of the cluster; the current one by default.
         blocks: reads a file in blocks; `podium.read_blocks` by default.
         timeout: seconds that a file may take.
+        heartbeat: seconds without a heartbeat after which a worker is restarted; others score its files.
 
     Returns:
         The files of scores, in the order of the files.
@@ -68,37 +71,44 @@ def score_files(
 
     """
     require_number("timeout", timeout, above=0)
+    require_number("heartbeat", heartbeat, above=0)
     loaded = load(model) if isinstance(model, str | os.PathLike) else model_of(model)
     if not isinstance(loaded, Model):
         raise DataError(f"model must be a model, a fitted estimator or a file of one, not {type(model).__name__}")
-    distributed = import_distributed()
-    client = distributed.get_client() if client is None else client
+    client = import_distributed().get_client() if client is None else client
+    engine = DaskEngine(client, timeout, heartbeat)
     paths, folder = paths_of(files), Path(output)
     targets = [folder / name for name in _names_of_scores(paths)]
     folder.mkdir(parents=True, exist_ok=True)
     _require_same_model(folder / MANIFEST, loaded, paths)
     open_ones = [(path, target) for path, target in zip(paths, targets, strict=True) if not target.exists()]
-    client.wait_for_workers(1, timeout=timeout)
+    engine.wait_for_worker(timeout)
     sent = client.submit(pickle.loads, pickle.dumps(loaded), pure=False)  # computed anew, should its worker be lost
-    _run(client, [(_score_file, (sent, path, str(target), blocks)) for path, target in open_ones], timeout)
+    _run(engine, [(_score_file, (sent, path, str(target), blocks)) for path, target in open_ones])
     return targets
 
 
-def _run(client: Any, tasks: list[tuple[Callable[..., Any], tuple[Any, ...]]], timeout: float) -> None:
-    """Run tasks, some at a time; an error, or one that takes too long, ends it."""
-    distributed = import_distributed()
-    waiting, running = list(reversed(tasks)), set[Any]()
+def _run(engine: DaskEngine, tasks: list[tuple[Callable[..., Any], tuple[Any, ...]]]) -> None:
+    """Run tasks, some at a time, until all are done, one fails or none ends within the time limit."""
+    client, waiting, running = engine.client, list(reversed(tasks)), set[Any]()
+    last_done = time.monotonic()
     while waiting or running:
         while waiting and len(running) < AT_ONCE * max(sum(client.nthreads().values()), 1):
             function, arguments = waiting.pop()
             running.add(client.submit(function, *arguments, pure=False))
         try:
-            done, running = distributed.wait(running, timeout=timeout, return_when="FIRST_COMPLETED")
+            done, running = engine.distributed.wait(
+                running, timeout=SECONDS_BETWEEN_LOOKS, return_when="FIRST_COMPLETED"
+            )
         except TimeoutError:
-            raise PodiumError(
-                f"no file was done in {timeout:g} seconds: look at the cluster's dashboard and logs, or allow more "
-                "with timeout=…"
-            ) from None
+            engine.look_after_workers()
+            if time.monotonic() - last_done > engine.timeout:
+                raise PodiumError(
+                    f"no file was done in {engine.timeout:g} seconds: look at the cluster's dashboard and logs, or "
+                    "allow more with timeout=…"
+                ) from None
+            continue
+        last_done = time.monotonic()
         for future in done:
             future.result()
 

@@ -1,40 +1,47 @@
-"""Where documents come from, partition by partition, and queries that lie in several partitions brought together.
+"""Where documents come from: the sources of partitions, and queries that lie in several partitions brought together.
 
-A source is computed on a worker, and again on another one if that is lost. It is data, or a `Step`: a function of other
-sources; an engine may have sources of its own beside, as Dask has delayed values.
+A source is computed on a worker, and again on another one if that worker is lost. It is data, or a `DerivedSource`: a
+function of other sources. An engine may have other kinds of sources; for Dask these are delayed values.
 """
 
 from __future__ import annotations
 
+import glob
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.binned import BinnedFiles
 from podium.core.array_types import Ints
-from podium.data import RankingData
+from podium.data import RankingData, frames, read
 from podium.data.encoding import Encoding, names_of_categories
-from podium.data.schema import Schema
+from podium.data.schema import Schema, columns_of_text
 from podium.errors import DataError, PodiumWarning
 
+Reader = Callable[[list[str]], RankingData]
+PIECES = 4  # of `RankingData` for each worker, so that several others can take over those of a lost worker
+Columns = dict[str, Any]  # y, qid, sample_weight, query_weight: names of columns, collections, or None
 Source = Any
 OPTIONAL = ("document_weights", "query_weights", "positions", "preferences", "document_ids")
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
-    """A function of sources, or of plain values, that gives a source."""
+class DerivedSource:
+    """A source that is a function of other sources or of plain values."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
 
 
 def computed(source: Source) -> Any:
-    """The value of a source, here and now."""
-    if isinstance(source, Step):
+    """Compute the value of a source in this process."""
+    if isinstance(source, DerivedSource):
         return source.function(*map(computed, source.arguments))
     if isinstance(source, list):
         return [computed(one) for one in source]
@@ -42,17 +49,17 @@ def computed(source: Source) -> Any:
 
 
 @dataclass(frozen=True)
-class Description:
-    """What must be known of a partition before documents are placed.
+class PartitionSummary:
+    """What the client must know of a partition before it places documents.
 
     Attributes:
-        n_documents: how many; 0 for an empty partition, which has nothing else.
-        query_ids, query_sizes: of each query.
-        schema: of its features.
-        has: label sources, and which other columns there are.
-        kind: of query ids.
+        n_documents: 0 for an empty partition.
+        query_ids, query_sizes: the id of each query, and its number of documents.
+        schema: names and encoding of the features.
+        has: label sources, and the other columns that are there.
+        kind: the kind of data type of query ids.
         reading, absent_value: see `RankingData`.
-        n_bytes: that its features take.
+        n_bytes: size of the features.
 
     """
 
@@ -67,11 +74,11 @@ class Description:
     n_bytes: int
 
 
-def describe(data: RankingData) -> Description:
-    """Describe a partition."""
+def describe(data: RankingData) -> PartitionSummary:
+    """Summarize a partition."""
     has = (*sorted(f"label {source}" for source in data.labels), *(c for c in OPTIONAL if getattr(data, c) is not None))
     n_bytes = getattr(data.features, "nbytes", 0) or getattr(getattr(data.features, "data", None), "nbytes", 0)
-    return Description(
+    return PartitionSummary(
         len(data), data.query_ids, data.query_sizes, Schema.of(data), has, data.qid.dtype.kind, dict(data.reading),
         data.absent_value, int(n_bytes),
     )  # fmt: skip
@@ -79,29 +86,24 @@ def describe(data: RankingData) -> Description:
 
 @dataclass(frozen=True)
 class Partitions:
-    """The partitions of a set, of whole queries each.
+    """The partitions of a set; each holds whole queries.
 
     Attributes:
-        sources: in the order that came.
-        sizes: documents of each.
-        schema: of all.
-        first: what the first partition is like.
+        sources: one for each partition, in the given order.
+        sizes: number of documents of each.
+        schema: features of all partitions together.
+        first: summary of the first partition.
 
     """
 
     sources: list[Source]
     sizes: list[int]
     schema: Schema
-    first: Description
-
-    @property
-    def n_documents(self) -> int:
-        """Of all partitions."""
-        return sum(self.sizes)
+    first: PartitionSummary
 
 
 def gather_partitions(
-    name: str, sources: Sequence[Source], described: Sequence[Description], schema: Schema | None
+    name: str, sources: Sequence[Source], described: Sequence[PartitionSummary], schema: Schema | None
 ) -> Partitions:
     """Bring partitions to one schema, and queries into one partition each.
 
@@ -119,16 +121,12 @@ def gather_partitions(
     for _, other in filled[1:]:
         _require_alike(name, first, other)
     common = schema or _common_schema(name, [d for _, d in filled])
-    matched = [s if d.schema == common else Step(_matched, (common, s)) for s, d in filled]
+    matched = [s if d.schema == common else DerivedSource(common.matched, (s,)) for s, d in filled]
     return _whole_queries(name, matched, [d for _, d in filled], common)
 
 
-def _matched(schema: Schema, data: RankingData) -> RankingData:
-    return schema.matched(data)
-
-
-def _require_alike(name: str, first: Description, other: Description) -> None:
-    """Refuse partitions that differ in what they have."""
+def _require_alike(name: str, first: PartitionSummary, other: PartitionSummary) -> None:
+    """Raise if two partitions have different columns."""
     for what, a, b in (
         ("columns", first.has, other.has), ("kind of query id", first.kind, other.kind),
         ("normalization", first.reading.get("normalize"), other.reading.get("normalize")),
@@ -137,8 +135,8 @@ def _require_alike(name: str, first: Description, other: Description) -> None:
             raise DataError(f"{name}: partitions differ in their {what}: {a} and {b}")
 
 
-def _common_schema(name: str, described: list[Description]) -> Schema:
-    """The features of all partitions together: the same ones, with the categories of all."""
+def _common_schema(name: str, described: list[PartitionSummary]) -> Schema:
+    """Return the features that all partitions share, with the categories of all partitions."""
     widest = max((d.schema for d in described), key=lambda schema: schema.n_features)
     for d in described:
         if d.schema.encoding.shifts:
@@ -161,7 +159,7 @@ def _common_schema(name: str, described: list[Description]) -> Schema:
     return Schema(widest.n_features, widest.names, Encoding(categories))
 
 
-def _whole_queries(name: str, sources: list[Source], described: list[Description], schema: Schema) -> Partitions:
+def _whole_queries(name: str, sources: list[Source], described: list[PartitionSummary], schema: Schema) -> Partitions:
     """Bring queries that lie in several partitions into one of them."""
     ids = np.concatenate([d.query_ids for d in described])
     sizes = np.concatenate([d.query_sizes for d in described])
@@ -190,17 +188,17 @@ def _whole_queries(name: str, sources: list[Source], described: list[Description
         {int(d): ids[moves & (partition == k) & (home == d)] for d in np.unique(home[moves & (partition == k)])}
         for k in range(len(described))
     ]
-    taken = [Step(_given, (source, given[k])) if given[k] else source for k, source in enumerate(sources)]
+    taken = [DerivedSource(_given, (source, given[k])) if given[k] else source for k, source in enumerate(sources)]
     new, new_sizes = [], []
     for k in range(len(described)):
         others = [taken[p] for p in range(len(described)) if k in given[p]]
-        new.append(Step(_collected, (k, taken[k], others)) if others or given[k] else sources[k])
+        new.append(DerivedSource(_collected, (k, taken[k], others)) if others or given[k] else sources[k])
         new_sizes.append(int(sizes[home == k].sum()))
     return Partitions(new, new_sizes, schema, described[0])
 
 
 def _given(data: RankingData, given: dict[int, NDArray[Any]]) -> dict[int | None, RankingData]:
-    """What a partition gives to others, by their numbers; None is what it keeps."""
+    """Split a partition into the queries that move, by the number of their new partition, and the rest, under None."""
     pieces: dict[int | None, RankingData] = {}
     stays = np.ones(data.n_queries, bool)
     for number, ids in given.items():
@@ -212,17 +210,149 @@ def _given(data: RankingData, given: dict[int, NDArray[Any]]) -> dict[int | None
 
 
 def _collected(number: int, own: Any, others: list[dict[int | None, RankingData]]) -> RankingData:
-    """A partition of whole queries: what it keeps, and what others give it."""
+    """Join the queries that a partition keeps and those that other partitions give it."""
     kept = own[None] if isinstance(own, dict) else own
     parts = [part for part in (kept, *(other[number] for other in others)) if len(part)]
     return RankingData.concatenate(parts) if parts else kept
 
 
 def pieces_of(data: RankingData, n: int) -> list[RankingData]:
-    """Data that is here in pieces of whole queries, of about as many documents each."""
+    """Split data into n pieces of whole queries and about equal size."""
     n = min(n, data.n_queries)
     if n <= 1:
         return [data]
     ends = np.cumsum(data.query_sizes)
     piece = np.minimum((ends - 1) * n // max(len(data), 1), n - 1)
     return [data.select(piece == k) for k in range(n) if (piece == k).any()]
+
+
+# --- from what `fit` takes
+
+
+def is_dask_frame(value: Any) -> bool:
+    """Whether a value is a Dask DataFrame."""
+    return hasattr(value, "to_delayed") and hasattr(value, "npartitions") and hasattr(value, "columns")
+
+
+def is_dask_array(value: Any) -> bool:
+    """Whether a value is a Dask Array."""
+    return hasattr(value, "to_delayed") and hasattr(value, "chunks")
+
+
+def sources_of(X: Any, columns: Columns, categorical: Sequence[Any], reader: Reader | None, n: int) -> list[Source]:
+    """Return the partitions of documents as sources.
+
+    Args:
+        X: a Dask DataFrame, a Dask Array, names of files, or `RankingData`.
+        columns: labels, query ids and weights.
+        categorical: features that hold categories.
+        reader: reads files; `podium.read` by default.
+        n: number of pieces that `RankingData` is split into.
+
+    """
+    if is_dask_frame(X):
+        return _of_frame(X, columns, tuple(categorical))
+    if is_dask_array(X):
+        return _of_array(X, columns)
+    if _are_files(X):
+        extra = [name for name, value in columns.items() if value is not None and not isinstance(value, str)]
+        if extra:
+            raise DataError(f"files bring their own labels and weights; {extra[0]} has no place beside them")
+        return [DerivedSource(_read, (path, reader)) for path in paths_of(X)]
+    if isinstance(X, BinnedFiles):
+        raise DataError("a folder of bins is for training on one machine: give the cluster the files themselves")
+    if isinstance(X, RankingData):
+        return pieces_of(X, n)
+    raise DataError(
+        "on a cluster, documents come as a Dask DataFrame, a Dask Array with y and qid, a list of files, or "
+        f"RankingData; not {type(X).__name__}"
+    )
+
+
+def _are_files(X: Any) -> bool:
+    if isinstance(X, str | os.PathLike):
+        return True
+    return isinstance(X, list | tuple) and bool(X) and all(isinstance(one, str | os.PathLike) for one in X)
+
+
+def paths_of(X: Any) -> list[str]:
+    """Return names of files: those that match a pattern, and all files of a folder."""
+    paths: list[str] = []
+    for one in [X] if isinstance(X, str | os.PathLike) else X:
+        text = os.fspath(one)
+        if Path(text).is_dir():
+            found = sorted(str(path) for path in Path(text).iterdir() if path.is_file() and path.name[0] not in "._")
+        else:
+            found = sorted(glob.glob(text)) if glob.has_magic(text) else [text]  # noqa: PTH207
+        if not found:
+            raise DataError(f"there are no files {text!r}")
+        paths += found
+    return paths
+
+
+def _read(path: str, reader: Reader | None) -> RankingData:
+    return read(path) if reader is None else reader([path])
+
+
+def _of_frame(X: Any, columns: Columns, categorical: tuple[Any, ...]) -> list[Source]:
+    """Return a source for each partition of a frame; columns are names, or Series with the same partitions."""
+    given = {name: value for name, value in columns.items() if value is not None}
+    for name, value in given.items():
+        if not isinstance(value, str) and getattr(value, "npartitions", None) != X.npartitions:
+            raise DataError(f"{name} must be the name of a column, or a Dask Series with the partitions of the frame")
+    lists = {n: [v] * X.npartitions if isinstance(v, str) else v.to_delayed() for n, v in given.items()}
+    parts = X.to_delayed()
+    return [
+        DerivedSource(_frame_to_data, (part, list(given), [lists[name][k] for name in given], categorical))
+        for k, part in enumerate(parts)
+    ]
+
+
+def _frame_to_data(frame: Any, names: list[str], values: list[Any], categorical: tuple[Any, ...]) -> RankingData:
+    given = dict(zip(names, values, strict=True))
+    if not len(frame):
+        return _nothing()
+    if given.get("qid") is None and not frames.has_queries(frame):
+        raise DataError("which rows belong to one query? give the frame a column 'qid', or name one: fit(X, qid=…)")
+    text = columns_of_text(frame, list(categorical))
+    return RankingData(
+        frame.reset_index(drop=True), _plain(given.get("y")), qid=_plain(given.get("qid")), categorical=text,
+        document_weights=_plain(given.get("sample_weight")), query_weights=_plain(given.get("query_weight")),
+    )  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    """The name of a column, or an array."""
+    return value if value is None or isinstance(value, str) else np.asarray(value)
+
+
+def _of_array(X: Any, columns: Columns) -> list[Source]:
+    """Return a source for each block of rows, with the labels and query ids of the same rows."""
+    for name in ("y", "qid"):
+        if not is_dask_array(columns.get(name)):
+            raise DataError(f"beside a Dask Array, {name} must be one, too: fit(X, y, qid=qid)")
+    X = X.rechunk({1: -1})
+    given = {name: value for name, value in columns.items() if value is not None}
+    for name, value in given.items():
+        if not is_dask_array(value) or value.shape != X.shape[:1]:
+            raise DataError(f"{name} must be a Dask Array with an entry for each of the {X.shape[0]} rows")
+    blocks = {name: value.rechunk((X.chunks[0],)).to_delayed() for name, value in given.items()}
+    return [
+        DerivedSource(_block_to_data, (part, list(given), [blocks[name][k] for name in given]))
+        for k, part in enumerate(X.to_delayed()[:, 0])
+    ]
+
+
+def _block_to_data(block: Any, names: list[str], values: list[Any]) -> RankingData:
+    given = dict(zip(names, values, strict=True))
+    if not len(block):
+        return _nothing()
+    return RankingData(
+        block, given["y"], qid=given["qid"], document_weights=given.get("sample_weight"),
+        query_weights=given.get("query_weight"),
+    )  # fmt: skip
+
+
+def _nothing() -> RankingData:
+    """An empty partition."""
+    return RankingData(np.empty((0, 1), np.float32), np.empty(0), qid=np.empty(0, np.int64))

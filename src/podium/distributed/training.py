@@ -16,23 +16,21 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from podium.boosting.checkpoints import Checkpoint, fingerprint_of_digests
+from podium.boosting.checkpoints import fingerprint_of_digests
 from podium.boosting.evaluation import BestRound, Evaluator
 from podium.boosting.settings import Boosting
 from podium.boosting.steps import LineSearch
-from podium.boosting.training import NOT_IN_FINGERPRINT, Trainer, run_training
-from podium.boosting.training_state import Round, TrainingResult, TrainingState
+from podium.boosting.training import NOT_IN_FINGERPRINT, Trainer
+from podium.boosting.training_state import Round, TrainingState
 from podium.boosting.tree_builder import Sample
 from podium.combining.lines import Exponents, Line, Stairs, stairs_of, together
 from podium.core.array_types import Floats
-from podium.core.observing import Observer
 from podium.core.team import Team
 from podium.distributed.documents import ClusterDocuments
 from podium.distributed.engine import Engine, WorkerLostError
-from podium.distributed.holding import TRAIN
-from podium.distributed.parts import ORIGINAL, STEP
-from podium.distributed.plan import Plan, SweepPlan
-from podium.errors import DataError, PodiumWarning
+from podium.distributed.holder import TRAIN
+from podium.distributed.parts import ORIGINAL, STEP, SweepPlan, TrainingPlan
+from podium.errors import DataError, PodiumError, PodiumWarning
 from podium.measures import as_measure, as_selection
 from podium.models import Ensemble
 from podium.objectives import BoundObjective
@@ -46,14 +44,6 @@ MOST_LOSSES = 100  # of workers in one round, before training gives up
 SECONDS_BETWEEN_LOOKS = 2.0  # for workers that joined
 
 
-def train_on_cluster(
-    settings: Boosting, documents: ClusterDocuments, observers: Sequence[Observer] = (),
-    checkpoint: Checkpoint | None = None,
-) -> TrainingResult:  # fmt: skip
-    """Train as the settings say; the result is that of `Boosting.fit` on the same documents, to the bit."""
-    return run_training(ClusterTrainer(settings, documents), observers, checkpoint)
-
-
 @dataclass(frozen=True)
 class DistantGradients(BoundedGradients):
     """Gradients that are on the workers: as the step left them, or as the objective gave them."""
@@ -62,7 +52,7 @@ class DistantGradients(BoundedGradients):
 
 
 class ClusterTrainer(Trainer):
-    """A run in progress on a cluster."""
+    """A run in progress on a cluster; `run_training` gives the result of `Boosting.fit`, to the bit."""
 
     def __init__(self, settings: Boosting, documents: ClusterDocuments) -> None:
         if settings.submodel is not None:
@@ -86,33 +76,31 @@ class ClusterTrainer(Trainer):
         self._last_look = time.monotonic()
 
     def add_round(self) -> dict[str, float]:
-        """A round; where a worker is lost, once more, with its documents on others."""
+        """Add a round; if a worker is lost, repeat it with that worker's documents on others."""
         state = self.state
         self._take_in_new_workers()
         n_trees, n_weights = len(state.trees), len(state.tree_weights)
-        for _ in range(MOST_LOSSES):
-            try:
-                return super().add_round()
-            except WorkerLostError as lost:
-                warnings.warn(f"{lost}: its documents go to other workers, and the round begins anew", PodiumWarning,
-                              stacklevel=2)  # fmt: skip
-                state.drop_unfinished()
-                del state.trees[n_trees:], state.tree_weights[n_weights:]
-                self._place_again()
-        raise DataError(f"{MOST_LOSSES} workers were lost in one round: look at the logs of the cluster")
 
-    def survive(self, work: Callable[[], Result]) -> Result:
-        """Work between rounds; where a worker is lost, once more, with its documents on others."""
+        def take_back() -> None:
+            state.drop_unfinished()
+            del state.trees[n_trees:], state.tree_weights[n_weights:]
+
+        return self.survive(super().add_round, take_back)
+
+    def survive(self, work: Callable[[], Result], take_back: Callable[[], None] | None = None) -> Result:
+        """Do work; if a worker is lost, take it back and repeat it with that worker's documents on others."""
         for _ in range(MOST_LOSSES):
             try:
                 return work()
             except WorkerLostError as lost:
-                warnings.warn(f"{lost}: its documents go to other workers", PodiumWarning, stacklevel=2)
+                warnings.warn(f"{lost}: its documents go to other workers", PodiumWarning, stacklevel=3)
+                if take_back is not None:
+                    take_back()
                 self._place_again()
-        raise DataError(f"{MOST_LOSSES} workers were lost one after the other: look at the logs of the cluster")
+        raise PodiumError(f"{MOST_LOSSES} workers were lost one after the other: look at the cluster's logs")
 
     def _take_in_new_workers(self) -> None:
-        """Let workers that joined take over some documents."""
+        """Let new workers take over some documents."""
         if time.monotonic() - self._last_look < SECONDS_BETWEEN_LOOKS:
             return
         self._last_look = time.monotonic()
@@ -121,20 +109,17 @@ class ClusterTrainer(Trainer):
             self._place_again()
 
     def _place_again(self) -> None:
-        """Have documents on the workers that are there, as they were after the last round."""
-        state, documents = self.state, self.documents
+        """Place documents on the workers that are there, with the scores after the last round."""
         for _ in range(MOST_LOSSES):
             try:
                 self.engine.forget_deferred()
-                changed = documents.place_again()
-                bind = [("bind", (self.plan, documents.layout))]
-                self.engine.run_on_each(dict.fromkeys(changed, bind))
-                self.engine.defer("set_facts", self.facts, state.objective)  # where a loss kept them back, too
+                self.documents.place_again(self.plan)
+                self.engine.defer("set_facts", self.facts, self.state.objective)  # a loss may have kept it back
                 self.engine.call("restore", *self._restored())
                 return
             except WorkerLostError as lost:
                 log.info("%s while documents were placed", lost)
-        raise DataError(f"{MOST_LOSSES} workers were lost while documents were placed: look at the logs of the cluster")
+        raise PodiumError(f"{MOST_LOSSES} workers were lost while documents were placed: look at the cluster's logs")
 
     def _restored(self, n_rounds: int | None = None) -> tuple[Any, ...]:
         """The trees of some rounds, or so far, and the state of the objective after them, for the parts."""
@@ -266,7 +251,7 @@ class ClusterEvaluator(Evaluator):
     """Measures the validation documents of all workers."""
 
     def __init__(
-        self, settings: Boosting, plan: Plan, objective: BoundObjective, names: list[str], engine: Engine
+        self, settings: Boosting, plan: TrainingPlan, objective: BoundObjective, names: list[str], engine: Engine
     ) -> None:
         self.selection, self.patience = as_selection(settings.selection), settings.patience
         self.measures, self.objective, self.names, self.engine = plan.measures, objective, names, engine
@@ -294,7 +279,7 @@ class ClusterBuilder:
 
     """
 
-    def __init__(self, settings: Boosting, plan: Plan, engine: Engine, binned: Any) -> None:
+    def __init__(self, settings: Boosting, plan: TrainingPlan, engine: Engine, binned: Any) -> None:
         self.sampling, self.engine, self.plan, self.step, self.team = plan.sampling, engine, plan, plan.step, Team(1)
         growth = settings.growth
         if not settings.step.uses_hessians:
@@ -362,7 +347,7 @@ class ClusterLine(Line):
         return float(self.engine.call("line", "sum_at", alpha)) / self.n_counted
 
 
-def _plan(settings: Boosting, documents: ClusterDocuments, valid: dict[str, Any], search: Any) -> Plan:
+def _plan(settings: Boosting, documents: ClusterDocuments, valid: dict[str, Any], search: Any) -> TrainingPlan:
     """What parts must know, with measures as they are on all data."""
     train, others = documents.outlines[TRAIN], list(valid.values())
     objective = settings.objective.measuring(train, *others).for_parts()
@@ -373,7 +358,7 @@ def _plan(settings: Boosting, documents: ClusterDocuments, valid: dict[str, Any]
             raise DataError("LineSearch(on='valid') needs validation data")
         measure = as_measure(settings.step.measure).fixed(train, *others)
         sweep = SweepPlan(measure, settings.step.ties, next(iter(valid)) if settings.step.on == "valid" else None)
-    return Plan(
+    return TrainingPlan(
         objective=objective,
         step=settings.step.bind(settings.objective),
         split=settings.growth.split if settings.step.uses_hessians else "least-squares",

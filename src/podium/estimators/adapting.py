@@ -12,7 +12,7 @@ from podium.combining import weighted
 from podium.core.parameters import parameters
 from podium.data import RankingData
 from podium.data.schema import as_data
-from podium.data.splitting import split_by_content
+from podium.data.subsets import split_by_content
 from podium.errors import DataError, PodiumWarning
 from podium.estimators.lambdamart import LambdaMART
 from podium.estimators.many import fit_many

@@ -16,11 +16,9 @@ from podium.core.plotting import draw
 from podium.core.sums import mean
 from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
-from podium.data.concatenating import concatenate
 from podium.data.datasets.folds import Fold
 from podium.data.schema import as_data
-from podium.data.selecting import without_features
-from podium.data.splitting import fold_of_queries, split_by_content
+from podium.data.subsets import concatenate, fold_of_queries, split_by_content, without_features
 from podium.errors import DataError
 from podium.estimators.many import Fit, SharedData, fit_each, require_ranker
 from podium.evaluation import Comparison, Evaluation

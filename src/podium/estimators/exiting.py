@@ -11,9 +11,9 @@ from podium.core.array_types import Floats
 from podium.core.parameters import parameters
 from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
-from podium.data.grouping import query_in_order
+from podium.data.columns import query_in_order
 from podium.data.schema import as_data
-from podium.data.splitting import split_by_content
+from podium.data.subsets import split_by_content
 from podium.errors import DataError
 from podium.estimators.mart_classifier import MARTClassifier
 from podium.estimators.parameters import LearnExitParameters

@@ -21,7 +21,7 @@ from podium.models import Combined, Model, TreesOnBaseScores
 from podium.models.rankers import as_submodel, scores_of
 from podium.models.trees_on_base_scores import checksum
 from podium.objectives import Multiclass, Objective
-from podium.objectives.debiasing import BoundBiases
+from podium.objectives.debiased import BoundBiases
 
 
 class LambdaMART(LambdaMARTParameters, EnsembleRanker):

@@ -11,7 +11,7 @@ from podium.estimators.sklearn_bases import check_is_fitted
 from podium.estimators.tree_ranker import TreeRanker
 from podium.models import ClassEnsemble
 from podium.objectives import Multiclass, Objective
-from podium.objectives.multiclass import BoundMulticlass
+from podium.objectives.pointwise import BoundMulticlass
 
 
 class McRank(McRankParameters, TreeRanker):

@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.model_selection import BaseCrossValidator
 
 from podium.core.array_types import Ints
-from podium.data.columns import to_query_ids
-from podium.data.grouping import group_rows
-from podium.data.splitting import fold_of_queries
+from podium.data.columns import group_rows, to_query_ids
+from podium.data.subsets import fold_of_queries
 from podium.errors import DataError
 
 

@@ -1,8 +1,9 @@
-"""One ranking, measured."""
+"""One ranking, measured: for all queries, or by groups of queries."""
 
 from __future__ import annotations
 
 import math
+import numbers
 import os
 import warnings
 from collections.abc import Iterable
@@ -16,15 +17,65 @@ from podium.core.array_types import Bools, Floats
 from podium.core.plotting import draw
 from podium.core.sums import mean
 from podium.data import RankingData
+from podium.data.columns import by_query
 from podium.data.schema import as_data
 from podium.errors import DataError, PodiumWarning
-from podium.evaluation.groups import groups_of, in_order
 from podium.evaluation.significance import bootstrap_interval, t_interval
 from podium.evaluation.tables import Table
 from podium.evaluation.trec import Qrels, Run, matched, pooled
 from podium.measures import Graded, Measure, Ranking, as_measure, warn_of_powers
 from podium.models.base import model_of
 from podium.models.rankers import scores_of
+
+MISSING = "missing"  # the group of queries without an entry: None or NaN
+
+
+def groups_of(data: RankingData, by: Any) -> NDArray[np.object_]:
+    """The group of each query, as text.
+
+    Args:
+        data: the queries.
+        by: the name of a feature, or entries: a mapping from query id, an entry for each query in the order of
+            `query_ids`, or one for each row that is constant within a query.
+
+    """
+    values: Any = by
+    if isinstance(by, str):
+        values = _names(data, by)
+    return by_query(values, f"by={by!r}" if isinstance(by, str) else "by", data.query_ids, data.order, data.offsets,
+                    lambda entries: np.array([_text(entry) for entry in entries], object))  # fmt: skip
+
+
+def in_order(groups: NDArray[np.object_]) -> list[str]:
+    """The distinct groups, numbers by value before texts by the alphabet."""
+    return sorted(set(groups.tolist()), key=_place)
+
+
+def _names(data: RankingData, feature: str) -> Any:
+    """The values of a feature, with the names of categories."""
+    values = data.feature(feature)
+    number = data.feature_names.index(feature) if data.feature_names else -1
+    categories = data.encoding.categories.get(number)
+    if categories is None:
+        return values
+    return [MISSING if math.isnan(value) else categories[int(value)] for value in values.tolist()]
+
+
+def _text(entry: Any) -> str:
+    if entry is None or (isinstance(entry, numbers.Real) and math.isnan(entry)):
+        return MISSING
+    if isinstance(entry, numbers.Real) and not isinstance(entry, bool | np.bool_ | numbers.Integral):
+        return str(entry).removesuffix(".0")
+    return str(entry)
+
+
+def _place(group: str) -> tuple[int, float, str]:
+    try:
+        value = float(group)
+    except ValueError:
+        return 1, 0.0, group
+    return (0, value, group) if not math.isnan(value) else (1, 0.0, group)
+
 
 TIE_WARNING = 0.001  # how much of a mean ties may decide before there is a warning: 0.1 points
 

@@ -1,4 +1,8 @@
-"""TREC's files: runs (`query Q0 document rank score name`) and judgements (`query subtopic document label`)."""
+"""Files of scores and judgements.
+
+TREC's runs are lines `query Q0 document rank score name`, its judgements `query subtopic document label`. A file of
+plain scores has one number on each line.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Floats
 from podium.core.files import write_text
 from podium.core.validation import to_path
 from podium.data import RankingData
-from podium.data.io.text.blocks import text_blocks
+from podium.data.io.text_blocks import text_blocks
 from podium.data.schema import as_data
 from podium.errors import DataError, FileFormatError, PodiumWarning
 from podium.measures import Ranking
@@ -344,3 +349,23 @@ def _word(text: str, what: str) -> str:
 
 def _write(lines: list[str], path: str | os.PathLike[str]) -> None:
     write_text(path, "".join(lines))
+
+
+def read_scores(path: str | os.PathLike[str]) -> Floats | Run:
+    """Scores from a file: one number on each line, in the order of the data's rows, or a TREC run."""
+    lines = text_lines(path)
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if lines and len(lines[0].split()) == 6:
+        return read_run(path)
+    scores = np.empty(len(lines))
+    for k, line in enumerate(lines):
+        try:
+            scores[k] = float(line)
+        except ValueError:
+            scores[k] = math.nan
+        if math.isnan(scores[k]):
+            raise FileFormatError(
+                os.fspath(path), f"expected a score (or a TREC run), but found {line.strip()[:40]!r}", line=k + 1
+            )
+    return scores

@@ -11,7 +11,7 @@ from podium.core.array_types import Floats, Ints
 from podium.core.plotting import draw
 from podium.core.validation import require_whole
 from podium.data.schema import as_data
-from podium.data.selecting import numbers_of_query
+from podium.data.subsets import numbers_of_query
 from podium.errors import DataError
 from podium.evaluation.tables import Table
 from podium.explain.explanation import Explanation

@@ -13,7 +13,7 @@ from podium.core.array_types import Float32s, Floats, Ints
 from podium.core.plotting import draw
 from podium.core.validation import require_whole
 from podium.data import RankingData
-from podium.data.content_random import ContentRandom
+from podium.data.canonical import ContentRandom
 from podium.data.encoding import codes_of_categories
 from podium.data.features import numbers_of_features
 from podium.data.schema import as_data

@@ -15,8 +15,8 @@ from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.data.encoding import Encoding
 from podium.data.features import Features
-from podium.data.selecting import numbers_of_query
 from podium.data.sparse import dense_block
+from podium.data.subsets import numbers_of_query
 from podium.errors import DataError
 from podium.evaluation.tables import Table
 

@@ -14,7 +14,7 @@ from podium.core.progress import progress
 from podium.core.random import seed_of
 from podium.core.sums import mean
 from podium.data import RankingData
-from podium.data.content_random import ContentRandom
+from podium.data.canonical import ContentRandom
 from podium.data.schema import as_data
 from podium.data.sparse import is_sparse
 from podium.errors import DataError

@@ -17,13 +17,12 @@ from podium.core.observing import Observations, Observer
 from podium.core.parameters import settings
 from podium.core.progress import progress
 from podium.data import RankingData
-from podium.data.content_random import ContentRandom
+from podium.data.canonical import ContentRandom
 from podium.data.schema import Schema
 from podium.data.sparse import frozen_block
 from podium.errors import DataError
-from podium.linear.descent import LinearStep
+from podium.linear.descent import History, LinearStep
 from podium.linear.design import CHUNK, DesignMatrix
-from podium.linear.history import History
 from podium.measures import Graded, Measure, as_selection, warn_of_powers
 from podium.models import OrdinalModel
 from podium.models.base import checked_sets, require_numbers

@@ -15,8 +15,9 @@ begin at rank a, the k-th place adds r/n (B_{a−1} + m + (k−1) m (r−1)/(n�
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -25,18 +26,24 @@ from numpy.typing import NDArray
 from podium.core.array_types import Float32s, Floats, Int, Int32s, Ints, Number
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import inlined
+from podium.core.validation import require_number
+from podium.measures.base import Example, ListMeasure, ListSums, without_values
+from podium.measures.binary import Binary
 from podium.measures.families import BLENDED, LookupTables, Span, lookup_tables
-from podium.measures.of_lists import ListSums, OfLists, without_values
+from podium.measures.gains import Gain, highest_label
+from podium.measures.ranking import in_descending_order
+from podium.measures.registry import register
 
 if TYPE_CHECKING:
     from podium.data import RankingData
+
 
 U: Any = np.uintp  # an index that cannot be negative needs no check for it
 f32 = np.float32
 
 
 @dataclass(frozen=True)
-class Blended(OfLists):
+class Blended(ListMeasure):
     """Z = (1/R) Σ_{r≤T} rel_r B_r / D_r; see the module."""
 
     bonuses_differ: ClassVar[bool] = True  # whether relevant documents differ in their bonuses
@@ -233,3 +240,118 @@ def blended_group_contribution(
     for k in range(n_counted):
         total += (before + mean + k * step) / divisors[rank + k]
     return total * (count / size)
+
+
+@register
+@dataclass(frozen=True)
+class AP(Binary, Blended):
+    """Average precision: the mean over the relevant documents of the precision at their ranks (its mean is MAP).
+
+    AP@T = (1/R) Σ_{r≤T} rel_r c_r / r, c_r of the R relevant documents among the first r. ([B] §3.) It is the sum of
+    blended ratios (`podium.measures.blended`) with the bonus 1 and the divisor r.
+
+    Args:
+        cutoff: T; the sum is divided by all R relevant documents nevertheless.
+        threshold: a document is relevant if its label is at least this.
+
+    Example:
+        >>> from podium import AP
+        >>> AP().value([1, 0, 0, 1])
+        0.75
+
+    """
+
+    name: ClassVar[str] = "ap"
+    aliases: ClassVar[tuple[str, ...]] = ("map",)
+    bonuses_differ: ClassVar[bool] = False
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example("ap", (1, 0, 1, 0), (1 + 2 / 3) / 2),
+        Example("ap@2", (1, 0, 1, 0), 1 / 2),
+        Example("ap(threshold=2)", (1, 2), 1 / 2),
+        Example("ap", (math.nan, 1), 1 / 2),
+        Example("ap(ties=expected)", (1, 0), (1 + 1 / 2) / 2, scores=(5, 5)),
+    )
+
+    def bonuses(self, labels: NDArray[Any]) -> Floats:
+        """1 for a relevant document."""
+        return self.relevant(labels)
+
+    def divisors(self, bonuses: Floats, offsets: Ints) -> Floats:
+        """The ranks 1, 2, …"""
+        return np.arange(1.0, len(bonuses) + 1.0) - np.repeat(offsets[:-1], np.diff(offsets))
+
+
+LINEAR = Gain("linear")
+
+
+@register
+@dataclass(frozen=True)
+class QMeasure(Blended):
+    """Sakai's Q-measure: average precision for graded labels (Sakai 2004; 2007).
+
+    Q@T = (1/R) Σ_{r≤T} rel_r (c_r + β cg_r) / (r + β cg*_r): rel_r is 1 if the document at rank r has a gain, c_r of
+    the R documents with a gain are among the first r, cg_r is the sum of the gains down to r, cg*_r that of the ideal
+    ranking. β = 0 is average precision. It is the sum of blended ratios (`podium.measures.blended`) with the bonus
+    1 + β gain and the divisor r + β cg*_r: kernels, swap deltas, ties and the sweep are those of that family.
+
+    Args:
+        cutoff: T; the sum is divided by all R relevant documents nevertheless, as that of AP.
+        beta: β, how much gains count beside ranks.
+        gain: `linear` (the label), or another one as for DCG.
+
+    Example:
+        >>> from podium.measures import QMeasure
+        >>> round(QMeasure().value([2, 0, 1]), 4)
+        0.9167
+
+    """
+
+    _: KW_ONLY
+    beta: float = 1.0
+    gain: Gain | str = LINEAR
+
+    name: ClassVar[str] = "q"
+    # Of (2, 0, 1): cg 2 2 3, cg* 2 3 3, so (1 + 2)/(1 + 2) and (2 + 3)/(3 + 3).
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example("q", (2, 0, 1), (1 + 5 / 6) / 2),
+        Example("q", (0, 1, 2), (2 / 5 + 5 / 6) / 2),
+        Example("q@2", (2, 0, 1), 1 / 2),
+        Example("q(beta=0)", (3, 0, 1, 0), (1 + 2 / 3) / 2),
+        Example("q(beta=10)", (1, 2), (11 / 21 + 32 / 32) / 2),
+        Example("q(gain=exponential)", (1, 2), (2 / 4 + 6 / 6) / 2),
+        Example("q(ties=expected)", (2, 0), (1 + 3 / 4) / 2, scores=(1, 1)),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_number("beta", self.beta, least=0)
+        object.__setattr__(self, "gain", Gain.of(self.gain))
+
+    def bonuses(self, labels: NDArray[Any]) -> Floats:
+        """1 + β gain for documents with a gain."""
+        assert isinstance(self.gain, Gain)
+        gains = self.gain(labels)
+        return np.where(gains > 0, 1.0 + self.beta * gains, 0.0)
+
+    def divisors(self, bonuses: Floats, offsets: Ints) -> Floats:
+        """R + β cg*_r."""
+        ideal = in_descending_order(bonuses, offsets)
+        gains = np.where(ideal > 0, ideal - 1.0, 0.0)  # β times the gains
+        divisors = np.empty(len(gains))
+        add_ideal_gains(gains, offsets, divisors)
+        return divisors
+
+    def power(self, *data: RankingData) -> float:
+        """The highest label times the scale, for exponential gains."""
+        assert isinstance(self.gain, Gain)
+        return self.gain.scale * highest_label(self.labels, *data) if self.gain.kind == "exponential" else 0.0
+
+
+@kernel
+def add_ideal_gains(gains: Floats, offsets: Ints, divisors: Floats) -> None:
+    """The rank plus the sum of the gains down to it, for each rank of each query."""
+    for q in range(len(offsets) - 1):
+        total = 0.0
+        for k in range(offsets[q], offsets[q + 1]):
+            total += gains[k]
+            divisors[k] = (k - offsets[q]) + 1.0 + total

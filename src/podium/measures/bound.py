@@ -21,10 +21,8 @@ from podium.core.sums import mean_of_known
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.data import RankingData
-from podium.measures.base import Measure, sums_of_known
-from podium.measures.of_lists import ListSums, OfLists
-from podium.measures.ranking import Ranking, checked_scores
-from podium.measures.ranks import collect_tied, sort_top
+from podium.measures.base import ListMeasure, ListSums, Measure, sums_of_known
+from podium.measures.ranking import Ranking, checked_scores, collect_tied, sort_top
 
 U: Any = np.uintp  # an index that cannot be negative needs no check for it
 PASSES = 4  # simple passes over the documents that take as long as to rank them again
@@ -33,7 +31,7 @@ PASSES = 4  # simple passes over the documents that take as long as to rank them
 class _BoundSums(NamedTuple):
     """A measure on the data: what it knows without scores, how deep it must be ranked, and the sums of each query."""
 
-    measure: OfLists
+    measure: ListMeasure
     known: ListSums
     depth: int
     sums: Floats
@@ -125,11 +123,11 @@ class BoundMeasures:
 def _is_of_kernels(measure: Measure) -> bool:
     """Whether the values and the mean of a measure are those of its family, not of a class of the user's own."""
     kind = type(measure)
-    return kind.mean is Measure.mean and kind.values is OfLists.values and measure.ties != "stable"
+    return kind.mean is Measure.mean and kind.values is ListMeasure.values and measure.ties != "stable"
 
 
 def _bind(measure: Measure, data: RankingData, order: Ints) -> _BoundSums:
-    assert isinstance(measure, OfLists)
+    assert isinstance(measure, ListMeasure)
     known = measure.list_sums(measure.labels_in(data, order), data, data.query_sizes)
     depth = min(known.depth, int(data.query_sizes.max(initial=0)))
     return _BoundSums(measure, known, depth, np.zeros(data.n_queries))

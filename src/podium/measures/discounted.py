@@ -6,24 +6,31 @@ computes that product on SIMD lanes itself (`podium.objectives.pair_kernel`), th
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.array_types import Floats, Int, Ints, Number
 from podium.core.compiling import helper, kernel
+from podium.core.validation import numbers_of
+from podium.errors import DataError
+from podium.measures.base import Example, ListMeasure, ListSums, without_values
 from podium.measures.families import DISCOUNTED, LookupTables, lookup_tables
-from podium.measures.of_lists import ListSums, OfLists, without_values
+from podium.measures.gains import Gain, highest_label, shown
+from podium.measures.ranking import for_queries, in_descending_order
+from podium.measures.registry import register
 
 if TYPE_CHECKING:
     from podium.data import RankingData
 
 
 @dataclass(frozen=True)
-class Discounted(OfLists):
+class Discounted(ListMeasure):
     """Z = Σ_r g(l_r) d(r) / norm: a gain by label, a discount by rank, a norm by query.
 
     Swapping ranks i and j changes it by (g_j − g_i)(d_i − d_j) / norm. Under expected ties each of a
@@ -133,3 +140,201 @@ def discounted_swaps(gains: Floats, discounts: Floats, norm: float, first: Int, 
 def discounted_contribution(value: Number, rank: Int, discounts: Floats) -> Number:
     """What the document at a rank (from 0) adds to the sum: gain times discount."""
     return value * discounts[rank]
+
+
+EXPONENTIAL = Gain()  # 2^l − 1
+CLICK_GAIN = Gain(scale=4.0)  # 2^{4c} − 1
+_LOG3 = math.log2(3)
+
+
+@register
+@dataclass(frozen=True)
+class DCG(Discounted):
+    """Discounted cumulative gain: DCG@T = Σ_{r≤T} (2^{l(r)} − 1) / log2(1 + r).
+
+    Järvelin and Kekäläinen 2002, with the gain of Burges et al. 2005.
+
+    Args:
+        gain: `exponential` (2^l − 1), `exponential:SCALE` (2^{scale·l} − 1), `linear`, or `table:G0/G1/…`.
+        discount: `log2`, or `letor` as LETOR's scripts have it: 1, 1, 1/log2 3, 1/log2 4, …
+
+    Example:
+        >>> from podium import DCG
+        >>> DCG().value([3, 0, 2])
+        8.5
+
+    """
+
+    _: KW_ONLY
+    gain: Gain | str = EXPONENTIAL
+    discount: Literal["log2", "letor"] = "log2"
+
+    name: ClassVar[str] = "dcg"
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example("dcg", (3, 0, 2), 7 + 3 / 2),
+        Example("dcg@2", (3, 1, 2), 7 + 1 / _LOG3),
+        Example("dcg(gain=linear)", (3, 0, 2), 3 + 2 / 2),
+        Example("dcg(gain=table:0/5/1)", (1, 2), 5 + 1 / _LOG3),
+        Example("dcg(discount=letor)", (1, 1, 1, 1), 1 + 1 + 1 / _LOG3 + 1 / 2),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "gain", Gain.of(self.gain))
+        if self.discount not in ("log2", "letor"):
+            raise DataError(f"discount must be 'log2' or 'letor', not {self.discount!r}")
+
+    def gains(self, labels: NDArray[Any]) -> Floats:
+        """The gain of each label."""
+        assert isinstance(self.gain, Gain)
+        return self.gain(labels)
+
+    def power(self, *data: RankingData) -> float:
+        """The highest label times the scale, for exponential gains."""
+        assert isinstance(self.gain, Gain)
+        return self.gain.scale * highest_label(self.labels, *data) if self.gain.kind == "exponential" else 0.0
+
+    def discounts(self, depth: int) -> Floats:
+        """1/log2(1 + r), or LETOR's."""
+        ranks = np.arange(1, self._depth(depth) + 1)
+        return 1.0 / np.log2(1.0 + ranks if self.discount == "log2" else np.maximum(ranks, 2))
+
+
+@register
+@dataclass(frozen=True)
+class NDCG(DCG):
+    """NDCG@T = DCG@T / the ideal DCG@T, the best that the query's documents allow; 1 is perfect ([B] §3).
+
+    Args:
+        short: what a query with fewer documents than the cutoff gets: `count`, its NDCG, or `zero`, as the
+            script of LETOR 4 has it.
+
+    Example:
+        >>> from podium import NDCG
+        >>> round(NDCG(10).value([0, 2, 1]), 4)
+        0.659
+
+    """
+
+    _: KW_ONLY
+    short: Literal["count", "zero"] = "count"
+
+    name: ClassVar[str] = "ndcg"
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example("ndcg", (2, 1, 1, 0), 1.0),
+        Example("ndcg", (1, 2, 1, 0), (1 + 3 / _LOG3 + 1 / 2) / (3 + 1 / _LOG3 + 1 / 2)),
+        Example("ndcg@1", (1, 2), 1 / 3),
+        Example("ndcg(short=zero)@3", (1, 0), 0.0),
+        Example("ndcg(short=zero)@2", (1, 0), 1.0),
+        Example("ndcg", (math.nan, 1), 1 / _LOG3),
+        Example("ndcg(ties=expected)", (1, 0), (1 + 1 / _LOG3) / 2, scores=(5, 5)),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.short not in ("count", "zero"):
+            raise DataError(f"short must be 'count' or 'zero', not {self.short!r}")
+
+    def norms(self, gains: Floats, offsets: Ints, sizes: Ints) -> Floats:
+        """The ideal DCG of each query (infinite where short queries count as zero)."""
+        best = np.empty(len(offsets) - 1)
+        discounts = self.discounts(int(np.diff(offsets).max(initial=0)))
+        ideal = in_descending_order(gains, offsets)
+        for_queries(offsets, lambda part, q: discounted_sums(ideal, ideal, part, discounts, False, best[q]))
+        if self.short == "zero" and self.cutoff is not None:
+            return np.where(sizes < self.cutoff, np.inf, best)
+        return best
+
+
+@register
+@dataclass(frozen=True)
+class CNDCG(NDCG):
+    """NDCG on click labels c in [0, 1] with the gain 2^{4c} − 1, 4 the highest human label ([S] eq. 9).
+
+    Example:
+        >>> from podium import CNDCG
+        >>> str(CNDCG(3)), CNDCG(3).labels
+        ('cndcg@3', 'clicks')
+
+    """
+
+    _: KW_ONLY
+    labels: str = "clicks"
+    gain: Gain | str = CLICK_GAIN
+
+    name: ClassVar[str] = "cndcg"
+    examples: ClassVar[tuple[Example, ...]] = (Example("cndcg", (0.5, 1.0), (3 + 15 / _LOG3) / (15 + 3 / _LOG3)),)
+
+
+class Propensities(tuple[float, ...]):
+    """The probability that a position is looked at, from 1 on; as text `1/0.5/0.3`."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "/".join(map(shown, self))
+
+
+@register
+@dataclass(frozen=True)
+class PropensityNDCG(NDCG):
+    """NDCG on clicks whose gain is divided by the probability that their position was looked at.
+
+    The gain of a document is g / p, p the propensity of the position at which it was shown when it was clicked, so
+    that a click far down, which few users could make, counts more: inverse propensity scoring (Joachims, Swaminathan
+    and Schnabel 2017; Agarwal, Takatsu, Zaitsev and Joachims 2019). Divided by the DCG of the order by g / p. With true
+    propensities the DCG is right in the mean over clicks. To train on such clicks, see `podium.objectives.Debiased`.
+
+    Args:
+        propensities: for position 1, 2, …, above 0, at most 1; positions beyond have the last one. As text
+            `1/0.5/0.3`.
+        labels: the clicks, or click rates.
+
+    Example:
+        >>> import podium
+        >>> from podium import PropensityNDCG
+        >>> shown = podium.RankingData([[0.0], [1.0]], qid=[1, 1], labels={"clicks": [1, 1]}, positions=[1, 2])
+        >>> measure = PropensityNDCG(10, propensities=[1.0, 0.25])  # the second click counts four times
+        >>> round(podium.evaluate(shown, [2, 1], measure).means[measure], 4)
+        0.7609
+
+    """
+
+    _: KW_ONLY
+    labels: str = "clicks"
+    gain: Gain | str = Gain("linear")  # noqa: RUF009  frozen
+    propensities: Sequence[float] | str = ()
+
+    name: ClassVar[str] = "propensity_ndcg"
+    examples: ClassVar[tuple[Example, ...]] = ()  # it needs positions
+    has_swaps: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given: Any = self.propensities.split("/") if isinstance(self.propensities, str) else self.propensities
+        chosen = Propensities(numbers_of("propensities", [given] if isinstance(given, int | float) else given))
+        if not chosen or not all(0 < p <= 1 for p in chosen):
+            raise DataError(
+                f"{self.name} needs the probability that position 1, 2, … is looked at, above 0 and at most 1, such as "
+                f"propensities=1/0.5/0.3; these are {tuple(chosen)}"
+            )
+        object.__setattr__(self, "propensities", chosen)
+
+    def labels_in(self, data: RankingData, order: Ints) -> NDArray[Any]:
+        """G / p, in an order of the rows."""
+        clicks = super().labels_in(data, order)
+        if data.positions is None:
+            raise DataError(
+                f"{self.name} needs the position at which each document was shown: RankingData(…, positions=…), or a "
+                "column 'position' of a CSV or Parquet file"
+            )
+        assert isinstance(self.gain, Gain)
+        gains, positions = self.gain(clicks), data.positions[order]
+        if (bad := order[(gains > 0) & (positions < 1)]).size:
+            raise DataError(f"the document in row {bad[0]} was clicked, but has no position: it must have been shown")
+        propensities = np.array(self.propensities)
+        return np.asarray(gains / propensities[np.clip(positions, 1, len(propensities)) - 1])
+
+    def gains(self, labels: NDArray[Any]) -> Floats:
+        """`labels_in` has made them gains already."""
+        return np.nan_to_num(np.asarray(labels, np.float64))

@@ -7,8 +7,8 @@ method, so measures of the same shape share compiled helpers, a *family*, and ea
 
 `discounted.py`, `blended.py` and `cascade.py` are the families: a base class with the batch kernel, the rows of swap
 deltas, and the helpers for gradients and for the sweep. A measure that fits none has no tables: everything works for
-it through `Measure.value`, only slowly. The codes stand here and nowhere else. `swap_deltas.py` and `sweep_rules.py`
-choose the helper by the code.
+it through `Measure.value`, only slowly. The codes are declared only here. `family_kernels.py` chooses the helper by
+the code.
 """
 
 from __future__ import annotations

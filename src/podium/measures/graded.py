@@ -12,7 +12,7 @@ from podium.core.array_types import Bools, Floats
 from podium.errors import DataError
 from podium.measures.base import Measure, best_of
 from podium.measures.gains import shown
-from podium.measures.preference_accuracy import PreferenceAccuracy
+from podium.measures.pairs import PreferenceAccuracy
 from podium.measures.registry import as_measure, parse
 
 if TYPE_CHECKING:

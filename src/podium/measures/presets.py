@@ -7,7 +7,7 @@ from typing import Literal
 
 from podium.errors import DataError
 from podium.measures.base import Measure
-from podium.measures.ndcg import DCG, NDCG
+from podium.measures.discounted import DCG, NDCG
 from podium.measures.registry import as_measure
 
 Preset = Literal["letor3", "letor4"]

@@ -21,7 +21,7 @@ from podium.data import RankingData
 from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.data.schema import Schema
-from podium.data.selecting import has_weight
+from podium.data.subsets import has_weight
 from podium.errors import DataError, ParameterError
 from podium.models.archive import MOST_FEATURES, ROOM_FOR_NAMES, header_text
 from podium.trees import BinnedFeatures, Bins

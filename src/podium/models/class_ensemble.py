@@ -12,7 +12,7 @@ from podium.core.array_types import Floats, Ints
 from podium.data.features import Features
 from podium.models.base import OverTrees
 from podium.models.ensemble import Ensemble
-from podium.objectives.multiclass import expected, softmax
+from podium.objectives.pointwise import expected, softmax
 
 
 @dataclass(frozen=True)

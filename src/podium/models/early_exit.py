@@ -12,8 +12,8 @@ import numpy as np
 from podium.core.array_types import Bools, Floats, Ints
 from podium.core.compiling import kernel
 from podium.core.validation import require_number, require_whole
+from podium.data.columns import query_in_order
 from podium.data.features import Features
-from podium.data.grouping import query_in_order
 from podium.data.schema import as_data
 from podium.data.sparse import is_sparse
 from podium.errors import DataError

@@ -18,8 +18,8 @@ import numpy as np
 from podium.core.array_types import Floats, Ints
 from podium.core.validation import require_whole
 from podium.data import RankingData, frames
+from podium.data.columns import query_in_order
 from podium.data.features import Features
-from podium.data.grouping import query_in_order
 from podium.measures.ranking import descending_order, in_descending_order
 
 if TYPE_CHECKING:

@@ -71,7 +71,7 @@ class Optimizer(ABC):
         """Take over what `state` gave."""
 
 
-class Descent(Optimizer):
+class SGD(Optimizer):
     """Stochastic gradient descent, as [B] has it."""
 
     default_rate = 1e-3
@@ -108,4 +108,4 @@ class Adam(Optimizer):
         self.mean, self.square, self.steps = state["mean"], state["square"], int(state["steps"])
 
 
-OPTIMIZERS: dict[str, type[Optimizer]] = {"adam": Adam, "sgd": Descent}
+OPTIMIZERS: dict[str, type[Optimizer]] = {"adam": Adam, "sgd": SGD}

@@ -32,11 +32,9 @@ from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powe
 from podium.models.base import checked_sets, require_numbers
 from podium.neural.checkpoints import Snapshot, State, read_state, write_state
 from podium.neural.inputs import Inputs
-from podium.neural.model import Net, torch_threads
-from podium.neural.modules import Layers, scores_of, sees_lists
-from podium.neural.numpy_layers import NumpyLayers
+from podium.neural.model import Net, ScoredSet, torch_threads
+from podium.neural.modules import Layers, NumpyLayers, scores_of, sees_lists
 from podium.neural.optimizers import OPTIMIZERS, Weights
-from podium.neural.scored_set import ScoredSet
 from podium.objectives import BoundObjective, Lambda, Objective
 from podium.objectives.base import require_one_output
 
@@ -73,7 +71,7 @@ class Epoch:
     best_iteration: int
     data: RankingData
     objective: Objective
-    run: _Run = field(repr=False)
+    run: _NetRun = field(repr=False)
 
     @cached_property
     def document_scores(self) -> Floats:
@@ -174,7 +172,7 @@ class NetTraining:
             net = _new_module(Layers if module is None else module, train.n_features)
             n_threads = self._threads_worthwhile(net, train)
             with torch_threads(n_threads), threadpool_limits(n_threads, "blas"), Team(self.n_threads) as team:
-                run = _Run(self, net, train, sets, team)
+                run = _NetRun(self, net, train, sets, team)
                 return self._descend(run, observers, checkpoint)
 
     def _threads_worthwhile(self, net: nn.Module, train: RankingData) -> int:
@@ -183,7 +181,7 @@ class NetTraining:
         work = share * train.n_documents * sum(tensor.numel() for tensor in net.parameters())
         return n_threads_for(work, self.n_threads, MULTIPLICATIONS_WORTH_SHARING)
 
-    def _descend(self, run: _Run, observers: Sequence[Observer], checkpoint: Checkpoint | None) -> NetTrainingResult:
+    def _descend(self, run: _NetRun, observers: Sequence[Observer], checkpoint: Checkpoint | None) -> NetTrainingResult:
         mark = ""
         if checkpoint:
             mark = fingerprint(
@@ -248,7 +246,7 @@ class _Batch:
     bound: BoundObjective
 
 
-class _Run:
+class _NetRun:
     """A training run in progress."""
 
     def __init__(

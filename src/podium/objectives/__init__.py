@@ -1,31 +1,22 @@
 """What models are trained on: scores in, gradients λ and hessians w out."""
 
-from podium.objectives.anneal import Anneal
-from podium.objectives.base import BoundObjective, Objective
-from podium.objectives.debiasing import Debiased
+from podium.objectives.base import BoundObjective, Objective, register
+from podium.objectives.debiased import Debiased
 from podium.objectives.default import default_objective
 from podium.objectives.lambdaloss import LambdaLoss
 from podium.objectives.lambdarank import Lambda
 from podium.objectives.links import CrossEntropy, Exponential, Fidelity, Hinge, Link, LocalSigmoid, SquaredHinge
-from podium.objectives.listmle import ListMLE
-from podium.objectives.listnet import ListNet
+from podium.objectives.listwise import XENDCG, ListMLE, ListNet, QueryRegression, RankCosine
 from podium.objectives.local import Local
-from podium.objectives.logistic import Logistic
-from podium.objectives.multiclass import Multiclass
 from podium.objectives.ordinal import Ordinal
 from podium.objectives.pair_terms import PairFilter, PairTerm
 from podium.objectives.parsing import describe, parse
+from podium.objectives.pointwise import Logistic, Multiclass, Regression
 from podium.objectives.preferences import Preferences
-from podium.objectives.query_regression import QueryRegression
-from podium.objectives.rank_cosine import RankCosine
 from podium.objectives.ranknet import Pairwise
-from podium.objectives.registry import register
-from podium.objectives.regression import Regression
 from podium.objectives.schedules import Constant, ExponentialGrowth, ExponentialShare, LinearGrowth, Schedule
 from podium.objectives.softrank import SoftRank
-from podium.objectives.sum import Sum
-from podium.objectives.tiers import Tiers
-from podium.objectives.xendcg import XENDCG
+from podium.objectives.sums import Anneal, Sum, Tiers
 
 __all__ = [
     "XENDCG", "Anneal", "BoundObjective", "Constant", "CrossEntropy", "Debiased", "Exponential",

@@ -1,11 +1,11 @@
-"""What an objective is."""
+"""What an objective is, and the names under which objectives, links and schedules are parsed."""
 
 from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -221,3 +221,35 @@ def document_weights_of(data: RankingData) -> Floats:
 def query_weights_of(data: RankingData) -> Floats:
     """u_q, 1 where there are none."""
     return np.ones(data.n_queries) if data.query_weights is None else data.query_weights.astype(np.float64)
+
+
+Class = TypeVar("Class", bound=type[Any])
+_CLASSES: dict[str, type[Any]] = {}
+
+
+def register(cls: Class) -> Class:
+    """Make an objective, link or schedule known by the name of its class, in lower case: a decorator.
+
+    Its text is the name with the arguments, as in `pairwise(hinge(margin=0.5))`. The class must be a dataclass to be
+    written as text.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from podium.objectives import Constant, describe, parse, register
+        >>> @register
+        ... @dataclass(frozen=True)
+        ... class Halfway(Constant):
+        ...     weight: float = 0.5
+        >>> describe(parse("anneal(pairwise, listnet, halfway(0.4))"))
+        'Anneal(before=Pairwise(), after=ListNet(), schedule=Halfway(weight=0.4))'
+
+    """
+    _CLASSES[cls.__name__.lower()] = cls
+    return cls
+
+
+def registered_classes() -> dict[str, type[Any]]:
+    """All of them by name; the built-in ones register when they are imported."""
+    import podium.objectives  # noqa: F401
+
+    return _CLASSES

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from podium.measures import Measure
-from podium.objectives.anneal import Anneal
 from podium.objectives.base import Objective
 from podium.objectives.lambdarank import Lambda
-from podium.objectives.query_regression import QueryRegression
+from podium.objectives.listwise import QueryRegression
 from podium.objectives.schedules import LinearGrowth
+from podium.objectives.sums import Anneal
 
 TREES = 100  # until λ alone is left, at the learning rate 0.05; the faster the learning, the fewer
 LEARNING_RATE = 0.05

@@ -12,9 +12,9 @@ from podium.core.validation import require_number
 from podium.errors import DataError
 from podium.measures import NDCG, LookupTables, Measure
 from podium.measures.families import LAMBDALOSS
+from podium.objectives.base import register
 from podium.objectives.links import CrossEntropy, Link
 from podium.objectives.pair_terms import MeasuredTerm, measure_in_training
-from podium.objectives.registry import register
 
 
 @register

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.measures import Measure
+from podium.objectives.base import register
 from podium.objectives.links import CrossEntropy, Link
 from podium.objectives.pair_terms import MeasuredTerm, measure_in_training
-from podium.objectives.registry import register
 
 
 @register

@@ -20,7 +20,7 @@ from podium.core.compiling import helper
 from podium.core.intrinsics import inlined
 from podium.core.simd import all_lanes, choose_lanes, roots_of
 from podium.core.validation import require_number
-from podium.objectives.registry import register
+from podium.objectives.base import register
 
 f32 = np.float32
 

@@ -18,9 +18,8 @@ from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.objectives.base import Objective, require_source
-from podium.objectives.points import BoundPoints, Points
-from podium.objectives.registry import register
+from podium.objectives.base import Objective, register, require_source
+from podium.objectives.pointwise import BoundPoints, Points
 
 MOST_STEPS = 50  # of Newton for the thresholds; from those of the round before, two or three are enough
 MOST_HALVINGS = 60

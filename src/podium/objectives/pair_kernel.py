@@ -32,10 +32,10 @@ from podium.core.intrinsics import (
 )
 from podium.core.simd import LANES
 from podium.core.team import leave, set_event
+from podium.core.threads import WORTH_SHARING
 from podium.measures.families import BY_SWAPS, DISCOUNTED, LAMBDALOSS, ONES, LookupTables
-from podium.measures.ranks import sort_ranked
-from podium.measures.swap_deltas import fill_columns
-from podium.objectives.lambdaloss_deltas import lambdaloss_columns
+from podium.measures.family_kernels import fill_columns
+from podium.measures.ranking import sort_ranked
 from podium.objectives.pair_layout import (
     FLUSH,
     GROUP,
@@ -44,9 +44,9 @@ from podium.objectives.pair_layout import (
     TILE,
     TRUST,
     TRUSTS,
-    Documents,
-    Query,
-    Scratch,
+    PairDocuments,
+    PairScratch,
+    RankedQuery,
     add_tiles,
     borrow,
     fill_field,
@@ -54,16 +54,17 @@ from podium.objectives.pair_layout import (
     fill_labels,
     fill_powers,
     fill_scores,
+    scratch_for,
     take_tiles,
 )  # fmt: skip
-from podium.objectives.pair_rows import PairSettings, Rows, Swaps, far_rows, pair_rows
+from podium.objectives.pair_rows import PairSettings, RowBlock, Swaps, far_rows, lambdaloss_columns, pair_rows
 
 U: Any = np.uintp  # an index that cannot be negative needs no check for it
 
 MAX_EXPONENT = 150.0  # scores further apart than this (times σ) are compared by an exponential for each pair
 
 
-class Task(NamedTuple):
+class PairTask(NamedTuple):
     """The queries first … last − 1, and of each the ranks first_row … last_row − 1.
 
     Attributes:
@@ -125,7 +126,7 @@ def _by_rank(n: Int, start: Int, order: Ints, places: Int32s, scores: Floats, by
 
 
 @helper
-def _fill_columns(query: Query, tables: LookupTables, columns: Floats) -> None:
+def _fill_columns(query: RankedQuery, tables: LookupTables, columns: Floats) -> None:
     """What swap deltas need of each rank, for the families that `pair_rows` does not compute itself."""
     not_inlined()
     n, start, family = query.n, query.start, tables.family
@@ -139,8 +140,8 @@ def _fill_columns(query: Query, tables: LookupTables, columns: Floats) -> None:
 
 @helper
 def _fill_tiles(
-    query: Query, documents: Documents, tables: LookupTables, settings: PairSettings, extras: Float32s | None,
-    near: bool, scratch: Scratch,
+    query: RankedQuery, documents: PairDocuments, tables: LookupTables, settings: PairSettings, extras: Float32s | None,
+    near: bool, scratch: PairScratch,
 ) -> None:  # fmt: skip
     """What the pairs need of each document, but for its label. Scores far apart are not laid out."""
     inlined()
@@ -163,7 +164,7 @@ def _fill_tiles(
 
 
 @helper
-def _take_turn(task: Task, block: Int) -> None:
+def _take_turn(task: PairTask, block: Int) -> None:
     """Wait until all blocks of rows before this one have been added up."""
     looks = 0
     while read_atomically(task.turns, 0) != block:
@@ -173,7 +174,7 @@ def _take_turn(task: Task, block: Int) -> None:
 
 
 @helper
-def _add_up(query: Query, task: Task, rows: Rows, settings: PairSettings, scratch: Scratch) -> None:
+def _add_up(query: RankedQuery, task: PairTask, rows: RowBlock, settings: PairSettings, scratch: PairScratch) -> None:
     """Add the sums of a block of rows to those in double precision: block after block, whichever thread's they are."""
     inlined()
     n, gradients, hessians = query.n, scratch.gradients, scratch.hessians
@@ -195,8 +196,8 @@ def _add_up(query: Query, task: Task, rows: Rows, settings: PairSettings, scratc
 
 @helper
 def _query_gradients(
-    query: Query, documents: Documents, tables: LookupTables, settings: PairSettings, extras: Float32s | None,
-    task: Task, scratch: Scratch,
+    query: RankedQuery, documents: PairDocuments, tables: LookupTables, settings: PairSettings, extras: Float32s | None,
+    task: PairTask, scratch: PairScratch,
 ) -> Any:  # fmt: skip
     """λ and w of the ranks of one query into the scratch, without σ and σ²; whether there are pairs at all."""
     inlined()
@@ -218,18 +219,24 @@ def _query_gradients(
     for first in range(task.first_row + task.thread * FLUSH, last_row, task.n_threads * FLUSH):
         last = min(first + FLUSH, last_row)
         for number in range((first + 1) // TILE, n_tiles):  # a tile stays in the cache for all rows of a block
-            rows = Rows(first, last, number, n_tiles, common)
+            rows = RowBlock(first, last, number, n_tiles, common)
             if near:
                 pair_rows(rows, buffer, vectors, n_vectors, settings, extras, swaps, columns, deltas, sums, totals)
             else:
                 far_rows(rows, buffer, scores, settings, extras, swaps, columns, deltas, totals)
-        _add_up(query, task, Rows(first, last, 0, n_tiles, common), settings, scratch)
+        _add_up(query, task, RowBlock(first, last, 0, n_tiles, common), settings, scratch)
     return True
 
 
 @helper
 def _write_results(
-    query: Query, q: Int, scale: float, order: Ints, settings: PairSettings, scratch: Scratch, result: Gradients
+    query: RankedQuery,
+    q: Int,
+    scale: float,
+    order: Ints,
+    settings: PairSettings,
+    scratch: PairScratch,
+    result: Gradients,
 ) -> None:
     """λ and w by row, from those of the ranks."""
     inlined()
@@ -257,8 +264,8 @@ def _write_results(
 
 @kernel
 def lambda_gradients(
-    documents: Documents, tables: LookupTables, settings: PairSettings, extras: Float32s | None, task: Task,
-    scores: Floats, result: Gradients, scratch: Scratch, meeting: Meeting,
+    documents: PairDocuments, tables: LookupTables, settings: PairSettings, extras: Float32s | None, task: PairTask,
+    scores: Floats, result: Gradients, scratch: PairScratch, meeting: Meeting,
 ) -> None:  # fmt: skip
     """λ and w of the documents of some queries.
 
@@ -284,7 +291,7 @@ def lambda_gradients(
         tables.family, borrowed(tables.values), borrowed(tables.norms), borrowed(tables.discounts),
         borrowed(tables.divisors), tables.bonuses_differ, tables.depth, tables.mu,
     )  # fmt: skip
-    task = Task(
+    task = PairTask(
         task.first, task.last, task.longest, task.first_row, task.last_row, borrowed(task.deltas), task.thread,
         task.n_threads, borrowed(task.barrier), borrowed(task.turns),
     )  # fmt: skip
@@ -308,7 +315,7 @@ def lambda_gradients(
             if task.n_threads > 1:
                 wait_at_barrier(task.barrier, task.n_threads)
                 _by_rank(n, start, order, places, scores, by_rank)
-            query = Query(n, start, places, by_rank, norms[q])
+            query = RankedQuery(n, start, places, by_rank, norms[q])
             has_pairs = _query_gradients(query, documents, tables, settings, extras, task, scratch)
             if task.n_threads > 1:
                 wait_at_barrier(task.barrier, task.n_threads)
@@ -322,3 +329,82 @@ def lambda_gradients(
                 result.hessians[U(order[k])] = 0.0
     if meeting.is_last:
         leave(meeting.thread, meeting.n_threads, meeting.barrier, meeting.event)
+
+
+MIN_WORK = 4 * WORTH_SHARING  # pairs, and some more for each document; with less, one thread is faster
+NO_DELTAS: Floats = np.empty((0, 0))
+Work = list[tuple[PairTask, PairScratch]]
+
+
+class ThreadShares:
+    """The tasks of each thread, and the memory it works in; kept from round to round.
+
+    Args:
+        sizes: documents of each query.
+        depth: the ranks that count.
+        discounts: by rank.
+
+    """
+
+    def __init__(self, sizes: Ints, depth: int, discounts: Floats) -> None:
+        self.sizes, self.discounts = sizes, discounts
+        self.rows = np.minimum(sizes, depth)
+        self.work = (self.rows + 20) * sizes  # pairs, and what each document costs besides
+        self.is_worth_it = bool(self.work.sum() >= MIN_WORK)
+        self._scratches: list[PairScratch] = []
+        self._shares: list[Work] = []
+        self._meetings: list[list[Meeting]] = []
+        self._no_event = np.zeros(1, np.int64)
+
+    def scratch(self, thread: int) -> PairScratch:
+        """What a thread works in."""
+        while len(self._scratches) <= thread:
+            self._scratches.append(scratch_for(int(self.sizes.max(initial=0)), self.discounts))
+        return self._scratches[thread]
+
+    def of(self, n_threads: int) -> list[Work]:
+        """For each of so many threads its tasks, each with its scratch. All threads must run at the same time."""
+        if len(self._shares) != n_threads:
+            longest = self._longest_alone(n_threads)
+            together = {"n_threads": n_threads, "barrier": np.zeros(16, np.int64), "turns": np.zeros(1, np.int64)}
+            self._shares = [self._rows(longest, thread=thread, **together) for thread in range(n_threads)]
+            done = np.append(0, np.cumsum(np.where(self.sizes > longest, 0, self.work)))
+            edges = np.searchsorted(done[1:], done[-1] * np.arange(n_threads + 1) / n_threads)
+            edges[0], edges[-1] = 0, len(self.sizes)
+            for thread, share in enumerate(self._shares):
+                first, last = int(edges[thread]), int(edges[thread + 1])
+                share.append((pair_task(first, last, longest=longest), self.scratch(thread)))
+        return self._shares
+
+    def meetings(self, n_threads: int = 1, event: Ints | None = None) -> list[list[Meeting]]:
+        """For each task of each thread how it meets the others; one thread alone needs no event of a team."""
+        event = self._no_event if event is None else event
+        if len(self._meetings) != n_threads or self._meetings[0][0].event is not event:
+            barrier = np.zeros(16, np.int64)
+            self._meetings = [
+                [Meeting(thread, n_threads, event, barrier, k == 0, k == len(share) - 1) for k in range(len(share))]
+                for thread, share in enumerate(self.of(n_threads))
+            ]
+        return self._meetings
+
+    def _longest_alone(self, n_threads: int) -> int:
+        """The documents of the longest query that one thread does alone.
+
+        Others are more than a quarter of a thread's work, and can be shared: all rows of a block are one thread's.
+        """
+        shared = (self.rows > FLUSH) & (4 * n_threads * self.work > self.work.sum()) & (n_threads > 1)
+        return int(self.sizes[~shared].max(initial=0))
+
+    def _rows(self, longest: int, thread: int, **together: Any) -> Work:
+        """One thread's part of the queries that are shared; sums in double precision are those of the first thread."""
+        sums = self.scratch(0)
+        scratch = self.scratch(thread)._replace(gradients=sums.gradients, hessians=sums.hessians, total=sums.total)
+        shared = np.flatnonzero(self.sizes > longest).tolist()
+        return [(pair_task(q, q + 1, thread=thread, **together), scratch) for q in shared]
+
+
+def pair_task(first: int, last: int, **others: Any) -> PairTask:
+    """A task of all rows of some queries for one thread, but for what is said otherwise."""
+    no_limit = 1 << 62
+    alone = PairTask(first, last, no_limit, 0, no_limit, NO_DELTAS, 0, 1, np.zeros(16, np.int64), np.zeros(1, np.int64))
+    return alone._replace(**others)

@@ -15,7 +15,7 @@ from podium.core.array_types import Float32s, Floats, Int, Int32s, Ints
 from podium.core.compiling import helper
 from podium.core.intrinsics import borrowed, inlined
 from podium.core.simd import LANES, aligned_zeros, all_lanes, any_lanes, load_lanes, store_lanes
-from podium.measures.swap_deltas import N_COLUMNS
+from podium.measures.family_kernels import N_COLUMNS
 
 f32 = np.float32
 U: Any = np.uintp  # an index that cannot be negative needs no check for it
@@ -32,7 +32,7 @@ FLUSH = 256  # rows whose λ are summed in single precision
 INVERSE_FACTORIALS = tuple(1.0 / math.factorial(k) for k in range(11))
 
 
-class Documents(NamedTuple):
+class PairDocuments(NamedTuple):
     """The documents of all queries.
 
     Attributes:
@@ -52,7 +52,7 @@ class Documents(NamedTuple):
     query_weights: Floats
 
 
-class Query(NamedTuple):
+class RankedQuery(NamedTuple):
     """One query.
 
     Attributes:
@@ -70,7 +70,7 @@ class Query(NamedTuple):
     norm: Any
 
 
-class Scratch(NamedTuple):
+class PairScratch(NamedTuple):
     """What the kernel writes into, for the largest query. Between queries all sums of λ and w in the tiles are 0.
 
     Attributes:
@@ -78,7 +78,7 @@ class Scratch(NamedTuple):
         vectors: for each list (ALL, MIXED) and tile the vectors in it.
         n_vectors: how many these are.
         common: the one label in all vectors that are not in the list MIXED.
-        columns: what swap deltas need of each rank (`podium.measures.swap_deltas`).
+        columns: what swap deltas need of each rank (`podium.measures.family_kernels`).
         scores, spare_scores, spare_places: for sorting.
         powers, bits: e^{σs}, and the same memory as integers.
         gradients, hessians: sums in double precision, by rank.
@@ -105,7 +105,7 @@ class Scratch(NamedTuple):
     total: Floats
 
 
-def scratch_for(largest: int, discounts: Floats) -> Scratch:
+def scratch_for(largest: int, discounts: Floats) -> PairScratch:
     """For queries of at most so many documents."""
     n_tiles = -(-largest // TILE)
     padded = n_tiles * TILE + LANES
@@ -117,7 +117,7 @@ def scratch_for(largest: int, discounts: Floats) -> Scratch:
     tiles[:, DISCOUNT, :TILE] = by_rank.reshape(n_tiles, TILE)
     vectors = np.tile(np.arange(VECTORS), (2, n_tiles))
     scores, spare, powers, gradients, hessians = (np.zeros(padded) for _ in range(5))
-    return Scratch(
+    return PairScratch(
         buffer, vectors, np.zeros((2, n_tiles), np.int64), np.zeros(1, np.float32),
         np.zeros((N_COLUMNS, padded + 3 * LANES)), scores, spare, np.zeros(padded, np.int32), powers,
         powers.view(np.int64), gradients, hessians, np.zeros((2, FLUSH), np.float32), np.zeros(FLUSH * n_tiles),
@@ -126,14 +126,14 @@ def scratch_for(largest: int, discounts: Floats) -> Scratch:
 
 
 @helper
-def borrow(documents: Documents, scratch: Scratch) -> tuple[Documents, Scratch]:
+def borrow(documents: PairDocuments, scratch: PairScratch) -> tuple[PairDocuments, PairScratch]:
     """The same arrays, without reference counting: it would take longer than a short query."""
     return (
-        Documents(
+        PairDocuments(
             borrowed(documents.order), borrowed(documents.offsets), borrowed(documents.ranked),
             borrowed(documents.labels), borrowed(documents.roots), borrowed(documents.query_weights),
         ),
-        Scratch(
+        PairScratch(
             borrowed(scratch.buffer), borrowed(scratch.vectors), borrowed(scratch.n_vectors),
             borrowed(scratch.common), borrowed(scratch.columns), borrowed(scratch.scores),
             borrowed(scratch.spare_scores), borrowed(scratch.spare_places), borrowed(scratch.powers),
@@ -147,7 +147,7 @@ def borrow(documents: Documents, scratch: Scratch) -> tuple[Documents, Scratch]:
 
 
 @helper
-def fill_labels(query: Query, labels: Float32s, scratch: Scratch) -> Any:
+def fill_labels(query: RankedQuery, labels: Float32s, scratch: PairScratch) -> Any:
     """The labels by rank, NaN behind the last, and the lists of vectors; the number of ranks that may be rows.
 
     Most documents have the same label, that of the lowest one as a rule. A document with that label makes pairs only
@@ -196,7 +196,7 @@ def _behind_another(buffer: Float32s, first: Int, common: Any) -> Any:
 
 
 @helper
-def fill_powers(query: Query, sigma: float, scratch: Scratch) -> None:
+def fill_powers(query: RankedQuery, sigma: float, scratch: PairScratch) -> None:
     """e^{σs}, as loops that vectorise: 2^k times a polynomial in the rest, |r| ≤ ln 2 / 2.
 
     A power of two is its exponent in the right bits. The Taylor polynomial of degree 10 errs by less than 1e-12, five
@@ -232,7 +232,7 @@ def fill_powers(query: Query, sigma: float, scratch: Scratch) -> None:
 
 
 @helper
-def fill_scores(query: Query, buffer: Float32s) -> None:
+def fill_scores(query: RankedQuery, buffer: Float32s) -> None:
     """Scores less the middle, for pairs that are near each other; the padding has the lowest one."""
     inlined()
     n, scores = query.n, query.scores
@@ -245,7 +245,7 @@ def fill_scores(query: Query, buffer: Float32s) -> None:
 
 
 @helper
-def fill_gains(query: Query, values: Floats, buffer: Float32s) -> None:
+def fill_gains(query: RankedQuery, values: Floats, buffer: Float32s) -> None:
     """Gains, divided by the norm."""
     inlined()
     n, start, ranked = query.n, query.start, query.ranked
@@ -257,7 +257,7 @@ def fill_gains(query: Query, values: Floats, buffer: Float32s) -> None:
 
 
 @helper
-def fill_field(query: Query, field: Int, values: Float32s, buffer: Float32s) -> None:
+def fill_field(query: RankedQuery, field: Int, values: Float32s, buffer: Float32s) -> None:
     """A field whose numbers are known by place: roots of weights, groups, trusts."""
     n, start, ranked = query.n, query.start, query.ranked
     for first in range(0, n, TILE):

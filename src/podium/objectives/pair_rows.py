@@ -11,8 +11,7 @@ from podium.core.compiling import helper
 from podium.core.intrinsics import inlined, not_inlined
 from podium.core.simd import LANES, absolute, all_lanes, choose_lanes, load_lanes, store_lanes, sum_lanes
 from podium.measures.families import BY_SWAPS, DISCOUNTED, LAMBDALOSS, ONES, Span
-from podium.measures.swap_deltas import write_deltas
-from podium.objectives.lambdaloss_deltas import lambdaloss_deltas
+from podium.measures.family_kernels import write_deltas
 from podium.objectives.links import (
     cross_entropy_lanes,
     cross_entropy_number,
@@ -43,6 +42,29 @@ from podium.objectives.pair_layout import (
 
 f32 = np.float32
 U: Any = np.uintp  # an index that cannot be negative needs no check for it
+
+
+@helper
+def lambdaloss_columns(discounts: Floats, mu: float, columns: Floats) -> None:
+    """μ (d_k − d_{k+1}) for each distance k of two ranks, in columns[0, k + LANES]; 0 for all others."""
+    for k in range(columns.shape[1]):
+        columns[0, k] = 0.0
+    for k in range(1, len(discounts)):
+        columns[0, k + LANES] = mu * (discounts[k - 1] - discounts[k])
+
+
+@helper
+def lambdaloss_deltas(i: Int, tile: Span, columns: Floats, buffer: Float32s) -> None:
+    """|g_i − g_j| (|d_i − d_j| + μ (d_{|i−j|} − d_{|i−j|+1})) of rank i with the ranks of a tile."""
+    at = i // TILE * N_FIELDS * FIELD + i % TILE
+    gain_i, discount_i = buffer[at + GAIN * FIELD], buffer[at + DISCOUNT * FIELD]
+    gain, discount, delta = U(tile.at + GAIN * FIELD), U(tile.at + DISCOUNT * FIELD), U(tile.at + DELTA * FIELD)
+    distance = tile.first - i + LANES  # where the distance to the tile's first document stands in the column
+    for j in range(tile.a, tile.b):
+        k = U(j)
+        change = abs(discount_i - buffer[discount + k]) + f32(columns[U(0), U(distance + j)])
+        buffer[delta + k] = abs(gain_i - buffer[gain + k]) * change
+
 
 GAP_OFFSET = f32(0.01)  # added to the gap of scores that a normalized pair is divided by
 
@@ -82,7 +104,7 @@ class Swaps(NamedTuple):
     first_row: Any
 
 
-class Rows(NamedTuple):
+class RowBlock(NamedTuple):
     """The ranks first … last − 1 as rows with one tile, the `number`-th of `n_tiles`.
 
     Attributes:
@@ -215,7 +237,7 @@ def _pair_row(
 
 @helper
 def pair_rows(
-    rows: Rows, buffer: Float32s, vectors: Ints, n_vectors: Ints, settings: PairSettings, extras: Float32s | None,
+    rows: RowBlock, buffer: Float32s, vectors: Ints, n_vectors: Ints, settings: PairSettings, extras: Float32s | None,
     swaps: Swaps, columns: Floats, deltas: Floats, sums: Float32s, totals: Floats,
 ) -> None:  # fmt: skip
     """Add λ and w of the pairs of some ranks with the ranks of one tile, without σ and σ²; Σ |λ_ij| into `totals`.
@@ -313,7 +335,7 @@ def _far_pairs(
 
 @helper
 def far_rows(
-    rows: Rows, buffer: Float32s, scores: Floats, settings: PairSettings, extras: Float32s | None, swaps: Swaps,
+    rows: RowBlock, buffer: Float32s, scores: Floats, settings: PairSettings, extras: Float32s | None, swaps: Swaps,
     columns: Floats, deltas: Floats, totals: Floats,
 ) -> None:  # fmt: skip
     """`pair_rows` for scores so far apart that e^{σs} leaves single precision: an exponential for each pair."""

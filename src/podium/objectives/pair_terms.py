@@ -28,10 +28,9 @@ from podium.objectives.base import (
     require_labels,
 )
 from podium.objectives.links import CROSS_ENTROPY, Link
-from podium.objectives.pair_kernel import Gradients, Meeting, Task, lambda_gradients
-from podium.objectives.pair_layout import GROUPS, TRUSTS, Documents, Scratch
+from podium.objectives.pair_kernel import Gradients, Meeting, PairTask, ThreadShares, Work, lambda_gradients, pair_task
+from podium.objectives.pair_layout import GROUPS, TRUSTS, PairDocuments, PairScratch
 from podium.objectives.pair_rows import PairSettings
-from podium.objectives.pair_sharing import Shares, Work, task
 
 NO_TOTALS: Floats = np.empty(0)
 BLOCK_CELLS = 1 << 22  # of |ΔZ| held at once for a measure without a family
@@ -195,7 +194,7 @@ class BoundPairs(BoundObjective):
         roots = np.ones(len(data), np.float32) if weights is None else np.sqrt(weights[order]).astype(np.float32)
         # The places of each query's documents by rank, kept from round to round: sorting is then nearly free.
         ranked = (np.arange(len(data)) - np.repeat(data.offsets[:-1], data.query_sizes)).astype(np.int32)
-        self.documents = Documents(order, data.offsets, ranked, labels, roots, query_weights_of(data))
+        self.documents = PairDocuments(order, data.offsets, ranked, labels, roots, query_weights_of(data))
         tables = term.lookup_tables(self.measure, data.labels[term.labels][order], data.offsets)
         self.tables = tables._replace(norms=np.where(_have_pairs(labels, data.offsets), tables.norms, 0.0))
         link = term.link
@@ -204,7 +203,7 @@ class BoundPairs(BoundObjective):
             among.groups is not None, among.trusts is not None, bool(term.normalize), bool(term.normalize),
         )  # fmt: skip
         self.extras = self._extras(among)
-        self.shares = Shares(data.query_sizes, self.tables.depth, self.tables.discounts)
+        self.shares = ThreadShares(data.query_sizes, self.tables.depth, self.tables.discounts)
         _ = self._lambda_gradients  # before λ are asked for: in training another process compiles growth meanwhile
 
     def __getstate__(self) -> dict[str, Any]:
@@ -215,7 +214,7 @@ class BoundPairs(BoundObjective):
         """The compiled kernel, which does not go along where this is copied."""
         none, alone = np.empty(0), self.shares.meetings()[0][0]
         return compile_for(
-            lambda_gradients, self.documents, self.tables, self.settings, self.extras, task(0, 0), none,
+            lambda_gradients, self.documents, self.tables, self.settings, self.extras, pair_task(0, 0), none,
             Gradients(none, none, NO_TOTALS), self.shares.scratch(0), alone,
         )  # fmt: skip
 
@@ -262,7 +261,9 @@ class BoundPairs(BoundObjective):
         for (part, scratch), meeting in zip(shares[thread], meetings[thread], strict=True):
             self._compute(part, scores, result, scratch, meeting)
 
-    def _compute(self, part: Task, scores: Floats, result: Gradients, scratch: Scratch, meeting: Meeting) -> None:
+    def _compute(
+        self, part: PairTask, scores: Floats, result: Gradients, scratch: PairScratch, meeting: Meeting
+    ) -> None:
         self._lambda_gradients(
             self.documents, self.tables, self.settings, self.extras, part, scores, result, scratch, meeting
         )
@@ -280,7 +281,7 @@ class BoundPairs(BoundObjective):
             for first in range(0, len(ranked), step):
                 last = min(first + step, len(ranked))
                 deltas = np.ascontiguousarray(np.abs(self.measure.swaps(ranked, first, last)), np.float64)
-                part = task(q, q + 1, first_row=first, last_row=last, deltas=deltas)
+                part = pair_task(q, q + 1, first_row=first, last_row=last, deltas=deltas)
                 self._compute(part, scores, result, self.shares.scratch(0), alone)
             total = result.totals[q]
             if self.term.normalize and total > 0:

@@ -22,8 +22,7 @@ import numpy as np
 from podium.core.validation import did_you_mean
 from podium.errors import DataError
 from podium.measures import Gain, Measure, as_measure, registered
-from podium.objectives.base import Objective
-from podium.objectives.registry import registered_classes
+from podium.objectives.base import Objective, registered_classes
 
 _WORDS = {
     "true": True, "false": False, "none": None, "inf": np.inf, "nan": np.nan, "np.true_": True, "np.false_": False,

@@ -10,9 +10,8 @@ import numpy as np
 from podium.core.array_types import Floats, Ints
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.objectives.base import BoundObjective, Objective, document_weights_of, query_weights_of
+from podium.objectives.base import BoundObjective, Objective, document_weights_of, query_weights_of, register
 from podium.objectives.links import CrossEntropy, Link
-from podium.objectives.registry import register
 
 
 @register

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from podium.errors import DataError
-from podium.objectives.base import require_source
+from podium.objectives.base import register, require_source
 from podium.objectives.links import CrossEntropy, Link
 from podium.objectives.pair_terms import PairTerm, require_flag
-from podium.objectives.registry import register
 
 
 @register

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from podium.errors import DataError
-from podium.objectives.registry import register
+from podium.objectives.base import register
 
 
 class Schedule(Protocol):

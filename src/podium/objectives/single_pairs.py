@@ -1,7 +1,7 @@
 """λ of single pairs, which the pair kernel only adds up: for those who look into a model.
 
 The same formulas as in `pair_rows`, in double precision and one pair after the other; only the pairs of some documents
-are looked at. `podium.testing.slow_pairs` is the reference of both.
+are looked at. `podium.testing.objectives.slow_pairs` is the reference of both.
 """
 
 from __future__ import annotations
@@ -18,32 +18,31 @@ from podium.core.simd import LANES
 from podium.errors import DataError
 from podium.measures import Ranking
 from podium.measures.families import BY_SWAPS, DISCOUNTED, LAMBDALOSS, ONES, LookupTables, Span
-from podium.measures.ranking import for_queries
-from podium.measures.ranks import sort_ranked
-from podium.measures.swap_deltas import N_COLUMNS, fill_columns, write_deltas
+from podium.measures.family_kernels import N_COLUMNS, fill_columns, write_deltas
+from podium.measures.ranking import for_queries, sort_ranked
 from podium.objectives.base import BoundObjective, Objective
 from podium.objectives.links import link_number
-from podium.objectives.pair_layout import GROUPS, TRUSTS, Documents
+from podium.objectives.pair_layout import GROUPS, TRUSTS, PairDocuments
 from podium.objectives.pair_rows import GAP_OFFSET, PairSettings
 from podium.objectives.pair_terms import BoundPairs
 from podium.objectives.preferences import BoundPreferences
-from podium.objectives.weighted_sum import BoundSum
+from podium.objectives.sums import BoundSum
 
 NO_EXTRAS: Float32s = np.zeros((2, 0), np.float32)
 NO_DELTAS: Floats = np.empty((0, 0))
 
 
-class Part(NamedTuple):
+class WeightedPairs(NamedTuple):
     """One sum over pairs of which an objective is made, and its weight."""
 
     weight: float
     bound: BoundPairs | BoundPreferences
 
 
-def parts_of(bound: BoundObjective, iteration: int, objective: Objective) -> list[Part]:
+def parts_of(bound: BoundObjective, iteration: int, objective: Objective) -> list[WeightedPairs]:
     """The sums over pairs of which λ is made; an objective that is no such sum is refused."""
     if isinstance(bound, BoundPairs | BoundPreferences):
-        return [Part(1.0, bound)]
+        return [WeightedPairs(1.0, bound)]
     if isinstance(bound, BoundSum):
         weighted = zip(bound.weights(iteration), bound.parts, strict=True)
         inner = [(weight, parts_of(part, iteration, objective)) for weight, part in weighted if weight > 0]
@@ -54,7 +53,7 @@ def parts_of(bound: BoundObjective, iteration: int, objective: Objective) -> lis
     )
 
 
-def pairs_of_document(parts: list[Part], scores: Floats, query: int, row: int) -> Floats:
+def pairs_of_document(parts: list[WeightedPairs], scores: Floats, query: int, row: int) -> Floats:
     """λ_jk of one document j with every document k of its query, in the canonical order; their sum is λ_j."""
     data = parts[0].bound.data
     rows = data.canonical_order[data.offsets[query] : data.offsets[query + 1]]
@@ -72,7 +71,7 @@ def pairs_of_document(parts: list[Part], scores: Floats, query: int, row: int) -
     return total
 
 
-def _pairs_of_place(part: Part, scores: Floats, query: int, place: int) -> Floats:
+def _pairs_of_place(part: WeightedPairs, scores: Floats, query: int, place: int) -> Floats:
     bound = part.bound
     assert isinstance(bound, BoundPairs)
     start, n = int(bound.data.offsets[query]), int(bound.data.query_sizes[query])
@@ -90,7 +89,7 @@ def _pairs_of_place(part: Part, scores: Floats, query: int, place: int) -> Float
     return lambdas * (math.log2(1 + total) / total) if total > 0 else lambdas
 
 
-def sums_by_class(parts: list[Part], scores: Floats, slots: Ints, classes: Ints, n_classes: int) -> Floats:
+def sums_by_class(parts: list[WeightedPairs], scores: Floats, slots: Ints, classes: Ints, n_classes: int) -> Floats:
     """Σ_k λ_jk and Σ_k |λ_jk| of some documents j, by the class of the other document k.
 
     Of several parts the pairs of each count on their own. What `normalize` multiplies all pairs of a query by is left
@@ -122,7 +121,7 @@ def sums_by_class(parts: list[Part], scores: Floats, slots: Ints, classes: Ints,
     return total
 
 
-def _sum_preferences(part: Part, scores: Floats, slots: Ints, classes: Ints, sums: Floats) -> None:
+def _sum_preferences(part: WeightedPairs, scores: Floats, slots: Ints, classes: Ints, sums: Floats) -> None:
     assert isinstance(part.bound, BoundPreferences)
     data = part.bound.data
     place = np.empty(len(data), np.int64)
@@ -136,12 +135,16 @@ def _sum_preferences(part: Part, scores: Floats, slots: Ints, classes: Ints, sum
             sums[:, :, which] += np.bincount(cells, values, sums[:, :, which].size).reshape(sums.shape[:2])
 
 
-def _sum_queries(part: Part, scores: Floats, slots: Ints, classes: Ints, sums: Floats, _: Ints, queries: slice) -> None:
+def _sum_queries(
+    part: WeightedPairs, scores: Floats, slots: Ints, classes: Ints, sums: Floats, _: Ints, queries: slice
+) -> None:
     """The pairs of some queries: no two threads write into the same sums."""
     _sum_pairs(part, scores, queries.start, queries.stop, slots, classes, sums)
 
 
-def _sum_pairs(part: Part, scores: Floats, first: int, last: int, slots: Ints, classes: Ints, sums: Floats) -> None:
+def _sum_pairs(
+    part: WeightedPairs, scores: Floats, first: int, last: int, slots: Ints, classes: Ints, sums: Floats
+) -> None:
     bound = part.bound
     assert isinstance(bound, BoundPairs)
     deltas = NO_DELTAS
@@ -160,7 +163,7 @@ def _sum_pairs(part: Part, scores: Floats, first: int, last: int, slots: Ints, c
 SCORE, LABEL, ROOT, VALUE, GROUP, TRUST, DISCOUNT, DISTANCE = range(8)  # numbers of each rank, of one query
 
 
-class _Document(NamedTuple):
+class _PairDocument(NamedTuple):
     """What a pair needs of one of its documents, beside |ΔZ|."""
 
     score: Any
@@ -172,7 +175,7 @@ class _Document(NamedTuple):
 
 @helper
 def _fill_ranks(
-    start: Int, ranked: Int32s, documents: Documents, tables: LookupTables, extras: Float32s, ranks: Floats
+    start: Int, ranked: Int32s, documents: PairDocuments, tables: LookupTables, extras: Float32s, ranks: Floats
 ) -> None:
     """The numbers of each rank; `DISTANCE` has what LambdaLoss adds to |ΔZ| of two ranks so far apart."""
     has_extras, n_discounts = extras.shape[1] > 0, len(tables.discounts)
@@ -197,7 +200,9 @@ def _fill_deltas(i: Int, n: Int, family: Int, norm: float, ranks: Floats, row: F
 
 
 @helper
-def _pair_lambda(upper: _Document, lower: _Document, delta: float, settings: PairSettings, normalize: bool) -> Any:
+def _pair_lambda(
+    upper: _PairDocument, lower: _PairDocument, delta: float, settings: PairSettings, normalize: bool
+) -> Any:
     """λ of a pair, which lifts the upper document where it is above 0; 0 where the two are no pair."""
     if not (upper.label > lower.label or upper.label < lower.label):
         return 0.0
@@ -224,7 +229,7 @@ def _add(slot: Int, kind: Int, push: float, sums: Floats) -> None:
 
 @kernel
 def add_pairs(
-    documents: Documents, tables: LookupTables, settings: PairSettings, extras: Float32s, first: Int, last: Int,
+    documents: PairDocuments, tables: LookupTables, settings: PairSettings, extras: Float32s, first: Int, last: Int,
     scores: Floats, deltas: Floats, slots: Ints, classes: Ints, sums: Floats,
 ) -> None:  # fmt: skip
     """Add λ_jk and |λ_jk| of the pairs of some documents j to sums[slot of j, class of k].
@@ -283,10 +288,12 @@ def add_pairs(
                 span = Span(0, i + 1, n, 0)
                 write_deltas(family, i, span, n, tables.depth, norm, tables.bonuses_differ, columns, singles)
                 row[:n] = singles[:n]
-            upper = _Document(ranks[SCORE, i], ranks[LABEL, i], ranks[ROOT, i], ranks[GROUP, i], ranks[TRUST, i])
+            upper = _PairDocument(ranks[SCORE, i], ranks[LABEL, i], ranks[ROOT, i], ranks[GROUP, i], ranks[TRUST, i])
             for k in range(n - 1 - i if slot >= 0 else n_chosen - at):  # with all below, or with the chosen ones
                 j = i + 1 + k if slot >= 0 else chosen[at + k]
-                lower = _Document(ranks[SCORE, j], ranks[LABEL, j], ranks[ROOT, j], ranks[GROUP, j], ranks[TRUST, j])
+                lower = _PairDocument(
+                    ranks[SCORE, j], ranks[LABEL, j], ranks[ROOT, j], ranks[GROUP, j], ranks[TRUST, j]
+                )
                 push = weight * _pair_lambda(upper, lower, row[j], settings, normalize)
                 if push != 0.0:
                     other = start + ranked[j]

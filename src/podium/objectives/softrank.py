@@ -19,8 +19,8 @@ from podium.data import RankingData
 from podium.errors import DataError
 from podium.measures import Measure, as_measure
 from podium.measures.discounted import Discounted
-from podium.objectives.list_loss import ListLoss, Lists
-from podium.objectives.registry import register
+from podium.objectives.base import register
+from podium.objectives.listwise import ListLoss, Lists
 
 CERTAIN = 6.0  # erfc(6)/2 = 1e-17: the chance that the noise still changes the order of two documents this far apart
 WORTH_SHARING = 1 << 16  # multiplications: fewer take less time than to wake a thread

@@ -66,7 +66,7 @@ class GradientSampler:
 
     Args:
         fraction: the expected size of the sample, as a share of the documents.
-        keys: of each document, from which its random numbers follow (`podium.data.content_random.ContentRandom`).
+        keys: of each document, from which its random numbers follow (`podium.data.canonical.ContentRandom`).
         split: which weights splits are scored by.
         team: threads.
         order: in which rows are listed where one thread draws the sample; ascending by default.

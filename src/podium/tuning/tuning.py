@@ -23,7 +23,7 @@ from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
 from podium.data.canonical import digest_of
 from podium.data.schema import as_data
-from podium.data.splitting import fold_of_queries
+from podium.data.subsets import fold_of_queries
 from podium.errors import DataError
 from podium.estimators.many import Fit, SharedData, require_ranker
 from podium.evaluation.tables import Table

@@ -13,9 +13,9 @@ from typing import Any, Literal
 import numpy as np
 
 from podium.core.validation import to_path
+from podium.data.io.options import COMPRESSED, SUFFIXES
 from podium.data.io.reading import read
-from podium.data.io.suffixes import COMPRESSED, SUFFIXES
-from podium.data.io.text.letor_writer import numbers_of
+from podium.data.io.writing import numbers_of
 from podium.data.ranking_data import RankingData
 from podium.data.sparse import is_sparse
 from podium.errors import DataError, FileFormatError

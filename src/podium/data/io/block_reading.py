@@ -15,11 +15,11 @@ import numpy as np
 
 from podium.core.progress import progress
 from podium.core.validation import require_whole
+from podium.data.io.options import Format
+from podium.data.io.queries import QueryBlocks
 from podium.data.io.reading import Request, read, request_of
-from podium.data.io.suffixes import Format
-from podium.data.io.text.blocks import Source
-from podium.data.io.text.reader import TextReader
-from podium.data.io.whole_queries import QueryBlocks
+from podium.data.io.text_blocks import Source
+from podium.data.io.text_reader import TextReader
 from podium.data.memory import Budget
 from podium.data.ranking_data import RankingData
 from podium.data.schema import Schema

@@ -18,7 +18,7 @@ from podium.core.array_types import Floats
 from podium.core.files import replacing
 from podium.data.encoding import Encoding
 from podium.data.frames import LABEL_PREFIX, ROLES, assign_roles, features_by_name, has_role, not_numbers
-from podium.data.io.text.blocks import Source, opened, source_name
+from podium.data.io.text_blocks import Source, opened, source_name
 from podium.data.memory import ROW_BYTES, Budget
 from podium.data.ranking_data import RankingData
 from podium.errors import DataError, FileFormatError, MissingExtraError

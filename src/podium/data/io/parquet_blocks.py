@@ -27,8 +27,8 @@ from podium.data.io.parquet import (
     used_columns,
     without_text,
 )
-from podium.data.io.text.blocks import Source, source_name
-from podium.data.io.whole_queries import QueryBlocks
+from podium.data.io.queries import QueryBlocks
+from podium.data.io.text_blocks import Source, source_name
 from podium.data.memory import ROW_BYTES, Budget
 from podium.data.ranking_data import RankingData
 from podium.data.schema import Schema

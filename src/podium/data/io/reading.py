@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from podium.core.progress import progress
-from podium.data.io.suffixes import Format, format_of
-from podium.data.io.text.blocks import Source, source_name
-from podium.data.io.text.options import Absent, Returning, TextOptions
+from podium.data.io.options import Absent, Format, Returning, TextOptions, format_of
+from podium.data.io.text_blocks import Source, source_name
 from podium.data.memory import Budget
 from podium.data.ranking_data import RankingData
 from podium.errors import DataError, FileFormatError
 
 if TYPE_CHECKING:
-    from podium.data.io.text.reader import TextReader
+    from podium.data.io.text_reader import TextReader
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _ROLES = ("relevance", "qid", "labels", "document_weights", "query_weights", "positions", "document_ids")
@@ -141,12 +140,12 @@ class Request:
     def text_reader(self, budget: Budget, **others: Any) -> TextReader:
         """The reader of the text; `others` are arguments of `TextReader`."""
         if self.format == "letor":
-            from podium.data.io.text.letor import LetorReader
+            from podium.data.io.letor_reader import LetorReader
 
             return LetorReader(self.sources, self.options, budget, **others)
-        from podium.data.io.text.delimited import DelimitedReader
+        from podium.data.io.csv_reader import CsvReader
 
-        return DelimitedReader(
+        return CsvReader(
             _DELIMITERS[self.format], self.columns, self.sources, self.options, budget, **others
         )  # fmt: skip
 

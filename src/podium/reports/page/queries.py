@@ -9,7 +9,7 @@ import numpy as np
 
 from podium.core.array_types import Bools, Float32s, Floats, Ints
 from podium.data import RankingData
-from podium.data.selecting import rows_of_queries
+from podium.data.subsets import rows_of_queries
 from podium.diagnostics.arrows import LambdaArrows, arrows_of_scores
 from podium.errors import PodiumError
 from podium.explain import Explanation

@@ -12,7 +12,7 @@ import numpy as np
 
 from podium.core.array_types import Floats
 from podium.data import RankingData
-from podium.data.content_random import ContentRandom
+from podium.data.canonical import ContentRandom
 from podium.diagnostics.looking import bind_to_look, scores_at
 from podium.errors import DataError, PodiumError
 from podium.estimators.ranker import lambda_objective

@@ -1,0 +1,486 @@
+"""CSV and TSV with a header line: pyarrow reads the fields, and the names of the columns say what they are."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.array_types import Bytes, Float32s, Floats, Ints
+from podium.core.threads import map_threads
+from podium.data.columns import LARGEST_EXACT
+from podium.data.encoding import CategoriesSeen, Encoding, codes_of_categories, names_of_categories
+from podium.data.frames import assign_roles
+from podium.data.io.letor_parser import EMPTY_QID, LONE_RETURN, NUL, PROBLEMS, VALUE
+from podium.data.io.parquet import import_pyarrow
+from podium.data.io.queries import QueryRun, query_ids
+from podium.data.io.text_blocks import Block, Source, source_name, text_blocks
+from podium.data.io.text_numbers import LINE_FEED, RETURN
+from podium.data.io.text_reader import OBJECT_BYTES, Counted, Facts, TextReader, decoded, drain
+from podium.data.memory import ROW_BYTES, Budget
+from podium.errors import FileFormatError
+
+_WINDOW = 1 << 12  # bytes in which `scan_lines` first looks for the end of a group
+_EXACT_FLOAT32 = 2**24  # float32 holds all whole numbers up to here
+_BEYOND_FLOAT32 = 2**128 - 2**103  # rounds to infinity
+_DIGITS = 18  # int64 holds them
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where each column of the file goes."""
+
+    delimiter: str
+    names: list[str]
+    features: list[str]
+    extras: list[tuple[str, str]]  # (argument of RankingData, or label source after "labels.", column)
+    qid: str
+    document_ids: str | None
+    categorical: list[str]
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The columns, other than the query ids, that are kept as text."""
+        return ([] if self.document_ids is None else [self.document_ids]) + self.categorical
+
+    @cached_property
+    def numbers(self) -> dict[str, tuple[int, bool]]:
+        """The columns of numbers: their place among features or extras, and whether they are features."""
+        categorical = set(self.categorical)
+        features = {name: (k, True) for k, name in enumerate(self.features) if name not in categorical}
+        return features | {name: (k, False) for k, (_, name) in enumerate(self.extras)}
+
+
+@dataclass
+class _CsvPart:
+    """What one block holds, apart from its numbers."""
+
+    runs: list[QueryRun]
+    texts: list[list[str]]  # of each text column
+    overflows: int
+
+
+class CsvReader(TextReader):
+    """Reads CSV or TSV; all files must have one and the same header.
+
+    Args:
+        delimiter: between fields.
+        columns: the roles of columns by name, the feature columns, and those that hold categories.
+        *arguments: those of `TextReader`.
+        **others: the same.
+
+    """
+
+    def __init__(
+        self,
+        delimiter: str,
+        columns: tuple[dict[str, Any], Sequence[str] | None, Sequence[str]],
+        *arguments: Any,
+        **others: Any,
+    ) -> None:
+        super().__init__(*arguments, **others)
+        import_pyarrow("CSV")
+        self.delimiter, self.columns = delimiter, columns
+        self.header: list[str] | None = None
+        self.categories: dict[str, set[str]] = {}
+        self.seen = CategoriesSeen()
+
+    @staticmethod
+    def scan(text: Bytes, most: int) -> tuple[int, int, int, int]:
+        """The lines, those that are not blank, 0 (there are no indices), and the end: before row `most` + 1."""
+        window = _WINDOW
+        while True:
+            starts, lines_of_rows = _lines(text[:window])
+            if len(lines_of_rows) > most:
+                line = int(lines_of_rows[most])
+                return line, most, 0, int(starts[line])
+            if window >= len(text):
+                return len(starts), len(lines_of_rows), 0, len(text)
+            window *= 4
+
+    def open_blocks(self, source: Source, advance: Callable[[float], None], budget: Budget) -> Iterator[Block]:
+        """The blocks of a file behind its header."""
+        names, rest = _split_header(source, text_blocks(source, advance, budget), self.delimiter)
+        self.header = self.header or names
+        if names != self.header:
+            first = source_name(self.sources[0])
+            raise FileFormatError(source_name(source), f"has another header than {first}", line=1)
+        return rest
+
+    @cached_property
+    def layout(self) -> _Layout:
+        """Where each column goes, once the first header is read."""
+        assert self.header is not None
+        return _layout(source_name(self.sources[0]), self.delimiter, self.header, *self.columns)
+
+    def look(self, items: list[Counted]) -> None:
+        """Parse a group for the facts alone."""
+        _, _, _, texts = self._parse(items)
+        for name in self.layout.categorical:
+            self.categories.setdefault(name, set()).update(filter(None, texts[name]))
+
+    def facts(self) -> Facts:
+        """What all groups so far tell."""
+        categories = {name: names_of_categories(values) for name, values in self.categories.items()}
+        return Facts(self.queries.are_integers, categories=categories)
+
+    def feature_names(self) -> list[str]:
+        """The feature columns."""
+        return self.layout.features
+
+    def finish(self) -> None:
+        """Warn of what all rows together have lost."""
+        super().finish()
+        self.seen.warn()
+
+    def arguments(self, items: list[Counted]) -> dict[str, Any]:
+        """The arguments of `RankingData` for a group."""
+        layout = self.layout
+        features, extras, runs, texts = self._parse(items)
+        facts = self.known or self.facts()
+        arguments: dict[str, Any] = {
+            "features": features,
+            "feature_names": layout.features,
+            "qid": query_ids(runs, len(features), facts.has_integer_ids),
+            "labels": {},
+        }
+        if layout.document_ids is not None:
+            arguments["document_ids"] = np.array(texts[layout.document_ids], object)
+        if layout.categorical:
+            arguments["encoding"] = self._encode(features, texts)
+        for k, (argument, _) in enumerate(layout.extras):
+            role, _, label_source = argument.partition(".")
+            if label_source:
+                arguments["labels"][label_source] = extras[:, k]
+            else:
+                arguments[role] = extras[:, k]
+        return arguments
+
+    def _parse(self, items: list[Counted]) -> tuple[Float32s, Float32s, list[QueryRun], dict[str, list[str]]]:
+        """The features and the other numbers of a group, its runs, and its columns of text; totals are kept."""
+        layout, n_rows = self.layout, sum(item.rows for item in items)
+        self.budget.hold("data", n_rows * (ROW_BYTES + 4 * (len(layout.features) + len(layout.extras))), self.names)
+        features = np.empty((n_rows, len(layout.features)), np.float32)
+        extras = np.empty((n_rows, len(layout.extras)), np.float32)
+
+        def parse(item: Counted) -> _CsvPart:
+            part = self._parse_block(item, features, extras)
+            objects = len(part.runs) + (item.rows if layout.document_ids is not None else 0)
+            self.budget.hold("data", OBJECT_BYTES * objects + 8 * item.rows * len(layout.categorical), item.block.file)
+            return part
+
+        parts = list(map_threads(parse, drain(items), self.options.n_threads))
+        runs = [run for part in parts for run in part.runs]
+        self.hear(runs, n_rows, sum(part.overflows for part in parts))
+        texts = {name: [text for part in parts for text in part.texts[k]] for k, name in enumerate(layout.texts)}
+        return features, extras, runs, texts
+
+    def _parse_block(self, item: Counted, features: Float32s, extras: Float32s) -> _CsvPart:
+        """Fill in the numbers of a block's rows; the rest of it."""
+        if not item.rows:
+            return _CsvPart([], [[] for _ in self.layout.texts], 0)
+        block, layout, rows = item.block, self.layout, slice(item.first_row, item.first_row + item.rows)
+        check_bytes(block)
+        check_quotes(block, layout)
+        texts, numbers = [layout.qid, *layout.texts], list(layout.numbers)
+        table = _read_fields(item, layout, texts, numbers)
+        far: dict[str, Ints] = {}
+        for name, (place, is_feature) in layout.numbers.items():
+            values, short = table.column(name).to_numpy(), (features if is_feature else extras)[rows, place]
+            with np.errstate(over="ignore"):
+                short[:] = values
+            size = np.abs(values)
+            if is_feature and (size >= _EXACT_FLOAT32).any():
+                self._look_at_large(place, values[size < LARGEST_EXACT])
+            if (size >= LARGEST_EXACT).any():
+                far[name] = np.flatnonzero(size >= LARGEST_EXACT)
+        overflows = self._look_at_texts(item, far) if far else 0
+        query, *columns = (_trimmed(table.column(name)) for name in texts)
+        if "" in query.dictionary.to_pylist() or np.isinf(extras[rows]).any():
+            check_lines(block, layout)
+        return _CsvPart(_runs(item, query), [_text_values(column).tolist() for column in columns], overflows)
+
+    def _look_at_large(self, feature: int, values: Floats) -> None:
+        """Take note of the whole parts of a feature's numbers that float32 does not hold."""
+        whole = np.unique(np.trunc(values))
+        whole = whole[whole != whole.astype(np.float32)].astype(np.int64)
+        self.merges.look(np.column_stack([np.full(len(whole), feature), whole]))
+
+    def _look_at_texts(self, item: Counted, rows_of: dict[str, Ints]) -> int:
+        """Do the same for numbers that float64 may merge, as they are written; count those beyond float32."""
+        overflows, table = 0, _read_fields(item, self.layout, list(rows_of), [])
+        for name, rows in rows_of.items():
+            place, is_feature = self.layout.numbers[name]
+            texts = table.column(name).take(rows).to_pylist()
+            finite = [text for text in texts if abs(float(text)) < _BEYOND_FLOAT32]
+            overflows += sum("i" not in text.lower() for text in texts) - len(finite)  # "inf" is meant to be infinite
+            numbers = {int(Decimal(text)) for text in finite}
+            lossy = [number for number in numbers if number != int(np.float32(number))]
+            digits = [n if abs(n) < 2**63 else int(str(n)[:_DIGITS]) for n in lossy]
+            if is_feature:
+                self.merges.look(np.column_stack([np.full(len(digits), place), np.array(digits, np.int64)]))
+        return overflows
+
+    def _encode(self, features: Float32s, texts: dict[str, list[str]]) -> Encoding:
+        """Put the numbers of categories into the features; an empty field is a missing value."""
+        categories: dict[int, tuple[str, ...]] = {}
+        place_of = {name: k for k, name in enumerate(self.layout.features)}
+        for name in self.layout.categorical:
+            column, values = place_of[name], [text or None for text in texts[name]]
+            trained = None
+            if self.like is not None:
+                trained = self.like.encoding.categories.get(self.like.feature_of(column, name))
+            if trained is not None and self.known is None:
+                self.seen.look(repr(name), values, trained)
+            names = self.known.categories[name] if self.known is not None else trained
+            categories[column] = names_of_categories(values) if names is None else names
+            features[:, column] = codes_of_categories(values, categories[column])
+        return Encoding(categories)
+
+
+def _lines(text: Bytes) -> tuple[Ints, Ints]:
+    """Where each whole line of the text begins, and the numbers of those that are not blank."""
+    ends = np.flatnonzero(text == LINE_FEED)
+    starts = np.concatenate([ends[:0], [0], ends + 1])[:-1]
+    is_blank = (starts == ends) | ((starts + 1 == ends) & (text[starts] == RETURN))
+    return starts, np.flatnonzero(~is_blank)
+
+
+def _split_header(source: Source, blocks: Iterator[Block], delimiter: str) -> tuple[list[str], Iterator[Block]]:
+    """The names in the first line, and the blocks from the second line on."""
+    first = next(blocks, None)
+    if first is None:
+        raise FileFormatError(source_name(source), "is empty; expected a header line with column names")
+    end = first.text.tobytes().index(b"\n") + 1
+    names = header_names(Block(first.file, first.text[:end]), delimiter)
+
+    def rest() -> Iterator[Block]:
+        for block in chain([Block(first.file, first.text[end:])], blocks):
+            block.first_line = 2
+            yield block
+
+    return names, rest()
+
+
+def _layout(
+    file: str,
+    delimiter: str,
+    names: list[str],
+    roles: dict[str, Any],
+    feature_names: Sequence[str] | None,
+    categorical: Sequence[str],
+) -> _Layout:
+    try:
+        roles, features = assign_roles(names, roles, feature_names)
+    except ValueError as error:
+        raise FileFormatError(file, str(error), line=1) from None
+    numeric = ("relevance", "document_weights", "query_weights", "positions")
+    extras = [(role, roles[role]) for role in numeric if roles[role] is not None]
+    extras += [(f"labels.{source}", column) for source, column in roles["labels"].items()]
+    used: set[str | None] = set()
+    for name in (*features, *(column for _, column in extras), roles["qid"], roles["document_ids"]):
+        if name is not None and name in used:
+            raise FileFormatError(file, f"the column {name!r} is asked to serve for two things", line=1)
+        used.add(name)
+    known = set(features)
+    unknown = next((name for name in categorical if name not in known), None)
+    if unknown is not None:
+        raise FileFormatError(file, f"categorical: there is no feature {unknown!r}", line=1)
+    chosen = list(dict.fromkeys(categorical))
+    return _Layout(delimiter, names, features, extras, roles["qid"], roles["document_ids"], chosen)
+
+
+def _read_fields(item: Counted, layout: _Layout, texts: list[str], numbers: list[str]) -> Any:
+    """Columns of a block as a table: text as it is written, and numbers as float64, null where they are missing."""
+    pyarrow, block = import_pyarrow("CSV"), item.block
+    try:
+        table = _read_csv(block, layout, dict.fromkeys(texts, "string") | dict.fromkeys(numbers, "double"))
+    except pyarrow.ArrowException as error:
+        check_lines(block, layout)
+        try:  # pyarrow takes a blank field for a number that is none
+            columns = _read_csv(block, layout, dict.fromkeys([*texts, *numbers], "string"))
+            table = columns.select(texts)
+            for name in numbers:
+                table = table.append_column(name, _to_numbers(columns.column(name)))
+        except pyarrow.ArrowException:
+            raise FileFormatError(block.file, f"cannot be read: {error}", line=block.first_line) from error
+    if len(table) != item.rows:
+        check_lines(block, layout)
+        raise FileFormatError(block.file, f"has {len(table)} rows on {item.rows} lines", line=block.first_line)
+    return table
+
+
+def _read_csv(block: Block, layout: _Layout, types: dict[str, str]) -> Any:
+    pyarrow = import_pyarrow("CSV")
+    from pyarrow import csv
+
+    return csv.read_csv(
+        pyarrow.BufferReader(pyarrow.py_buffer(block.text)),
+        csv.ReadOptions(column_names=layout.names, use_threads=False, block_size=min(len(block.text), 2**31 - 1)),
+        csv.ParseOptions(delimiter=layout.delimiter),
+        csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=MISSING),
+    )
+
+
+def _to_numbers(texts: Any) -> Any:
+    """A column of text as float64."""
+    pyarrow = import_pyarrow("CSV")
+    from pyarrow import compute
+
+    trimmed = compute.utf8_trim(texts, " ")
+    is_missing = compute.is_in(trimmed, pyarrow.array(MISSING))
+    return compute.if_else(is_missing, None, trimmed).cast(pyarrow.float64())
+
+
+def _trimmed(column: Any) -> Any:
+    """A column of text without blanks around it, as codes and a dictionary."""
+    from pyarrow import compute
+
+    return compute.utf8_trim(column, " ").combine_chunks().dictionary_encode()
+
+
+def _text_values(column: Any) -> NDArray[Any]:
+    """The values of a column with a dictionary; equal ones are the same object."""
+    values: NDArray[Any] = np.array(column.dictionary.to_pylist(), object)[column.indices.to_numpy()]
+    return values
+
+
+def _runs(item: Counted, query: Any) -> list[QueryRun]:
+    """Rows of a block where the query id differs from the row before, with rows and lines counted from the start."""
+    codes = query.indices.to_numpy()
+    starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+    names, lines = query.dictionary.to_pylist(), _lines(item.block.text)[1][starts]
+    return [
+        QueryRun(item.first_row + row, names[codes[row]], item.block.file, item.block.first_line + line)
+        for row, line in zip(starts.tolist(), lines.tolist(), strict=True)
+    ]
+
+
+_NOT_TEXT = re.compile(rb"\x00|\r(?!\n)")
+_QUOTED = re.compile(rb'"[^"]*(?:""[^"]*)*("?)')
+_NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE | re.ASCII)
+# What a missing number may be written as.
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "NaN", "nan")
+_SHOWN = 40  # characters of a field
+
+
+class _Field(NamedTuple):
+    start: int
+    end: int
+    text: str
+
+
+def check_bytes(block: Block) -> None:
+    """Raise at a byte that no text has: NUL, or a carriage return inside a line."""
+    match = _NOT_TEXT.search(block.text.data)
+    if match is not None:
+        raise block.error(match.start(), PROBLEMS[NUL if match[0] == b"\0" else LONE_RETURN])
+
+
+def header_names(block: Block, delimiter: str) -> list[str]:
+    """The names of the columns in a block that is the header line."""
+    check_bytes(block)
+    line = block.text.tobytes().rstrip(b"\r\n")
+    names = [field.text for field in _fields(block, 0, line, delimiter)]
+    if not any(names):
+        raise FileFormatError(block.file, "expected a header line with column names", line=1)
+    if all(_NUMBER.fullmatch(name) and math.isfinite(float(name)) for name in names):
+        shown = line[:_SHOWN].decode(errors="replace")
+        raise FileFormatError(block.file, f"expected a header line with column names, but found {shown!r}", line=1)
+    return names
+
+
+def check_quotes(block: Block, layout: Any) -> None:
+    """Raise where anything follows a closing quote in its field; pyarrow would join the two."""
+    text, delimiter = block.text.tobytes(), re.escape(layout.delimiter.encode())
+    if b'"' not in text:
+        return
+    # Also finds some doubled quotes inside fields, so a match is only a reason to look at each line.
+    if re.search(rb'(?:^|%b)"[^"\n]*(?:""[^"\n]*)*"(?!["\r\n]|%b)' % (delimiter, delimiter), text, re.MULTILINE):
+        check_lines(block, layout)
+
+
+def check_lines(block: Block, layout: Any) -> None:
+    """Raise the first problem of a block, if there is one."""
+    check_of = _checks(layout)
+    start = 0
+    for line in block.text.tobytes().split(b"\n"):
+        content = line.rstrip(b"\r")
+        if content:
+            _check_line(block, start, content, layout, check_of)
+        start += len(line) + 1
+
+
+def _check_line(block: Block, start: int, line: bytes, layout: Any, check_of: list[Callable[..., None] | None]) -> None:
+    n_fields, at = 0, start
+    for n_fields, field in enumerate(_fields(block, start, line, layout.delimiter), 1):
+        if n_fields <= len(check_of):
+            check, at = check_of[n_fields - 1], field.end
+            if check is not None:
+                check(block, field)
+    if n_fields != len(check_of):
+        raise block.error(at, f"expected {len(check_of)} fields as in the header, but this line has {n_fields}")
+
+
+def _fields(block: Block, start: int, line: bytes, delimiter: str) -> Iterator[_Field]:
+    """The fields of a line that begins at a byte of the block; quotes must be closed, and end their field."""
+    at = 0
+    while True:
+        begin, quoted = at, _QUOTED.match(line, at)
+        if quoted is not None:
+            if not quoted[1]:
+                raise block.error(start + at, "this quote is not closed on the same line")
+            at = quoted.end()
+        stop = line.find(delimiter.encode(), at)
+        end = len(line) if stop < 0 else stop
+        text = decoded(block, start + begin, start + end, "text").strip(" ")
+        if quoted is not None:
+            rest = line[at:end].lstrip(b" ")
+            if rest:
+                shown = rest[:_SHOWN].decode(errors="replace")
+                problem = f"expected the end of the field after the closing quote, but found {shown!r}"
+                raise block.error(start + end - len(rest), problem)
+            text = text[1:-1].replace('""', '"').strip(" ")
+        while begin < end and line[begin] == ord(" "):
+            begin += 1
+        yield _Field(start + begin, start + end, text)
+        if stop < 0:
+            return
+        at = stop + 1
+
+
+def _checks(layout: Any) -> list[Callable[..., None] | None]:
+    """What to check of each column: that a query id is there, that a number is one, and finite where it must be."""
+
+    def check_query(block: Block, field: _Field) -> None:
+        if not field.text:
+            raise block.error(field.start, PROBLEMS[EMPTY_QID])
+
+    def check_number(name: str, is_feature: bool) -> Callable[..., None]:
+        def check(block: Block, field: _Field) -> None:
+            if field.text in MISSING:
+                return
+            token = field.text[:_SHOWN]
+            if not _NUMBER.fullmatch(field.text):
+                hint = f" in {name!r}; a column of categories is named in categorical=…"
+                raise block.error(field.start, PROBLEMS[VALUE].format(token=token) + hint)
+            with np.errstate(over="ignore"):
+                if not is_feature and np.isinf(np.float32(float(field.text))):
+                    problem = f"the number {token!r} is infinite; labels, weights and positions are finite"
+                    raise block.error(field.start, problem)
+
+        return check
+
+    checks: dict[str, Callable[..., None]] = {
+        name: check_number(name, is_feature) for name, (_, is_feature) in layout.numbers.items()
+    }
+    checks[layout.qid] = check_query
+    return [checks.get(name) for name in layout.names]

@@ -1,0 +1,219 @@
+"""LETOR text, or SVMlight text with query ids: `label qid:ID index:value … # comment`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.array_types import Float32s, Int32s, Ints
+from podium.core.threads import map_threads
+from podium.data.io.letor_parser import Indices, ParsedRows, parse_letor, scan_letor
+from podium.data.io.options import TextOptions
+from podium.data.io.queries import QueryRun, query_ids
+from podium.data.io.text_blocks import Block
+from podium.data.io.text_reader import (
+    OBJECT_BYTES,
+    Counted,
+    Facts,
+    Merges,
+    TextReader,
+    decoded,
+    drain,
+    number_at,
+    parse_block,
+    raise_problem,
+    runs_of,
+)
+from podium.data.memory import ROW_BYTES
+from podium.errors import FileFormatError
+
+NAME_BYTES = 64  # a feature's name, as Python has it
+DENSE_WASTE = 64  # a dense array this many times the size of its text, and over 1 GiB, is a mistake
+
+
+@dataclass
+class _LetorPart:
+    """What one block holds."""
+
+    runs: list[QueryRun]
+    comments: list[str] | None
+    overflows: int
+    fewest: int
+    values: Float32s = field(default_factory=lambda: np.empty(0, np.float32))
+    columns: Int32s = field(default_factory=lambda: np.empty(0, np.int32))
+    pairs_before: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+
+
+class LetorReader(TextReader):
+    """Reads LETOR text."""
+
+    scan = staticmethod(scan_letor)
+
+    def __init__(self, *arguments: Any, **others: Any) -> None:
+        super().__init__(*arguments, **others)
+        self.largest, self.fewest, self.has_comments = 0, 2**62, False
+
+    def look(self, items: list[Counted]) -> None:
+        """Parse a group for the facts alone: without features, they are checked and not kept."""
+        self._parse(items, 0)
+
+    def arguments(self, items: list[Counted]) -> dict[str, Any]:
+        """The arguments of `RankingData` for a group."""
+        n_rows, n_bytes = sum(item.rows for item in items), sum(len(item.block.text) for item in items)
+        width = self._width(max(item.largest_index for item in items))
+        if self.known is None and self.like is None and not self._is_sparse(items):
+            _refuse_absurd_size(items, n_rows, width, n_bytes)
+        features, labels, parts = self._parse(items, width)
+        self.budget.hold("data", NAME_BYTES * width, self.names)
+        facts = self.known or self.facts()
+        absent_value = 0.0 if self.options.absent == "zero" else np.nan
+        return {
+            "feature_names": self._names(width),
+            "absent_value": absent_value if facts.is_sparse else None,
+            "features": features if features is not None else _compressed_rows(parts, width),
+            "relevance": labels,
+            "qid": query_ids([run for part in parts for run in part.runs], n_rows, facts.has_integer_ids),
+            "document_ids": _document_ids(parts, n_rows) if facts.has_comments else None,
+        }
+
+    def facts(self) -> Facts:
+        """What all groups so far tell."""
+        n_indices = self.largest + 1 - self.options.first_index
+        n_features = max(0, n_indices) if self.options.n_features is None else self.options.n_features
+        return Facts(self.queries.are_integers, n_features, self.fewest < n_indices, self.has_comments)
+
+    def feature_names(self) -> list[str]:
+        """The names of the features in all groups so far: their numbers."""
+        return self._names(self.facts().n_features)
+
+    def _names(self, width: int) -> list[str]:
+        return [str(self.options.first_index + k) for k in range(width)]
+
+    def _width(self, largest: int) -> int:
+        """The number of features of a group whose largest index is this."""
+        if self.known is not None:
+            return self.known.n_features
+        if self.options.n_features is not None:
+            return self.options.n_features
+        own = max(0, largest + 1 - self.options.first_index)
+        if self.like is None:
+            return own
+        # Features behind those of the model are left out, unless it has to see that there are too many.
+        n_expected = self.like.n_indices(self.options.first_index)
+        return max(n_expected, own) if self.like.names is None or self.options.sparse else n_expected
+
+    def _is_sparse(self, items: list[Counted]) -> bool:
+        # Where an index is out of bounds the text is parsed only to find the first error in it.
+        return self.options.sparse or max(item.largest_index for item in items) > self.options.last_index
+
+    def _parse(self, items: list[Counted], width: int) -> tuple[Float32s | None, Float32s, list[_LetorPart]]:
+        """The features of a group, if they are not kept as pairs, the labels, and the rest; totals are kept."""
+        n_rows, sparse = sum(item.rows for item in items), self._is_sparse(items)
+        self.largest = max(self.largest, *(item.largest_index for item in items))
+        self.budget.hold("data", n_rows * (ROW_BYTES + 4 * width * (not sparse)), self.names)
+        labels = np.empty(n_rows, np.float32)
+        if sparse:
+            features = np.empty((0, 0), np.float32)
+        elif self.options.absent == "zero":
+            features = np.zeros((n_rows, width), np.float32)
+        else:
+            features = np.full((n_rows, width), np.nan, np.float32)
+
+        def parse(item: Counted) -> _LetorPart:
+            part = _parse(item, features, labels, sparse, self.options, self.merges)
+            objects = len(part.runs) + len(part.comments or ())
+            # The pairs of all parts are put together once more in the end.
+            held = OBJECT_BYTES * objects + 2 * (part.values.nbytes + part.columns.nbytes)
+            self.budget.hold("data", held, item.block.file)
+            return part
+
+        parts = list(map_threads(parse, drain(items), self.options.n_threads))
+        self.fewest = min(self.fewest, *(part.fewest for part in parts))
+        self.has_comments = self.has_comments or any(part.comments is not None for part in parts)
+        self.hear([run for part in parts for run in part.runs], n_rows, sum(part.overflows for part in parts))
+        return None if sparse else features, labels, parts
+
+
+def _refuse_absurd_size(items: list[Counted], n_rows: int, width: int, n_bytes: int) -> None:
+    size = 4 * n_rows * width
+    if size > max(DENSE_WASTE * n_bytes, 1 << 30):
+        widest = max(items, key=lambda item: item.largest_index)
+        raise FileFormatError(
+            widest.block.file,
+            f"{n_rows} documents × {width} features would take {size / 2**30:.1f} GiB as a dense array, "
+            f"{size // n_bytes} times the text; pass sparse=True, or n_features if an index is wrong",
+        )
+
+
+def _parse(
+    item: Counted,
+    features: Float32s,
+    labels: Float32s,
+    sparse: bool,
+    options: TextOptions,
+    merges: Merges,
+) -> _LetorPart:
+    block, rows = item.block, slice(item.first_row, item.first_row + item.rows)
+    n_pairs = len(block.text) // 4 + 1 if sparse else 0  # at most: a pair takes four bytes at least
+    target = ParsedRows(
+        features=np.empty((1, n_pairs), np.float32) if sparse else features[rows],
+        columns=np.empty(n_pairs, np.int32),
+        pairs_before=np.zeros(item.rows + 1, np.int64),
+        labels=labels[rows],
+        comments=np.empty((item.rows, 2), np.int64),
+    )
+    indices = Indices(options.first_index, options.last_index)
+    outcome, notes = parse_block(item, lambda *reports: parse_letor(block.text, indices, target, *reports))
+    raise_problem(block, outcome, first=options.first_index, last=options.last_index, why_last=options.why_last)
+    for row, slot, start, end in notes.uncertain.tolist():
+        number = number_at(block, start, end)
+        if slot >= 0:
+            if slot < target.features.shape[1]:  # else it is of a feature that is left out
+                target.features[0 if sparse else row, slot] = number
+            continue
+        if np.isinf(number):
+            raise block.error(start, f"the label {block.token(start)!r} is beyond float32's range")
+        target.labels[row] = number
+    merges.look(notes.large)
+    return _LetorPart(
+        runs_of(item, notes.runs, lambda a, b: decoded(block, a, b, "query id")),
+        _comments(block, target.comments),
+        outcome.overflows,
+        outcome.fewest,
+        target.features[0, : outcome.pairs].copy() if sparse else np.empty(0, np.float32),
+        target.columns[: outcome.pairs].copy(),
+        target.pairs_before,
+    )
+
+
+def _comments(block: Block, bounds: Ints) -> list[str] | None:
+    if not bounds.any():
+        return None
+    return [decoded(block, start, end, "comment").strip() for start, end in bounds.tolist()]
+
+
+def _document_ids(parts: list[_LetorPart], n_rows: int) -> NDArray[Any]:
+    """The comments as document ids, empty where a line had none."""
+    ids = np.full(n_rows, "", object)
+    row = 0
+    for part in parts:
+        n = len(part.pairs_before) - 1
+        if part.comments is not None:
+            ids[row : row + n] = part.comments
+        row += n
+    return ids
+
+
+def _compressed_rows(parts: list[_LetorPart], width: int) -> Any:
+    from scipy.sparse import csr_array
+
+    before = [np.zeros(1, np.int64)]
+    for part in parts:
+        before.append(part.pairs_before[1:] + before[-1][-1])
+    starts = np.concatenate(before)
+    values = np.concatenate([part.values for part in parts])
+    columns = np.concatenate([part.columns for part in parts])
+    return csr_array((values, columns, starts), shape=(len(starts) - 1, width))

@@ -1,1 +1,0 @@
-"""Ranking data as text: LETOR and SVMlight lines, and CSV or TSV."""

@@ -1,0 +1,335 @@
+"""Text files, plain or compressed with gzip, bzip2 or xz, as blocks of whole lines."""
+
+from __future__ import annotations
+
+import bz2
+import io
+import lzma
+import mmap
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+
+from podium.core.array_types import Bytes
+from podium.core.validation import to_path
+from podium.data.memory import Budget
+from podium.errors import DataError, FileFormatError
+
+PIECE_BYTES = 1 << 16
+
+
+class DamagedError(Exception):
+    """Compressed data that is not as its format wants it; the text says how."""
+
+
+class _Inflater:
+    """gzip's decompressor with the interface that those of bzip2 and xz have."""
+
+    def __init__(self) -> None:
+        self._inner = zlib.decompressobj(31)  # with gzip's header, checksum and length
+        self._rest = b""
+
+    def decompress(self, piece: bytes, most: int) -> bytes:
+        text = self._inner.decompress(self._rest + piece, most)
+        self._rest = self._inner.unconsumed_tail
+        return text
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inner.unused_data
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._rest
+
+
+@dataclass(frozen=True)
+class _Format:
+    name: str
+    magic: bytes
+    decompressor: Callable[[], Any]
+    padding: int  # zeros may follow a member, in multiples of this; 0: none
+
+
+_FORMATS = (
+    _Format("gzip", b"\x1f\x8b", _Inflater, 1),
+    _Format("bzip2", b"BZh", bz2.BZ2Decompressor, 0),
+    _Format("xz", b"\xfd7zXZ\x00", lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ), 4),
+)
+MAGIC_BYTES = max(len(format_.magic) for format_ in _FORMATS)
+
+
+def decompressed(raw: Any, head: bytes) -> io.RawIOBase | None:
+    """The text of a compressed stream whose first bytes, already read, are `head`; None if it is not compressed."""
+    for format_ in _FORMATS:
+        if head.startswith(format_.magic):
+            return _Decompressed(raw, head, format_)
+    return None
+
+
+class _Decompressed(io.RawIOBase):
+    def __init__(self, raw: Any, head: bytes, format_: _Format) -> None:
+        self._raw, self._format = raw, format_
+        self._decompressor = format_.decompressor()
+        self._ahead = head  # compressed bytes that no decompressor has seen
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while True:
+            if self._decompressor.eof and not self._next_member():
+                return 0
+            piece = b""
+            if self._decompressor.needs_input:
+                piece = self._more()
+                if not piece:
+                    raise EOFError
+            try:
+                text = self._decompressor.decompress(piece, len(buffer))
+            except (OSError, ValueError, zlib.error, lzma.LZMAError) as error:
+                raise DamagedError(str(error)) from error
+            if text:
+                buffer[: len(text)] = text
+                return len(text)
+
+    def _more(self) -> bytes:
+        """Compressed bytes; none at the end of the stream."""
+        if self._ahead:
+            piece, self._ahead = self._ahead, b""
+            return piece
+        piece = self._raw.read(PIECE_BYTES)
+        if piece is None:
+            raise BlockingIOError("it has no data yet, and does not wait")
+        return bytes(piece)
+
+    def _next_member(self) -> bool:
+        """Begin the member that follows; False at the end of the stream, an error where anything else follows."""
+        self._ahead = self._decompressor.unused_data
+        n_zeros = 0
+        while piece := self._more():
+            rest = piece.lstrip(b"\0") if self._format.padding else piece
+            n_zeros += len(piece) - len(rest)
+            if rest:
+                self._ahead = rest
+                break
+        if n_zeros and n_zeros % self._format.padding:
+            raise DamagedError(f"{n_zeros} zeros between members, but {self._format.name} pads by fours")
+        while self._ahead and len(self._ahead) < len(self._format.magic):  # the magic bytes may come in two pieces
+            self._ahead, before = b"", self._ahead
+            piece = self._more()
+            self._ahead = before + piece
+            if not piece:
+                break
+        if not self._ahead:
+            return False
+        if not self._ahead.startswith(self._format.magic):
+            raise DamagedError(f"what follows the first member is not {self._format.name}")
+        self._decompressor = self._format.decompressor()
+        return True
+
+
+BLOCK_BYTES = 1 << 22
+Source = str | os.PathLike[str] | IO[bytes]
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_OTHER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PAR1": "Parquet", b"PK\x03\x04": "zip"}
+
+
+@dataclass
+class Block:
+    """Whole lines of one file, as bytes that end with a line feed.
+
+    `first_line`, the number of its first line in the file, is known once the blocks before are counted.
+    """
+
+    file: str
+    text: Bytes
+    first_line: int = 1
+
+    def place(self, at: int) -> tuple[int, int]:
+        """The line in the file and the character in the line, from 1, of a byte of this block."""
+        before = self.text[:at].tobytes()
+        line_start = before.rfind(b"\n") + 1
+        column = len(before[line_start:].decode("utf-8", errors="replace")) + 1
+        return self.first_line + before.count(b"\n"), column
+
+    def error(self, at: int, problem: str) -> FileFormatError:
+        """An error that points to a byte of this block."""
+        line, column = self.place(at)
+        return FileFormatError(self.file, problem, line=line, column=column)
+
+    def token(self, at: int) -> str:
+        """What stands at a byte, up to a separator: the words an error message quotes."""
+        end = at
+        while self.text[end] not in b" \t\r\n#" and end - at < 40:
+            end += 1
+        return self.text[at:end].tobytes().decode("utf-8", errors="replace")
+
+
+def source_name(source: Source) -> str:
+    """What to call a source in messages."""
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)
+    name = getattr(source, "name", None)
+    return name if isinstance(name, str) else "<stream>"
+
+
+def text_blocks(
+    source: Source, advance: Callable[[float], None] = lambda amount: None, budget: Budget | None = None
+) -> Iterator[Block]:
+    """The blocks of a file or binary stream, decompressed by what it is, not by what it is called.
+
+    `advance` hears how many bytes of the file, as it lies on disk, each block took. All blocks together, and any one
+    line of them, stay within the budget.
+    """
+    name = source_name(source)
+    budget = budget or Budget()
+    with opened(source) as raw, _naming_file(name):
+        n_read = 0.0
+        head = raw.read(MAGIC_BYTES) or b""
+        stream = decompressed(raw, head)
+        # The beginning of a line whose end is not read yet; in the beginning, what was read to know the format.
+        rest = np.frombuffer(head if stream is None else b"", np.uint8)
+        stream, is_first = stream or raw, True
+        while True:
+            # A line longer than a block makes the next one twice as large: no line is copied often.
+            n_more = min(max(BLOCK_BYTES, len(rest)), budget.left("text") + 1)
+            text = _pages(len(rest) + n_more + 1)
+            text[: len(rest)] = rest
+            filled = _fill(stream, text.data[len(rest) : -1])
+            budget.hold("text", filled, name)
+            end = len(rest) + filled
+            if is_first:
+                text, end = _without_mark(name, text, end)
+            elif not filled:
+                break
+            cut = _after_last_line_feed(text[:end])
+            rest = text[cut:end]
+            if end >= BLOCK_BYTES and (is_first or cut == 0):  # before more is read; parsers see to the rest
+                _refuse_nul(Block(name, text[:end]), has_place=is_first)
+            if cut > 0:
+                yield Block(name, text[:cut])
+            is_first = False
+            if raw.seekable():
+                n_read, before = float(raw.tell()), n_read
+                advance(n_read - before)
+        if len(rest) > 0:
+            text[end] = ord("\n")
+            yield Block(name, text[: end + 1])
+
+
+def _refuse_nul(block: Block, *, has_place: bool) -> None:
+    """Raise at a NUL byte; `has_place` says that the block begins with the first line."""
+    if not block.text.all():
+        problem = "a NUL byte: this is not a text file, or it is damaged"
+        raise block.error(int(block.text.argmin()), problem) if has_place else FileFormatError(block.file, problem)
+
+
+def _pages(size: int) -> Bytes:
+    """Memory that goes back to the system when the last view of it goes; `malloc` might keep it."""
+    return np.frombuffer(mmap.mmap(-1, size), np.uint8)
+
+
+def _fill(stream: Any, buffer: memoryview) -> int:
+    """Read until the buffer is full or the stream ends; the number of bytes read."""
+    filled = 0
+    while filled < len(buffer):
+        n_read = stream.readinto(buffer[filled:])
+        if n_read is None:
+            raise BlockingIOError("it has no data yet, and does not wait")
+        if n_read == 0:
+            break
+        filled += n_read
+    return filled
+
+
+def _after_last_line_feed(text: Bytes) -> int:
+    """The place after the last line feed, 0 if there is none; most often found near the end."""
+    for tail in (1 << 14, len(text)):
+        position = text[-tail:].tobytes().rfind(b"\n")
+        if position >= 0:
+            return max(0, len(text) - tail) + position + 1
+    return 0
+
+
+@contextmanager
+def opened(source: Source) -> Iterator[Any]:
+    """The source as a stream that can be peeked into; a stream of the caller's stays open."""
+    if isinstance(source, str | os.PathLike):
+        path = to_path(source)
+        if path.is_dir():
+            raise FileFormatError(path, "is a folder, not a file; podium.folds reads a folder of folds")
+        try:
+            stream = path.open("rb")
+        except OSError as error:
+            raise FileFormatError(path, f"cannot be opened: {error.strerror}") from error
+        with stream:
+            yield stream
+        return
+    if isinstance(source, io.TextIOBase):
+        raise FileFormatError(source_name(source), "is opened as text; open it in binary mode, as in open(path, 'rb')")
+    raw: Any = source
+    if not (hasattr(raw, "read") or hasattr(raw, "readinto")):
+        raise DataError(f"expected a path or a binary stream to read from, not {type(raw).__name__} {raw!r:.40}")
+    if getattr(raw, "closed", False):
+        raise FileFormatError(source_name(source), "is closed")
+    if isinstance(source, io.BufferedReader):
+        yield source
+        return
+    reader = io.BufferedReader(raw if hasattr(raw, "readinto") else _Readable(raw))
+    try:
+        yield reader
+    finally:
+        with suppress(ValueError):  # the caller has closed it
+            reader.detach()
+
+
+class _Readable(io.RawIOBase):
+    """An object that can only `read` as a stream that can be read into."""
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self.source.read(len(buffer))
+        if not isinstance(piece, bytes | bytearray | memoryview) or len(piece) > len(buffer):
+            raise FileFormatError(
+                source_name(self.source), "is no binary stream: read(n) must return up to n bytes; open files with 'rb'"
+            )
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+def _without_mark(name: str, text: Bytes, end: int) -> tuple[Bytes, int]:
+    head = text[: min(end, 8)].tobytes()
+    for mark, what in _OTHER_MARKS.items():
+        if head.startswith(mark):
+            raise FileFormatError(name, f"looks like {what}, not like plain text in UTF-8", line=1)
+    skipped = len(_BYTE_ORDER_MARK) if head.startswith(_BYTE_ORDER_MARK) else 0
+    return text[skipped:], end - skipped
+
+
+@contextmanager
+def _naming_file(name: str) -> Iterator[None]:
+    """Turn the errors of decompressors into ones that name the file."""
+    try:
+        yield
+    except EOFError as error:
+        raise FileFormatError(name, "the compressed data ends too early; the file seems truncated") from error
+    except DamagedError as error:
+        raise FileFormatError(name, f"the compressed data is damaged ({error})") from error
+    except OSError as error:
+        raise FileFormatError(name, f"cannot be read: {error.strerror or error}") from error

@@ -1,0 +1,310 @@
+"""What the readers of LETOR and CSV text share."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.array_types import Bytes, Ints
+from podium.core.threads import map_threads
+from podium.data.encoding import listed
+from podium.data.io.letor_parser import FULL_BUFFER, LONE_RETURN, NUL, OUTCOME, PROBLEMS, Notes, ParseOutcome
+from podium.data.io.options import TextOptions
+from podium.data.io.queries import QueryRun, QueryRuns
+from podium.data.io.text_blocks import Block, Source, source_name, text_blocks
+from podium.data.io.text_numbers import LINE_FEED, RETURN
+from podium.data.memory import Budget
+from podium.data.schema import Schema
+from podium.errors import FileFormatError, PodiumWarning
+
+Scan = Callable[[Bytes, int], tuple[int, int, int, int]]  # as `scan_letor`
+ALL_ROWS = 2**62
+MERGE_SAMPLE = 1 << 16
+OBJECT_BYTES = 256  # a run of rows with one query id, or a document id: Python's objects
+
+
+@dataclass
+class Counted:
+    """A block with what a first scan of it counted, and the number of its first row."""
+
+    block: Block
+    rows: int
+    largest_index: int
+    first_row: int = 0
+
+
+def load_blocks(
+    sources: Sequence[Source],
+    scan: Scan,
+    advance: Callable[[float], None],
+    n_threads: int | None,
+    budget: Budget,
+    open_blocks: Callable[[Source, Callable[[float], None], Budget], Iterator[Block]] = text_blocks,
+) -> list[Counted]:
+    """Read all sources into blocks and count their lines and rows; files without rows are refused."""
+    counted: list[Counted] = []
+    for source in sources:
+        blocks = open_blocks(source, advance, budget)
+        lines_before, before = 0, len(counted)
+        for block, (lines, rows, largest, _) in map_threads(lambda b: (b, scan(b.text, ALL_ROWS)), blocks, n_threads):
+            block.first_line += lines_before
+            lines_before += lines
+            counted.append(Counted(block, rows, largest))
+        _require_rows(source, sum(item.rows for item in counted[before:]))
+    return _numbered(counted)
+
+
+def group_blocks(
+    sources: Sequence[Source],
+    scan: Scan,
+    advance: Callable[[float], None],
+    budget: Budget,
+    sizes: Iterable[int],
+    open_blocks: Callable[[Source, Callable[[float], None], Budget], Iterator[Block]] = text_blocks,
+) -> Iterator[list[Counted]]:
+    """Read sources block after block, cut into groups with so many rows each; lines without a row go with those before.
+
+    A group is read when it is asked for, and the budget is that of one group.
+    """
+    wanted = iter(sizes)
+    group: list[Counted] = []
+    left = next(wanted)
+    for source in sources:
+        lines_before = n_rows = 0
+        for block in open_blocks(source, advance, budget):
+            text, first_line = block.text, block.first_line + lines_before
+            while len(text):
+                lines, rows, largest, end = scan(text, left)
+                if end == 0:  # a row, and the group is full
+                    yield _numbered(group)
+                    budget.release()
+                    group, left = [], next(wanted, ALL_ROWS)
+                    continue
+                group.append(Counted(Block(block.file, text[:end], first_line), rows, largest))
+                left, n_rows = left - rows, n_rows + rows
+                text, first_line, lines_before = text[end:], first_line + lines, lines_before + lines
+        _require_rows(source, n_rows)
+    yield _numbered(group)
+    budget.release()  # for a second pass
+
+
+def _require_rows(source: Source, n_rows: int) -> None:
+    if n_rows == 0:
+        raise FileFormatError(source_name(source), "holds no documents")
+
+
+def _numbered(items: list[Counted]) -> list[Counted]:
+    first_row = 0
+    for item in items:
+        item.first_row = first_row
+        first_row += item.rows
+    return items
+
+
+def drain(items: list[Counted]) -> Iterator[Counted]:
+    """Hand out the blocks in order and forget them, so that their text can be freed once parsed."""
+    items.reverse()
+    while items:
+        yield items.pop()
+
+
+class Merges:
+    """Takes note of features with different numbers, large ones, that became one float32.
+
+    A column's numbers are all compared within a block, and up to 65,536 of them between blocks.
+    """
+
+    def __init__(self) -> None:
+        self.features: set[int] = set()
+        self._seen: dict[int, Ints] = {}
+        self._lock = threading.Lock()
+
+    def look(self, larges: Ints) -> None:
+        """Compare the numbers of a block, as (feature, digits), with each other and with those before."""
+        with self._lock:
+            for feature in set(np.unique(larges[:, 0]).tolist()) - self.features:
+                digits = np.unique(larges[larges[:, 0] == feature, 1])
+                digits = np.union1d(digits, self._seen.get(feature, digits[:0]))
+                shorter = digits.astype(np.float32)
+                if (shorter[1:] == shorter[:-1]).any():
+                    self.features.add(feature)
+                    self._seen.pop(feature, None)
+                else:
+                    self._seen[feature] = digits[:MERGE_SAMPLE]
+
+    def warn(self, file: str, names: Sequence[str]) -> None:
+        """Say what was found, with the remedy."""
+        if self.features:
+            merged = listed("feature", [repr(names[feature]) for feature in sorted(self.features)])
+            warnings.warn(
+                f"{file}: different numbers became equal in float32 in {merged}. Subtract an offset from them, or read "
+                "the file as a frame with float64 columns: RankingData(frame) shifts such columns by itself",
+                PodiumWarning,
+                stacklevel=2,
+            )
+
+
+def parse_block(item: Counted, parse: Callable[[Notes, NDArray[Any]], None]) -> tuple[ParseOutcome, Notes]:
+    """Call `parse(notes, outcomes)` with ever larger buffers until all uncertain numbers fit; what it reports."""
+    runs = np.empty((item.rows, 4), np.int64)
+    # For all the large numbers that a block can hold: the shortest is "1e8" with a separator. Memory is taken for those
+    # that it does hold.
+    large = np.empty((len(item.block.text) // 4 + 1, 2), np.int64)
+    size = 64
+    while True:
+        notes = Notes(runs, np.empty((size, 4), np.int64), large)
+        outcomes = np.array([tuple(ParseOutcome())], OUTCOME)
+        parse(notes, outcomes)
+        outcome = ParseOutcome(*outcomes[0].item())
+        if outcome.problem != FULL_BUFFER:
+            break
+        size *= 16
+    return outcome, Notes(runs[: outcome.runs], notes.uncertain[: outcome.uncertain], large[: outcome.large])
+
+
+def number_at(block: Block, start: int, end: int) -> np.float32:
+    """The number that Python makes of these bytes, as float32."""
+    with np.errstate(over="ignore"):
+        return np.float32(float(block.text[start:end].tobytes()))
+
+
+def raise_problem(block: Block, outcome: ParseOutcome, **words: Any) -> None:
+    """Raise the problem that a parser noted, if any."""
+    code, at = outcome.problem, outcome.at
+    if code == 0:
+        return
+    token = block.token(at)
+    if block.text[at] == RETURN and block.text[at + 1] != LINE_FEED:
+        code = LONE_RETURN
+    if "\x00" in token:
+        code, at = NUL, at + token.index("\x00")
+    raise block.error(at, PROBLEMS[code].format(token=token, **words))
+
+
+def decoded(block: Block, start: int, end: int, what: str) -> str:
+    """Bytes as text; what is not UTF-8 is an error with its place."""
+    try:
+        return block.text[start:end].tobytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise block.error(start + error.start, f"the {what} is not valid UTF-8") from error
+
+
+def runs_of(item: Counted, runs: Ints, text_of: Callable[[int, int], str]) -> list[QueryRun]:
+    """The runs that a parser found in a block, with rows and lines counted from the file's start."""
+    block = item.block
+    return [
+        QueryRun(item.first_row + row, text_of(start, end), block.file, block.first_line + line)
+        for row, line, start, end in runs.tolist()
+    ]
+
+
+def warn_of_overflows(count: int, names: str) -> None:
+    """Say that numbers written in digits were too large for float32."""
+    if count:
+        warnings.warn(
+            f"{names}: {count} numbers beyond float32's range (3.4e38) were read as infinite",
+            PodiumWarning,
+            stacklevel=2,
+        )
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What only the whole text tells, and every block of it has to agree with.
+
+    Attributes:
+        has_integer_ids: whether every query id is an integer.
+        n_features: LETOR: the number of features.
+        is_sparse: LETOR: whether a line leaves out a feature that the text has.
+        has_comments: LETOR: whether a line has a comment.
+        categories: CSV, TSV: the names of categories by column.
+
+    """
+
+    has_integer_ids: bool
+    n_features: int = 0
+    is_sparse: bool = False
+    has_comments: bool = False
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+class TextReader(ABC):
+    """Reads text as one, or in groups of rows.
+
+    Args:
+        sources: files and streams, read as one.
+        options: how to understand them.
+        budget: of the whole, or of one group.
+        known: what an earlier pass has found; without it, what this one has found so far.
+        like: features of a model, which take the place of what the whole text would tell of its features.
+        most_rows: of blocks that hold whole queries, which this pass is to find.
+
+    """
+
+    scan: Scan
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        options: TextOptions,
+        budget: Budget,
+        known: Facts | None = None,
+        like: Schema | None = None,
+        most_rows: int | None = None,
+    ) -> None:
+        self.sources, self.options, self.budget, self.known, self.like = sources, options, budget, known, like
+        self.names = ", ".join(source_name(source) for source in sources)
+        self.queries = QueryRuns(options.returning_qid if known is None else "merge", most_rows)
+        self.merges = Merges()
+        self.n_overflows = self.n_rows = 0
+
+    def all_rows(self, advance: Callable[[float], None]) -> dict[str, Any]:
+        """The arguments of `RankingData` for all rows."""
+        items = load_blocks(self.sources, self.scan, advance, self.options.n_threads, self.budget, self.open_blocks)
+        arguments = self.arguments(items)
+        self.finish()
+        return arguments
+
+    def groups(self, advance: Callable[[float], None], sizes: Iterable[int]) -> Iterator[list[Counted]]:
+        """Groups of so many rows, for `look` or `arguments`."""
+        return group_blocks(self.sources, self.scan, advance, self.budget, sizes, self.open_blocks)
+
+    def open_blocks(self, source: Source, advance: Callable[[float], None], budget: Budget) -> Iterator[Block]:
+        """The blocks of a file that hold rows."""
+        return text_blocks(source, advance, budget)
+
+    @abstractmethod
+    def look(self, items: list[Counted]) -> None:
+        """Parse a group for the facts alone."""
+
+    @abstractmethod
+    def arguments(self, items: list[Counted]) -> dict[str, Any]:
+        """The arguments of `RankingData` for a group."""
+
+    @abstractmethod
+    def facts(self) -> Facts:
+        """What all groups so far tell."""
+
+    @abstractmethod
+    def feature_names(self) -> Sequence[str]:
+        """The names of the features in all groups so far."""
+
+    def finish(self) -> None:
+        """Warn of what all rows together have lost."""
+        warn_of_overflows(self.n_overflows, self.names)
+        self.merges.warn(self.names, self.feature_names())
+
+    def hear(self, runs: list[QueryRun], n_rows: int, n_overflows: int) -> None:
+        """Take note of a group that is parsed."""
+        n_bytes = self.queries.blocks.n_bytes
+        self.queries.hear(runs, self.n_rows)
+        self.budget.hold("query ids", self.queries.blocks.n_bytes - n_bytes, self.names)
+        self.n_rows += n_rows
+        self.n_overflows += n_overflows

@@ -1,0 +1,232 @@
+"""Parts of ranking data by row, by query and by fraction, and several data sets as one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from itertools import chain, pairwise
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.array_types import Bools, Ints
+from podium.core.random import seed_of
+from podium.data.canonical import ContentRandom
+from podium.data.columns import as_array
+from podium.data.encoding import Encoding, FeatureBuilder, names_of_categories, recoded
+from podium.data.ranking_data import RankingData, rebuild
+from podium.data.sparse import is_sparse
+from podium.errors import DataError, PodiumWarning
+
+
+def rows_of_queries(data: RankingData, queries: Iterable[int] | NDArray[Any]) -> Ints:
+    """The rows of some queries, by their numbers or by a mask, ascending."""
+    numbers = np.asarray(queries if isinstance(queries, np.ndarray) else list(queries))
+    is_chosen = np.zeros(data.n_queries, bool)
+    if numbers.size:
+        if numbers.dtype.kind not in "iub":
+            raise DataError(f"queries are chosen by number or by a mask, not by {numbers.dtype}")
+        if numbers.dtype.kind == "b" and len(numbers) != data.n_queries:
+            raise DataError(f"the mask has {len(numbers)} entries for {data.n_queries} queries")
+        if numbers.dtype.kind != "b" and (numbers.min() < 0 or numbers.max() >= data.n_queries):
+            raise DataError(f"queries are numbered 0 to {data.n_queries - 1}")
+        is_chosen[numbers] = True
+    return np.sort(data.order[np.repeat(is_chosen, data.query_sizes)])
+
+
+def numbers_of_query(data: RankingData, query: Any) -> list[int]:
+    """Return the number of the query with this id, or nothing; whole numbers may be given as text."""
+    return [number for number, known in enumerate(data.query_ids.tolist()) if str(known) == str(query)]
+
+
+def has_weight(data: RankingData) -> Bools:
+    """Return which rows have a weight above 0, their own and their query's."""
+    counts = np.ones(len(data), bool) if data.document_weights is None else data.document_weights > 0
+    return counts if data.query_weights is None else counts & (data.query_weight_of_row > 0)
+
+
+def row_numbers(data: RankingData, rows: Any) -> Ints:
+    """Rows by their numbers; a mask of all rows works too."""
+    n, numbers = len(data), as_array(rows)
+    if numbers.size == 0:
+        numbers = numbers.astype(np.int64)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iub":
+        raise DataError(f"rows are taken by number or by a mask, not by {numbers.ndim}-dimensional {numbers.dtype}")
+    if numbers.dtype.kind == "b":
+        if len(numbers) != n:
+            raise DataError(f"the mask has {len(numbers)} entries for {n} rows")
+        return np.flatnonzero(numbers)
+    if ((numbers < -n) | (numbers >= n)).any():
+        raise DataError(f"rows are numbered 0 to {n - 1}")
+    return np.where(numbers < 0, numbers + n, numbers).astype(np.int64)
+
+
+def take_rows(data: RankingData, rows: Any) -> RankingData:
+    """The data of some rows."""
+    rows = row_numbers(data, rows)
+    arguments = {"feature_names": data.feature_names, "encoding": data.encoding, "features": data.features[rows]}
+    origin = data._origin() | {"wide": {k: values[rows] for k, values in data.wide.items()}}
+    if data.row_index is not None:
+        origin["row_index"] = data.row_index[rows]
+    return rebuild(arguments | columns_of_rows(data, rows), origin)
+
+
+def columns_of_rows(data: RankingData, rows: Ints) -> dict[str, Any]:
+    """Arguments of `RankingData` for some rows: all but those of features.
+
+    A pair of preferences goes with both of its rows, or with neither.
+    """
+    arguments: dict[str, Any] = {}
+    arguments["labels"] = {source: values[rows] for source, values in data.labels.items()}
+    for name in ("qid", "document_weights", "positions", "document_ids"):
+        value = getattr(data, name)
+        arguments[name] = None if value is None else value[rows]
+    if data.query_weights is not None:
+        arguments["query_weights"] = data.query_weight_of_row[rows]
+    if data.preferences is not None:
+        new_row = np.full(data.n_documents, -1)
+        new_row[rows] = np.arange(len(rows))
+        i, j = new_row[data.preferences.i], new_row[data.preferences.j]
+        stays = (i >= 0) & (j >= 0)
+        arguments["preferences"] = (i[stays], j[stays], data.preferences.probability[stays])
+    return arguments
+
+
+def without_features(data: RankingData) -> RankingData:
+    """The data without its features and names of documents, which no measure needs."""
+    nothing = np.zeros((len(data), 1), np.float32)
+    return data.replace(features=nothing, feature_names=None, encoding=None, document_ids=None)
+
+
+def shuffled_queries(query_ids: NDArray[Any], seed: int) -> Ints:
+    """The numbers of the queries in a random order that depends on ids and seed alone."""
+    keys = [(seed_of(seed, query).byteswap(), str(query)) for query in query_ids.tolist()]
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
+
+
+def split_queries(query_ids: NDArray[Any], fractions: tuple[float, ...], seed: int) -> list[Ints]:
+    """Numbers of queries for each fraction; the fractions add up to 1, and no part is empty."""
+    return _parts(shuffled_queries(query_ids, seed), fractions)
+
+
+def split_by_content(data: RankingData, *fractions: float, seed: int = 0) -> list[RankingData]:
+    """As `RankingData.split`, by the queries' documents instead of their ids: for splits that a model depends on."""
+    order = np.argsort(ContentRandom(data).of_queries(f"{seed}/split"), kind="stable")
+    return [data.select(part) for part in _parts(order, fractions)]
+
+
+def folds_by_content(data: RankingData, n_splits: int, seed: int = 0) -> Ints:
+    """For each query its fold, by its documents instead of its id: for folds that a model depends on."""
+    _require_splits(n_splits, data.n_queries)
+    fold = np.empty(data.n_queries, np.int64)
+    order = np.argsort(ContentRandom(data).of_queries(f"{seed}/folds"), kind="stable")
+    fold[order] = np.arange(data.n_queries) % n_splits
+    return fold
+
+
+def _require_splits(n_splits: int, n_queries: int) -> None:
+    if not 2 <= n_splits <= n_queries:
+        raise DataError(f"n_splits must be between 2 and the number of queries, {n_queries}, but is {n_splits}")
+
+
+def _parts(order: Ints, fractions: tuple[float, ...]) -> list[Ints]:
+    """The shuffled queries, cut by the fractions."""
+    if len(fractions) < 2 or min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-9:
+        raise DataError(f"the fractions must be at least two positive numbers that add up to 1, not {fractions}")
+    bounds = np.rint(np.cumsum((0.0, *fractions)) * len(order)).astype(np.int64)
+    parts = [order[a:b] for a, b in pairwise(bounds)]
+    if any(len(part) == 0 for part in parts):
+        raise DataError(f"{len(order)} queries are too few for the fractions {fractions}: a part is empty")
+    return parts
+
+
+def fold_of_queries(query_ids: NDArray[Any], n_splits: int, seed: int) -> Ints:
+    """For each query the fold whose test part it is in; folds differ by one query at most."""
+    _require_splits(n_splits, len(query_ids))
+    fold = np.empty(len(query_ids), np.int64)
+    fold[shuffled_queries(query_ids, seed)] = np.arange(len(query_ids)) % n_splits
+    return fold
+
+
+def concatenate(parts: list[RankingData]) -> RankingData:
+    """Row after row; the parts must agree in what they have, but for the names of documents."""
+    if not parts:
+        raise DataError("there is nothing to concatenate")
+    _require_alike(parts)
+    first = parts[0]
+    arguments: dict[str, Any] = {"feature_names": first.feature_names}
+    arguments["features"], arguments["encoding"], wide = _stacked(parts)
+    arguments["labels"] = {source: np.concatenate([part.labels[source] for part in parts]) for source in first.labels}
+    without = [number for number, part in enumerate(parts) if part.document_ids is None]
+    if 0 < len(without) < len(parts):
+        warnings.warn(
+            f"part {without[0]} has no document ids, so the whole has none",
+            PodiumWarning,
+            stacklevel=4,
+        )
+    elif not without:
+        arguments["document_ids"] = np.concatenate([part.document_ids for part in parts])
+    for name in ("qid", "document_weights", "positions"):
+        if getattr(first, name) is not None:
+            arguments[name] = np.concatenate([getattr(part, name) for part in parts])
+    if first.query_weights is not None:
+        arguments["query_weights"] = np.concatenate([part.query_weight_of_row for part in parts])
+    if first.preferences is not None:
+        before = np.cumsum([0] + [part.n_documents for part in parts])
+        pairs = [(part.preferences, start) for part, start in zip(parts, before, strict=False)]
+        arguments["preferences"] = (
+            np.concatenate([p.i + start for p, start in pairs if p is not None]),
+            np.concatenate([p.j + start for p, start in pairs if p is not None]),
+            np.concatenate([p.probability for p, _ in pairs if p is not None]),
+        )
+    result = RankingData(**arguments)
+    absent_values = {str(part.absent_value): part.absent_value for part in parts}
+    result._set(
+        wide=MappingProxyType(wide), reading=first.reading,
+        absent_value=first.absent_value if len(absent_values) == 1 else None,
+    )  # fmt: skip
+    return result
+
+
+def _stacked(parts: list[RankingData]) -> tuple[Any, Encoding | None, dict[int, NDArray[Any]]]:
+    """The features of all parts by one encoding, and the values as they came where float32 has few steps for them."""
+    if any(is_sparse(part.features) for part in parts):
+        from scipy.sparse import vstack
+
+        if any(part.encoding.shifts for part in parts):
+            raise DataError("parts with shifted features and sparse parts make no whole: give all of them dense")
+        return vstack([part.features for part in parts], format="csr"), None, {}
+    matrix = np.concatenate([part.features for part in parts])
+    builder = FeatureBuilder(matrix)
+    for feature in sorted({k for part in parts for k in (*part.wide, *part.encoding.shifts)}):
+        builder.set_numbers(feature, feature, np.concatenate([part.original_column(feature) for part in parts]))
+    categories = {}
+    for feature in parts[0].encoding.categories:
+        lists = [part.encoding.categories[feature] for part in parts]
+        categories[feature] = names_of_categories(chain.from_iterable(lists))
+        matrix[:, feature] = np.concatenate([
+            recoded(part.features[:, feature], names, categories[feature])
+            for part, names in zip(parts, lists, strict=True)
+        ])  # fmt: skip
+    encoding = Encoding(categories, builder.shifts)
+    return matrix, encoding or None, builder.wide
+
+
+def _require_alike(parts: list[RankingData]) -> None:
+    first = parts[0]
+    optional = ("document_weights", "query_weights", "positions", "preferences")
+    for number, part in enumerate(parts[1:], 1):
+        checks = {
+            "number of features": (first.n_features, part.n_features),
+            "feature names": (first.feature_names, part.feature_names),
+            "categorical features": (sorted(first.encoding.categories), sorted(part.encoding.categories)),
+            "normalization": (first.reading.get("normalize"), part.reading.get("normalize")),
+            "label sources": (sorted(first.labels), sorted(part.labels)),
+            "kind of query id": (first.qid.dtype, part.qid.dtype),
+        }
+        checks |= {name: (getattr(first, name) is not None, getattr(part, name) is not None) for name in optional}
+        for what, (a, b) in checks.items():
+            if a != b:
+                raise DataError(f"parts 0 and {number} differ in their {what}: {a} and {b}")

@@ -1,0 +1,264 @@
+"""What a worker holds: its documents of each set, and what becomes of them in a run. Every call is answered by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from podium.core.array_types import Bools, Floats, Ints
+from podium.core.merging import Gathered, Max, Same, Sum, Union, lowest
+from podium.core.random import mix
+from podium.core.team import Team
+from podium.core.threads import at_most_threads
+from podium.data import RankingData
+from podium.data.canonical import content_hashes, document_hashes, keys_of_occurrences, query_sums
+from podium.data.subsets import has_weight
+from podium.distributed.parts import ScoredPart, SearchedPart, Steps, TrainingPlan, TrainPart, ValidPart, by_bins
+from podium.objectives import BoundObjective
+from podium.trees import Tree, bin_features
+from podium.trees.bin_matrix import FeatureLayout, bin_counts
+from podium.trees.binning import BinnedFeatures, Bins
+from podium.trees.distributed_binning import find_bins_in_parts
+from podium.trees.growth_types import CELLS, MISSING
+
+Calls = Sequence[tuple[str, tuple[Any, ...]]]
+TRAIN = ""  # the name of the training documents among the sets
+MOST_LABELS = 1000  # different labels that the client hears of
+HASHES = 4  # sums of differently mixed hashes, by which data is known again
+
+
+class Holder:
+    """Holds the documents of one worker.
+
+    Args:
+        number: of the worker, from 0.
+        sets: documents of each set, in partitions with their numbers; the training documents are called `TRAIN`.
+        n_threads: that may be used.
+
+    """
+
+    def __init__(self, number: int, sets: dict[str, list[tuple[int, RankingData]]], n_threads: int) -> None:
+        self.number, self.n_threads, self.team = number, n_threads, Team(n_threads)
+        self.data: dict[str, RankingData] = {}
+        self.partition_of_row: dict[str, Ints] = {}
+        for name, partitions in sets.items():
+            filled = [(k, data) for k, data in sorted(partitions, key=lambda one: one[0]) if len(data)]
+            if filled:
+                data = [one for _, one in filled]
+                self.data[name] = data[0] if len(data) == 1 else RankingData.concatenate(data)
+                self.partition_of_row[name] = np.repeat([k for k, _ in filled], [len(one) for one in data])
+        self.binned: dict[str, BinnedFeatures] = {}
+        self.train: TrainPart | None = None
+        self.valid: dict[str, ValidPart] = {}
+        self.searched: SearchedPart | None = None
+        self.ranker: BoundObjective | None = None
+        self._steps: Steps | None = None
+
+    def run(self, calls: Calls) -> Any:
+        """Run calls one after the other, and return the answer to the last."""
+        with at_most_threads(self.n_threads):
+            for name, arguments in calls:
+                answer = getattr(self, f"call_{name}")(*arguments)
+        return answer
+
+    # --- what is known of the documents
+
+    def call_facts(self) -> dict[str, Any]:
+        """What the client must know of each set."""
+        return {name: _facts_of(data) for name, data in self.data.items()}
+
+    def call_keep_weighted(self) -> None:
+        """Leave out training documents of weight 0."""
+        if TRAIN in self.data:
+            data = self.data[TRAIN]
+            counts = has_weight(data)
+            if not counts.all():
+                self.data[TRAIN] = data.replace(preferences=None).take(np.flatnonzero(counts))
+                self.partition_of_row[TRAIN] = self.partition_of_row[TRAIN][counts]
+                if not counts.any():
+                    del self.data[TRAIN]
+
+    def call_query_sums(self) -> Gathered:
+        """A hash of the features of each query; queries with the same are told apart by the client."""
+        return Gathered([(self.number, {n: query_sums(d, d.row_hashes) for n, d in self.data.items()})])
+
+    def call_query_partitions(self) -> Gathered:
+        """The partition that each query came in."""
+        first_rows = {name: data.order[data.offsets[:-1]] for name, data in self.data.items()}
+        return Gathered([(self.number, {n: self.partition_of_row[n][rows] for n, rows in first_rows.items()})])
+
+    def call_content_sums(self) -> Gathered:
+        """A hash of all content of each query."""
+        return Gathered([(self.number, {n: query_sums(d, content_hashes(d)) for n, d in self.data.items()})])
+
+    def call_set_query_keys(self, occurrences: dict[tuple[int, str], Any]) -> None:
+        """Give each query the key that it has in all data; most features occur once."""
+        for name, data in self.data.items():
+            times = np.zeros(data.n_queries, np.uint64)
+            if (self.number, name) in occurrences:
+                places, numbers = occurrences[self.number, name]
+                times[places] = numbers
+            data._set(query_keys=keys_of_occurrences(query_sums(data, data.row_hashes), times))
+
+    def call_hash_documents(self) -> dict[str, Sum]:
+        """Sums of hashes of all documents, by which a set is known again."""
+        hashes = {name: document_hashes(data) for name, data in self.data.items()}
+        return {
+            name: Sum(tuple(int(mix(keys + np.uint64(k)).sum(dtype=np.uint64)) for k in range(HASHES)))
+            for name, keys in hashes.items()
+        }
+
+    # --- bins
+
+    def call_bin(self, bins: Bins) -> Any:
+        """Bin all documents; how many of the training documents are in each bin, and which features miss values."""
+        for name, data in self.data.items():
+            self.binned[name] = bin_features(data.features, bins, self.n_threads)
+        if TRAIN not in self.binned:
+            return None
+        binned = self.binned[TRAIN]
+        counts = bin_counts(binned.columns, binned.n_rows, bins.n_features)
+        return Sum(counts), Union(np.array(binned.features_with_missing, np.int64))
+
+    # --- training
+
+    def call_bind(self, plan: TrainingPlan, layout: FeatureLayout) -> Any:
+        """Begin a run; what the objective asks for of all data, and the queries that a line search measures."""
+        sweep, self.ranker = plan.sweep, None
+        for name, data in self.data.items():
+            slim = data.without_features()
+            if name == TRAIN:
+                self.binned[name].__dict__["layout"] = layout
+                self.train = TrainPart(slim, self.binned[name], self.team, plan)
+            else:
+                self.valid[name] = ValidPart(slim, self.binned[name], self.team, plan)
+            if sweep is not None and (sweep.on or TRAIN) == name:
+                whole = data if sweep.ties not in ("expected", "stable", "jitter") else slim
+                part: ScoredPart = self.valid[name] if name in self.valid else self.train  # type: ignore[assignment]
+                self.searched = SearchedPart(part, whole, sweep, self.n_threads)
+            self.data[name] = slim
+        facts = None if self.train is None else self.train.objective.facts()
+        return facts, None if self.searched is None else self.searched.count()
+
+    def call_set_facts(self, facts: Any, ranker: BoundObjective) -> None:
+        """Take over what the objective must know of all data, once; the ranker says what puts documents in order."""
+        if self.ranker is not None:
+            return
+        self.ranker = ranker
+        if self.train is not None:
+            self.train.set_facts(facts)
+        for part in self.valid.values():
+            part.begin(ranker.n_outputs)
+
+    def call_start(self, works: Calls) -> Any:
+        """Begin work that asks for what all parts give, one after the other."""
+        self._steps = self._in_turn(works) if TRAIN in self.data else None
+        return self.call_go_on(None)
+
+    def _in_turn(self, works: Calls) -> Steps:
+        results = []
+        for name, arguments in works:
+            work = self._find_bins if name == "find_bins" else getattr(self.train, name)
+            results.append((yield from work(*arguments)))
+        return results
+
+    def _find_bins(self, max_bins: int, categorical: Sequence[int]) -> Steps:
+        bins = yield from find_bins_in_parts(self.data[TRAIN].features, max_bins, categorical, self.n_threads)
+        return Same(bins)
+
+    def call_go_on(self, answer: Any) -> Any:
+        """Go on with what all parts gave; whether the work is done, and what this part gives."""
+        if self._steps is None:
+            return None
+        try:
+            return Same(False), self._steps.send(answer)
+        except StopIteration as end:
+            self._steps = None
+            return Same(True), end.value
+
+    def call_answer(self, question: Any) -> Any:
+        """See `TrainPart.answer`."""
+        return None if self.train is None else self.train.answer(question)
+
+    def call_sum_leaves(self, *arguments: Any) -> Any:
+        """See `TrainPart.sum_leaves`."""
+        return None if self.train is None else self.train.sum_leaves(*arguments)
+
+    def call_add_tree(self, output: int, tree: Tree, goes_left: Bools, values: Floats, leaves: Sequence[int]) -> None:
+        """Add a tree that was just grown to all scores."""
+        grown = by_bins(tree, goes_left)
+        if self.train is not None:
+            self.train.add_tree(output, grown, values, leaves)
+        for part in self.valid.values():
+            part.add_by_bins(output, grown, values)
+
+    def call_measure(self) -> dict[str, Any]:
+        """Sums from which the means of the measures follow, by `set/measure`."""
+        ranker = self.ranker
+        assert ranker is not None
+        return {
+            f"{name}/{measure}": sums
+            for name, part in self.valid.items()
+            for measure, sums in part.measure(ranker).items()
+        }
+
+    def call_restore(self, trees: Sequence[Tree], n_outputs: int, state: dict[str, list[float]], bins: Bins) -> None:
+        """Have the scores of these trees, and the objective as it was after them."""
+        parts: list[ScoredPart] = [*self.valid.values()] + ([self.train] if self.train else [])
+        grown = [(tree, by_bins(tree, goes_left_of(tree, bins))) for tree in trees]
+        for part in parts:
+            if part.n_trees != len(trees):
+                part.begin(n_outputs)
+                for k, (tree, by_bin) in enumerate(grown):
+                    part.add_by_bins(k % n_outputs, by_bin, tree.leaf_value)
+        if self.train is not None and state:
+            self.train.objective.restore(state)
+
+    def call_gather(self, names: Sequence[str]) -> Gathered:
+        """Arrays of the training documents, such as their scores, for the client."""
+        part = self.train
+        return Gathered([] if part is None else [{name: getattr(part, name).copy() for name in names}])
+
+    # --- line search
+
+    def call_line(self, name: str, *arguments: Any) -> Any:
+        """See `SearchedPart`."""
+        return None if self.searched is None else getattr(self.searched, name)(*arguments)
+
+    def call_begin_line(self, tree: Tree, goes_left: Bools) -> None:
+        """See `SearchedPart.begin`."""
+        if self.searched is not None:
+            self.searched.begin(by_bins(tree, goes_left))
+
+    def call_sizes(self) -> Gathered:
+        """How many documents of each set are here."""
+        return Gathered([{name: len(data) for name, data in self.data.items()}])
+
+
+def _facts_of(data: RankingData) -> dict[str, Any]:
+    labels = {source: np.unique(values[~np.isnan(values)]) for source, values in data.labels.items()}
+    return {
+        "documents": Sum(len(data)),
+        "queries": Sum(data.n_queries),
+        "weighted": Sum(int(has_weight(data).sum())),
+        "labels": {source: Union(lowest(values, MOST_LABELS), MOST_LABELS) for source, values in labels.items()},
+        "last_position": Max(-1 if data.positions is None else int(data.positions.max())),
+        "losses": Gathered(list(data.losses)),
+    }
+
+
+def goes_left_of(tree: Tree, bins: Bins) -> Bools:
+    """For each node and bin whether it goes left."""
+    goes_left = np.zeros((len(tree.feature), CELLS), bool)
+    for k, feature in enumerate(tree.feature.tolist()):
+        if tree.category[k] >= 0:
+            chosen, values = tree.categories[tree.category[k]], bins.categories[feature]
+            goes_left[k, 1 : len(values) + 1] = np.isin(values, chosen)
+            if feature in bins.rare:
+                goes_left[k, len(values) + 1] = np.isin(bins.rare[feature], chosen).any()
+        else:
+            goes_left[k, 1 : np.searchsorted(bins.cuts[feature], tree.threshold[k]) + 2] = True
+            goes_left[k, MISSING] = tree.missing_left[k]
+    return goes_left

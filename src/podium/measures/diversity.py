@@ -1,0 +1,197 @@
+"""Measures of diversity, with a label source for each subtopic of a query: α-NDCG and ERR-IA."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.array_types import Floats, Ints
+from podium.core.validation import require_number
+from podium.errors import DataError
+from podium.measures.base import Example, Measure
+from podium.measures.binary import Binary
+from podium.measures.cascade import ERR, max_label_of
+from podium.measures.gains import highest_label
+from podium.measures.ranking import Ranking
+from podium.measures.registry import register
+
+if TYPE_CHECKING:
+    from podium.data import RankingData
+
+
+@dataclass(frozen=True)
+class SubtopicMeasure(Measure):
+    """A measure of documents that are relevant to some of a query's subtopics.
+
+    Each subtopic has a label source of its own, named `labels`, an underscore and any name: `subtopic_1`, `subtopic_2`.
+    A subtopic that no document of a query is relevant to is none of that query's, so queries may share sources. A
+    source named `labels` alone is a subtopic, too.
+
+    Args:
+        labels: what the sources' names begin with.
+
+    """
+
+    _: KW_ONLY
+    labels: str = "subtopic"
+
+    has_swaps: ClassVar[bool] = False  # with several labels, which document of a pair is better is not said
+
+    def sources(self, data: RankingData) -> list[str]:
+        """The sources of the subtopics, sorted by name."""
+        sources = sorted(s for s in data.labels if s == self.labels or s.startswith(f"{self.labels}_"))
+        if not sources:
+            names = ", ".join(map(repr, data.labels)) or "none"
+            raise DataError(
+                f"{self} needs a label source for each subtopic, named {self.labels}_1, {self.labels}_2, …; "
+                f"the data has {names}: RankingData(…, labels={{'{self.labels}_1': …}})"
+            )
+        return sources
+
+    def is_defined_on(self, data: RankingData) -> bool:
+        """Whether some document is relevant to a subtopic."""
+        names = [s for s in data.labels if s == self.labels or s.startswith(f"{self.labels}_")]
+        return any(bool((data.labels[source] > 0).any()) for source in names)
+
+    def labels_in(self, data: RankingData, order: Ints) -> NDArray[Any]:
+        """A column for each subtopic, in an order of the rows."""
+        return np.column_stack([data.labels[source][order] for source in self.sources(data)])
+
+    def prepared(self, labels: NDArray[Any]) -> Floats:
+        """Return a row for each document, a column for each subtopic."""
+        columns = np.asarray(labels, np.float64)
+        return columns.reshape(len(columns), 1) if columns.ndim == 1 else columns
+
+
+@register
+@dataclass(frozen=True)
+class AlphaNDCG(SubtopicMeasure, Binary):
+    """α-DCG@T = Σ_{r≤T} Σ_t rel_t(r) (1 − α)^{c_t(r)} / log2(1 + r), divided by that of a greedy ideal order.
+
+    c_t(r) is the number of documents above r that are relevant to the subtopic t: what was seen before is worth less.
+    Clarke, Kolla, Cormack, Vechtomova, Ashkan, Büttcher and MacKinnon, SIGIR 2008. The best order is hard to find; as
+    they do, the ideal one takes at each rank the document that adds most, of equal ones the one whose subtopics come
+    first by name.
+
+    Args:
+        alpha: how much a repetition loses; 0 is a DCG of the number of subtopics.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium import AlphaNDCG
+        >>> redundant, diverse = np.array([[1, 0], [1, 0], [0, 1]]), np.array([[1, 0], [0, 1], [1, 0]])
+        >>> round(AlphaNDCG(2).value(redundant), 3), AlphaNDCG(2).value(diverse)
+        (0.807, 1.0)
+
+    """
+
+    _: KW_ONLY
+    alpha: float = 0.5
+
+    name: ClassVar[str] = "alpha_ndcg"
+    knows_retrieved: ClassVar[bool] = True
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example("alpha_ndcg", (0, 1, 1), (1 / math.log2(3) + 1 / 4) / (1 + 0.5 / math.log2(3))),
+        Example("alpha_ndcg(alpha=0)@2", (0, 3, 0), 1 / math.log2(3)),
+        Example("alpha_ndcg(alpha=1)", (0, 1, 1), 1 / math.log2(3)),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_number("alpha", self.alpha, least=0, most=1)
+
+    def value(self, labels: Floats) -> float:
+        """From the labels of one query in rank order, a column for each subtopic."""
+        return self._value_of_run(labels, len(labels))
+
+    def _value_of_run(self, labels: Floats, n_ranked: int) -> float:
+        """Documents that a run did not return count in the ideal order alone."""
+        relevant = self.relevant(self.prepared(labels))
+        return self._dcg(relevant[:n_ranked]) / self._dcg(relevant[self._ideal_order(relevant)])
+
+    def _dcg(self, relevant: Floats) -> float:
+        seen = np.cumsum(relevant, axis=0) - relevant
+        gains = (relevant * (1.0 - self.alpha) ** seen).sum(axis=1)[: self.cutoff]
+        return float(np.sum(gains / np.log2(2.0 + np.arange(len(gains)))))
+
+    def _ideal_order(self, relevant: Floats) -> list[int]:
+        """At each rank the document that adds most to those above; the same in any order of the rows."""
+        documents = np.lexsort(-relevant.T[::-1]).tolist()
+        worth = np.ones(relevant.shape[1])
+        order: list[int] = []
+        while documents and len(order) < (self.cutoff or len(relevant)):
+            best = documents.pop(int(np.argmax(relevant[documents] @ worth)))
+            worth = np.where(relevant[best] > 0, worth * (1.0 - self.alpha), worth)
+            order.append(best)
+        return order
+
+
+@register
+@dataclass(frozen=True)
+class ERRIA(SubtopicMeasure):
+    """The mean of ERR over a query's subtopics, each with its own labels, all equally likely.
+
+    Chapelle, Ji, Liao, Velipasaoglu, Lai and Wu, Information Retrieval 14, 2011. Users differ in what they mean; each
+    stops where a document satisfies them.
+
+    Args:
+        max_label: l_max of ERR; None takes the highest label of all subtopics.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium import ERRIA
+        >>> ERRIA(max_label=1).value(np.array([[1, 0], [0, 1]]))  # half a user each: (1/2 + 1/4) / 2
+        0.375
+
+    """
+
+    _: KW_ONLY
+    max_label: float | None = None
+
+    name: ClassVar[str] = "err_ia"
+    knows_expected_ties: ClassVar[bool] = True
+    knows_retrieved: ClassVar[bool] = True
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example("err_ia(max_label=4)", (4, 0, 4), 15 / 16 + (1 / 16) * (15 / 16) / 3),
+        Example("err_ia(max_label=1,ties=expected)@1", (1, 0), 1 / 4, scores=(1, 1)),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._err("relevance")  # refuses a max_label that makes no sense
+
+    def _err(self, source: str) -> ERR:
+        return ERR(self.cutoff, labels=source, ties=self.ties, empty="skip", max_label=self.max_label)
+
+    def fixed(self, *data: RankingData) -> Self:
+        """With l_max taken from the data, if it is not given."""
+        if self.max_label is not None:
+            return self
+        highest = [highest_label(s, part) for part in data if self.is_defined_on(part) for s in self.sources(part)]
+        return self.replace(max_label=max(highest)) if highest else self
+
+    def fixed_like(self, *models: Iterable[Measure | str]) -> Self:
+        """With l_max of an ERR-IA that looks at the same labels, if it is not given; the highest of several models'."""
+        return self if self.max_label is not None else self.replace(max_label=max_label_of(self, models))
+
+    def power(self, *data: RankingData) -> float:
+        """The highest label."""
+        return self.fixed(*data).max_label or 0.0
+
+    def value(self, labels: Floats) -> float:
+        """From the labels of one query in rank order, a column for each subtopic."""
+        columns = np.nan_to_num(self.prepared(labels))
+        err = self._err("relevance") if self.max_label is not None else ERR(self.cutoff, max_label=columns.max())
+        return float(np.mean([err.value(column) for column in columns.T if column.any()]))
+
+    def values(self, ranking: Ranking) -> Floats:
+        """One value for each query."""
+        measure = self.fixed(ranking.data)
+        of_subtopics = [measure._err(source).values(ranking) for source in self.sources(ranking.data)]
+        known = np.sum([~np.isnan(values) for values in of_subtopics], axis=0)  # the subtopics of each query
+        return self._with_empties(np.nansum(of_subtopics, axis=0) / np.maximum(known, 1), known == 0)

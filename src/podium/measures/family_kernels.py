@@ -1,0 +1,115 @@
+"""Compiled code that chooses a family's helpers by its code: swap deltas for gradients, rules for the sweep over α.
+
+|ΔZ| for the pair kernel: `…_columns` fills, once for each query, what a swap needs of each rank, and `…_deltas` writes
+|ΔZ| of one rank with others below it. DISCOUNTED has neither: the pair kernel multiplies gains and discounts itself.
+
+In the sweep, neighbours pass each other. A family says what the document at a rank adds to the measure, given the
+documents before it. Documents with the same score for every α move as one group, which adds the mean over their orders.
+"""
+
+from __future__ import annotations
+
+from podium.core.array_types import Float32s, Floats, Int, Int32s, Number
+from podium.core.compiling import helper
+from podium.core.intrinsics import inlined, not_inlined
+from podium.measures.blended import (
+    blended_columns,
+    blended_contribution,
+    blended_deltas,
+    blended_group_contribution,
+    blended_group_value,
+)
+from podium.measures.cascade import (
+    cascade_columns,
+    cascade_contribution,
+    cascade_deltas,
+    cascade_group_contribution,
+    cascade_group_value,
+)
+from podium.measures.discounted import discounted_contribution
+from podium.measures.families import BLENDED, CASCADE, DISCOUNTED, Span
+
+N_COLUMNS = 5  # numbers kept for each rank: columns[k, rank]
+
+
+@helper
+def fill_columns(
+    family: Int, n: Int, ranked: Int32s, values: Floats, divisors: Floats, depth: Int, columns: Floats
+) -> None:
+    """What a swap needs of each of the n ranks of a query; `ranked` says which of the query's values has which rank."""
+    if family == BLENDED:
+        blended_columns(n, ranked, values, divisors, depth, columns)
+    elif family == CASCADE:
+        cascade_columns(n, ranked, values, depth, columns)
+
+
+@helper
+def write_deltas(
+    family: Int,
+    i: Int,
+    span: Span,
+    n: Int,
+    depth: Int,
+    norm: float,
+    bonuses_differ: bool,
+    columns: Floats,
+    buffer: Float32s,
+) -> None:
+    """|ΔZ| of rank i with the ranks of the span into buffer[span.at + span.a …]."""
+    inlined()
+    if family == BLENDED:
+        blended_deltas(i, span, norm, bonuses_differ, columns, buffer)
+    elif family == CASCADE:
+        cascade_deltas(i, span, n, depth, columns, buffer)
+
+
+@helper
+def before_all(family: Int) -> Number:
+    """What stands before the first rank: no gain, or a user who reads for sure."""
+    return 1.0 if family == CASCADE else 0.0
+
+
+@helper
+def before_next(family: Int, before: Number, value: Number) -> Number:
+    """What stands before the next rank: the sum of values, or the probability that nothing has stopped the user."""
+    return before * (1.0 - value) if family == CASCADE else before + value
+
+
+@helper
+def contribution(family: Int, value: Number, before: Number, rank: Int, discounts: Floats, divisors: Floats) -> Number:
+    """What a document at a rank (from 0) adds to the measure, before the division by the norm."""
+    if family == DISCOUNTED:
+        return discounted_contribution(value, rank, discounts)
+    if family == BLENDED:
+        return blended_contribution(value, before, divisors[rank])
+    assert family == CASCADE
+    return cascade_contribution(value, before, rank)
+
+
+@helper
+def group_value(family: Int, start: Int, size: Int, values: Floats, group: Floats) -> Number:
+    """The value of tied documents together; what else the group needs goes to group[start : start + size].
+
+    Where gains add up (DISCOUNTED) the documents stay apart, each with the mean gain.
+    """
+    if family == BLENDED:
+        return blended_group_value(start, size, values, group)
+    if family == CASCADE:
+        return cascade_group_value(start, size, values, group)
+    total = 0.0
+    for k in range(size):
+        total += values[start + k]
+    return total / size
+
+
+@helper
+def group_contribution(
+    family: Int, value: Number, before: Number, rank: Int, size: Int, n_counted: Int, start: Int, group: Floats,
+    divisors: Floats,
+) -> Number:  # fmt: skip
+    """What tied documents from a rank on add in the mean over their orders; the first n_counted places count."""
+    not_inlined()
+    if family == BLENDED:
+        return blended_group_contribution(value, before, rank, size, n_counted, group[start], divisors)
+    assert family == CASCADE
+    return cascade_group_contribution(before, rank, n_counted, start, group)

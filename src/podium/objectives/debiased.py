@@ -1,0 +1,186 @@
+"""Clicks without the bias of the positions at which documents were shown."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from podium.core.array_types import Floats, Int32s, Ints
+from podium.core.merging import Counts, Max, Sum, alone
+from podium.core.sums import GroupSums, group_exponent
+from podium.core.validation import numbers_of, require_number
+from podium.data import RankingData
+from podium.errors import DataError
+from podium.objectives.base import BoundObjective, Objective, register, require_one_output
+from podium.objectives.pair_terms import PairFilter, PairTerm
+
+
+def _positions(data: RankingData) -> Int32s:
+    if data.positions is None:
+        raise DataError(
+            "Debiased needs the position at which each document was shown: RankingData(…, positions=…), or a column "
+            "'position' of a CSV or Parquet file"
+        )
+    return data.positions
+
+
+@register
+@dataclass(frozen=True, init=False)
+class Debiased(Objective):
+    """λ for click logs, whose labels say what users clicked at the positions they were shown.
+
+    With **propensities** given, the probability that position p is looked at, each pair is divided by that of its
+    better document, the clicked one: clicks at the bottom are rare, and count more (inverse propensity scoring;
+    Joachims, Swaminathan and Schnabel, WSDM 2017).
+
+    Without, the bias is **estimated** with the model, as LightGBM does: a number b_p for each position is added to the
+    scores while training, s + b_p, and after each round b_p takes a Newton step,
+    b_p += v (Σλ − c l2 b_p) / (Σw + c l2), the sums over the c documents shown at p. The model keeps s alone.
+    Documents that were not shown have b = 0.
+
+    Args:
+        objective: a pair term for given propensities; any objective with a hessian otherwise.
+        propensities: for position 1, 2, …; above 0, at most 1. Positions beyond have the last one.
+        rate: v, the learning rate of the biases.
+        l2: holds the biases back.
+
+    Example:
+        >>> import podium
+        >>> from podium.objectives import Debiased, Lambda
+        >>> data = podium.artificial(20, documents=5, features=4)
+        >>> shown = podium.RankingData(data.features, data.relevance, qid=data.qid, positions=[1, 2, 3, 4, 5] * 20)
+        >>> model = podium.LambdaMART(2, 4, objective=Debiased(Lambda("ndcg"), propensities=(1.0, 0.5, 0.3)))
+        >>> model.fit(shown).n_trees_
+        2
+
+    """
+
+    objective: Objective
+    propensities: tuple[float, ...] | None
+    rate: float
+    l2: float
+    works_in_parts = True
+
+    def __init__(
+        self, objective: Objective, propensities: Sequence[float] | None = None, rate: float = 0.1, l2: float = 0.0
+    ) -> None:
+        if not isinstance(objective, Objective):
+            raise DataError(f"Debiased takes an objective such as Lambda('ndcg'), not {objective!r}")
+        numbers = None if propensities is None else numbers_of("propensities", propensities)
+        if numbers is not None:
+            if not isinstance(objective, PairTerm):
+                raise DataError("propensities weight pairs: give them with Lambda, Local, Pairwise or LambdaLoss")
+            if not numbers or not all(0 < value <= 1 for value in numbers):
+                raise DataError(f"propensities must be above 0 and at most 1; these are {numbers}")
+        elif not objective.has_hessian:
+            raise DataError(f"positions are estimated by Newton steps, but {objective.no_hessian_because}")
+        require_number("rate", rate, above=0)
+        require_number("l2", l2, least=0)
+        object.__setattr__(self, "objective", objective)
+        object.__setattr__(self, "propensities", numbers)
+        object.__setattr__(self, "rate", rate)
+        object.__setattr__(self, "l2", l2)
+
+    @property
+    def has_hessian(self) -> bool:  # type: ignore[override]
+        """Whether the objective is."""
+        return self.objective.has_hessian
+
+    @property
+    def score_unit(self) -> float:  # type: ignore[override]
+        """That of the objective."""
+        return self.objective.score_unit
+
+    @property
+    def no_hessian_because(self) -> str:  # type: ignore[override]
+        """Why not."""
+        return self.objective.no_hessian_because
+
+    def bind(self, data: RankingData) -> BoundObjective:
+        """On these documents."""
+        positions = _positions(data)
+        if self.propensities is None:
+            return BoundBiases(self, self.objective.bind(data), data)
+        assert isinstance(self.objective, PairTerm)
+        propensities = np.array(self.propensities)
+        shown = positions[data.canonical_order]
+        trusts = 1.0 / propensities[np.clip(shown, 1, len(propensities)) - 1]
+        trusts[shown < 1] = 1.0
+        return self.objective.bind_among(data, PairFilter(trusts=trusts.astype(np.float32)))
+
+
+class BoundBiases(BoundObjective):
+    """The estimate of position bias beside a model in training.
+
+    Attributes:
+        biases: of positions 1, 2, …, in units of the score; `biases[0]` is for documents that were not shown.
+
+    """
+
+    def __init__(self, settings: Debiased, inner: BoundObjective, data: RankingData) -> None:
+        self.settings, self.inner = settings, inner
+        self.shown = np.maximum(_positions(data), 0)
+        self._set_counts(np.bincount(self.shown))
+        self.base_score = inner.base_score
+        require_one_output(inner, "Debiased")
+
+    def _set_counts(self, counts: Ints) -> None:
+        """Take note of how many documents were shown at each position."""
+        self.n, self.counts = int(counts.sum()), counts.astype(np.float64)
+        self.biases = np.zeros(len(counts))
+        self.sums = GroupSums(self.shown, len(counts))
+
+    def facts(self) -> Any:
+        """Positions, and what the inner objective asks for."""
+        positions, counts = np.unique(self.shown, return_counts=True)
+        return Counts(positions, counts), self.inner.facts()
+
+    def set_facts(self, facts: Any) -> None:
+        """As of all data."""
+        (positions, counts), of_inner = facts
+        self.inner.set_facts(of_inner)
+        self.base_score = self.inner.base_score
+        self._set_counts(np.bincount(positions, counts).astype(np.int64))
+
+    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
+        """λ and w at s + b; then the biases move on."""
+        gradients, hessians = np.empty(len(scores)), np.empty(len(scores))
+        self.fill(scores, iteration, gradients, hessians)
+        return gradients, hessians
+
+    def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
+        """The same into arrays that are there."""
+        alone(self.fill_in_parts(scores, iteration, gradients, hessians))
+
+    def fill_in_parts(
+        self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats
+    ) -> Generator[Any, Any, None]:
+        """The same on a part of the data."""
+        self.inner.team = self.team
+        yield from self.inner.fill_in_parts(scores + self.biases[self.shown], iteration, gradients, hessians)
+        columns = gradients, hessians
+        largest = yield Max(tuple(float(np.abs(values).max(initial=0.0)) for values in columns))
+        exponents = [group_exponent(value, self.n) for value in largest]
+        whole = yield Sum(tuple(self.sums.whole(*column) for column in zip(columns, exponents, strict=True)))
+        gradient_sums, hessian_sums = (
+            np.ldexp(w.astype(np.float64), -e) for w, e in zip(whole, exponents, strict=True)
+        )
+        penalties = self.settings.l2 * self.counts
+        divisor = hessian_sums + penalties
+        steps = (gradient_sums - penalties * self.biases) / np.where(divisor > 0, divisor, 1.0)
+        self.biases += self.settings.rate * np.where(divisor > 0, steps, 0.0)
+        self.biases[0] = 0.0
+
+    def state(self) -> dict[str, list[float]]:
+        """The biases, and the state of the inner objective."""
+        return {"biases": self.biases.tolist()} | {f"in/{name}": value for name, value in self.inner.state().items()}
+
+    def restore(self, state: dict[str, list[float]]) -> None:
+        """Go on with them."""
+        if len(state["biases"]) != len(self.biases):
+            raise DataError(f"there are biases of {len(state['biases']) - 1} positions, not of {len(self.biases) - 1}")
+        self.biases = np.array(state["biases"])
+        self.inner.restore({name[3:]: value for name, value in state.items() if name.startswith("in/")})

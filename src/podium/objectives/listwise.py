@@ -1,0 +1,332 @@
+"""Listwise objectives: losses of whole lists. Documents without a label are left out of their list."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from podium.core.array_types import Floats, Ints
+from podium.core.compiling import helper, kernel
+from podium.core.merging import Max
+from podium.core.team import Team
+from podium.data import RankingData
+from podium.data.canonical import ContentRandom
+from podium.errors import DataError
+from podium.objectives.base import (
+    BoundObjective,
+    Objective,
+    document_weights_of,
+    labels_of,
+    query_weights_of,
+    register,
+    require_labels,
+)  # fmt: skip
+
+
+class ListLoss(Objective):
+    """A loss of the scores of a query's documents; λ = −∂C/∂s and w, the diagonal of the hessian or a bound of it.
+
+    With weights a document's part counts d_i times and a query's u_q times.
+    """
+
+    labels: str
+    works_in_parts = True
+
+    def bind(self, data: RankingData) -> BoundObjective:
+        """On these documents."""
+        return _BoundLists(self, data)
+
+    def prepare(self, lists: Lists) -> None:
+        """Refuse labels that make no sense."""
+
+    def is_random(self, lists: Lists) -> bool:
+        """Whether random numbers are drawn anew in each round."""
+        return False
+
+    @abstractmethod
+    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
+        """λ and w of the documents of all lists, without query weights."""
+
+
+class Lists:
+    """The labelled documents of all queries, one list after the other in the canonical order.
+
+    Attributes:
+        data: where they come from.
+        rows: of the documents.
+        offsets: where each list begins; there are no empty ones.
+        sizes: the number of documents of each list.
+        list_of: the list of each document.
+        queries: the query of each list.
+        labels, weights: of the documents.
+        team: the threads to use; None is for all cores.
+
+    """
+
+    team: Team | None = None
+
+    def __init__(self, data: RankingData, source: str, who: Objective) -> None:
+        labels = labels_of(data, source, who).astype(np.float64)
+        require_labels(labels, source, who)
+        labelled = ~np.isnan(labels)
+        query = data.query_in_order[labelled]
+        self.data, self.rows, self.labels = data, data.canonical_order[labelled], labels[labelled]
+        self.weights = document_weights_of(data)[labelled]
+        self.queries, self.offsets, self.list_of = np.unique(query, return_index=True, return_inverse=True)
+        self.sizes = np.diff(self.offsets, append=len(self.rows))
+        self.random = ContentRandom(data)
+
+    def sums(self, values: Floats) -> Floats:
+        """Σ over each list, for each of its documents."""
+        sums: Floats = np.add.reduceat(values, self.offsets)[self.list_of] if len(values) else values
+        return sums
+
+    def softmax(self, values: Floats) -> Floats:
+        """e^v over its sum in the list."""
+        if not len(values):
+            return values
+        highest = np.maximum.reduceat(values, self.offsets)[self.list_of]
+        powers = np.exp(values - highest)
+        return powers / self.sums(powers)
+
+
+class _BoundLists(BoundObjective):
+    def __init__(self, loss: ListLoss, data: RankingData) -> None:
+        self.loss, self.lists, self.n = loss, Lists(data, loss.labels, loss), len(data)
+        self.query_weights = query_weights_of(data)[self.lists.queries][self.lists.list_of]
+        loss.prepare(self.lists)
+        self.changes = loss.is_random(self.lists)
+
+    def facts(self) -> Any:
+        return Max(self.changes)
+
+    def set_facts(self, facts: Any) -> None:
+        self.changes = bool(facts)
+
+    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
+        result = np.zeros(self.n), np.zeros(self.n)
+        rows, self.lists.team = self.lists.rows, self.team
+        gradients, hessians = self.loss.of_lists(self.lists, scores[rows], iteration)
+        result[0][rows], result[1][rows] = self.query_weights * gradients, self.query_weights * hessians
+        return result
+
+
+def softmax_cross_entropy(lists: Lists, scores: Floats, target: Floats) -> tuple[Floats, Floats]:
+    """λ and w of −Σ d_i t_i log softmax(s)_i."""
+    shares, weighted = lists.softmax(scores), lists.weights * target
+    total = lists.sums(weighted)
+    return weighted - shares * total, shares * (1.0 - shares) * total
+
+
+def require_labels_up_to(loss: ListLoss, lists: Lists, highest: float) -> None:
+    """Refuse labels below 0 or above the highest that a loss can take."""
+    bad = np.flatnonzero((lists.labels < 0) | (lists.labels > highest))
+    if len(bad):
+        value, row = lists.labels[bad[0]], lists.rows[bad[0]]
+        raise DataError(f"{type(loss).__name__} takes labels from 0 to {math.floor(highest)}; row {row} has {value:g}")
+
+
+@register
+@dataclass(frozen=True)
+class ListNet(ListLoss):
+    """C = −Σ_i softmax(l)_i log softmax(s)_i: ListNet's top-one cross-entropy (Cao et al., ICML 2007).
+
+    Example:
+        >>> import numpy as np, podium
+        >>> from podium.objectives import ListNet
+        >>> data = podium.RankingData([[0.0], [1.0]], [0, 1], qid=["a", "a"])
+        >>> ListNet().bind(data).gradients(np.zeros(2))[0].round(4).tolist()
+        [-0.2311, 0.2311]
+
+    """
+
+    labels: str = "relevance"
+
+    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:  # noqa: D102
+        return softmax_cross_entropy(lists, scores, lists.softmax(lists.labels))
+
+
+@register
+@dataclass(frozen=True)
+class ListMLE(ListLoss):
+    """C = Σ_i log Σ_{l_j ≤ l_i} e^{s_j} − s_i: Plackett–Luce likelihood of the label order (Xia et al., ICML 2008).
+
+    Labels leave open in which order equal ones stand, so each document competes with its equals and with all below, as
+    Breslow (1974) has it for tied events in Cox's model. Documents of the lowest label win against nobody and add no
+    term: whatever is left comes last with probability 1. Without ties this is ListMLE as published. With ties it is,
+    but for a constant, a bound of −log of the likelihood summed over all orders of equal labels, since every term's sum
+    grows by documents that are already placed; and it is convex.
+
+    Example:
+        >>> import numpy as np, podium
+        >>> from podium.objectives import ListMLE
+        >>> data = podium.RankingData([[0.0], [1.0]], [0, 1], qid=["a", "a"])
+        >>> ListMLE().bind(data).gradients(np.zeros(2))[0].round(4).tolist()
+        [-0.5, 0.5]
+
+    """
+
+    labels: str = "relevance"
+
+    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:  # noqa: D102
+        order = np.lexsort((-lists.labels, lists.list_of))  # stable: equal labels in the canonical order
+        result = np.zeros(len(order)), np.zeros(len(order))
+        offsets = np.append(lists.offsets, len(order))
+        plackett_luce(offsets, order, lists.labels, scores, lists.weights, *result)
+        return result
+
+
+@helper
+def _log_sum(a: float, b: float) -> Any:
+    """log(e^a + e^b)."""
+    high, low = max(a, b), min(a, b)
+    return high if low == -np.inf else high + math.log1p(math.exp(low - high))
+
+
+@kernel
+def plackett_luce(
+    offsets: Ints, order: Ints, labels: Floats, scores: Floats, weights: Floats, gradients: Floats, hessians: Floats
+) -> None:
+    """λ and w of Σ_i d_i (T_i − s_i), T_i = log Σ_{l_j ≤ l_i} e^{s_j}, over documents above their list's lowest label.
+
+    The documents of a list stand in `order` by descending label. λ_i = d_i − Σ_{l_k ≥ l_i} d_k e^{s_i − T_k}, where d
+    is 0 for the lowest label; the hessian likewise. Both sums over k are kept as logarithms: no score is too large.
+    """
+    tails = np.empty(len(order))
+    for q in range(len(offsets) - 1):
+        tail, end = -np.inf, offsets[q + 1]
+        while end > offsets[q]:  # one label after the other, the lowest first
+            start = end
+            while start > offsets[q] and labels[order[start - 1]] == labels[order[end - 1]]:
+                start -= 1
+                tail = _log_sum(tail, scores[order[start]])
+            tails[start:end] = tail
+            end = start
+        lowest = labels[order[offsets[q + 1] - 1]]
+        first, second = -np.inf, -np.inf  # log Σ d_k e^{−T_k} and log Σ d_k e^{−2 T_k}
+        start = offsets[q]
+        while start < offsets[q + 1]:  # the highest first
+            end, weight = start, 0.0
+            while end < offsets[q + 1] and labels[order[end]] == labels[order[start]]:
+                weight += weights[order[end]]
+                end += 1
+            counts = labels[order[start]] > lowest
+            if counts and weight > 0.0:
+                first = _log_sum(first, math.log(weight) - tails[start])
+                second = _log_sum(second, math.log(weight) - 2.0 * tails[start])
+            for k in range(start, end):
+                i = order[k]
+                share = math.exp(scores[i] + first)
+                gradients[i] = (weights[i] if counts else 0.0) - share
+                hessians[i] = max(share - math.exp(2.0 * scores[i] + second), 0.0)
+            start = end
+
+
+@register
+@dataclass(frozen=True)
+class XENDCG(ListLoss):
+    """C = −Σ_i t_i log softmax(s)_i, t_i ∝ 2^{l_i} − γ_i: a bound of NDCG (Bruch, WWW 2021).
+
+    γ is drawn from [0, 1) anew for each document and round, by content and seed. (LightGBM's `rank_xendcg` adds terms
+    for the rest of the Hessian; this is the gradient itself.)
+
+    Args:
+        labels: the label source, from 0 to 30.
+        seed: decides γ.
+
+    Example:
+        >>> import podium
+        >>> from podium.objectives import XENDCG
+        >>> model = podium.LambdaMART(2, 4, objective=XENDCG(seed=1))
+        >>> model.fit(podium.artificial(20, features=4)).n_trees_
+        2
+
+    """
+
+    labels: str = "relevance"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer):
+            raise DataError(f"seed must be a whole number, not {self.seed!r}")
+
+    def prepare(self, lists: Lists) -> None:  # noqa: D102
+        require_labels_up_to(self, lists, 30.0)
+
+    def is_random(self, lists: Lists) -> bool:
+        """Always."""
+        return True
+
+    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:  # noqa: D102
+        gamma = lists.random.of_documents(f"{self.seed}/{iteration}/gamma")[lists.rows]
+        target = np.exp2(lists.labels) - gamma
+        return softmax_cross_entropy(lists, scores, target / lists.sums(target))
+
+
+@register
+@dataclass(frozen=True)
+class RankCosine(ListLoss):
+    """C = ½ (1 − cos(g, s)), g the gains 2^l − 1 less their mean in the list (Qin et al., IP&M 2008).
+
+    Where all scores are 0 the angle is not defined; there λ points along the gains. The hessian changes its sign: use
+    the gradient step.
+
+    Example:
+        >>> import numpy as np, podium
+        >>> from podium.objectives import RankCosine
+        >>> data = podium.RankingData([[0.0], [1.0]], [0, 1], qid=["a", "a"])
+        >>> RankCosine().bind(data).gradients(np.zeros(2))[0].round(4).tolist()
+        [-0.3536, 0.3536]
+
+    """
+
+    labels: str = "relevance"
+    has_hessian = False
+    no_hessian_because = "the hessian of a cosine changes its sign"
+
+    def prepare(self, lists: Lists) -> None:  # noqa: D102
+        require_labels_up_to(self, lists, 50.0)
+
+    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:  # noqa: D102
+        d = lists.weights
+        gains = np.exp2(lists.labels) - 1.0
+        total = lists.sums(d)
+        gains -= lists.sums(d * gains) / np.where(total > 0, total, 1.0)
+        gain_length, square = np.sqrt(lists.sums(d * gains * gains)), lists.sums(d * scores * scores)
+        along = lists.sums(d * gains * scores)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            turned = 0.5 * d * (gains - along / square * scores) / (gain_length * np.sqrt(square))
+            straight = 0.5 * d * gains / gain_length
+        gradients = np.where(square > 0, turned, straight)
+        lowest, highest = (f.reduceat(lists.labels, lists.offsets)[lists.list_of] for f in (np.minimum, np.maximum))
+        return np.where(lowest < highest, gradients, 0.0), np.zeros(len(d))
+
+
+@register
+@dataclass(frozen=True)
+class QueryRegression(ListLoss):
+    """C = ½ Σ_i d_i (r_i − r̄)², r = l − s the residuals, r̄ their mean in the query: CatBoost's QueryRMSE.
+
+    Only differences within a query count: what is learnt is how documents of a query differ, not how queries do.
+
+    Example:
+        >>> import numpy as np, podium
+        >>> from podium.objectives import QueryRegression
+        >>> data = podium.RankingData([[0.0], [1.0]], [0, 1], qid=["a", "a"])
+        >>> QueryRegression().bind(data).gradients(np.zeros(2))[0].round(4).tolist()
+        [-0.5, 0.5]
+
+    """
+
+    labels: str = "relevance"
+    score_unit = math.inf
+
+    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:  # noqa: D102
+        residuals, d = lists.labels - scores, lists.weights
+        total = lists.sums(d)
+        mean = lists.sums(d * residuals) / np.where(total > 0, total, 1.0)
+        return d * (residuals - mean), d

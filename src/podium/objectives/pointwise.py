@@ -1,0 +1,312 @@
+"""Pointwise objectives: losses of single documents ([B] §5–6, [Q], [W])."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from podium.core.array_types import Floats
+from podium.core.merging import Max, Sum, Union, lowest
+from podium.core.sums import ExactSum
+from podium.core.validation import require_number
+from podium.data import RankingData
+from podium.errors import DataError
+from podium.objectives.base import (
+    BoundObjective,
+    Objective,
+    document_weights_of,
+    labels_of,
+    query_weights_of,
+    register,
+    require_labels,
+)
+
+
+class Points:
+    """The labelled documents of some data in the canonical order, with their weights d_i u_q."""
+
+    def __init__(self, data: RankingData, source: str, who: Objective) -> None:
+        labels = labels_of(data, source, who).astype(np.float64)
+        require_labels(labels, source, who)
+        labelled = ~np.isnan(labels)
+        queries = np.repeat(query_weights_of(data), data.query_sizes)
+        self.n, self.rows, self.labels = len(data), data.canonical_order[labelled], labels[labelled]
+        self.weights = (document_weights_of(data) * queries)[labelled]
+        if not (self.weights > 0).any() and not who.checked:
+            raise DataError("all weights of labelled documents are 0: there is nothing to train on")
+
+    def document_weights(self) -> Floats | None:
+        """How often each row counts in splits of least squares; None where no weight differs from 1."""
+        return None if (self.weights == 1.0).all() else self.by_row(self.weights)
+
+    def mean(self, values: Floats, weights: Floats) -> float:
+        """A weighted mean that does not depend on the order of rows."""
+        return math.fsum(values * weights) / (math.fsum(weights) or 1.0)
+
+    def by_row(self, values: Floats) -> Floats:
+        """An array for all rows, 0 for those without a label."""
+        result = np.zeros((*values.shape[:-1], self.n))
+        result[..., self.rows] = values
+        return result
+
+
+class BoundPoints(BoundObjective):
+    """A loss of single documents on some data."""
+
+    changes = False
+
+    def __init__(self, points: Points) -> None:
+        self.points, self.document_weights = points, points.document_weights()
+
+    def facts(self) -> Any:
+        """Whether documents have weights, and what the loss asks for."""
+        return Max(self.document_weights is not None), self.facts_of_points()
+
+    def set_facts(self, facts: Any) -> None:
+        """As of all data."""
+        has_weights, of_points = facts
+        if has_weights and self.document_weights is None:
+            self.document_weights = self.points.by_row(self.points.weights)
+        self.set_facts_of_points(of_points)
+
+    def facts_of_points(self) -> Any:
+        """What the loss asks for of all data."""
+        return None
+
+    def set_facts_of_points(self, facts: Any) -> None:
+        """Take it over."""
+
+
+@register
+@dataclass(frozen=True)
+class Regression(Objective):
+    """C = ½ Σ d_i (l_i − s_i)²: y = l − F, a leaf is the mean of its residuals ([Q]); F_0 is the mean label.
+
+    Example:
+        >>> import numpy as np, podium
+        >>> from podium.objectives import Regression
+        >>> data = podium.RankingData([[0.0], [1.0]], [0, 1], qid=["a", "a"])
+        >>> Regression().bind(data).gradients(np.zeros(2))[0].round(4).tolist()
+        [0.0, 1.0]
+
+    """
+
+    labels: str = "relevance"
+    pointwise = True
+    works_in_parts = True
+    score_unit = math.inf
+
+    def bind(self, data: RankingData) -> BoundObjective:
+        """On these documents."""
+        return _BoundRegression(Points(data, self.labels, self))
+
+
+class _BoundRegression(BoundPoints):
+    def __init__(self, points: Points) -> None:
+        super().__init__(points)
+        self.base_score = points.mean(points.labels, points.weights)
+        self.hessians = points.by_row(points.weights)
+
+    def facts_of_points(self) -> Any:
+        p = self.points
+        return Sum((ExactSum.of(p.labels * p.weights), ExactSum.of(p.weights)))
+
+    def set_facts_of_points(self, facts: Any) -> None:
+        total, weight = map(float, facts)
+        self.base_score = total / (weight or 1.0)
+
+    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
+        p = self.points
+        return p.by_row(p.weights * (p.labels - scores[p.rows])), self.hessians
+
+
+@register
+@dataclass(frozen=True)
+class Logistic(Objective):
+    """Two classes, t = +1 where the label is above `above` and −1 else: C = Σ d_i log(1 + e^{−2σtF}) ([B] §6).
+
+    F_0 = (1/2σ) log((1 + t̄)/(1 − t̄)), y = 2tσ / (1 + e^{2tσF}), leaf = Σy / Σ|y|(2σ − |y|). σ changes the scale of
+    F and nothing else. Balanced ([B] 6.1, eq. 15): each document counts 1/n₊ or 1/n₋ times, in y and in both sums of
+    the leaf.
+
+    Args:
+        sigma: σ.
+        balanced: let both classes weigh the same.
+        above: labels above this are positive.
+        labels: the label source.
+
+    Example:
+        >>> import numpy as np, podium
+        >>> from podium.objectives import Logistic
+        >>> data = podium.RankingData([[0.0], [1.0]], [0, 1], qid=["a", "a"])
+        >>> Logistic().bind(data).gradients(np.zeros(2))[0].round(4).tolist()
+        [-1.0, 1.0]
+
+    """
+
+    sigma: float = 1.0
+    balanced: bool = False
+    above: float = 0.0
+    labels: str = "relevance"
+    pointwise = True
+    works_in_parts = True
+    sides: ClassVar[tuple[float, ...]] = ()
+
+    def __post_init__(self) -> None:
+        require_number("sigma", self.sigma, above=0)
+        require_number("above", self.above)
+
+    @property
+    def score_unit(self) -> float:  # type: ignore[override]
+        """1/σ."""
+        return 1.0 / self.sigma
+
+    def bind(self, data: RankingData) -> BoundObjective:
+        """On these documents."""
+        return _BoundLogistic(self, Points(data, self.labels, self))
+
+    def fixed(self, data: RankingData) -> Self:
+        """With what the two classes of this data weigh."""
+        fixed = super().fixed(data)
+        object.__setattr__(fixed, "sides", _BoundLogistic(self, Points(data, self.labels, self)).sides)
+        return fixed
+
+
+class _BoundLogistic(BoundPoints):
+    def __init__(self, objective: Logistic, points: Points) -> None:
+        super().__init__(points)
+        self.objective, self.sigma = objective, objective.sigma
+        self.t = np.where(points.labels > objective.above, 1.0, -1.0)
+        if objective.in_parts:
+            return
+        if not objective.checked:
+            self._set_sides(*(math.fsum(points.weights[self.t == side]) for side in (1.0, -1.0)))
+        else:  # a part of the data: what both classes of all weigh was kept
+            self._set_sides(*objective.sides)
+
+    def facts_of_points(self) -> Any:
+        return Sum(tuple(ExactSum.of(self.points.weights[self.t == side]) for side in (1.0, -1.0)))
+
+    def set_facts_of_points(self, facts: Any) -> None:
+        self._set_sides(*map(float, facts))
+
+    def _set_sides(self, positive: float, negative: float) -> None:
+        """Take note of what both classes of all data weigh."""
+        objective, points, sides = self.objective, self.points, (positive, negative)
+        if min(sides) <= 0:
+            raise DataError(
+                f"Logistic needs documents of both classes, with labels above {objective.above:g} and at most that"
+            )
+        self.sides = sides
+        self.weights = points.weights
+        if objective.balanced:  # [B] eq. 15
+            self.weights = points.weights / np.where(self.t > 0, *sides)
+        self.base_score = 0.0  # (1 + t̄) / (1 − t̄) is what the positive documents weigh over what the others do
+        if not objective.balanced:
+            self.base_score = math.log(sides[0] / sides[1]) / (2 * self.sigma)
+
+    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
+        p, sigma = self.points, self.sigma
+        x = 2 * sigma * self.t * scores[p.rows]
+        y = 2 * sigma * np.exp(-np.logaddexp(0.0, x))  # |y|
+        return p.by_row(self.weights * self.t * y), p.by_row(self.weights * y * (2 * sigma - y))
+
+
+MOST_CLASSES = 256
+
+
+@register
+@dataclass(frozen=True)
+class Multiclass(Objective):
+    """K classes, one for each label that occurs, a score for each: C = −Σ d_i log p_{l_i}, p the softmax of the scores.
+
+    For a tree of class k: y = 1[l = k] − p_k, leaf = (K−1)/K · Σy / Σ|y|(1 − |y|): McRank (Li, Burges and Wu, NIPS
+    2007; [W]). Documents are ranked by Σ_k p_k k, the expected relevance, or by Σ_k p_k (2^k − 1), the expected gain.
+
+    Args:
+        expects: `"relevance"` or `"gain"`.
+        labels: the label source; at most 256 different values.
+
+    Example:
+        >>> import podium
+        >>> from podium.objectives import Multiclass
+        >>> data = podium.artificial(20, features=4)
+        >>> Multiclass().bind(data).classes.tolist() == sorted(set(data.relevance.tolist()))
+        True
+
+    """
+
+    expects: str = "relevance"
+    labels: str = "relevance"
+    pointwise = True
+    works_in_parts = True
+
+    def __post_init__(self) -> None:
+        if self.expects not in ("relevance", "gain"):
+            raise DataError(f"expects must be 'relevance' or 'gain', not {self.expects!r}")
+
+    def bind(self, data: RankingData) -> BoundMulticlass:
+        """On these documents."""
+        return BoundMulticlass(self, Points(data, self.labels, self))
+
+
+class BoundMulticlass(BoundPoints):
+    """The classes of some data.
+
+    Attributes:
+        classes: the labels that occur, ascending.
+        worth: what each class counts in a score.
+
+    """
+
+    def __init__(self, objective: Multiclass, points: Points) -> None:
+        super().__init__(points)
+        self.objective, self.classes = objective, np.unique(points.labels)
+        if not objective.in_parts:
+            self._set_classes(self.classes)
+
+    def facts_of_points(self) -> Any:
+        """The labels that occur."""
+        return Union(lowest(self.classes, MOST_CLASSES + 1), MOST_CLASSES + 1)
+
+    def set_facts_of_points(self, facts: Any) -> None:
+        """Those of all data."""
+        self._set_classes(facts)
+
+    def _set_classes(self, classes: Floats) -> None:
+        self.classes, self.class_of = classes, np.searchsorted(classes, self.points.labels)
+        self.n_outputs = len(classes)
+        if not 2 <= self.n_outputs <= MOST_CLASSES:
+            raise DataError(f"Multiclass needs between 2 and 256 different labels; there are {self.n_outputs}")
+        self.worth = self.classes if self.objective.expects == "relevance" else np.exp2(self.classes) - 1.0
+        if not np.isfinite(self.worth).all():
+            raise DataError(f"the gain 2^{self.classes.max():g} − 1 overflows: use expects='relevance'")
+
+    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
+        """λ and w, a row for each class."""
+        p, n_classes = self.points, self.n_outputs
+        y = (self.class_of == np.arange(n_classes)[:, None]) - softmax(scores[:, p.rows])
+        size = np.abs(y)
+        return p.by_row(p.weights * y), p.by_row(p.weights * size * (1.0 - size) * (n_classes / (n_classes - 1)))
+
+    def ranked_by(self, scores: Floats) -> Floats:
+        """Expected relevance or gain."""
+        return expected(scores, self.worth)
+
+
+def softmax(scores: Floats) -> Floats:
+    """e^s over the sum of its column."""
+    powers = np.exp(scores - scores.max(axis=0))
+    shares: Floats = powers / powers.sum(axis=0)
+    return shares
+
+
+def expected(scores: Floats, worth: Floats) -> Floats:
+    """Σ_k p_k worth_k, p the softmax over the rows."""
+    totals = np.zeros(scores.shape[1])
+    for share, value in zip(softmax(scores), worth, strict=True):
+        totals += share * value
+    return totals

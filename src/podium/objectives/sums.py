@@ -1,0 +1,275 @@
+"""Weighted sums of objectives: plain sums, tiers of label sources, and sums that change from round to round."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from podium.core.array_types import Float32s, Floats
+from podium.core.merging import alone
+from podium.core.validation import numbers_of
+from podium.data import RankingData
+from podium.errors import DataError
+from podium.objectives.base import BoundObjective, Objective, labels_of, register, require_one_output
+from podium.objectives.pair_terms import PairFilter, PairTerm
+from podium.objectives.schedules import LinearGrowth, Schedule, weight_at
+
+
+def weights_of(who: str, weights: Sequence[float] | None, n_parts: int) -> tuple[float, ...]:
+    """Checked weights, not negative and with the sum 1; equal ones by default."""
+    chosen = numbers_of("weights", weights) if weights is not None else (1 / n_parts,) * n_parts
+    if len(chosen) != n_parts:
+        raise DataError(f"weights must have an entry for each of the {n_parts} {who}, but has {len(chosen)}")
+    if min(chosen) < 0 or not math.isclose(sum(chosen), 1.0, abs_tol=1e-9):
+        raise DataError(f"the weights of {who} must not be negative and sum to 1; these are {chosen}")
+    return chosen
+
+
+class BoundSum(BoundObjective):
+    """A weighted sum; parts that weigh nothing in a round are not computed."""
+
+    def __init__(
+        self, parts: Sequence[BoundObjective], weights: Callable[[int], Sequence[float]], changes: bool
+    ) -> None:
+        self.parts, self.weights, self.changes = parts, weights, changes
+        self._set_base_score()
+
+    def _set_base_score(self) -> None:
+        weighted = zip(self.weights(0), self.parts, strict=True)
+        self.base_score = math.fsum(weight * part.base_score for weight, part in weighted)
+
+    def facts(self) -> Any:
+        """Those of the parts."""
+        return [part.facts() for part in self.parts]
+
+    def set_facts(self, facts: Any) -> None:
+        """Likewise."""
+        for part, of_part in zip(self.parts, facts, strict=True):
+            part.set_facts(of_part)
+        self.changes = self.changes or any(part.changes for part in self.parts)
+        self._set_base_score()
+
+    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
+        """The weighted sums of λ and w."""
+        gradients, hessians = np.zeros(len(scores)), np.zeros(len(scores))
+        self.fill(scores, iteration, gradients, hessians)
+        return gradients, hessians
+
+    def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
+        """The same into arrays that are there."""
+        alone(self.fill_in_parts(scores, iteration, gradients, hessians))
+
+    def fill_in_parts(
+        self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats
+    ) -> Generator[Any, Any, None]:
+        """The same on a part of the data."""
+        gradients[:], hessians[:] = 0.0, 0.0
+        of_part = np.empty(len(scores)), np.empty(len(scores))
+        for part, weight in zip(self.parts, self.weights(iteration), strict=True):
+            if weight > 0:
+                part.team = self.team
+                yield from part.fill_in_parts(scores, iteration, *of_part)
+                gradients += weight * of_part[0]
+                hessians += weight * of_part[1]
+
+    def state(self) -> dict[str, list[float]]:
+        """The states of the parts, by their numbers."""
+        return {f"{k}/{name}": value for k, part in enumerate(self.parts) for name, value in part.state().items()}
+
+    def restore(self, state: dict[str, list[float]]) -> None:
+        """Take over what `state` gave."""
+        for k, part in enumerate(self.parts):
+            prefix = f"{k}/"
+            part.restore({name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)})
+
+
+@register
+@dataclass(frozen=True, init=False)
+class Sum(Objective):
+    """A weighted sum of objectives: λ = Σ_k w_k λ^(k), the hessian alike.
+
+    One model then learns what each of them sees: λ of a measure the top of the lists, query regression (CatBoost's
+    QueryRMSE) how labels differ at all. Objectives have units of their own: the hessian of query regression is 1 for
+    each document, that of λ is some hundredth, so equal weights are mostly query regression. Label sources in order of
+    trust are `Tiers`, which leave out pairs that a source before has decided.
+
+    Args:
+        parts: objectives, each with one score for a document.
+        weights: of each, with the sum 1; equal ones by default.
+
+    Example:
+        >>> import podium
+        >>> from podium.objectives import Lambda, QueryRegression, Sum
+        >>> both = Sum(Lambda("ndcg", normalize=True), QueryRegression(), weights=(0.9, 0.1))
+        >>> podium.LambdaMART(2, 4, objective=both).fit(podium.artificial(20, features=4)).n_trees_
+        2
+
+    """
+
+    parts: tuple[Objective, ...]
+    weights: tuple[float, ...]
+    works_in_parts = True
+
+    def __init__(self, *parts: Objective, weights: Sequence[float] | None = None) -> None:
+        if not parts or not all(isinstance(part, Objective) for part in parts):
+            raise DataError("Sum takes objectives, such as Sum(Lambda('ndcg'), QueryRegression())")
+        object.__setattr__(self, "parts", tuple(parts))
+        object.__setattr__(self, "weights", weights_of("parts", weights, len(parts)))
+
+    @property
+    def has_hessian(self) -> bool:  # type: ignore[override]
+        """Whether every part is."""
+        return all(part.has_hessian for part in self.parts)
+
+    @property
+    def score_unit(self) -> float:  # type: ignore[override]
+        """The largest of the parts."""
+        return max(part.score_unit for part in self.parts)
+
+    @property
+    def no_hessian_because(self) -> str:  # type: ignore[override]
+        """Why not."""
+        return next(part.no_hessian_because for part in self.parts if not part.has_hessian)
+
+    def bind(self, data: RankingData) -> BoundObjective:
+        """On these documents."""
+        bound = [part.bind(data) for part in self.parts]
+        for part in bound:
+            require_one_output(part, "Sum")
+        return BoundSum(bound, lambda _: self.weights, changes=any(part.changes for part in bound))
+
+
+@register
+@dataclass(frozen=True, init=False)
+class Tiers(Objective):
+    """Several label sources in order of trust ([S] §3–4): λ = Σ_k w_k λ^(k), the hessian alike.
+
+    A pair counts in tier k if its documents have equal labels in all tiers before and different ones here, and, where
+    the tier says so, neither label is 0. Human labels decide first, clicks among documents that they leave equal. A
+    document that a source has no label for (NaN) keeps its rank and takes no part in that source's pairs. The source
+    leaves it equal to the other documents without a label, so that the tiers that know them decide.
+
+    Args:
+        tiers: pair terms, the most trusted first, such as `Lambda("ndcg"), Lambda("cndcg")`.
+        weights: of each tier, with the sum 1; [S] swept .01 to .5 for the clicks.
+        nonzero: for each tier whether labels of 0 are left out; by default in all but the first.
+
+    Example:
+        >>> from podium.objectives import Lambda, Tiers
+        >>> Tiers(Lambda("ndcg"), Lambda("cndcg"), weights=(0.8, 0.2)).nonzero
+        (False, True)
+
+    """
+
+    tiers: tuple[PairTerm, ...]
+    weights: tuple[float, ...]
+    nonzero: tuple[bool, ...]
+    works_in_parts = True
+
+    def __init__(
+        self, *tiers: PairTerm, weights: Sequence[float] | None = None, nonzero: Sequence[bool] | None = None
+    ) -> None:
+        if not tiers or not all(isinstance(tier, PairTerm) for tier in tiers):
+            raise DataError("Tiers takes pair terms: Lambda, Local, Pairwise or LambdaLoss")
+        chosen = weights_of("tiers", weights, len(tiers))
+        leaves_out = tuple(nonzero) if nonzero is not None else tuple(k > 0 for k in range(len(tiers)))
+        if len(leaves_out) != len(tiers):
+            raise DataError(f"nonzero must have an entry for each of the {len(tiers)} tiers, but has {len(leaves_out)}")
+        object.__setattr__(self, "tiers", tuple(tiers))
+        object.__setattr__(self, "weights", chosen)
+        object.__setattr__(self, "nonzero", leaves_out)
+
+    @property
+    def has_hessian(self) -> bool:  # type: ignore[override]
+        """Whether every tier is."""
+        return all(tier.has_hessian for tier in self.tiers)
+
+    @property
+    def score_unit(self) -> float:  # type: ignore[override]
+        """The largest of the tiers."""
+        return max(tier.score_unit for tier in self.tiers)
+
+    @property
+    def no_hessian_because(self) -> str:  # type: ignore[override]
+        """Why not."""
+        return next(tier.no_hessian_because for tier in self.tiers if not tier.has_hessian)
+
+    def bind(self, data: RankingData) -> BoundObjective:
+        """On these documents."""
+        bound, groups = [], None
+        for tier, nonzero in zip(self.tiers, self.nonzero, strict=True):
+            bound.append(tier.bind_among(data, PairFilter(groups, nonzero)))
+            groups = _refined(groups, labels_of(data, tier.labels, tier))
+        return BoundSum(bound, lambda _: self.weights, changes=False)
+
+
+def _refined(groups: Float32s | None, labels: Float32s) -> Float32s:
+    """Return numbers for the distinct pairs of group and label, where no label is one as well; exact below 2^24."""
+    levels = np.unique(labels, return_inverse=True)[1]
+    pairs = levels if groups is None else np.column_stack([groups, levels])
+    numbers = np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
+    if len(numbers) and numbers.max() >= 1 << 24:
+        raise DataError("there are more than 2^24 different combinations of labels")
+    return np.asarray(numbers, np.float32)
+
+
+@register
+@dataclass(frozen=True)
+class Anneal(Objective):
+    """From one objective to another: λ_m = (1 − w_m) λ^(from) + w_m λ^(to), the hessian alike ([S] §5).
+
+    Args:
+        before: the objective of the first rounds, such as `Lambda("ndcg")`.
+        after: the one it turns into, such as `Local("ndcg@3")`, or `Lambda("ndcg", truncation=3)`.
+        schedule: w by iteration: `LinearGrowth`, `ExponentialGrowth`, `ExponentialShare`, `Constant`, or any function
+            of the iteration. What leaves [0, 1] is kept at its ends.
+
+    Example:
+        >>> import podium
+        >>> from podium.objectives import Anneal, Lambda, LinearGrowth
+        >>> change = Anneal(Lambda("ndcg"), Lambda("err"), LinearGrowth(0.1, 0.01))
+        >>> podium.LambdaMART(2, 4, objective=change).fit(podium.artificial(20, features=4)).n_trees_
+        2
+
+    """
+
+    before: Objective
+    after: Objective
+    schedule: Schedule = field(default_factory=LinearGrowth)
+    works_in_parts = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.before, Objective) or not isinstance(self.after, Objective):
+            raise DataError("Anneal takes two objectives and a schedule")
+        weight_at(self.schedule, 0)
+
+    @property
+    def has_hessian(self) -> bool:  # type: ignore[override]
+        """Whether both are."""
+        return self.before.has_hessian and self.after.has_hessian
+
+    @property
+    def score_unit(self) -> float:  # type: ignore[override]
+        """The larger of the two."""
+        return max(self.before.score_unit, self.after.score_unit)
+
+    @property
+    def no_hessian_because(self) -> str:  # type: ignore[override]
+        """Why not."""
+        return self.after.no_hessian_because if self.before.has_hessian else self.before.no_hessian_because
+
+    def bind(self, data: RankingData) -> BoundObjective:
+        """On these documents."""
+
+        def weights(iteration: int) -> tuple[float, float]:
+            weight = weight_at(self.schedule, iteration)
+            return 1.0 - weight, weight
+
+        parts = [self.before.bind(data), self.after.bind(data)]
+        for part in parts:
+            require_one_output(part, "Anneal")
+        return BoundSum(parts, weights, changes=True)

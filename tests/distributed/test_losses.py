@@ -1,0 +1,174 @@
+"""Workers that are killed or hang, at every stage of a fit: the model is that of local training, and nothing hangs."""
+
+import os
+import signal
+import time
+
+import pytest
+
+import podium
+from podium.boosting import Checkpoint
+from podium.errors import PodiumError, PodiumWarning
+
+distributed = pytest.importorskip("distributed")
+
+from podium.distributed import DaskLambdaMART, DaskOrdinalMART, dask_engine, score_files  # noqa: E402
+from podium.distributed.dask_engine import DaskEngine  # noqa: E402
+from podium.distributed.engine import WorkerLostError  # noqa: E402
+
+HEARTBEAT = 2.0
+SLOW = 5  # how much slower the machine may be than an idle one
+SECONDS_TO_NOTICE = {  # on an idle machine
+    signal.SIGKILL: 4.0,
+    signal.SIGSTOP: HEARTBEAT + 2 * dask_engine.SECONDS_BETWEEN_LOOKS + dask_engine.SECONDS_TO_RESTART,
+}
+STAGES = ("facts", "find_bins", "bind", "hash_documents", "answer", "measure", "gather", "find_thresholds")
+SETTINGS = {"n_trees": 3, "n_leaves": 6}
+
+
+def cluster_of(n_workers):
+    return distributed.LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+    )
+
+
+def calls_of(calls):
+    """The names of the calls to all workers, and of the work in steps that they start."""
+    for name, arguments in next(iter(calls.values())):
+        yield name
+        if name == "start":
+            yield from (step for step, _ in arguments[0])
+
+
+class Saboteur:
+    """Sends a signal to a worker just before a stage begins, once for each stage."""
+
+    def __init__(self, cluster, sent, stages, position, monkeypatch):
+        self.cluster, self.signal, self.stages, self.position = cluster, sent, list(stages), position
+        self.seconds = []
+        ask = DaskEngine.ask
+
+        def sabotaged(engine, calls):
+            stage = next((name for name in calls_of(calls) if name in self.stages), None)
+            if stage is None:
+                return ask(engine, calls)
+            self.stages.remove(stage)
+            self.strike(sorted(engine.holders))
+            started = time.monotonic()
+            try:
+                return ask(engine, calls)
+            except WorkerLostError:
+                self.seconds.append(time.monotonic() - started)
+                raise
+
+        monkeypatch.setattr(DaskEngine, "ask", sabotaged)
+
+    def strike(self, addresses):
+        address = addresses[self.position % len(addresses)]
+        (nanny,) = (nanny for nanny in self.cluster.workers.values() if nanny.worker_address == address)
+        while nanny.process.status.name != "running":  # it would not restart a worker that dies while it starts
+            time.sleep(0.1)
+        os.kill(nanny.pid, self.signal)
+        self.position += 1
+
+
+def fit_on_cluster(train, valid, folder, **options):
+    seen = []
+    model = DaskOrdinalMART(**SETTINGS).fit(
+        train, valid=valid, observers=[lambda round_: seen.append(round_.scores)],
+        checkpoint=Checkpoint(folder / "run"), heartbeat=HEARTBEAT, timeout=300, **options,
+    )  # fmt: skip
+    assert len(seen) == 3
+    return model
+
+
+def require_survival(sent, n_workers, position, stages, train, valid, folder, monkeypatch):
+    local = podium.OrdinalMART(**SETTINGS).fit(train, valid=valid)
+    with cluster_of(n_workers) as cluster, distributed.Client(cluster) as client:
+        saboteur = Saboteur(cluster, sent, stages, position, monkeypatch)
+        with pytest.warns(PodiumWarning, match="has left|sent no heartbeat"):
+            model = fit_on_cluster(train, valid, folder, client=client)
+    assert model.digest() == local.digest()
+    assert model.model_.info == local.model_.info
+    assert model.history_ == local.history_
+    assert not saboteur.stages
+    assert len(saboteur.seconds) == len(stages)
+    assert max(saboteur.seconds) < SLOW * SECONDS_TO_NOTICE[sent]
+
+
+def test_a_killed_worker_is_noticed_and_survived(train, valid, tmp_path, monkeypatch):
+    require_survival(signal.SIGKILL, 3, 0, ("answer", "find_thresholds"), train, valid, tmp_path, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_workers", [2, 3, 4])
+def test_killed_workers_at_every_stage(n_workers, train, valid, tmp_path, monkeypatch):
+    require_survival(signal.SIGKILL, n_workers, n_workers, STAGES, train, valid, tmp_path, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n_workers", "stages"),
+    [(2, ("find_bins", "gather")), (3, ("hash_documents",)), (4, ("answer", "find_thresholds"))],
+)
+def test_hung_workers(n_workers, stages, train, valid, tmp_path, monkeypatch):
+    require_survival(signal.SIGSTOP, n_workers, 1, stages, train, valid, tmp_path, monkeypatch)
+
+
+@pytest.mark.slow
+def test_scaling_up_and_down(train, valid, monkeypatch):
+    monkeypatch.setattr("podium.distributed.training.SECONDS_BETWEEN_LOOKS", 0.0)
+    local = podium.LambdaMART(n_trees=4, n_leaves=6).fit(train, valid=valid)
+    sizes = []
+    with cluster_of(2) as cluster, distributed.Client(cluster) as client:
+
+        def scale(round_):
+            sizes.append(len(client.nthreads()))
+            if round_.iteration == 0:
+                cluster.scale(4)
+                client.wait_for_workers(4, timeout=60)
+            if round_.iteration == 1:
+                cluster.scale(1)
+                while len(client.nthreads()) > 1:
+                    time.sleep(0.1)
+
+        with pytest.warns(PodiumWarning, match="has left"):
+            model = DaskLambdaMART(n_trees=4, n_leaves=6).fit(train, valid=valid, client=client, observers=[scale])
+    assert sizes == [2, 4, 1, 1]
+    assert model.digest() == local.digest()
+
+
+@pytest.mark.slow
+def test_an_adaptive_cluster_that_starts_empty(train):
+    local = podium.LambdaMART(n_trees=2, n_leaves=6).fit(train)
+    with cluster_of(0) as cluster, distributed.Client(cluster) as client:
+        cluster.adapt(minimum=0, maximum=2, interval="200ms")
+        model = DaskLambdaMART(n_trees=2, n_leaves=6).fit(train, client=client, timeout=100)
+    assert model.digest() == local.digest()
+
+
+def test_no_worker_is_an_error_that_comes_soon(train):
+    with cluster_of(0) as cluster, distributed.Client(cluster) as client:
+        started = time.monotonic()
+        with pytest.raises(PodiumError, match="the cluster has no worker, and none came in 1 seconds: start workers"):
+            DaskLambdaMART(n_trees=2).fit(train, client=client, timeout=1)
+        assert time.monotonic() - started < SLOW * 3
+
+
+def test_errors_of_workers_come_at_once(train, tmp_path):
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+        started = time.monotonic()
+        with pytest.raises(FileNotFoundError):
+            DaskLambdaMART(n_trees=2).fit([str(tmp_path / "missing.txt")], client=client)
+        assert time.monotonic() - started < SLOW * 2
+
+
+@pytest.mark.slow
+def test_a_hung_worker_does_not_stop_scoring(train, tmp_path):
+    model = podium.LambdaMART(2, n_leaves=6).fit(train)
+    for k in range(4):
+        podium.write(train.select([k]).replace(positions=None), tmp_path / f"{k}.txt", lossy=True)
+    with cluster_of(2) as cluster, distributed.Client(cluster) as client:
+        os.kill(next(iter(cluster.workers.values())).pid, signal.SIGSTOP)
+        written = score_files(model, str(tmp_path / "*.txt"), tmp_path / "scores", client=client, heartbeat=HEARTBEAT)
+    assert all(path.exists() for path in written)
