@@ -37,7 +37,7 @@ class Followed:
 
     def __init__(self, train, step, n_trees=4, rate=0.3, **settings):
         seen = []
-        objective = Lambda("ndcg@10")
+        objective = Lambda("ndcg", normalize=False)
         self.model = LambdaMART(n_trees, 6, rate, objective=objective, step=step, split_fraction=1, **settings)
         self.model.fit(train, observers=[seen.append])
         self.weights = [round_.weights[0] for round_ in seen]

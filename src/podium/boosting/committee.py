@@ -30,6 +30,7 @@ from podium.errors import DataError
 from podium.measures import Graded, Measure, as_selection
 from podium.models import Ensemble
 from podium.objectives import XENDCG, Lambda, Objective, Pairwise, QueryRegression, default_objective, describe
+from podium.objectives.pair_terms import measure_in_training
 from podium.trees import Tree
 
 Members = tuple[tuple[Objective, int], ...]
@@ -40,7 +41,8 @@ MANY_QUERIES = 5000  # of more, one fold is enough to judge
 def default_members(measure: Measure, learning_rate: float = 0.05) -> Members:
     """[B] §1: an ensemble of LambdaMART rankers won the Yahoo! challenge; other objectives err elsewhere."""
     labels = measure.labels
-    others = XENDCG(labels), QueryRegression(labels), Lambda(measure, normalize=True), Pairwise(labels=labels)
+    whole = measure_in_training(measure, None)
+    others = XENDCG(labels), QueryRegression(labels), Lambda(whole), Pairwise(labels=labels)
     return tuple((objective, 1) for objective in (default_objective(measure, learning_rate), *others))
 
 

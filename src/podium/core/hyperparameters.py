@@ -206,7 +206,8 @@ RANDOM_STATE = integer(
 
 TRUNCATION = optional(integer(
     "truncation", least=1,
-    help="pairs count for the measure cut at this rank. None, the whole list, whatever the measure's cutoff.",
+    help="pairs count for the measure cut at this rank. None, the whole list, whatever the cutoff of `measure`; an "
+    "`objective` obeys the cutoff that it names.",
     names=Names(
         "lambdarank_truncation_level", "lambdarank_num_pair_per_sample",
         defaults=("30", "the metric's cutoff, or 32", "", ""),
@@ -218,7 +219,8 @@ SIGMA = number(
 )  # fmt: skip
 CLASS_SIGMA = number("sigma", 1.0, above=0, help="the steepness of the sigmoid: it changes the scale of the scores")
 NORMALIZE = flag(
-    "normalize", True, option="normalize_lambda", help="scale λ within each query, as LightGBM does",
+    "normalize", True, option="normalize_lambda",
+    help="scale λ within each query, as LightGBM does. False for the papers' λ.",
     names=Names("lambdarank_norm", "lambdarank_normalization", defaults=("True", "True", "", "")),
 )  # fmt: skip
 OBJECTIVE = anything(

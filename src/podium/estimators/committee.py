@@ -13,7 +13,7 @@ from podium.core.array_types import Floats
 from podium.core.parameters import check_parameters, from_parameters
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.estimators.diagnosis import warn_if_constant, warn_if_not_stopped
+from podium.estimators.diagnosis import warn_if_constant, warn_if_not_stopped, warn_if_unused
 from podium.estimators.parameters import CommitteeParameters
 from podium.estimators.ranker import RankerMixin, refuse_unknown_arguments
 from podium.estimators.sklearn_bases import BaseEstimator, check_is_fitted
@@ -77,6 +77,8 @@ class Committee(CommitteeParameters, RankerMixin, BaseEstimator):
         check_parameters(self)
         train = self._data(X, y, qid, sample_weight, query_weight)
         sets = self._validation(valid, eval_set)
+        if self.cycles == 0:
+            warn_if_unused(self, ("shrinkage",), "with cycles=0 the weights stay equal")
         settings = from_parameters(
             CommitteeTraining,
             self,

@@ -12,7 +12,7 @@ from podium.core.array_types import Floats
 from podium.core.observing import Observer
 from podium.core.parameters import check_parameters, from_parameters
 from podium.data import RankingData
-from podium.estimators.diagnosis import warn_if_constant
+from podium.estimators.diagnosis import warn_if_constant, warn_if_unused
 from podium.estimators.parameters import NetParameters
 from podium.estimators.ranker import RankerMixin, refuse_unknown_arguments
 from podium.estimators.sklearn_bases import BaseEstimator
@@ -61,6 +61,8 @@ class NetRanker(NetParameters, RankerMixin, BaseEstimator):
             selection=selection_for(self.measure, train),
             watched=as_watched(self.metrics),
         )
+        if self.net is not None:
+            warn_if_unused(self, ("hidden", "activation"), "they describe the default net, and net=… was given")
         module = (lambda n: Layers(n, self.hidden, self.activation)) if self.net is None else self.net
         result = training.fit(train, module, self._validation(valid, eval_set), observers, checkpoint)
         self.model_ = result.net.with_info(**self._information(train))

@@ -147,7 +147,7 @@ class LinearRankerParameters(Parameterized):
     l2: float = h.LINEAR_L2()
     truncation: int | None = h.TRUNCATION()
     sigma: float = h.SIGMA()
-    normalize: bool = h.NORMALIZE(False)
+    normalize: bool = h.NORMALIZE()
     method: str = h.METHOD()
     objective: Objective | str | None = h.OBJECTIVE()
     patience: int | None = h.PATIENCE()
@@ -247,7 +247,7 @@ class LambdaRankParameters(NetParameters):
     _: KW_ONLY
     objective: Objective | str | None = h.OBJECTIVE()
     truncation: int | None = h.TRUNCATION()
-    normalize: bool = h.NORMALIZE(False)
+    normalize: bool = h.NORMALIZE()
 
 
 class TrainableModel(NamedTuple):
