@@ -91,8 +91,10 @@ def test_what_is_passed_over_changes_no_bit(n, missing):
 
 
 TERMS = st.sampled_from([
-    Lambda("ndcg", normalize=False), Lambda("ndcg", truncation=3, normalize=True), Lambda("ndcg", truncation=20, normalize=False), Lambda("err", normalize=False),
-    Lambda("ap", normalize=True), Lambda("ap", truncation=18, normalize=False), Pairwise(normalize=True), Pairwise(Hinge()),
+    Lambda("ndcg", normalize=False), Lambda("ndcg", truncation=3, normalize=True),
+    Lambda("ndcg", truncation=20, normalize=False), Lambda("err", normalize=False),
+    Lambda("ap", normalize=True), Lambda("ap", truncation=18, normalize=False), Pairwise(normalize=True),
+    Pairwise(Hinge()),
     Pairwise(SquaredHinge(0.4)), Pairwise(Fidelity()), Local("ndcg", normalize=False), LambdaLoss(normalize=False),
 ])  # fmt: skip
 
@@ -132,7 +134,8 @@ def test_a_query_without_pairs_has_no_gradients():
 
 
 LONG = [
-    Lambda("ndcg", normalize=False), Lambda("ndcg", normalize=True), Lambda("ndcg", truncation=400, normalize=True), Lambda("err", normalize=False),
+    Lambda("ndcg", normalize=False), Lambda("ndcg", normalize=True), Lambda("ndcg", truncation=400, normalize=True),
+    Lambda("err", normalize=False),
     Lambda("ap", normalize=True), Pairwise(SquaredHinge(0.4)), LambdaLoss(normalize=True),
 ]  # fmt: skip
 

@@ -45,8 +45,10 @@ LINKS = [
     SquaredHinge(0.4), Fidelity(), Fidelity(1.7), Exponential(), Exponential(0.6),
 ]  # fmt: skip
 TERMS = [
-    Lambda("ndcg", normalize=False), Lambda("err", sigma=1.5, normalize=False), Lambda("ap", normalize=True), Local("ndcg@3", normalize=False), Local("err", 0.5, normalize=False),
-    Local("ndcg", -1.0, normalize=True), Local("rr", normalize=False), LambdaLoss(normalize=False), LambdaLoss(mu=0.0, normalize=False), LambdaLoss(mu=3.0, sigma=2.0, normalize=False),
+    Lambda("ndcg", normalize=False), Lambda("err", sigma=1.5, normalize=False), Lambda("ap", normalize=True),
+    Local("ndcg@3", normalize=False), Local("err", 0.5, normalize=False),
+    Local("ndcg", -1.0, normalize=True), Local("rr", normalize=False), LambdaLoss(normalize=False),
+    LambdaLoss(mu=0.0, normalize=False), LambdaLoss(mu=3.0, sigma=2.0, normalize=False),
     *(Pairwise(link) for link in LINKS), Pairwise(Hinge(), normalize=True), Pairwise(normalize=True),
 ]  # fmt: skip
 
@@ -320,9 +322,8 @@ class TestDebiased:
 
 
 def test_steps_and_objectives_that_do_not_fit():
-    for objective in (Local(normalize=False), Pairwise(Hinge()), Pairwise(Fidelity()), Tiers(Lambda(normalize=False), Local("cndcg", normalize=False)),
-                      Sum(Lambda(normalize=False), Local(normalize=False)),
-                      Anneal(Lambda(normalize=False), Local(normalize=False), Constant(0.5)), Preferences(Hinge())):  # fmt: skip
+    for objective in (Local(), Pairwise(Hinge()), Pairwise(Fidelity()), Tiers(Lambda(), Local("cndcg")),
+                      Sum(Lambda(), Local()), Anneal(Lambda(), Local(), Constant(0.5)), Preferences(Hinge())):  # fmt: skip
         with pytest.raises(DataError, match=r"Newton's step divides by the hessian, but .*: use the step 'gradient'"):
             Boosting(objective=objective)
     Boosting(objective=Pairwise(SquaredHinge()))

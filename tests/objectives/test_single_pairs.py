@@ -13,9 +13,12 @@ from podium.objectives.single_pairs import pairs_of_document, parts_of, sums_by_
 from podium.testing.objectives import slow_single_pairs
 
 OBJECTIVES = [
-    "pairwise", "pairwise(fidelity)", "lambda(ndcg, normalize=false)", "lambda(ndcg, sigma=2, normalize=false)", "lambda(ndcg, truncation=3, normalize=false)",
-    "lambda(err, normalize=false)", "lambda(err, truncation=2, normalize=false)", "lambda(ap, normalize=false)", "lambda(q, normalize=false)", "lambda(rr, normalize=false)", "lambda(accuracy, normalize=false)",
-    "lambda(ndcg, normalize=true)", "lambda(err, normalize=true)", "lambdaloss(normalize=false)", "local(ndcg@3, normalize=false)",
+    "pairwise", "pairwise(fidelity)", "lambda(ndcg, normalize=false)", "lambda(ndcg, sigma=2, normalize=false)",
+    "lambda(ndcg, truncation=3, normalize=false)",
+    "lambda(err, normalize=false)", "lambda(err, truncation=2, normalize=false)", "lambda(ap, normalize=false)",
+    "lambda(q, normalize=false)", "lambda(rr, normalize=false)", "lambda(accuracy, normalize=false)",
+    "lambda(ndcg, normalize=true)", "lambda(err, normalize=true)", "lambdaloss(normalize=false)",
+    "local(ndcg@3, normalize=false)",
 ]  # fmt: skip
 
 
