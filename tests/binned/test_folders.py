@@ -218,7 +218,7 @@ def test_crafted_folders_are_read_or_refused(bins, tmp_path, count):
 
 
 def test_other_folders_and_versions_are_refused(copy, tmp_path):
-    with pytest.raises(FileFormatError, match="no folder of binned data"):
+    with pytest.raises(FileFormatError, match="is not a folder of binned data"):
         podium.open_binned(tmp_path)
     manifest = json.loads((copy / MANIFEST).read_text())
     (copy / MANIFEST).unlink()

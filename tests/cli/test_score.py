@@ -16,7 +16,7 @@ import podium
 from podium import DataError, FileFormatError, RankingData
 from podium.cli.app import load_command
 from podium.core import progress
-from podium.data.io import block_reading
+from podium.data.io import reading
 from podium.evaluation import write_run
 from podium.neural import ListTransformer
 
@@ -121,7 +121,7 @@ def test_scores_are_those_of_the_whole_file(model, name, folder, tmp_path, monke
     for rows in ROWS:
         if model in ("net", "lists") and rows < len(whole):
             continue  # torch rounds small batches differently
-        monkeypatch.setattr(block_reading, "ROWS", rows)
+        monkeypatch.setattr(reading, "ROWS", rows)
         score(folder / f"{model}.podium", folder / name, *flags)
         assert capsys.readouterr().out == whole
     score(folder / f"{model}.podium", folder / name, *flags, "-o", tmp_path / "out.txt")
@@ -133,7 +133,7 @@ def test_scores_are_those_of_the_whole_file(model, name, folder, tmp_path, monke
 def test_nets_differ_in_the_last_digit_at_most(model, folder, monkeypatch, capsys):
     whole = np.array(expected(folder / f"{model}.podium", folder / "a.txt").split(), float)
     for rows in (1, 7):
-        monkeypatch.setattr(block_reading, "ROWS", rows)
+        monkeypatch.setattr(reading, "ROWS", rows)
         score(folder / f"{model}.podium", folder / "a.txt")
         np.testing.assert_allclose(np.array(capsys.readouterr().out.split(), float), whole, rtol=0, atol=3e-6)
 
@@ -142,7 +142,7 @@ def test_nets_differ_in_the_last_digit_at_most(model, folder, monkeypatch, capsy
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("model", ["trees", "scaled", "missing"])
 def test_standard_input_several_files_and_runs(model, rows, folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(block_reading, "ROWS", rows)
+    monkeypatch.setattr(reading, "ROWS", rows)
     file, options = folder / f"{model}.podium", OPTIONS.get(model, {})
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((folder / "a.txt.gz").read_bytes())))
     score(file, "-", "--format", "letor")
@@ -160,7 +160,7 @@ def test_standard_input_several_files_and_runs(model, rows, folder, tmp_path, mo
 
 
 def test_the_number_of_trees(folder, monkeypatch, capsys):
-    monkeypatch.setattr(block_reading, "ROWS", 7)
+    monkeypatch.setattr(reading, "ROWS", 7)
     score(folder / "trees.podium", folder / "a.txt", "--n-trees", 2)
     scores = podium.load(folder / "trees.podium").predict(podium.read(folder / "a.txt"), n_trees=2)
     assert np.array_equal(np.array(capsys.readouterr().out.split(), float), scores)
@@ -168,7 +168,7 @@ def test_the_number_of_trees(folder, monkeypatch, capsys):
 
 @pytest.mark.parametrize("old", [None, "what was there\n"])
 def test_an_error_in_a_later_block_leaves_nothing_behind(old, folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(block_reading, "ROWS", 4)
+    monkeypatch.setattr(reading, "ROWS", 4)
     lines = (folder / "a.txt").read_text().splitlines(keepends=True)
     (tmp_path / "bad.txt").write_text("".join(lines[:10]) + "1 qid:5 1:x\n" + "".join(lines[10:]))
     (tmp_path / "out").mkdir()
@@ -188,7 +188,7 @@ def test_an_error_in_a_later_block_leaves_nothing_behind(old, folder, tmp_path, 
 
 
 def test_what_is_wrong_with_the_whole_file_is_told_once(folder, monkeypatch):
-    monkeypatch.setattr(block_reading, "ROWS", 7)
+    monkeypatch.setattr(reading, "ROWS", 7)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         score(folder / "trees.podium", folder / "narrow.txt")

@@ -212,3 +212,19 @@ def test_columns_without_any_value_are_missing():
     ):
         data = RankingData(frame, qid=[1, 1])
         assert np.isnan(data.features[:, 0]).all()
+
+
+@pytest.mark.parametrize("kind", ["letor", "csv"])
+def test_labels_of_text_that_float32_blurs_are_reported(kind):
+    def read(labels):
+        if kind == "csv":
+            text = "qid,label,x\n" + "".join(f"1,{label},{k}\n" for k, label in enumerate(labels))
+        else:
+            text = "".join(f"{label} qid:1 1:{k}\n" for k, label in enumerate(labels))
+        return podium.read(io.BytesIO(text.encode()), format=kind)
+
+    labels = [NOON + k for k in range(50)]
+    with pytest.warns(PodiumWarning, match=r"labels 'relevance' become float32, which moves them by up to \d"):
+        data = read(labels)
+    assert data.relevance.tolist() == np.array(labels, np.float32).tolist()
+    assert read([0.1, 1.5, "nan", 3e7]).relevance.tolist()[:2] == [np.float32(0.1), 1.5]  # warnings are errors

@@ -100,6 +100,20 @@ def test_query_ids_of_any_type(qid):
     assert data.rows(0).tolist() == [0, 2]
 
 
+@pytest.mark.parametrize(
+    ("qid", "message"),
+    [
+        (np.ma.masked_array([1, 2, 2], mask=[False, True, False]), "row 1 is masked"),
+        ([None, "a", "a"], "whole numbers or text, but row 0 has None"),
+        (["a", "b", None], "whole numbers or text, but row 2 has None"),
+        (np.array([1, 1, "1"], object), "all of one kind, but row 0 has 1 and row 2 has '1'"),
+    ],
+)
+def test_rows_without_a_query_id_are_named(qid, message):
+    with pytest.raises(DataError, match=message):
+        RankingData(np.zeros((3, 1)), qid=qid)
+
+
 def test_group_sizes_for_those_who_come_from_lightgbm():
     assert RankingData(X, group_sizes=[2, 4]).query_sizes.tolist() == [2, 4]
 

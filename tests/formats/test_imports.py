@@ -156,6 +156,8 @@ class TestElasticsearch:
         stump["tree"]["target_type"] = "classification"
         with pytest.raises(FileFormatError, match="tree 0 is for classification"):
             imported(elastic_ensemble(["x"], stump))
+        with pytest.raises(FileFormatError, match="the ensemble is for classification"):
+            imported(elastic_ensemble(["x"], elastic_stump("x", 0.5, 0.0, 1.0), target_type="classification"))
 
 
 # --- Solr
@@ -329,6 +331,15 @@ class TestVespa:
 
 
 class TestLightGBM:
+    def test_names_that_are_numbers_are_text(self, imported, tmp_path):
+        stump = {"split_feature": 0, "threshold": 0.5, "decision_type": "<=", "default_left": True,
+                 "left_child": {"leaf_value": 1}, "right_child": {"leaf_value": 2}}  # fmt: skip
+        document = {"max_feature_idx": 1, "feature_names": [7, "b"], "tree_info": [{"tree_structure": stump}]}
+        model = imported(document, "lightgbm-json")
+        assert model.feature_names == ("7", "b")
+        model.save(tmp_path / "model.podium")
+        assert podium.load(tmp_path / "model.podium").digest() == model.digest()
+
     def test_names_of_version_3_that_may_belong_elsewhere_are_told(self, imported):
         unused = REGRESSION | {"tree_info": REGRESSION["tree_info"][:1]}  # no split asks for the first of the columns
         with pytest.warns(podium.PodiumWarning, match="names of 2 columns, and 1 features"):
@@ -584,6 +595,11 @@ class TestHostile:
         assert "expands to over 16,777,216 bytes" in str(
             small("elasticsearch", {"compressed_definition": compressed}, imported, 1 << 26)
         )
+
+    @pytest.mark.parametrize("weight", ["inf", "nan", "-Infinity", "1e999"])
+    def test_weights_of_linear_models_are_finite(self, weight, imported):
+        with pytest.raises(FileFormatError, match="a weight is not a finite number"):
+            imported(f"## Coordinate Ascent\n1:{weight} 2:0.5\n", "ranklib")
 
     @pytest.mark.parametrize("start", ["## LambdaMART\n<?xml ", "## LambdaMART\n<?xml", "## LambdaMART\n<!--"])
     def test_openings_without_an_end(self, start, imported):

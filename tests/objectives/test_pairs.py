@@ -323,7 +323,8 @@ class TestDebiased:
 
 def test_steps_and_objectives_that_do_not_fit():
     for objective in (Local(), Pairwise(Hinge()), Pairwise(Fidelity()), Tiers(Lambda(), Local("cndcg")),
-                      Sum(Lambda(), Local()), Anneal(Lambda(), Local(), Constant(0.5)), Preferences(Hinge())):  # fmt: skip
+                      Sum(Lambda(), Local()), Anneal(Lambda(), Local(), Constant(0.5)),
+                      Preferences(Hinge())):  # fmt: skip
         with pytest.raises(DataError, match=r"Newton's step divides by the hessian, but .*: use the step 'gradient'"):
             Boosting(objective=objective)
     Boosting(objective=Pairwise(SquaredHinge()))

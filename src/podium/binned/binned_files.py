@@ -58,18 +58,18 @@ CHANGEABLE = (
 
 @dataclass(frozen=True)
 class BinnedContent:
-    """What is known of binned documents beside labels and the like.
+    """Everything about binned documents except labels, weights and queries.
 
     Attributes:
-        folder: where they are.
-        binned: their bins.
-        hashes: of their features.
-        values: their features, where they are kept.
-        max_bins: with which the features were cut.
+        folder: the folder of the files.
+        binned: the bins.
+        hashes: of the features of each document.
+        values: the features, or None if they were not kept.
+        max_bins: the limit that the features were cut with.
         feature_names, encoding: of the features.
-        origin: how they were read, as `RankingData` has it.
+        origin: how the source was read, see `RankingData`.
         counts: of values, for the summary.
-        rows: of the folder, where these are not all.
+        rows: the rows of the folder that these are; None for all.
 
     """
 
@@ -86,20 +86,20 @@ class BinnedContent:
 
 
 class BinnedFiles(RankingData):
-    """Ranking data as bins in a folder, mapped into memory: what `bin_files` and `open_binned` return.
+    """Ranking data as bins in a folder, memory-mapped: the result of `bin_files` and `open_binned`.
 
-    Boosted trees train on it as on any `RankingData`, and get the same bits. Documents of a query are adjacent,
-    queries in the order in which they first appeared. Document ids are not kept. What needs the values of features,
-    such as nets and linear rankers, works if these were kept (`keep_values`), and is refused otherwise; trees that
-    split between the bins predict without them.
+    Boosted trees train on it as on any `RankingData`, with identical results. Documents of a query are adjacent, and
+    queries are in the order of their first appearance. Document ids are not kept. Models that need the values of
+    features, such as nets and linear rankers, need `keep_values` and raise without it. Trees that split between the
+    bins predict without values.
     `take`, `select`, `split` and `k_fold` copy the bins of a part into memory; the cuts are those of the whole folder.
 
     Attributes:
-        folder: where it is.
+        folder: the folder of the files.
         binned: the bins, a `podium.trees.BinnedFeatures`.
-        max_bins: with which the features were cut.
-        has_values: whether the features themselves are kept, too.
-        seconds: what `bin_files` took for each step; empty for a folder that was opened.
+        max_bins: the limit that the features were cut with.
+        has_values: whether the values of features are kept as well.
+        seconds: the time of each step of `bin_files`; empty for a folder that was opened.
 
     Example:
         >>> import pathlib, podium, tempfile
@@ -116,17 +116,17 @@ class BinnedFiles(RankingData):
 
     def __init__(self, content: BinnedContent, columns: dict[str, Any], preferences: Any = None) -> None:
         origin = dict(content.origin)
-        self._set(
+        self.__dict__.update(
             content=content, seconds=MappingProxyType({}), feature_names=content.feature_names,
             encoding=content.encoding, wide=MappingProxyType({}), row_index=None,
             absent_value=origin["absent_value"], reading=MappingProxyType(dict(origin["reading"])),
             losses=tuple(origin["losses"]), row_hashes=frozen(content.hashes),
         )  # fmt: skip
-        self._set_rows({"relevance": None, "document_ids": None, **columns}, preferences)
+        self._init_rows({"relevance": None, "document_ids": None, **columns}, preferences)
 
     @property
     def folder(self) -> Path:
-        """Where it is."""
+        """The folder of the files."""
         return self.content.folder
 
     @property
@@ -136,17 +136,17 @@ class BinnedFiles(RankingData):
 
     @property
     def max_bins(self) -> int:
-        """With which the features were cut."""
+        """The limit that the features were cut with."""
         return self.content.max_bins
 
     @property
     def has_values(self) -> bool:
-        """Whether the features themselves are kept."""
+        """Whether the values of features are kept."""
         return self.content.values is not None
 
     @property
     def features(self) -> Any:
-        """The features themselves, mapped, where they are kept."""
+        """The values of features, memory-mapped; raise if they were not kept."""
         if self.content.values is None:
             raise DataError(
                 f"{self.folder} holds bins, not the values of features, which this needs: "
@@ -186,7 +186,7 @@ class BinnedFiles(RankingData):
         return reopen, (self.folder, self.content.rows, arguments, dict(self.reading))
 
     def bins_for(self, max_bins: int, categorical: Iterable[int]) -> BinnedFeatures:
-        """The bins, if they are what training asks for."""
+        """Return the bins; raise if training asks for others."""
         remedy = f"bin the files again, or train with max_bins={self.max_bins}"
         if max_bins != self.max_bins:
             raise DataError(f"{self.folder} was binned with max_bins={self.max_bins}, not {max_bins}: {remedy}")
@@ -199,7 +199,7 @@ class BinnedFiles(RankingData):
         return self.binned
 
     def take(self, rows: Ints) -> BinnedFiles:
-        """The data of some rows, by number or by a mask, in this order; their bins are copied into memory."""
+        """Return some rows, by number or by a mask, in this order; their bins are copied into memory."""
         rows = row_numbers(self, rows)
         content, columns = self.content, columns_of_rows(self, rows)
         part = replace(
@@ -210,14 +210,14 @@ class BinnedFiles(RankingData):
         return self._with(part, columns)
 
     def replace(self, **changes: Any) -> RankingData:
-        """A copy with other labels, weights, positions or preferences; with other features, plain `RankingData`."""
+        """Return a copy with other labels, weights, positions or preferences; with other features, a `RankingData`."""
         wrong = next((name for name in changes if name not in CHANGEABLE), None)
         if wrong is not None:
             raise DataError(f"{wrong} of binned data cannot be changed: change it in the files, and bin them again")
         return super().replace(**changes)
 
     def summary(self) -> Summary:
-        """What is in the data, and what looks like a mistake; values of features as they were counted when binned."""
+        """Summarize the data and likely mistakes; values of features were counted during binning."""
         return summarize(self, self.content.counts if not self.has_values else None)
 
     def _rebuilt(self, arguments: dict[str, Any]) -> RankingData:
@@ -233,9 +233,7 @@ class BinnedFiles(RankingData):
         names = ("qid", "labels", "document_weights", "query_weights", "positions")
         columns = {name: arguments[name] for name in names if name in arguments}
         columns = {"document_weights": None, "query_weights": None, "positions": None, **columns}
-        data = BinnedFiles(content, columns, arguments.get("preferences"))
-        data._set(reading=self.reading)
-        return data
+        return BinnedFiles(content, columns, arguments.get("preferences"))._changed(reading=self.reading)
 
 
 def open_binned(folder: str | os.PathLike[str], *, verify: bool = True) -> BinnedFiles:
@@ -275,7 +273,7 @@ def open_binned(folder: str | os.PathLike[str], *, verify: bool = True) -> Binne
 
 
 def _open(folder: Path, manifest: Mapping[str, Any]) -> BinnedFiles:
-    """The data that a manifest describes."""
+    """Return the data that a manifest describes."""
     n, n_features = manifest["n_documents"], manifest["n_features"]
     documents = load_arrays(folder / DOCUMENTS)
     names, counts = manifest["feature_names"], manifest["counts"]
@@ -300,16 +298,16 @@ def _open(folder: Path, manifest: Mapping[str, Any]) -> BinnedFiles:
 
 
 def reopen(folder: Path, rows: Ints | None, changes: dict[str, Any], reading: dict[str, Any]) -> BinnedFiles:
-    """Data that was sent to another process: the folder, some of its rows, with labels and the like of their own."""
+    """Unpickle: open the folder in another process, take some rows, and set labels and the like."""
     data = open_binned(folder, verify=False)
     data = data if rows is None else data.take(rows)
     changed = data.replace(**changes)
     assert isinstance(changed, BinnedFiles)
-    return changed.with_reading(**reading)  # type: ignore[return-value]
+    return changed.with_reading(**reading)
 
 
 def save_bins(folder: Path, bins: Bins) -> None:
-    """Write how features are cut."""
+    """Write the cuts and categories of features."""
     tables = {"cuts": dict(enumerate(bins.cuts)), "categories": bins.categories, "rare": bins.rare}
     arrays: dict[str, Any] = {}
     for name, table in tables.items():
@@ -320,7 +318,7 @@ def save_bins(folder: Path, bins: Bins) -> None:
 
 
 def load_bins(folder: Path, n_features: int, max_bins: int) -> Bins:
-    """How features are cut."""
+    """Return the cuts and categories of features."""
     arrays, tables = load_arrays(folder / BINS), []
     check_tables(arrays, n_features)
     for name in ("cuts", "categories", "rare"):
@@ -339,7 +337,7 @@ def _mapped(folder: Path, name: str, dtype: Any, size: int) -> NDArray[Any]:
 
 
 def _has_layout(folder: Path) -> bool:
-    """Whether bins are laid out for growth; not those of validation data."""
+    """Whether the folder holds the layout for growth, which validation data lacks."""
     return (folder / LAYOUT).exists()
 
 

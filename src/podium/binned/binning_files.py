@@ -1,8 +1,8 @@
-"""From files of any size to a folder of bins, with some rows or one feature in memory at a time.
+"""Bin files of any size into a folder, with a few rows or one feature in memory at a time.
 
-The source is read twice: for what only all of it tells (features, categories, the kind of query ids), then for its
-values, which go to temporary files of some features each. Queries that do not stand together are brought together
-there. Each feature is then cut at the quantiles of all of its values, exactly as in memory, and binned.
+The source is read twice: first for anything that needs a full pass (features, categories, the type of query ids), then
+for its values, which go to temporary files of a few features each. Queries whose documents are scattered are grouped
+there. Each feature is then cut at the quantiles of all its values, exactly as in memory, and binned.
 """
 
 from __future__ import annotations
@@ -32,13 +32,11 @@ from podium.core.validation import require_whole, to_path
 from podium.data import RankingData, read_blocks
 from podium.data.canonical import hash_rows
 from podium.data.features import as_list_of_features, numbers_of_features
-from podium.data.io.block_reading import ROWS, request_for
-from podium.data.io.options import Format
-from podium.data.io.reading import Request
+from podium.data.io.reading import ROWS, request_for
+from podium.data.io.request import Format, Request
 from podium.data.io.text_blocks import Source
 from podium.data.memory import Budget
 from podium.data.normalizing import require_scale
-from podium.data.ranking_data import rebuild
 from podium.data.schema import Schema
 from podium.data.sparse import dense_block
 from podium.data.summary import ValueCounter
@@ -66,9 +64,9 @@ def bin_files(
 ) -> BinnedFiles:
     r"""Bin files of any size into a folder, on which every estimator of boosted trees can be fitted.
 
-    The model is that of the same files in memory, to the bit. Memory is some 50 bytes for each document, and that of a
-    few features; the disk has 4 bytes for each value for a while, and 2 for ever. Queries need not stand together: they
-    are then brought together in a pass of their own.
+    The model is identical, to the bit, to that of the same files in memory. Memory use is about 50 bytes per document,
+    plus that of a few features; disk use is 4 bytes per value while it runs and 2 afterwards. The documents of a query
+    may be scattered over the files: an extra pass groups them.
 
     Args:
         source: files, as for `read`; they are read twice, so they cannot be streams.
@@ -104,7 +102,7 @@ def bin_files(
     require_whole("max_bins", max_bins, 2, most=MAX_BINS)
     folder = to_path(folder)
     if folder.exists() and overwrite and not is_binned(folder):
-        raise FileFormatError(folder, "is no folder of binned data, so it is not replaced: name another")
+        raise FileFormatError(folder, "is not a folder of binned data, so it is not replaced: name another")
     model = open_binned(like) if isinstance(like, str | os.PathLike) else like
     if model is not None and not isinstance(model, BinnedFiles):
         raise DataError(f"like takes binned training data or its folder, not {type(model).__name__}")
@@ -115,13 +113,11 @@ def bin_files(
         binning = _Binning(temporary, reading, max_bins if model is None else model.max_bins, keep_values)
         with reading.request.naming_rows(0):
             binning.run(columns)
-    data = open_binned(folder, verify=False)
-    data._set(seconds=MappingProxyType(binning.seconds))
-    return data
+    return open_binned(folder, verify=False)._changed(seconds=MappingProxyType(binning.seconds))
 
 
 class _Reading:
-    """The blocks of the source, and what they are to become."""
+    """The blocks of the source, matched and normalized as asked for."""
 
     def __init__(
         self, source: Any, format: Any, options: dict[str, Any], categorical: Any, like: BinnedFiles | None  # noqa: A002
@@ -136,10 +132,10 @@ class _Reading:
         merging = {} if self.request.format == "parquet" else {"returning_qid": "merge"}
         self.source, self.options = source, merging | options | ({"categorical": named} if named else {})
         if self.request.total_size is None:
-            raise FileFormatError(self.request.name, "is no file, and cannot be read twice: write it to a file first")
+            raise FileFormatError(self.request.name, "is not a file and cannot be read twice: write it to a file first")
 
     def blocks(self) -> Iterator[RankingData]:
-        """Some rows at a time, in the order of the source."""
+        """Yield a few rows at a time, in the order of the source."""
         rows_before = 0
         for block in read_blocks(self.source, self.request.format, rows=ROWS, **self.options):
             with self.request.naming_rows(rows_before):
@@ -150,11 +146,11 @@ class _Reading:
             rows_before += len(block)
 
     def matched(self, block: RankingData) -> RankingData:
-        """A block with the features of the training data, if it is to be like such."""
+        """Return a block with the features of the training data, if `like` is set."""
         return block if self.like is None else Schema.of(self.like).matched(block)
 
     def numbers_of_categorical(self, data: RankingData) -> list[int]:
-        """The categorical features: those that the data says are such, and those that the caller named."""
+        """Return the categorical features: those of the data, and those that the caller named."""
         numbers = numbers_of_features(self.categorical, data.feature_names, "categorical")
         wrong = next((k for k in numbers if not isinstance(k, int | np.integer) or not 0 <= k < data.n_features), None)
         if wrong is not None:
@@ -162,7 +158,7 @@ class _Reading:
         return sorted({*map(int, numbers), *data.encoding.categories})
 
     def preferences(self) -> Floats | None:
-        """Pairs of rows, which Podium's Parquet files may have."""
+        """Return the preferences, pairs of rows that Podium's Parquet files may hold."""
         if self.request.format != "parquet":
             return None
         from podium.data.io.parquet_blocks import opened_files
@@ -185,7 +181,7 @@ class _Binning:
         self.counter = ValueCounter()
 
     def run(self, columns: Mapping[str, Any] | None) -> None:
-        """Write the folder; `columns` are names of columns that models shall know."""
+        """Write the folder; models remember the names in `columns`."""
         with self._timed("reading"):
             spill, documents = self._read()
         if documents.order is not None:
@@ -211,7 +207,7 @@ class _Binning:
         log.info("%s: %.3f s", step, self.seconds[step])
 
     def _read(self) -> tuple[Spill, GroupedDocuments]:
-        """The values go to files, all else stays in memory."""
+        """Read the source: values go to files, all else stays in memory."""
         columns, is_raw = DocumentColumns(), self.reading.normalize is not None
         with ExitStack() as stack:
             spill: Spill | None = None
@@ -224,11 +220,11 @@ class _Binning:
         return spill, GroupedDocuments(columns.join(), columns.query_ids)
 
     def _raw_spill(self, block: RankingData) -> Spill:
-        """Files for values that are not normalized yet, all features of a document together."""
+        """Return files for values before normalization, all features of a document together."""
         return Spill(block, [RowFiles(self.folder, "raw", block.n_features, block.n_features)])
 
     def _spill(self, block: RankingData) -> Spill:
-        """Files of some features each, and one of all of them where they are kept."""
+        """Return files of a few features each, and one of all features if values are kept."""
         n = block.n_features
         if n == 0:
             raise FileFormatError(self.reading.request.name, "has no features to bin")
@@ -236,7 +232,7 @@ class _Binning:
         return Spill(block, files + ([RowFiles(self.folder, VALUES, n, n)] if self.keep_values else []))
 
     def _write(self, spill: Spill, block: RankingData, counts: bool) -> UInt64s:
-        """Write the values of a block; their hashes."""
+        """Write the values of a block and return their hashes."""
         rows = dense_block(block.features)
         spill.append(rows)
         if counts:
@@ -244,7 +240,7 @@ class _Binning:
         return hash_rows(rows)
 
     def _normalize(self, raw: Spill, documents: GroupedDocuments) -> Spill:
-        """The values brought to scale within queries, which stand together now."""
+        """Normalize the values within queries, whose documents are adjacent now."""
         (_, rows), hashes = next(raw.files[0].read()), []
         labels = documents.labels()
         with ExitStack() as stack, progress("normalizing", len(rows)) as advance:
@@ -263,7 +259,7 @@ class _Binning:
         return spill
 
     def _bin(self, spill: Spill, n: int) -> BinnedFeatures:
-        """Cut each feature, unless its cuts are given, and bin it."""
+        """Cut each feature, unless `like` gives its cuts, and bin it."""
         files, n_features = spill.files[0], spill.like.n_features
         categorical = set(self.reading.numbers_of_categorical(spill.like))
         columns, parts = new_array(self.folder / COLUMNS, n * n_features, np.uint8), []
@@ -271,8 +267,7 @@ class _Binning:
             for first, rows in files.read():
                 width = rows.shape[1]
                 if self.reading.like is None:
-                    mine = [k - first for k in categorical if first <= k < first + width]
-                    bins = find_bins(rows, self.max_bins, mine)
+                    bins = find_bins(rows, self.max_bins, [k - first for k in categorical if 0 <= k - first < width])
                 else:
                     bins = self.reading.like.binned.bins.of_features(first, first + width)
                 bin_features(rows, bins, columns=columns[first * n : (first + width) * n])
@@ -286,7 +281,7 @@ class _Binning:
         return BinnedFeatures(bins, n, columns)
 
     def _lay_out(self, binned: BinnedFeatures) -> None:
-        """Write the bins as trees are grown from them, unless they are for validation."""
+        """Write the bins in the layout of growth, unless they are for validation."""
         if self.reading.like is not None:
             return
         layout = binned.layout
@@ -300,7 +295,7 @@ class _Binning:
     def _description(
         self, like: RankingData, documents: GroupedDocuments, columns: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        """The manifest, apart from the files."""
+        """Return the manifest without its list of files."""
         absent = like.absent_value
         return {
             "podium": __version__, "n_documents": len(documents.columns["query"]), "n_features": like.n_features,
@@ -317,8 +312,8 @@ class Spill:
     """Temporary files of the features of all documents.
 
     Attributes:
-        like: data without documents that has these features.
-        files: of some features each; then one of all of them, where they are kept.
+        like: data with these features and no documents.
+        files: a few features each; then one of all features, if values are kept.
 
     """
 
@@ -336,7 +331,7 @@ class Spill:
         self._open.close()
 
     def append(self, rows: Float32s) -> None:
-        """Write rows behind those that are there."""
+        """Append rows."""
         for files in self.files:
             files.append(rows)
 
@@ -346,6 +341,6 @@ class Spill:
             files.reorder(places)
 
     def data(self, rows: Float32s, query: Int32s, labels: dict[str, Float32s]) -> RankingData:
-        """Some rows as data."""
+        """Return rows as data."""
         arguments = {"features": rows, "qid": query, "labels": labels, "feature_names": self.like.feature_names}
-        return rebuild(arguments | {"encoding": self.like.encoding}, self.like._origin())
+        return RankingData._make(arguments | {"encoding": self.like.encoding}, self.like._origin())

@@ -26,7 +26,7 @@ OPTIONAL = ("document_weights", "positions")
 
 
 class DocumentColumns:
-    """Collects what is known of documents beside their features: some bytes for each.
+    """Collect everything about documents except their features: a few bytes each.
 
     Attributes:
         query_ids: in the order in which they first appear.
@@ -38,7 +38,7 @@ class DocumentColumns:
         self._code_of: dict[Any, int] = {}
 
     def append(self, block: RankingData, hashes: UInt64s) -> None:
-        """Take note of a block, and of hashes of its features."""
+        """Add a block, and the hashes of its features."""
         code_of = self._code_of
         codes = np.array([code_of.setdefault(one, len(code_of)) for one in block.query_ids.tolist()], np.int32)
         columns: dict[str, Any] = {f"{LABEL}{source}": labels for source, labels in block.labels.items()}
@@ -50,7 +50,7 @@ class DocumentColumns:
                 self._parts.setdefault(name, []).append(np.array(values))  # a view would keep the block
 
     def join(self) -> dict[str, NDArray[Any]]:
-        """All columns, whole; the parts are let go."""
+        """Return all columns, and release the parts."""
         names = list(self._parts)
         return {name: np.concatenate(self._parts.pop(name)) for name in names}
 
@@ -61,13 +61,13 @@ class DocumentColumns:
 
 
 class GroupedDocuments:
-    """The columns of all documents, and how they become grouped.
+    """The columns of all documents, grouped by query.
 
     Attributes:
         columns: by name.
         query_ids: of all queries.
         sizes: the number of documents of each query.
-        order: the rows of the source, query by query; None where they stand so already.
+        order: the rows of the source, query by query; None if they are grouped already.
 
     """
 
@@ -82,21 +82,21 @@ class GroupedDocuments:
 
     @property
     def places(self) -> Ints:
-        """Where each row of the source goes."""
+        """The position of each row of the source in grouped order."""
         assert self.order is not None
         places = np.empty(len(self.order), np.int64)
         places[self.order] = np.arange(len(self.order))
         return places
 
     def blocks(self, most_rows: int) -> Iterator[tuple[int, int]]:
-        """First and last row of blocks of whole queries, once they stand together."""
+        """Return the first and last row of blocks of whole queries, in grouped order."""
         blocks, starts = QueryBlocks(most_rows), np.cumsum(self.sizes) - self.sizes
         for query, row in enumerate(starts.tolist()):
             blocks.begin(query, row)
         return pairwise([0, *np.cumsum(blocks.sizes(int(self.sizes.sum()))).tolist()])
 
     def query_weights(self) -> Float32s | None:
-        """One for each query; documents of a query that differ are refused."""
+        """Return one weight per query; raise if the documents of a query differ."""
         weights = self.columns.get("query_weights")
         if weights is None:
             return None
@@ -108,11 +108,11 @@ class GroupedDocuments:
         return np.asarray(weights[starts])
 
     def labels(self) -> dict[str, Float32s]:
-        """By source."""
+        """Return the labels by source."""
         return {k.removeprefix(LABEL): v for k, v in self.columns.items() if k.startswith(LABEL)}
 
     def save(self, folder: Path, preferences: Floats | None) -> None:
-        """Write all but the features."""
+        """Write everything except the features."""
         kept: dict[str, Any] = {k: v for k, v in self.columns.items() if k.startswith(LABEL) or k in OPTIONAL}
         others = {"query_weights": self.query_weights(), "preferences": self._moved(preferences)}
         kept |= {name: values for name, values in others.items() if values is not None}
@@ -121,7 +121,7 @@ class GroupedDocuments:
         (folder / QUERY_IDS).write_text(json.dumps(self.query_ids), encoding="utf-8")
 
     def _moved(self, preferences: Floats | None) -> Floats | None:
-        """Pairs of rows of the source as pairs of documents here."""
+        """Return pairs of rows of the source as pairs of grouped rows."""
         if preferences is None or self.order is None:
             return preferences
         places = self.places
@@ -130,18 +130,18 @@ class GroupedDocuments:
         return moved
 
 
-MAX_FILES = 128  # that are open at a time
-BYTES_AT_ONCE = 1 << 26  # of a file, that are moved in memory
+MAX_FILES = 128  # open at a time
+BYTES_AT_ONCE = 1 << 26  # of a file, reordered in memory
 
 
 class RowFiles:
-    """Files of some columns each, which grow block by block.
+    """Files of a few columns each, written block by block.
 
     Args:
-        folder: where they are.
-        name: what they are called, before a number.
-        n_columns: of all files together.
-        width: columns of a file; by default few, so that a feature is read without the others.
+        folder: the folder of the files.
+        name: the files' name, before a number.
+        n_columns: the columns of all files together.
+        width: the columns of a file; few by default, so that a feature is read without the others.
 
     Example:
         >>> import numpy as np, pathlib, tempfile
@@ -171,21 +171,21 @@ class RowFiles:
         self._stack.close()
 
     def append(self, rows: Float32s) -> None:
-        """Write rows behind those that are there."""
+        """Append rows."""
         for first, file in zip(self.firsts, self._open, strict=True):
             file.write(np.ascontiguousarray(rows[:, first : first + self.width]).data)
 
     def read(self) -> Iterator[tuple[int, Float32s]]:
-        """The first column of each file and its rows, mapped."""
+        """Yield the first column of each file, and its rows, memory-mapped."""
         for first, path in zip(self.firsts, self.paths, strict=True):
             yield first, map_rows(path, self._width_of(first))
 
     def remove(self, first: int) -> None:
-        """Remove the file that begins with a column."""
+        """Remove the file whose first column is `first`."""
         self.paths[first // self.width].unlink()
 
     def reorder(self, places: Ints) -> None:
-        """Move each row to its place, file by file, with no more of it in memory than some bytes."""
+        """Move each row to its place, file by file, with a bounded part in memory."""
         with progress("grouping queries", len(self.paths)) as advance:
             for first, path in zip(self.firsts, self.paths, strict=True):
                 reorder_rows(path, self._width_of(first), places)
@@ -196,14 +196,14 @@ class RowFiles:
 
 
 def _width_for(n_columns: int) -> int:
-    """Columns of a file: a multiple of what kernels copy at once, and not too many files."""
+    """Return the columns of a file: a multiple of what kernels copy at once, in at most `MAX_FILES` files."""
     return TILE * -(-n_columns // (TILE * MAX_FILES))
 
 
 def reorder_rows(path: Path, n_columns: int, places: Ints, bytes_at_once: int = BYTES_AT_ONCE) -> None:
     """Move each row of a file to its place, reading and writing in sequence only.
 
-    Rows are dealt to files by ranges of their places, each of which fits into memory; there they are put in order.
+    Rows go to one file per range of places; each range fits into memory, where its rows are put in order.
     """
     n, row_bytes = len(places), 4 * n_columns
     n_rows = max(bytes_at_once // row_bytes, -(-n // MAX_FILES), 1)  # of a range
@@ -216,15 +216,15 @@ def reorder_rows(path: Path, n_columns: int, places: Ints, bytes_at_once: int = 
             number = places[first : first + n_rows] // n_rows
             order = np.argsort(number, kind="stable")
             ends = np.cumsum(np.bincount(number, minlength=len(files)))
-            for file, mine in zip(files, np.split(order, ends[:-1]), strict=True):
-                file.write(rows[mine].data)
+            for file, chosen in zip(files, np.split(order, ends[:-1]), strict=True):
+                file.write(rows[chosen].data)
     number = places // n_rows
     by_range = np.argsort(number, kind="stable")
     ends = np.cumsum(np.bincount(number, minlength=len(ranges)))
     with path.open("wb") as target:
-        for k, (one, mine) in enumerate(zip(ranges, np.split(by_range, ends[:-1]), strict=True)):
+        for k, (one, chosen) in enumerate(zip(ranges, np.split(by_range, ends[:-1]), strict=True)):
             rows = np.fromfile(one, np.float32).reshape(-1, n_columns)
             ordered = np.empty_like(rows)
-            ordered[places[mine] - k * n_rows] = rows
+            ordered[places[chosen] - k * n_rows] = rows
             target.write(ordered.data)
             one.unlink()

@@ -1,8 +1,10 @@
-"""The folder of binned data: a manifest that names every file, its size and its checksum.
+"""The folder of binned data: a manifest with the size and checksum of every file, and the checks when it is opened.
+
+Kernels do not check indices, so these checks prove once that a folder is safe to train on.
 
 | file | content |
 |---|---|
-| `podium-bins.json` | the manifest: what the data is, all names, sizes and checksums, and a checksum of its own |
+| `podium-bins.json` | the manifest: a description of the data, all names, sizes and checksums, and its own checksum |
 | `columns.npy` | bins, feature by feature: a byte for each document |
 | `rows.npy`, `entries.npy`, `starts.npy`, `layout.npz` | the same bins as trees are grown from them |
 | `bins.npz` | how features are cut |
@@ -59,7 +61,7 @@ def is_binned(path: Any) -> bool:
 
 
 def write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
-    """Describe a folder whose other files are whole."""
+    """Write the manifest of a folder whose other files are complete."""
     paths = sorted(path for path in folder.iterdir() if path.name != UNFINISHED)
     files = {
         path.name: {"bytes": path.stat().st_size, "sha256": digest}
@@ -71,11 +73,13 @@ def write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a folder is said to hold; a manifest that is damaged or of another version is refused."""
+    """Return the manifest of a folder; raise if it is damaged or of another version."""
     folder = to_path(folder)
     path = folder / MANIFEST
     if not path.is_file():
-        raise FileFormatError(folder, f"is no folder of binned data, which would hold a file {MANIFEST}: see bin_files")
+        raise FileFormatError(
+            folder, f"is not a folder of binned data, which would hold a file {MANIFEST}: see bin_files"
+        )
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         expected = manifest.pop("sha256")
@@ -93,7 +97,7 @@ def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def check_files(folder: Path, manifest: Mapping[str, Any], reads_all: bool) -> None:
-    """Refuse a folder whose files are absent, cut off or, where all are read, changed."""
+    """Raise if files are missing or have another size; with `reads_all`, also if their checksums differ."""
     for name, described in manifest["files"].items():
         path = folder / name
         if name in ("", ".", "..") or Path(name).name != name:
@@ -113,7 +117,7 @@ def _damage(path: Path, problem: str) -> FileFormatError:
 
 
 def _checksums(paths: list[Path]) -> list[str]:
-    """The SHA-256 of each file, files side by side on threads."""
+    """Return the SHA-256 of each file, computed on threads."""
     lock = threading.Lock()
     with progress("checksums", sum(path.stat().st_size for path in paths)) as advance:
 
@@ -138,24 +142,24 @@ ROWS_AT_ONCE = 1 << 16  # whose bins are laid out again, and compared
 
 @contextmanager
 def naming_damage(folder: Path) -> Iterator[None]:
-    """Whatever else is wrong with a folder is a FileFormatError that names it."""
+    """Turn any error into a FileFormatError that names the folder."""
     try:
         yield
     except FileFormatError:
         raise
-    except Exception as error:  # json, zipfile, numpy: whatever crafted bytes lead them to
+    except Exception as error:  # json, zipfile and numpy raise many kinds for crafted bytes
         reason = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
         raise FileFormatError(folder, f"is damaged: {reason}. Bin the files again") from error
 
 
 def require(condition: Any, problem: str) -> None:
-    """Raise if a condition does not hold."""
+    """Raise a DataError unless a condition holds."""
     if not condition:
         raise DataError(problem)
 
 
 def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of an `.npz` file as Podium writes it: not compressed, so that it takes no more than its size."""
+    """Return the arrays of an uncompressed `.npz` file, which take no more memory than its size."""
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
     is_plain = all(member.compress_type == zipfile.ZIP_STORED for member in members)
@@ -166,7 +170,7 @@ def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def check_array(name: str, array: NDArray[Any], dtype: Any, size: int | None = None) -> None:
-    """Raise if an array has another type, or length, than it must have."""
+    """Raise if an array has the wrong type or length."""
     require(array.ndim == 1 and array.dtype == dtype and array.dtype.isnative, f"{name} is not a list of {dtype}")
     require(size is None or len(array) == size, f"{name} has {len(array)} entries, not {size}")
 

@@ -24,10 +24,10 @@ SMALLEST = 2.0**-20  # c times the widest spread of a query's scores, at the lea
 
 @dataclass(frozen=True)
 class BaseScores:
-    """Where training with a submodel begins: F_0 = scale · scores.
+    """The start of training with a submodel: F_0 = scale · scores.
 
     Attributes:
-        scores: of the training documents, as the submodel gave them.
+        scores: the submodel's scores of the training documents.
         scale: c, as set or fitted.
         means: of each measure on each validation set, by `set/measure`, before the first tree.
 
@@ -47,7 +47,7 @@ class BaseScores:
 
 
 def require_scale(scale: object) -> None:
-    """Refuse what is neither a positive number nor "fit"."""
+    """Raise unless `scale` is a positive number or "fit"."""
     if isinstance(scale, str):
         if scale != "fit":
             raise DataError(f"submodel_scale must be 'fit' or a number above 0, not {scale!r}")
@@ -56,13 +56,13 @@ def require_scale(scale: object) -> None:
 
 
 def fitted_scale(data: RankingData, scores: Floats, objective: Objective, team: Team) -> float:
-    """The c > 0 for which c · scores have the lowest cross-entropy of RankNet's pairs on the data.
+    """Return the c > 0 for which c · scores have the lowest cross-entropy of RankNet's pairs on the data.
 
     Scores far apart saturate the sigmoid: no gradient is left, w vanishes and Newton's step explodes. The cost is
     convex in c, and the result, from exactly rounded sums, does not depend on the order of rows. Documents stay in the
     order of the scores: where the pairs ask for the reverse, c is as small as 2^-20 over the widest spread within a
     query. Where all pairs are in the right order and the cost falls for ever, c ends where that makes no difference.
-    It is 1 where there is nothing to fit: no pairs, equal scores, or an objective whose w does not depend on scores.
+    It is 1 if there is nothing to fit: no pairs, equal scores, or an objective whose w does not depend on scores.
     """
     spread, exponent = _spread(data, scores)
     pairs = _pairs(data, objective)
@@ -88,7 +88,7 @@ def fitted_scale(data: RankingData, scores: Floats, objective: Objective, team: 
 
 
 def _root(slope: Callable[[float], float], guess: float, enough: float) -> float:
-    """Where a descending function passes 0."""
+    """Return where a descending function passes 0."""
     from scipy.optimize import brentq
 
     if slope(0.0) <= 0:
@@ -109,7 +109,7 @@ def _root(slope: Callable[[float], float], guess: float, enough: float) -> float
 
 
 def _spread(data: RankingData, scores: Floats) -> tuple[Floats, int]:
-    """Scores less the lowest of their query, times a power of two that brings the largest near 1, and its exponent.
+    """Return scores minus the lowest of their query, scaled by a power of two to at most 1, and its exponent.
 
     Sums of λ s over a query do not depend on where its scores begin, and are more exact if they begin at 0.
     """
@@ -124,7 +124,7 @@ def _spread(data: RankingData, scores: Floats) -> tuple[Floats, int]:
 
 
 def _pairs(data: RankingData, objective: Objective) -> BoundObjective | None:
-    """RankNet's pairs: of different labels, or those of the data's preferences."""
+    """Bind RankNet's pairs: those of different labels, or the data's preferences."""
     source = label_source(objective) or "relevance"
     if source in data.labels and not isinstance(objective, Preferences):
         return Pairwise(CrossEntropy(), source).fixed(data).bind(data)

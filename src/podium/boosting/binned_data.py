@@ -1,4 +1,4 @@
-"""The data of a run as the trees need it."""
+"""The data of a run, checked and binned."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
 
 log = logging.getLogger("podium")
-ROWS_AT_ONCE = 1 << 14  # of documents whose bins become values again
+ROWS_AT_ONCE = 1 << 14  # documents scored at a time
 
 
 class SharedBins:
     """The bins of features that several runs train on, each computed once, by the run that needs it first.
 
-    Features are the same if they stand at the same place in memory: data with other labels shares them. Safe to use
-    from several threads: who comes second waits.
+    Features are the same if they have the same address in memory, so data with other labels shares them. It is
+    safe for several threads: the second one waits.
 
     Args:
         n_threads: for the computation; by default those of the run that needs it.
@@ -57,7 +57,7 @@ class SharedBins:
     def binned(
         self, features: Features, max_bins: int, categorical: tuple[int, ...], n_threads: int | None
     ) -> BinnedFeatures:
-        """The bins that these features are cut into, with the documents', laid out for growth."""
+        """Return the bins of features, laid out for growth."""
 
         def compute() -> BinnedFeatures:
             with at_most_threads(thread_count(n_threads)):
@@ -68,7 +68,7 @@ class SharedBins:
         return self._once((_place(features), max_bins, categorical), features, compute)
 
     def binned_by(self, features: Features, bins: Bins, n_threads: int | None) -> BinnedFeatures:
-        """The documents' bins, by those of other features."""
+        """Return the bins of documents by the cuts of other features."""
         return self._once((_place(features), id(bins)), features, lambda: bin_features(features, bins, n_threads))
 
     def _once(self, key: tuple[Any, ...], features: Features, compute: Callable[[], BinnedFeatures]) -> BinnedFeatures:
@@ -80,14 +80,14 @@ class SharedBins:
 
 
 def _binned_by(data: RankingData, bins: Bins, shared: SharedBins, n_threads: int | None) -> BinnedFeatures:
-    """The bins of validation documents, by those of the training data; files that have these need no values."""
+    """Return the bins of validation documents by the cuts of the training data; binned files may have them already."""
     if isinstance(data, BinnedFiles) and data.binned.bins.equal(bins):
         return data.binned
     return shared.binned_by(data.features, bins, n_threads)
 
 
 def add_by_bins(ensemble: Ensemble, binned: BinnedFeatures, scores: Floats, n_threads: int | None = None) -> None:
-    """Add the scores of trees that were grown on these bins: a value of each bin stands for all of its values."""
+    """Add the scores of trees that were grown on these bins, from one representative value per bin."""
     for first in range(0, binned.n_rows, ROWS_AT_ONCE):
         last = min(first + ROWS_AT_ONCE, binned.n_rows)
         rows = binned.representatives(first, last)
@@ -95,7 +95,7 @@ def add_by_bins(ensemble: Ensemble, binned: BinnedFeatures, scores: Floats, n_th
 
 
 def _place(features: Features) -> tuple[Any, ...]:
-    """Where features stand: views of one array are the same features."""
+    """Return the address of features in memory: equal for equal views of one array."""
     if isinstance(features, np.ndarray):
         return features.__array_interface__["data"][0], features.shape, features.strides
     return (id(features),)
@@ -103,7 +103,7 @@ def _place(features: Features) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class BinnedData:
-    """Data as the trees need it: checked, matched by name and binned. Several runs may share it.
+    """Data that is checked, matched by name and binned. Several runs may share it.
 
     Attributes:
         train, valid: the data.
@@ -134,9 +134,9 @@ class BinnedData:
         settings: Boosting,
         shared: SharedBins | None = None,
     ) -> BinnedData:
-        """Bin the data as the settings say, unless its bins are among those that are shared.
+        """Bin the data by the settings, unless `shared` has its bins already.
 
-        The kernels of a tree are compiled in another process meanwhile where this is a first run.
+        On a first run, another process compiles the kernels of a tree meanwhile.
         """
         is_sampled = settings.sampling.split_fraction_of(len(train)) < 1
         begin_compilation(len(train), thread_count(settings.n_threads), is_sampled)

@@ -1,4 +1,4 @@
-"""Training runs that survive being killed."""
+"""Checkpoints: files from which an interrupted training run continues."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Checkpoint:
         require_number("seconds", self.seconds, least=0)
 
     def pace(self) -> Pace:
-        """Says when it is time to write, from now on."""
+        """Return a timer of writes that starts now."""
         return Pace(self)
 
     def write(self, ensemble: Ensemble, fingerprint: str) -> None:
@@ -61,7 +61,7 @@ class Checkpoint:
         save(ensemble.with_info(fingerprint=fingerprint), self.path)
 
     def read(self, fingerprint: str) -> Ensemble | None:
-        """The trees of an earlier run of the same settings and data, if there are any."""
+        """Return the trees of an earlier run with the same settings and data, if any."""
         remove_leftovers(Path(self.path))
         if not Path(self.path).exists():
             return None
@@ -71,7 +71,7 @@ class Checkpoint:
         return trees
 
     def mismatch(self) -> DataError:
-        """The error for a file of another run."""
+        """Return the error for a file of another run."""
         return DataError(
             f"{os.fspath(self.path)} is a checkpoint of other data or other settings: delete it, or name another; "
             "on the command line, --overwrite starts anew "
@@ -83,14 +83,14 @@ MAX_SHARE = 0.01  # of the time that writing may take, apart from the first writ
 
 
 class Pace:
-    """When to write a checkpoint: every so many steps, or as time goes by."""
+    """When to write a checkpoint: after a number of steps, or of seconds."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.checkpoint = checkpoint
         self.last_write, self.seconds_of_write = time.monotonic(), 0.0
 
     def is_due(self, n_steps: int) -> bool:
-        """Whether to write after so many steps."""
+        """Whether to write after `n_steps` steps."""
         if self.checkpoint.every is not None:
             return n_steps % self.checkpoint.every == 0
         interval = max(self.checkpoint.seconds, self.seconds_of_write / MAX_SHARE)
@@ -106,11 +106,11 @@ class Pace:
 
 
 class Checkpointer:
-    """Reads and writes the trees of one run; without a checkpoint it does nothing.
+    """Reader and writer of the trees of one run; does nothing without a checkpoint.
 
     Args:
         checkpoint: the file.
-        fingerprint: what the run depends on.
+        fingerprint: a hash of everything that the run depends on.
 
     """
 
@@ -119,11 +119,11 @@ class Checkpointer:
         self.pace = checkpoint.pace() if checkpoint else None
 
     def read(self) -> Ensemble | None:
-        """The trees of an earlier run, if there are any."""
+        """Return the trees of an earlier run, if any."""
         return self.checkpoint.read(self.fingerprint) if self.checkpoint else None
 
     def write(self, ensemble: Callable[[], Ensemble]) -> None:
-        """Write the trees so far, which a function gives."""
+        """Write the trees so far; `ensemble` returns them."""
         if self.checkpoint and self.pace:
             with self.pace.writing():
                 self.checkpoint.write(ensemble(), self.fingerprint)
@@ -137,13 +137,13 @@ class Checkpointer:
 def fingerprint(
     settings: Any, ignored: tuple[str, ...], train: RankingData, valid: Mapping[str, RankingData], start: str = ""
 ) -> str:
-    """A hash of what a run depends on; the order of rows does not matter.
+    """Return a hash of everything that a run depends on, in any order of the rows.
 
     Args:
         settings: a dataclass.
         ignored: the fields on which the result does not depend.
         train, valid: the data, with base scores where the run begins with some.
-        start: what else the run begins with.
+        start: anything else that the run begins with.
 
     """
     digests = {name: digest_of(data) for name, data in {"training data": train, **valid}.items()}
@@ -151,6 +151,6 @@ def fingerprint(
 
 
 def fingerprint_of_digests(settings: Any, ignored: tuple[str, ...], digests: Mapping[str, bytes], start: str) -> str:
-    """The same from a hash of each set of data, by name."""
+    """Return the same from a hash of each dataset, by name."""
     values = {f.name: getattr(settings, f.name) for f in fields(settings) if f.name not in ignored}
     return content_hash([values, start, list(digests.items())])

@@ -35,7 +35,7 @@ from podium.trees import Tree
 
 Members = tuple[tuple[Objective, int], ...]
 TRUSTED_QUERIES = 1000  # validation queries whose best weights count as much as equal ones
-MANY_QUERIES = 5000  # of more, one fold is enough to judge
+MANY_QUERIES = 5000  # with more, one fold is enough to judge
 
 
 def default_members(measure: Measure, learning_rate: float = 0.05) -> Members:
@@ -47,13 +47,13 @@ def default_members(measure: Measure, learning_rate: float = 0.05) -> Members:
 
 
 class Tried(NamedTuple):
-    """What a committee tried: a member for each part of the data, on one objective.
+    """One trial of a committee: a member for each part of the data, on one objective.
 
     Attributes:
         objective: as text.
-        seconds: that it took.
-        alone: the measure of these members on queries that they have not seen.
-        together: the same of all that were kept before, and of these.
+        seconds: training time.
+        alone: the measure of these members on unseen queries.
+        together: the same, of these and all members kept before.
         kept: whether they are in the committee.
 
     Example:
@@ -107,14 +107,14 @@ class CommitteeResult:
 
 
 class _CommitteePart(NamedTuple):
-    """Documents that members train on, and others that stop and judge them, by their rows in what judges all."""
+    """Documents that members train on, and those that stop and judge them, as rows of the judging data."""
 
     data: BinnedData
     rows: Ints
 
 
 class _Block(NamedTuple):
-    """A member for each part, on one objective: the number of the objective, and of the block among its own."""
+    """One member per part, on one objective: the number of the objective, and of the block within it."""
 
     kind: int
     number: int
@@ -127,8 +127,8 @@ class _Trained:
     Attributes:
         ensembles: one for each part.
         sizes: the deviation of their scores, by which they are divided.
-        scores: of all judging documents, each by a member that has not seen it.
-        seconds: that they took.
+        scores: of all judging documents, each by a member that did not train on it.
+        seconds: training time.
 
     """
 
@@ -177,7 +177,7 @@ class CommitteeTraining:
             require_whole("the number of members", count, 1)
 
     def fit(self, train: RankingData, valid: RankingData | None = None) -> CommitteeResult:
-        """Train the members and weigh them: by validation queries, or by folds where there are none.
+        """Train the members and weigh them: by validation queries, or by folds without any.
 
         With folds, each member trains on all folds but one, which stops it, and each query is judged by members that
         have not seen it: no query is held back from all members.
@@ -197,7 +197,7 @@ class CommitteeTraining:
             return committee.result()
 
     def parts(self, train: RankingData, valid: RankingData | None) -> tuple[list[_CommitteePart], RankingData]:
-        """What members are trained on and stopped by, and the data whose queries judge them all."""
+        """Return the parts that members are trained on and stopped by, and the data that judges all members."""
         shared = replace(self.boosting, selection=self.measure)
         if valid is not None:
             data = BinnedData.of(train, {"valid": valid}, shared)
@@ -216,12 +216,12 @@ class CommitteeTraining:
         return parts, judging
 
     def blocks(self) -> Iterator[_Block]:
-        """Objectives in turn, each as often as it has members."""
+        """Yield objectives in turn, each as often as it has members."""
         most = max(count for _, count in self.members)
         return (_Block(kind, k) for k in range(most) for kind, (_, count) in enumerate(self.members) if k < count)
 
     def with_features(self, parts: list[_CommitteePart], train: RankingData) -> CommitteeTraining:
-        """With the share of features that the first objective is better with."""
+        """Return these settings with the share of features that suits the first objective best."""
         if not self.tries_all_features:
             return self
         first = self.member(_Block(0, 0))
@@ -230,7 +230,7 @@ class CommitteeTraining:
         return replace(self, boosting=with_feature_fraction(self.boosting, share))
 
     def _spend(self, committee: CommitteeRun, budget: float, started: float) -> None:
-        """Train while there is time: the first objective always, then each other once, then again those that paid."""
+        """Train while there is time: the first objective, then each other once, then again those that helped."""
         last = 0.0
         paying = list(range(len(self.members)))
         number = 0
@@ -246,7 +246,7 @@ class CommitteeTraining:
             number += 1
 
     def member(self, block: _Block) -> Boosting:
-        """The settings of the members of a block. Seeds depend on the objective, not on the others beside it."""
+        """Return the settings of the members of a block. Seeds depend on the objective, not on other objectives."""
         objective, boosting = self.members[block.kind][0], self.boosting
         names = [describe_or_name(one) for one, _ in self.members[: block.kind + 1]]
         key = seed_of("member", names[-1], names.count(names[-1]))
@@ -259,13 +259,13 @@ class CommitteeTraining:
 
 
 class CommitteeRun:
-    """Members as they are trained, and what the judging queries say of them."""
+    """The members trained so far, and their scores on the judging queries."""
 
     def __init__(
         self, settings: CommitteeTraining, parts: list[_CommitteePart], judging: RankingData, train: RankingData
     ) -> None:
         self.settings, self.parts, self.train_data = settings, parts, train
-        self.order = judging.canonical_order  # in which ties stand, whatever the order of the rows
+        self.order = judging.canonical_order  # breaks ties independently of the order of the rows
         threads = settings.boosting.n_threads
         self.measures = [measure.fixed(train, judging) for measure in as_selection(settings.measure).measures]
         ties = "expected" if self.measures[0].knows_expected_ties else "stable"
@@ -275,7 +275,7 @@ class CommitteeRun:
         self.last = 0.0
 
     def train(self, blocks: list[_Block]) -> None:
-        """Train the members of some blocks, one on each thread; a block counts when all its members are there."""
+        """Train the members of some blocks, one per thread; a block counts once all its members are trained."""
         settings, jobs = self.settings, [(block, k) for block in blocks for k in range(len(self.parts))]
         ended: dict[_Block, dict[int, tuple[Ensemble, float]]] = {block: {} for block in blocks}
         fits = (partial(self._fit, block, k) for block, k in jobs)
@@ -293,12 +293,12 @@ class CommitteeRun:
 
     def _fit(self, block: _Block, k: int) -> tuple[TrainingResult, float]:
         started, data, member = time.perf_counter(), self.parts[k].data, self.settings.member(block)
-        if len(self.parts) > 1:  # a fold may lack what all data has
+        if len(self.parts) > 1:  # a fold may lack labels that other folds have
             member = replace(member, objective=member.objective.fixed(self.train_data))
         return member.fit(data.train, data.valid, data=data), time.perf_counter() - started
 
     def _judged(self, members: list[tuple[Ensemble, float]]) -> _Trained:
-        """Standardise the scores of a block's members, and put those of unseen queries together."""
+        """Standardise the scores of a block's members, and join those of unseen queries."""
         threads, scores, sizes = self.settings.boosting.n_threads, np.zeros(len(self.order)), []
         for (ensemble, _), part in zip(members, self.parts, strict=True):
             train, valid = part.data.train, part.data.valid["valid"]
@@ -307,7 +307,7 @@ class CommitteeRun:
         return _Trained([e for e, _ in members], sizes, scores[self.order], sum(seconds for _, seconds in members))
 
     def keep_if_better(self, block: _Block) -> bool:
-        """Whether the measure rises with the last block; else it is dropped. Without others it stays."""
+        """Drop the last block unless it is the only one or the measure rises with it; return whether it stays."""
         new, others = self.trained[block], [t.scores for b, t in self.trained.items() if b != block]
         together = self.sweep.value(weighted([*others, new.scores], [1.0] * (len(others) + 1)))
         kept = not others or together > self.last
@@ -319,11 +319,11 @@ class CommitteeRun:
         return kept
 
     def name(self, block: _Block) -> str:
-        """The objective as text."""
+        """Return the objective as text."""
         return describe_or_name(self.settings.members[block.kind][0])
 
     def result(self) -> CommitteeResult:
-        """Weigh the objectives, and put all trees into one ensemble."""
+        """Weigh the objectives, and join all trees in one ensemble."""
         blocks = sorted(self.trained, key=lambda block: (block.number, block.kind))
         kinds = sorted({block.kind for block in blocks})
         scores = [self.trained[block].scores for block in blocks]
@@ -356,9 +356,9 @@ class CommitteeRun:
         )  # fmt: skip
 
     def _weights(self, parts: list[Floats], share: float) -> list[float]:
-        """A weight for each objective: the exact best in turn, from equal ones, and part of the way back.
+        """Return a weight for each objective: coordinate ascent from equal weights, then shrinkage towards them.
 
-        On the way back the measure may fall below that of equal weights; then weights are equal.
+        If shrinkage lowers the measure below that of equal weights, weights are equal.
         """
         equal = [1.0] * len(parts)
         if len(parts) == 1:
@@ -373,7 +373,7 @@ class CommitteeRun:
     def _ensemble(
         self, trees: list[Tree], members: list[tuple[str, int]], weights: list[float], values: dict[str, float]
     ) -> Ensemble:
-        """All trees, with what is known of their members."""
+        """Return all trees, with the names, weights and values of the members."""
         train = self.train_data
         missing: set[int] = set()
         for trained in self.trained.values():
@@ -388,7 +388,7 @@ class CommitteeRun:
 
 
 def describe_or_name(objective: Objective) -> str:
-    """An objective as text, or its class where it has none."""
+    """Return an objective as text, or its class name if it has none."""
     try:
         return describe(objective)
     except DataError:

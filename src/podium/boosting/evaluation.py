@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 class Evaluator:
     """Keeps the scores of the validation documents and measures them after each round.
 
-    The loop tells it of every tree (`add_tree`) and asks for means (`measure`); how these are computed is known here
-    alone.
+    The training loop passes every tree to `add_tree` and gets means from `measure`.
 
     Attributes:
         scores: of the documents of each validation set.
@@ -49,7 +48,7 @@ class Evaluator:
         self.base_means: dict[str, float] | None = None
 
     def start_from_base_scores(self, scale: float) -> dict[str, float]:
-        """Begin with base scores; what they give counts as a round before the first. Their means."""
+        """Begin with base scores, which count as a round before the first; return their means."""
         for name, valid in self.data.valid.items():
             assert valid.base_scores is not None
             self.scores[name][:] = scale * valid.base_scores
@@ -68,29 +67,29 @@ class Evaluator:
                 add_by_bins(ensemble, binned, of_output(self.scores[name], output), n_threads)
 
     def measure(self) -> dict[str, float]:
-        """The mean of each measure on each validation set, by `set/measure`."""
+        """Return the mean of each measure on each validation set, by `set/measure`."""
         means: dict[str, float] = {}
         for name, bound in self.bound.items():
             means |= bound.means(self.objective.ranked_by(self.scores[name]))
         return means
 
     def best_iteration(self, history: dict[str, list[float]]) -> int | None:
-        """The best round so far by the first validation set; −1 is the submodel alone, None that there is no round."""
+        """Return the best round so far on the first validation set: −1 for the submodel alone, None without rounds."""
         if not any(history.values()):
             return None
         return self.best_round.of(history, self.base_means)
 
     def is_patience_over(self, n_rounds: int, best_iteration: int | None) -> bool:
-        """Whether there was no better round for too long."""
+        """Whether the best round is older than the patience."""
         if self.patience is None or best_iteration is None:
             return False
         return n_rounds - 1 - best_iteration >= self.patience
 
 
 class BestRound:
-    """The best round of a history that grows, without a look at all rounds each time.
+    """Track the best round of a growing history without rescanning it.
 
-    Only those are kept that may still be picked: one, or with a graded measure those within its first tolerance.
+    Only candidates are kept: one round, or with a graded measure those within its first tolerance.
     """
 
     def __init__(self, selection: Measure | Graded, names: list[str]) -> None:
@@ -101,11 +100,10 @@ class BestRound:
         self._left: list[tuple[int, list[float]]] = []  # rounds that may still be picked, with their means
 
     def of(self, history: dict[str, list[float]], base_means: dict[str, float] | None) -> int:
-        """The best round so far; −1 is the submodel alone.
+        """Return the best round so far; −1 is the submodel alone.
 
         Args:
-            history: means of each round, by name; those that were seen the last time are as they were, or a round that
-                was broken off is taken back.
+            history: means of each round, by name. It only grows, except that an interrupted round is removed.
             base_means: of the submodel, if there is one.
 
         """

@@ -1,4 +1,4 @@
-"""The number of trees and the share of features by cross-validation: queries that the trees have not seen decide."""
+"""The number of trees and the share of features, chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CLEARLY = 2.5  # standard errors
 
 @dataclass(frozen=True)
 class RoundsByFolds:
-    """What cross-validation says of the number of trees.
+    """The number of trees that cross-validation found best.
 
     Attributes:
         best_iteration: the best round, from 0, of the mean over all queries.
@@ -43,8 +43,8 @@ class RoundsByFolds:
     Example:
         >>> import podium
         >>> from podium.boosting import Boosting, rounds_by_folds
-        >>> found = rounds_by_folds(Boosting(n_trees=5, verbose=0), podium.artificial(20, features=4), n_folds=2)
-        >>> list(found.history), len(found.history["folds/ndcg@10"])
+        >>> rounds = rounds_by_folds(Boosting(n_trees=5, verbose=0), podium.artificial(20, features=4), n_folds=2)
+        >>> list(rounds.history), len(rounds.history["folds/ndcg@10"])
         (['folds/ndcg@10'], 5)
 
     """
@@ -57,18 +57,18 @@ class RoundsByFolds:
 def rounds_by_folds(
     settings: Boosting, data: RankingData, n_folds: int, n_used: int | None = None, *, tries_all_features: bool = False
 ) -> RoundsByFolds:
-    """Train on all folds but one, for each of them, side by side; the round that is best in the mean of all.
+    """Find the best number of rounds by cross-validation, with one run per fold, all at the same time.
 
-    Which fold a query is in depends on its content and the seed of sampling alone. The runs go on together: patience
-    counts for the mean, which is less noisy than the curve of any fold.
+    The fold of a query depends only on its content and the seed of sampling. Patience applies to the mean of all runs,
+    which is less noisy than the curve of any fold.
 
     Args:
         settings: of the runs.
-        data: what is to be trained on.
-        n_folds: the folds.
-        n_used: runs, at most; all by default. Of much data, one fold tells enough.
-        tries_all_features: whether to take half of the features for each tree, or all if the folds say clearly that
-            they are better (`share_of_features`), instead of the share that the settings have.
+        data: the training data.
+        n_folds: the number of folds.
+        n_used: the number of runs, at most; all by default. With much data, one is enough.
+        tries_all_features: whether to choose half of the features for each tree, or all if they are clearly better on
+            the folds (`share_of_features`), instead of the share in the settings.
 
     Example:
         >>> import podium
@@ -110,10 +110,10 @@ def rounds_by_folds(
 
 
 def share_of_features(settings: Boosting, parts: Sequence[BinnedData]) -> float:
-    """Half of the features for each tree, or all if they are clearly better after a hundred rounds.
+    """Return half of the features for each tree, or all if they are clearly better after a hundred rounds.
 
-    Trees of both kinds are grown on each part and measured on its first validation set. Clearly: the mean over the
-    queries rises by more than 2.5 standard errors of its differences.
+    Both are trained on each part and measured on its first validation set. All features are clearly better if the mean
+    over the queries rises by more than 2.5 standard errors of the differences.
     """
     with ExitStack() as stack, each_warning_once():
         plain = replace(settings, patience=None, verbose=0, n_threads=1)
@@ -123,7 +123,7 @@ def share_of_features(settings: Boosting, parts: Sequence[BinnedData]) -> float:
 def _tried_shares(
     settings: Boosting, parts: Sequence[BinnedData], shares: tuple[float, ...], n_threads: int | None, stack: ExitStack
 ) -> tuple[float, list[Trainer]]:
-    """The first share of features, or the second if it is clearly better, and the runs with it so far."""
+    """Return the first share of features, or the second if it is clearly better, and its runs so far."""
     trainers = {
         share: [
             Trainer(with_feature_fraction(settings, share), part, stack.enter_context(Team(1))) for part in parts
@@ -132,19 +132,19 @@ def _tried_shares(
     }  # fmt: skip
     if len(shares) == 1:
         return shares[0], trainers[shares[0]]
-    _run_to([one for some in trainers.values() for one in some], min(TRIED_ROUNDS, settings.n_trees), n_threads)
-    half, whole = (np.concatenate([_values_of_queries(one) for one in trainers[share]]) for share in shares)
+    _run_to([trainer for runs in trainers.values() for trainer in runs], min(TRIED_ROUNDS, settings.n_trees), n_threads)
+    half, whole = (np.concatenate([_values_of_queries(trainer) for trainer in trainers[share]]) for share in shares)
     chosen = shares[_is_clear(whole - half)]
     return chosen, trainers[chosen]
 
 
 def with_feature_fraction(settings: Boosting, share: float) -> Boosting:
-    """With this share of features for each tree."""
+    """Return settings with this share of features for each tree."""
     return replace(settings, sampling=replace(settings.sampling, feature_fraction=share))
 
 
 def _values_of_queries(trainer: Trainer) -> Floats:
-    """What the trees so far are worth on each query of the first validation set."""
+    """Return the measure of the trees so far on each query of the first validation set."""
     evaluator = trainer.evaluator
     name, valid = next(iter(trainer.data.valid.items()))
     scores = evaluator.objective.ranked_by(evaluator.scores[name])
@@ -152,7 +152,7 @@ def _values_of_queries(trainer: Trainer) -> Floats:
 
 
 def _is_clear(gains: Floats) -> bool:
-    """Whether the mean of some gains is above 0 by several standard errors, whatever their order."""
+    """Whether the mean of gains is above 0 by `CLEARLY` standard errors, in any order of the gains."""
     known = gains[~np.isnan(gains)]
     if len(known) < 2:
         return False
@@ -162,7 +162,7 @@ def _is_clear(gains: Floats) -> bool:
 
 
 def _run_to(trainers: list[Trainer], n_rounds: int, n_threads: int | None) -> None:
-    """Have all runs go on to so many rounds, beside each other."""
+    """Continue all runs to a number of rounds, in parallel."""
     jobs = [_rounds(trainer, n_rounds) for trainer in trainers]
     with closing(run_jobs(iter(jobs), len(jobs), n_threads)) as ended:
         for _ in ended:
@@ -170,7 +170,7 @@ def _run_to(trainers: list[Trainer], n_rounds: int, n_threads: int | None) -> No
 
 
 def _rounds(trainer: Trainer, n_rounds: int) -> Callable[[], None]:
-    """A job that goes on to so many rounds."""
+    """Return a job that continues a run to a number of rounds."""
 
     def job() -> None:
         with between_steps() as check_signals:
@@ -182,7 +182,7 @@ def _rounds(trainer: Trainer, n_rounds: int) -> Callable[[], None]:
 
 
 def _mean_curve(trainers: list[Trainer], name: str, weights: Floats, n_rounds: int) -> Floats:
-    """The mean over the queries of all folds after each round; a run that has nothing left to learn stays as it is."""
+    """Return the mean over the queries of all folds after each round; an exhausted run stays constant."""
     histories = [trainer.state.history[name][:n_rounds] for trainer in trainers]
     curves = np.array([np.pad(curve, (0, n_rounds - len(curve)), mode="edge") for curve in histories])
     known = ~np.isnan(curves)

@@ -70,7 +70,7 @@ class Bootstrap:
         self.rows = rows[np.argsort(ContentRandom(data).document_keys[rows], kind="stable")]  # by content
 
     def times(self, purpose: str) -> Ints:
-        """How often each document is drawn."""
+        """Return how often each document is drawn."""
         n, times = len(self.rows), np.zeros(self.n_documents, np.int64)
         drawn = (uniform(np.arange(n, dtype=np.uint64), purpose) * n).astype(np.int64)
         times[self.rows] = np.bincount(drawn, minlength=n)
@@ -129,21 +129,21 @@ class Backfitting:
         return Grove([trees[k] for k in range(n_trees)], predictions, scores, self.error(scores, times == 0))
 
     def _fit_tree(self, others: Floats, times: Ints, rows: Int32s) -> tuple[GrownTree, Floats]:
-        """A tree on the residuals of the sample, and its leaf values, their means."""
+        """Return a tree on the residuals of the sample, and its leaf values, their means."""
         weights = self.weights * times
         residuals = BoundedGradients.of(weights * (self.labels - others), weights, self.team)
         grown = self.grower.grow(quantize(residuals, "least-squares", self.team, self.words, weights), rows)
         return grown, Newton(l2=0.0).leaf_values(grown, residuals, self.team)
 
     def error(self, scores: Floats, times: Ints | Bools) -> float:
-        """The root mean square error, documents counted so many times; 0 where there are none."""
+        """Return the root mean square error, each document counted `times`; 0 without documents."""
         weights = self.weights * times
         n = total(weights)
         return math.sqrt(total(weights * (self.labels - scores) ** 2) / n) if n > 0 else 0.0
 
 
 def shares_down_to(alpha: float) -> list[float]:
-    """0.5, 0.2, 0.1, 0.05, … down to α, which is the last (algorithm 2).
+    """Return 0.5, 0.2, 0.1, 0.05, … down to α, which is the last (algorithm 2).
 
     >>> shares_down_to(0.03)
     [0.5, 0.2, 0.1, 0.05, 0.03]
@@ -158,7 +158,7 @@ def shares_down_to(alpha: float) -> list[float]:
 
 
 def sizes_up_to(n_trees: int) -> list[int]:
-    """1, 2, 3, 4, 6, 8, 11, 16, … up to a number of trees, which is the last: powers of √2, rounded.
+    """Return 1, 2, 3, 4, 6, 8, 11, 16, … up to `n_trees`, which is the last: powers of √2, rounded.
 
     >>> sizes_up_to(7)
     [1, 2, 3, 4, 6, 7]
@@ -174,7 +174,7 @@ class GrovesResult:
     Attributes:
         ensemble: all trees of the chosen groves, their leaves divided by the number of groves.
         grid: α and the number of trees of all groves that were tried.
-        history: what each of them measured: `oob/rmse`, or on validation data by `set/measure`.
+        history: the error or measure of each: `oob/rmse`, or on validation data by `set/measure`.
         best_iteration: which was chosen.
         n_groves: how many were averaged; fewer than asked for if Ctrl-C ended it.
 
@@ -200,9 +200,9 @@ class GrovesTraining:
 
     Args:
         categorical: numbers of the categorical features.
-        selection: the measure, or graded measures, that picks α and the number of trees where there is validation data.
+        selection: the measure, or graded measures, that picks α and the number of trees with validation data.
         seed: of the bootstrap samples.
-        watched: measures that stand in the history beside those of the selection.
+        watched: measures that the history records in addition to those of the selection.
 
     Example:
         >>> import podium
@@ -227,7 +227,7 @@ class GrovesTraining:
     verbose: int | None = h.VERBOSE()
 
     def fit(self, train: RankingData, valid: Mapping[str, RankingData] | None = None) -> GrovesResult:
-        """Train; the first validation set picks α and the number of trees, else documents out of bag."""
+        """Train. The first validation set picks α and the number of trees; without one, documents out of bag do."""
         documents, boosting = train.with_weight(), self._boosting()
         data = BinnedData.of(documents, valid or {}, boosting)
         with at_most_threads(thread_count(self.n_threads)), Team(self.n_threads) as team:
@@ -236,7 +236,7 @@ class GrovesTraining:
             return run.result()
 
     def _boosting(self) -> Boosting:
-        """What binning and evaluation need to know."""
+        """Return settings for binning and evaluation."""
         return Boosting(
             objective=Regression(), max_bins=self.max_bins, categorical=self.categorical, selection=self.selection,
             watched=self.watched, n_threads=self.n_threads,
@@ -255,13 +255,13 @@ class _GrovesRun:
         self.fitting = Backfitting(data, alphas[-1], settings.min_documents_in_leaf, team)
         self.bootstrap = Bootstrap(data.train, np.flatnonzero(self.fitting.weights))
         self.groves: list[list[list[Tree]]] = [[] for _ in self.grid]
-        self.adds_trees: dict[int, bool] = {}  # what the first grove found better, by number in the grid (`"fast"`)
+        self.adds_trees: dict[int, bool] = {}  # the better start of the first grove, by number in the grid (`"fast"`)
         self.valid_scores = {name: np.zeros((len(self.grid), len(part))) for name, part in data.valid.items()}
         n = 0 if data.valid else n  # without validation data, scores out of bag are summed
         self.scores_out_of_bag, self.n_out_of_bag = np.zeros((len(self.grid), n)), np.zeros((len(self.grid), n), int)
 
     def grow(self) -> None:
-        """Grow all groves; where Ctrl-C ends it, those so far are kept."""
+        """Grow all groves; Ctrl-C keeps those so far."""
         n_groves, verbose, n_cells = self.settings.n_groves, self.settings.verbose, len(self.grid)
         with (
             progress("growing groves", n_groves * n_cells, verbose=verbose, unit="groves", steps=n_cells) as advance,
@@ -286,7 +286,7 @@ class _GrovesRun:
     def _best_attempt(self, cell: int, times: Ints, predictions: dict[int, Floats]) -> Grove:
         """Grow a grove from the one with smaller trees, or from the one with fewer, as the training says (algorithm 3).
 
-        Of equally good ones, the one from smaller trees is taken.
+        If both are equally good, the one from smaller trees is taken.
         """
         (alpha, size), training, n = self.grid[cell], self.settings.training, len(times)
         starts: dict[bool, Floats] = {}  # by whether trees are added
@@ -304,7 +304,7 @@ class _GrovesRun:
         return attempts[adds]
 
     def _add(self, cell: int, grove: Grove, times: Ints) -> None:
-        """Keep the trees of a grove, and add its scores to those of its like."""
+        """Keep the trees of a grove, and add its scores to those of its grid cell."""
         self.groves[cell].append([grown.with_values(values) for grown, values in grove.trees])
         for name, scores in self.valid_scores.items():
             for grown, values in grove.trees:
@@ -315,7 +315,7 @@ class _GrovesRun:
             self.n_out_of_bag[cell] += out_of_bag
 
     def result(self) -> GrovesResult:
-        """The best α and number of trees, and the ensemble of their groves."""
+        """Return the best α and number of trees, and the ensemble of their groves."""
         history, best = self._measured() if self.data.valid else self._errors_out_of_bag()
         groves, train = self.groves[best], self.data.train
         trees = [replace(tree, leaf_value=tree.leaf_value / len(groves)) for grove in groves for tree in grove]
@@ -330,7 +330,7 @@ class _GrovesRun:
         return GrovesResult(ensemble, self.grid, history, best, len(groves))
 
     def _measured(self) -> tuple[dict[str, list[float]], int]:
-        """What every kind of grove measures on the validation data, and the best of them."""
+        """Return the measures of every grid cell on the validation data, and the best cell."""
         evaluator, history = self.evaluator, dict[str, list[float]]()
         for cell, groves in enumerate(self.groves):
             for name, scores in self.valid_scores.items():
@@ -342,7 +342,7 @@ class _GrovesRun:
         return history, best
 
     def _errors_out_of_bag(self) -> tuple[dict[str, list[float]], int]:
-        """The error of every kind of grove on documents that its last trees did not see, and the lowest."""
+        """Return the error of every grid cell on documents out of bag, and the best cell."""
         errors = []
         for scores, times in zip(self.scores_out_of_bag, self.n_out_of_bag, strict=True):
             errors.append(self.fitting.error(scores / np.maximum(times, 1), times > 0))

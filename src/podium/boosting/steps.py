@@ -33,7 +33,7 @@ class Step(ABC):
     """What a leaf adds to the scores of its documents.
 
     Attributes:
-        uses_hessians: whether w plays a part; where it does not, splits are those of least squares.
+        uses_hessians: whether w matters; if not, splits are those of least squares.
 
     Example:
         >>> import numpy as np, podium
@@ -50,28 +50,28 @@ class Step(ABC):
     uses_hessians: ClassVar[bool] = True
 
     def check(self, objective: Objective) -> None:  # noqa: B027, most steps take all
-        """Refuse an objective that this step cannot take."""
+        """Raise if this step cannot take an objective."""
 
     def bind(self, objective: Objective) -> Step:
-        """The step that gives leaf values for an objective; mostly itself."""
+        """Return the step that gives leaf values for an objective; itself by default."""
         return self
 
     def bind_search(
         self, objective: Objective, train: RankingData, valid: Mapping[str, RankingData], n_threads: int | None
     ) -> BoundLineSearch | None:
-        """The line search that follows each tree; mostly none."""
+        """Return the line search that follows each tree; None by default."""
         return None
 
     def prepare(self, data: RankingData, gradients: Floats, hessians: Floats) -> None:  # noqa: B027
         """Change gradients and hessians, in place, before trees are grown on them; nothing by default."""
 
     def leaf_rule(self, learning_rate: float) -> LeafRule | None:
-        """What `leaf_values` and `scale` come to, where growth itself can do it; None where it cannot."""
+        """Return the rule by which growth itself computes leaf values, or None if it cannot."""
         return None
 
     @abstractmethod
     def leaf_values(self, grown: GrownTree, gradients: BoundedGradients, team: Team) -> Floats:
-        """A value for each leaf, before monotone constraints, limits and the learning rate.
+        """Return a value for each leaf, before monotone constraints, limits and the learning rate.
 
         Args:
             grown: the tree with the rows of its leaves.
@@ -81,7 +81,7 @@ class Step(ABC):
         """
 
     def scale(self, values: Floats, learning_rate: float) -> Floats:
-        """Leaf values times the learning rate, and within the limit of the step if it has one."""
+        """Return leaf values times the learning rate, within the limit of the step if it has one."""
         return learning_rate * values
 
 
@@ -89,7 +89,7 @@ class Step(ABC):
 class Newton(Step):
     """γ = Σλ / (Σw + l2) over the leaf's documents, 0 where the hessian is 0 ([B] §7, eq. 20 of [D]).
 
-    Where documents stand in the wrong order by much, w vanishes and λ does not: γ needs the limit `max_delta_step`.
+    When badly mis-ranked pairs dominate, w vanishes and λ does not, so `max_delta_step` limits γ.
 
     Examples:
         >>> import podium
@@ -104,28 +104,28 @@ class Newton(Step):
     max_delta_step: float | None = h.MAX_DELTA_STEP()
 
     def bind(self, objective: Objective) -> Step:
-        """With the limit that this objective needs."""
+        """Return this step with the limit that the objective needs."""
         return replace(self, max_delta_step=max_delta_step_for(objective, self.max_delta_step))
 
     def check(self, objective: Objective) -> None:
-        """The hessian must be positive."""
+        """Raise unless the hessian is positive."""
         if not objective.has_hessian:
             raise DataError(
                 f"Newton's step divides by the hessian, but {objective.no_hessian_because}: use the step 'gradient'"
             )
 
     def leaf_rule(self, learning_rate: float) -> LeafRule | None:
-        """The same values."""
+        """Return the rule for the same values."""
         return LeafRule(float(self.l2), self._limit, float(learning_rate)) if type(self) is Newton else None
 
     def leaf_values(self, grown: GrownTree, gradients: BoundedGradients, team: Team) -> Floats:
-        """Exact sums in fixed point: their order does not matter."""
+        """Divide sums in fixed point, which are exact in any order."""
         gradient_sums, hessian_sums = grown.sums(gradients, team)
         divisor = hessian_sums + self.l2
         return np.divide(gradient_sums, divisor, out=np.zeros(len(divisor)), where=divisor > 0)
 
     def scale(self, values: Floats, learning_rate: float) -> Floats:
-        """Within the limit, which leaves the order of leaf values as monotone constraints have it."""
+        """Return values within the limit, which keeps the order that monotone constraints require."""
         return learning_rate * np.minimum(np.maximum(values, -self._limit), self._limit)
 
     @property
@@ -154,7 +154,7 @@ class Gradient(Step):
     uses_hessians: ClassVar[bool] = False
 
     def prepare(self, data: RankingData, gradients: Floats, hessians: Floats) -> None:
-        """Gradients normalised; every document counts 1."""
+        """Normalise gradients; every document counts 1."""
         hessians[:] = 1.0
         if not self.normalize:
             return
@@ -168,13 +168,13 @@ class Gradient(Step):
             output[order] = grouped * factors
 
     def leaf_values(self, grown: GrownTree, gradients: BoundedGradients, team: Team) -> Floats:
-        """Exact sums over counts."""
+        """Divide exact sums by counts."""
         values: Floats = grown.sums(gradients, team)[0] / np.maximum(grown.ends - grown.starts, 1)
         return values
 
 
 def max_delta_step_for(objective: Objective, value: float | None) -> float:
-    """The limit that was asked for, or 1000, in units of the objective's scores."""
+    """Return the given limit, or 1000 in units of the objective's scores."""
     return MAX_UNITS * objective.score_unit if value is None else float(value)
 
 
@@ -187,8 +187,8 @@ class LineSearch(Step):
 
     t are the tree's outputs, times the learning rate v; α is where the mean of the measure for s + α t is highest,
     found by visiting every α at which two documents of a query change places. Outputs are the means of λ in the leaves.
-    Those have no scale of their own, so they are multiplied by the tree's own Newton step Σλt / Σwt² ([W] §3): α = 1
-    means the same for them as for Newton's values. (Objectives without a positive hessian have no such step: their
+    These have no natural scale, so they are multiplied by the Newton step of the tree, Σλt / Σwt² ([W] §3): α = 1 means
+    the same for them as for Newton's values. (Objectives without a positive hessian have no such step: their
     outputs stay as they are.)
 
     Args:
@@ -234,21 +234,21 @@ class LineSearch(Step):
 
     @property
     def uses_hessians(self) -> bool:  # type: ignore[override]
-        """Whether the step that gives the outputs does."""
+        """Whether the step that gives the outputs uses them."""
         return self.values.uses_hessians
 
     def check(self, objective: Objective) -> None:
-        """Whatever the outputs need."""
+        """Raise if the step that gives the outputs cannot take an objective."""
         self.values.check(objective)
 
     def bind(self, objective: Objective) -> Step:
-        """The step that gives the outputs."""
+        """Return the step that gives the outputs."""
         return self.values.bind(objective)
 
     def bind_search(
         self, objective: Objective, train: RankingData, valid: Mapping[str, RankingData], n_threads: int | None
     ) -> BoundLineSearch:
-        """With the measure's tables on the data that is searched."""
+        """Return the search on the data that is searched."""
         if self.on == "valid" and not valid:
             raise DataError("LineSearch(on='valid') needs validation data")
         data = train if self.on == "train" else next(iter(valid.values()))
@@ -256,14 +256,14 @@ class LineSearch(Step):
         return self.bound_to(objective, Sweep(data, measure, self.ties, n_threads))
 
     def bound_to(self, objective: Objective, sweep: Sweep | None) -> BoundLineSearch:
-        """With what an objective needs; None for a sweep that is elsewhere."""
+        """Return the search for an objective; `sweep` is None if the documents are on other machines."""
         settings = replace(
             self, values=self.bind(objective), max_delta_step=max_delta_step_for(objective, self.max_delta_step)
         )
         return BoundLineSearch(settings, objective.has_hessian and not self.uses_hessians, sweep)
 
     def leaf_values(self, grown: GrownTree, gradients: BoundedGradients, team: Team) -> Floats:
-        """The tree's outputs."""
+        """Return the tree's outputs."""
         return self.values.leaf_values(grown, gradients, team)
 
 
@@ -271,8 +271,8 @@ class LineSearch(Step):
 class LeafLineSearch(LineSearch):
     """A weight for each leaf, one after the other: what [W] §4 leaves to future work.
 
-    The leaf with the largest output first, each the exact best while all others stand; the measure on the data that is
-    searched never falls from leaf to leaf. Means of λ are counted in units of each leaf's own Newton step.
+    Starts with the leaf of the largest output; each weight is the exact best while all others are fixed. The measure on
+    the searched data never falls from leaf to leaf. Means of λ are counted in units of each leaf's Newton step.
 
     Examples:
         >>> import podium
@@ -287,10 +287,10 @@ class BoundLineSearch:
     """A line search on some data, after each tree.
 
     Attributes:
-        settings: what was asked for.
+        settings: the settings.
         in_newton_steps: whether outputs are counted in units of Newton's step, for which the search needs the gradients
             and hessians of the objective itself.
-        sweep: the measure along a line; None where the documents are elsewhere.
+        sweep: the measure along a line; None if the documents are on other machines.
 
     """
 
@@ -299,7 +299,7 @@ class BoundLineSearch:
         self.by_leaf = isinstance(settings, LeafLineSearch)
 
     def lines(self, scores: Floats, leaf_of_rows: Ints) -> Lines:
-        """Lines for documents of these scores, without the tree, in these leaves."""
+        """Return a function that gives lines for documents of these scores, without the tree, in these leaves."""
         sweep = self.sweep
         assert sweep is not None
         return lambda slopes, added: sweep.line(
@@ -310,7 +310,7 @@ class BoundLineSearch:
         self, grown: GrownTree, values: Floats, learning_rate: float, newton_sums: tuple[Floats, Floats] | None,
         lines: Lines,
     ) -> tuple[Floats, float]:  # fmt: skip
-        """The final values of the leaves, and the weight of the tree.
+        """Return the final values of the leaves, and the weight of the tree.
 
         Args:
             grown: the tree.
@@ -340,12 +340,12 @@ class BoundLineSearch:
         weighted, leaves = outputs.copy(), np.arange(len(outputs))
         for leaf in np.argsort(-np.abs(outputs), kind="stable"):
             slopes = np.where(leaves == leaf, outputs, 0.0)
-            others = np.where(leaves == leaf, 0.0, weighted)  # this leaf at 0, all others as they stand
+            others = np.where(leaves == leaf, 0.0, weighted)  # this leaf at 0, all others as they are
             weighted[leaf] = self._best_weight(lines(slopes, others)) * outputs[leaf]
         return weighted
 
     def _newton_steps(self, values: Floats, gradients: Floats, hessians: Floats) -> tuple[float, Floats]:
-        """Newton's step for the outputs of the whole tree, Σλt / Σwt², and of each leaf, from exact sums."""
+        """Return Newton's step for the outputs of the whole tree, Σλt / Σwt², and of each leaf, from exact sums."""
         limit = self.settings.max_delta_step or math.inf
         largest = float(np.abs(values).max()) or 1.0
         relative = values / largest  # squares of small numbers would vanish
@@ -357,14 +357,14 @@ class BoundLineSearch:
 
 
 def _newton_step(slope: float, second: float, limit: float) -> float:
-    """The minimum of a parabola with these derivatives, or the limit; 1 where it has none."""
+    """Return the minimum of a parabola with these derivatives, or the limit; 1 if it has none."""
     return min(slope / second, limit) if slope > 0 and second > 0 else 1.0
 
 
 def as_step(
     step: Step | str, l2: float, measure: Measure | str = "ndcg@10", max_delta_step: float | None = None
 ) -> Step:
-    """A step by value or by name.
+    """Return a step by value or by name.
 
     Args:
         step: a `Step`, or `"newton"`, `"gradient"`, `"line-search"`.

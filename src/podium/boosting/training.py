@@ -1,8 +1,8 @@
 """Gradient boosting, round by round.
 
-A round goes through parts that do not know of each other: the objective gives gradients, the `TreeBuilder` a tree with
-leaf values, a line search its weight, the `Evaluator` measures the validation data, the `Checkpointer` writes the trees
-so far. The `TrainingState` holds what comes of it; the loop here passes it from part to part.
+Each round runs independent parts: the objective computes gradients, the `TreeBuilder` a tree with leaf values, a line
+search its weight, the `Evaluator` measures the validation data, and the `Checkpointer` writes the trees so far. The
+loop here passes the `TrainingState` from part to part.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
 
 log = logging.getLogger("podium")
-# Settings that leave trees as they are: a run may go on with others. The submodel counts by its scores.
+# Settings that do not change trees, so that a run may continue with others. The submodel counts by its scores.
 NOT_IN_FINGERPRINT = ("n_trees", "n_threads", "submodel", "verbose")
 
 
 def train_trees(
     settings: Boosting, data: BinnedData, observers: Sequence[Observer], checkpoint: Checkpoint | None
 ) -> TrainingResult:
-    """Train as the settings say (`Boosting.fit`)."""
+    """Train by the settings (`Boosting.fit`)."""
     with Team(settings.n_threads) as team:
         return run_training(Trainer(settings, data, team), observers, checkpoint)
 
 
 def run_training(trainer: Trainer, observers: Sequence[Observer], checkpoint: Checkpoint | None) -> TrainingResult:
-    """Go through all rounds, from those of the checkpoint on."""
+    """Run all rounds after those of the checkpoint."""
     checkpointer = trainer.checkpointer(checkpoint)
     trainer.resume(checkpointer.read())
     interrupted = False
@@ -90,11 +90,11 @@ class Trainer:
     """A run in progress: its parts, and the order in which a round goes through them.
 
     Attributes:
-        settings, data, team: what it was started with.
-        builder: gives trees.
+        settings, data, team: the arguments.
+        builder: builds trees.
         search: the line search that follows each tree, if there is one.
-        leaf_rule: by which growth gives leaves their values itself, where it can.
-        state: what the run has so far.
+        leaf_rule: lets growth itself set leaf values and add them to scores; None if it cannot.
+        state: trees, scores and history so far.
         evaluator: measures the validation data.
         base_scores: of the submodel, if there is one.
 
@@ -114,7 +114,7 @@ class Trainer:
         self.leaf_rule = None if self.search is not None or settings.growth.monotone is not None else rule
 
     def _start_from_base_scores(self) -> BaseScores:
-        """Take over the scores of a submodel, on the scale that training needs."""
+        """Start from the scores of a submodel, on the scale that training needs."""
         state, train = self.state, self.data.train
         require_one_output(state.objective, "training with a submodel")
         scores, scale = train.base_scores, self.settings.submodel_scale
@@ -128,13 +128,13 @@ class Trainer:
         return BaseScores(scores, scale, means)
 
     def is_done(self) -> bool:
-        """Whether there are enough trees, or no better one for too long, or nothing left to learn."""
+        """Whether there are enough trees, patience is over, or nothing is left to learn."""
         state = self.state
         is_over = self.evaluator.is_patience_over(state.n_rounds, state.best_iteration)
         return state.n_rounds >= self.settings.n_trees or is_over or state.is_exhausted
 
     def add_round(self) -> dict[str, float]:
-        """Grow a tree for each output, add them to all scores, and measure: the mean of each measure."""
+        """Grow a tree for each output, add them to all scores, and return the mean of each measure."""
         state, iteration, started = self.state, self.state.n_rounds, time.perf_counter()
         original = self._compute_gradients(iteration)
         sample = self.builder.sample(iteration)
@@ -158,13 +158,7 @@ class Trainer:
         return means
 
     def shown_round(self, means: dict[str, float], needs_arrays: bool) -> Round:
-        """The last round for observers, with arrays of its own if they need them: the next one writes over the run's.
-
-        Args:
-            means: of each measure after it.
-            needs_arrays: whether they do.
-
-        """
+        """Return the last round for observers; with `needs_arrays`, copies of arrays that the next round overwrites."""
         state, settings = self.state, self.settings
         scores, gradients, hessians = (
             array.copy() if needs_arrays else array for array in (state.scores, state.gradients, state.hessians)
@@ -175,7 +169,7 @@ class Trainer:
         )  # fmt: skip
 
     def _compute_gradients(self, iteration: int) -> tuple[Floats, Floats] | None:
-        """Fill the gradients and hessians that trees are grown on; those of the objective if a line search needs them.
+        """Fill the gradients and hessians that trees are grown on; return the objective's if a line search needs them.
 
         F_0 is in the scores from the first tree on; the gradients of the first round are those at F_0.
         """
@@ -212,7 +206,7 @@ class Trainer:
         state.trees.append(grown.with_values(values))
 
     def _weigh(self, grown: GrownTree, values: Floats, original: tuple[Floats, Floats] | None) -> tuple[Floats, float]:
-        """The final leaf values, and the weight that a line search gives the tree."""
+        """Return the final leaf values, and the weight that a line search gives the tree."""
         rate = self.settings.learning_rate
         if self.search is None:
             return self.builder.step.scale(values, rate), 1.0
@@ -225,7 +219,7 @@ class Trainer:
         return self.search.search(grown, values, rate, sums, lines)
 
     def _is_exhausted(self) -> bool:
-        """Whether trees of one leaf, grown on all documents and features, say that there is nothing left to learn."""
+        """Whether all trees of the last round have one leaf although they saw all documents and features."""
         state, sampling = self.state, self.settings.sampling
         if not state.trees or any(tree.n_leaves > 1 for tree in state.last_trees):
             return False
@@ -233,7 +227,7 @@ class Trainer:
         return uses_all and not state.objective.changes
 
     def checkpointer(self, checkpoint: Checkpoint | None) -> Checkpointer:
-        """What reads and writes the checkpoint of this run; nothing without one."""
+        """Return the reader and writer of this run's checkpoint."""
         if checkpoint is None:
             return Checkpointer(None, "")
         return Checkpointer(checkpoint, self._fingerprint())
@@ -243,7 +237,7 @@ class Trainer:
         return fingerprint(self.settings, NOT_IN_FINGERPRINT, self.data.train, self.data.valid)
 
     def resume(self, earlier: Ensemble | None) -> None:
-        """Take over the trees of an earlier run, and all that followed from them."""
+        """Continue from the trees of an earlier run."""
         if earlier is None:
             return
         state, n_outputs = self.state, self.state.objective.n_outputs
@@ -268,12 +262,12 @@ class Trainer:
         self.evaluator.add_ensembles(outputs, n_threads)
 
     def drop_unfinished(self) -> None:
-        """Take back a round that was broken off."""
+        """Remove an interrupted round."""
         self.state.drop_unfinished()
         self.state.best_iteration = self.evaluator.best_iteration(self.state.history)
 
     def ensemble(self) -> Ensemble:
-        """Every tree so far, with what a checkpoint needs to go on."""
+        """Return every tree so far, with all that a checkpoint needs to continue."""
         state = self.state
         observations = state.observations.columns(state.n_finished)
         return self._all_trees().with_info(states=state.objective_states, observations=observations)
@@ -294,7 +288,7 @@ class Trainer:
         )  # fmt: skip
 
     def result(self) -> TrainingResult:
-        """The model, cut after the best tree where there was validation data."""
+        """Return the model, truncated after the best round if there was validation data."""
         state, ensemble = self.state, self._all_trees()
         n_splits = self._n_splits(ensemble)
         if state.best_iteration is not None:
@@ -304,7 +298,7 @@ class Trainer:
         return TrainingResult(ensemble, history, state.best_iteration, state.objective, self.base_scores, n_splits)
 
     def _n_splits(self, ensemble: Ensemble) -> int:
-        """Splits of all trees whose leaves differ, or of all if a weight of 0, which was warned of, ended training."""
+        """Count the splits of trees whose leaves differ; of all trees if a weight of 0 ended training."""
         arrays, n_splits = ensemble.arrays, np.diff(ensemble.arrays["node_offsets"])
         values, first = arrays["leaf_value"], arrays["leaf_offsets"][:-1]
         if 0.0 in self.state.last_weights or not len(first):
@@ -314,7 +308,7 @@ class Trainer:
 
 
 def _bind_objective(settings: Boosting, data: BinnedData, team: Team) -> BoundObjective:
-    """The objective on the training data, its measures as they are on all data."""
+    """Bind the objective to the training data, with its measures fixed on all data."""
     objective = settings.objective.measuring(data.train, *data.valid.values()).bind(data.train)
     if not isinstance(objective, BoundObjective):
         raise DataError(f"{type(settings.objective).__name__}.bind must return a BoundObjective")
@@ -323,5 +317,5 @@ def _bind_objective(settings: Boosting, data: BinnedData, team: Team) -> BoundOb
 
 
 def _shown(means: dict[str, float]) -> str:
-    """Means for the log."""
+    """Format means for the log."""
     return "".join(f", {name} {value:.4f}" for name, value in means.items())

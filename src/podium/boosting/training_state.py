@@ -17,23 +17,23 @@ from podium.trees import Tree
 
 @dataclass(frozen=True)
 class Round:
-    """What observers get after each round: one tree, or one tree for each output of the objective.
+    """A round as observers see it: one tree for each output of the objective.
 
     Attributes:
         iteration: from 0.
         trees: one for each output of the objective, with their final leaf values.
-        scores: of the training documents, with these trees; a row for each output where there are several.
-        gradients, hessians: λ and w that the trees were grown on, likewise.
-        weights: of the trees, as a line search found them, 1 else.
+        scores: of the training documents, with these trees; a row per output if there are several.
+        gradients, hessians: λ and w that the trees were grown on, in the same shape.
+        weights: of the trees, from a line search; 1 without one.
         means: of each measure on each validation set, by `set/measure`.
-        best_iteration: the best round so far, where there is validation data; −1 where the submodel alone is.
+        best_iteration: the best round so far, with validation data; −1 if the submodel alone is best.
         data: the training documents.
         objective: what is trained on.
-        document_scores: the one number for each training document that puts it in order: its score, or what the
-            objective makes of several.
+        document_scores: the number that each training document is ranked by: its score, or what the objective derives
+            from several.
 
-    A mapping from names to numbers that an observer returns stands in `history_` beside the means. An observer with an
-    attribute `needs_arrays` that is False gets arrays that the next round writes over; for all others they are copied.
+    If an observer returns a mapping from names to numbers, `history_` records them with the means. An observer whose
+    attribute `needs_arrays` is False gets arrays that the next round overwrites; all others get copies.
 
     Examples:
         >>> import podium
@@ -58,7 +58,7 @@ class Round:
 
     @property
     def tree(self) -> Tree:
-        """The tree of the first output; mostly there is only one."""
+        """The tree of the first output, usually the only one."""
         return self.trees[0]
 
 
@@ -69,9 +69,9 @@ class TrainingResult:
     Attributes:
         ensemble: the trees, cut after the best round; of several outputs in turn.
         history: what was measured after each round, and what observers returned.
-        best_iteration: the best of them, where there was validation data; −1 where the submodel alone is.
-        objective: as training left it, with what it learnt itself.
-        base_scores: what training began with, if it began with a submodel.
+        best_iteration: the best of them, with validation data; −1 if the submodel alone is best.
+        objective: after training, with the parameters that it learnt itself.
+        base_scores: where training began, if it began with a submodel.
         n_splits: of all trees that were grown and whose leaves differ; without any, all documents got the same score.
         interrupted: whether Ctrl-C ended it.
 
@@ -100,18 +100,18 @@ class TrainingState:
 
     Attributes:
         objective: on the training data.
-        scores: of the training documents; a row for each output where there are several.
-        gradients, hessians: of the current round, in arrays that every round writes over.
+        scores: of the training documents; a row per output if there are several.
+        gradients, hessians: of the current round, in arrays that every round overwrites.
         initial_score: F_0, which the first tree of each output holds in its leaf values.
         trees: those of several outputs in turn.
-        tree_weights: as a line search found them, 1 else; only of the trees that this run has grown itself.
+        tree_weights: from a line search, 1 without one; only of the trees that this run has grown itself.
         history: what was measured after each round, by `set/measure`.
         observations: what observers returned after each round.
         objective_states: of an objective that learns itself, after each round.
         first_objective_state: the same before the first round.
         best_iteration: the best round so far; −1 for the submodel alone, None without validation data.
         is_exhausted: whether there is nothing left to learn.
-        n_finished: rounds of which everything is noted; more trees than that are of a round that was broken off.
+        n_finished: complete rounds; further trees belong to an interrupted round.
 
     """
 
@@ -132,7 +132,7 @@ class TrainingState:
 
     @classmethod
     def before_training(cls, objective: BoundObjective, n_documents: int) -> TrainingState:
-        """No trees, and 0 for all scores."""
+        """Return a state without trees and with scores of 0."""
         shape = (n_documents,) if objective.n_outputs == 1 else (objective.n_outputs, n_documents)
         return cls(
             objective, np.zeros(shape), np.empty(shape), np.empty(shape), objective.base_score, objective.state()
@@ -140,7 +140,7 @@ class TrainingState:
 
     @property
     def n_rounds(self) -> int:
-        """Rounds so far: trees of each output."""
+        """The number of rounds so far, finished or not."""
         return len(self.trees) // self.objective.n_outputs
 
     @property
@@ -154,17 +154,17 @@ class TrainingState:
         return self.tree_weights[-self.objective.n_outputs :]
 
     def add_to_history(self, means: dict[str, float]) -> None:
-        """Note what was measured after a round."""
+        """Record the means of a round."""
         for name, value in means.items():
             self.history.setdefault(name, []).append(value)
 
     def note_objective(self) -> None:
-        """Note what the objective has learnt itself, if it does."""
+        """Record the state of an objective that learns parameters itself."""
         if learnt := self.objective.state():
             self.objective_states.append(learnt)
 
     def drop_unfinished(self) -> None:
-        """Take back a round that was broken off. Scores keep its trees: training cannot go on from here."""
+        """Remove an interrupted round. Scores keep its trees, so training cannot continue from here."""
         for values in self.history.values():
             del values[self.n_finished :]
         del self.objective_states[self.n_finished :]
@@ -173,12 +173,12 @@ class TrainingState:
             self.objective.restore(state)
 
     def restore_objective(self, iteration: int) -> None:
-        """Bring an objective that learns itself back to what it was after a round, −1 for before the first."""
+        """Restore an objective that learns parameters to its state after a round; −1 for before the first."""
         if self.objective_states:
             self.objective.restore([self.first_objective_state, *self.objective_states][iteration + 1])
 
 
 def of_output(array: Floats, output: int) -> Floats:
-    """The scores, gradients or hessians of one output (a view)."""
+    """Return a view of the scores, gradients or hessians of one output."""
     view: Floats = array if array.ndim == 1 else array[output]
     return view

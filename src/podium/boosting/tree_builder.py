@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Sample(NamedTuple):
-    """What the trees of a round are grown on; None for all.
+    """The documents and features that the trees of a round are grown on; None for all.
 
     Attributes:
         rows: of the documents, ascending.
@@ -37,12 +37,12 @@ class Sample(NamedTuple):
 class TreeBuilder:
     """Builds trees on the training data.
 
-    All that a tree depends on beside the settings are sums over documents, and all of them are sums of integers: bounds
-    (`BoundedGradients`), histograms and totals (`Grower`), leaf sums (`GrownTree.sums`). So they could be computed for
-    parts of the documents and added, in any order, without a change of a bit.
+    A tree depends only on the settings and on sums of integers over documents: bounds (`BoundedGradients`), histograms
+    and totals (`Grower`), leaf sums (`GrownTree.sums`). Parts of the documents can be summed separately and added in
+    any order, with identical results.
 
     Attributes:
-        step: gives leaf values.
+        step: computes leaf values.
 
     """
 
@@ -61,7 +61,7 @@ class TreeBuilder:
         self.words = np.empty(data.train.n_documents, np.int64)
 
     def sample(self, iteration: int) -> Sample:
-        """What the trees of a round are grown on."""
+        """Draw the documents and features of a round."""
         settings = self.sampling.sampling
         return Sample(self.sampling.rows(iteration), settings.features(iteration, self.grower.binned.bins.n_features))
 
@@ -69,17 +69,17 @@ class TreeBuilder:
         self, gradients: Floats, hessians: Floats, weights: Floats | None, sample: Sample, tree: int,
         scores: Floats = NONE, rule: LeafRule = NO_RULE,
     ) -> tuple[GrownTree, BoundedGradients]:  # fmt: skip
-        """Build a tree, its splits from a sample if asked for; where that shows nothing to split by, from all.
+        """Build a tree, with splits from a sample if asked for, or from all documents if the sample allows no split.
 
         Args:
             gradients, hessians: of one output, as `Step.prepare` left them.
             weights: how often each document counts in splits of least squares; None for once.
-            sample: what it is grown on.
-            tree: its number, which random numbers depend on.
+            sample: the documents and features that it is grown on.
+            tree: its number, which seeds random numbers.
             scores, rule: see `Grower.grow`.
 
         """
-        self.grower.wait_for_compilation()  # of the sample's kernels, too
+        self.grower.wait_for_compilation()  # also of the kernels that sample
         bounded = None
         if self.sampler is not None:
             seed = self.sampling.sampling.split_seed(tree)
@@ -92,5 +92,5 @@ class TreeBuilder:
         return self.grower.grow(quantized, *sample, scores, rule), bounded
 
     def leaf_values(self, grown: GrownTree, gradients: BoundedGradients) -> Floats:
-        """A value for each leaf, within the bounds of monotone constraints."""
+        """Return a value for each leaf, within the bounds of monotone constraints."""
         return grown.within_bounds(self.step.leaf_values(grown, gradients, self.team))

@@ -31,7 +31,7 @@ def score(
     ] = None,
 ) -> None:
     """Score documents: one number per line in the order of the rows, or a TREC run."""
-    from podium.data.io.block_reading import ROWS
+    from podium.data.io.reading import ROWS
     from podium.errors import DataError
     from podium.models import ClassEnsemble, Ensemble, load
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.array_types import Floats, Ints, UInt32s, UInt64s
+from podium.core.array_types import Bools, Floats, Ints, UInt32s, UInt64s
 from podium.core.compiling import helper, kernel
 from podium.core.random import GOLDEN, mix, seed_of, uniform
 from podium.core.sorting import sort_with_items
@@ -206,10 +206,15 @@ def occurrences_in(keys: UInt64s, order: Ints) -> UInt64s:
     """For each key how many equal ones stand before it in an order that has equal keys together."""
     starts = np.ones(len(order), bool)
     starts[1:] = keys[order][1:] != keys[order][:-1]
+    return _places_in_runs(order, starts)
+
+
+def _places_in_runs(order: Ints, starts: Bools) -> UInt64s:
+    """Return how many entries precede each one in its run of `order`; `starts` marks where runs begin."""
     index = np.arange(len(order))
-    occurrences = np.empty(len(order), np.uint64)
-    occurrences[order] = index - np.maximum.accumulate(np.where(starts, index, 0))
-    return occurrences
+    places = np.empty(len(order), np.uint64)
+    places[order] = index - np.maximum.accumulate(np.where(starts, index, 0))
+    return places
 
 
 def keys_of_occurrences(keys: UInt64s, occurrences: UInt64s) -> UInt64s:
@@ -251,30 +256,23 @@ class ContentRandom:
 
     def of_queries(self, purpose: str) -> Floats:
         """One for each query."""
-        return uniform(self._query_keys, purpose)
-
-    @cached_property
-    def _query_keys(self) -> UInt64s:
-        return self.data.query_keys
+        return uniform(self.data.query_keys, purpose)
 
     @cached_property
     def document_keys(self) -> UInt64s:
         """The key of each row: a hash of its features and of its query, and a number among equal rows."""
         hashes = self.data.row_hashes
-        times = _occurrences(self.data, hashes).astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
+        times = _occurrences(self.data, hashes) * np.uint64(0xD6E8FEB86659FD93)
         keys: UInt64s = hashes ^ times
-        keys[self.data.order] ^= np.repeat(self._query_keys, self.data.query_sizes)
+        keys[self.data.order] ^= np.repeat(self.data.query_keys, self.data.query_sizes)
         return keys
 
 
-def _occurrences(data: RankingData, hashes: UInt64s) -> Ints:
+def _occurrences(data: RankingData, hashes: UInt64s) -> UInt64s:
     """For each row how many rows of its query with the same features stand before it in the canonical order."""
     order = data.canonical_order
     hashes = hashes[order]
     starts = np.ones(len(order), bool)
     starts[1:] = hashes[1:] != hashes[:-1]
     starts[data.offsets[:-1][data.query_sizes > 0]] = True
-    index = np.arange(len(order))
-    occurrences = np.empty(len(order), np.int64)
-    occurrences[order] = index - np.maximum.accumulate(np.where(starts, index, 0))
-    return occurrences
+    return _places_in_runs(order, starts)

@@ -247,6 +247,9 @@ def _is_null(value: Any) -> bool:
 
 def to_query_ids(values: Any, n: int) -> NDArray[Any]:
     """Query ids as int64 or as objects of text."""
+    if np.ma.is_masked(values):
+        row = int(np.flatnonzero(np.ma.getmaskarray(values))[0])
+        raise DataError(f"qid must be whole numbers or text, but row {row} is masked")
     is_list = isinstance(values, list | tuple) and {type(value) for value in values} & {str, int}
     array = as_array(values, object if is_list else None)
     if array.ndim == 2 and array.shape[1] == 1:
@@ -278,8 +281,10 @@ def _query_ids_from_objects(array: NDArray[Any]) -> NDArray[Any]:
             return np.array(items, np.int64)
         except OverflowError:
             return _query_ids_from_objects(np.array([_digits(item) for item in items], object))
-    kind = str if isinstance(items[0], str) else int
-    row = next(k for k, item in enumerate(items) if not isinstance(item, kind))
+    row = next((k for k, item in enumerate(items) if not isinstance(item, str | int)), None)
+    if row is not None:
+        raise DataError(f"qid must be whole numbers or text, but row {row} has {items[row]!r}")
+    row = next(k for k, item in enumerate(items) if isinstance(item, str) != isinstance(items[0], str))
     raise DataError(
         f"qid must be whole numbers or text, all of one kind, but row 0 has {items[0]!r} and "
         f"row {row} has {items[row]!r}"

@@ -122,7 +122,7 @@ class RankingData:
                 raise DataError("give qid or group_sizes, not both")
             roles["qid"] = columns.qid_from_sizes(group_sizes, n_rows(features))
         table = frames.as_table(features, roles, feature_names, categorical, encoding)
-        self._set(
+        self.__dict__.update(
             features=columns.frozen(table.features) if isinstance(table.features, np.ndarray) else table.features,
             feature_names=checked_names(table.feature_names, table.features.shape[1]),
             row_index=frames.row_index(features) if frames.is_frame(features) else None,
@@ -132,10 +132,10 @@ class RankingData:
             absent_value=None,
             reading=MappingProxyType({}),
         )
-        self._set_rows(table.roles, preferences)
+        self._init_rows(table.roles, preferences)
 
-    def _set_rows(self, roles: dict[str, Any], preferences: Any) -> None:
-        """Group the rows into queries, and check the columns that are no features."""
+    def _init_rows(self, roles: dict[str, Any], preferences: Any) -> None:
+        """Group the rows into queries, and check the columns that are not features; only constructors call this."""
         n = self.n_documents
         qid = columns.to_query_ids(roles["qid"], n)
         query_ids, order, offsets = columns.group_rows(qid)
@@ -143,7 +143,7 @@ class RankingData:
         def unless_none(convert: Any, value: Any, *arguments: Any) -> Any:
             return None if value is None else convert(value, *arguments)
 
-        self._set(
+        self.__dict__.update(
             qid=qid,
             query_ids=columns.frozen(query_ids),
             order=columns.frozen(order),
@@ -156,9 +156,17 @@ class RankingData:
             preferences=unless_none(to_preferences, preferences, n, order, offsets),
         )
 
-    def _set(self, **attributes: Any) -> None:
-        for name, value in attributes.items():
-            object.__setattr__(self, name, value)
+    @classmethod
+    def _make(cls, arguments: dict[str, Any], origin: Mapping[str, Any]) -> Self:
+        """Return data from the constructor's arguments, with the attributes that `_origin` lists."""
+        return cls(**arguments)._changed(**origin)
+
+    def _changed(self, **attributes: Any) -> Self:
+        """Return a shallow copy with other attributes; what was computed from the old ones is kept."""
+        data = object.__new__(type(self))
+        frozen = {name: MappingProxyType(value) if type(value) is dict else value for name, value in attributes.items()}
+        data.__dict__.update(self.__dict__ | frozen)
+        return data
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"RankingData is frozen; data.replace({name}=…) makes a changed copy")
@@ -167,7 +175,7 @@ class RankingData:
         raise AttributeError("RankingData is frozen")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return rebuild, (self._arguments() | {"features": self.features}, self._origin())
+        return RankingData._make, (self._arguments() | {"features": self.features}, self._origin())
 
     def __len__(self) -> int:
         return self.n_documents
@@ -292,16 +300,20 @@ class RankingData:
 
     def _rebuilt(self, arguments: dict[str, Any]) -> RankingData:
         """A copy with these arguments, and the features as they are."""
-        return rebuild(arguments | {"features": self.features}, self._origin())
+        return RankingData._make(arguments | {"features": self.features}, self._origin())
 
     def _with_features(
-        self, features: Any, names: tuple[str, ...] | None, encoding: Encoding, reading: Mapping[str, Any]
+        self,
+        features: Any,
+        names: tuple[str, ...] | None,
+        encoding: Encoding,
+        reading: Mapping[str, Any],
+        **origin: Any,
     ) -> RankingData:
-        """A copy with other features, which are encoded already."""
+        """Return a copy with other features, which are encoded already."""
         arguments = self._arguments() | {"features": features, "feature_names": names, "encoding": encoding}
-        data = RankingData(**arguments)
-        data._set(reading=MappingProxyType(dict(reading)), losses=self.losses, row_index=self.row_index)
-        return data
+        origin |= {"reading": dict(reading), "losses": self.losses, "row_index": self.row_index}
+        return RankingData._make(arguments, origin)
 
     def select(self, queries: Iterable[int] | NDArray[Any]) -> RankingData:
         """The data of some queries, by their numbers or by a mask; the rows keep their order."""
@@ -319,9 +331,9 @@ class RankingData:
         """The same documents without their features: what follows from these, such as the canonical order, is kept."""
         assert self.row_hashes is not None  # computed now
         assert self.canonical_order is not None
-        data: RankingData = object.__new__(RankingData)
-        data.__dict__.update(self.__dict__)
-        data._set(features=columns.frozen(np.empty((self.n_documents, 0), np.float32)), feature_names=None)
+        nothing = columns.frozen(np.empty((self.n_documents, 0), np.float32))
+        data: RankingData = object.__new__(RankingData)  # of binned data, too
+        data.__dict__.update(self.__dict__ | {"features": nothing, "feature_names": None})
         return data
 
     def with_base_scores(self, scores: Floats) -> Self:
@@ -329,11 +341,11 @@ class RankingData:
 
         Copies that `replace` and `take` make have no base scores.
         """
-        data = object.__new__(type(self))
-        data.__dict__.update(self.__dict__)
+        data = self._changed(
+            base_scores=columns.frozen(np.asarray(scores, np.float64) + 0.0)
+        )  # one zero for both signs
         for derived in ("canonical_order", "query_keys"):
             data.__dict__.pop(derived, None)
-        data._set(base_scores=columns.frozen(np.asarray(scores, np.float64) + 0.0))  # one zero for both signs
         return data
 
     def with_weight(self) -> RankingData:
@@ -376,15 +388,11 @@ class RankingData:
             return self
         features, encoding = normalize_queries(self, method), Encoding(self.encoding.categories)
         reading = {**self.reading, "normalize": method}
-        normalized = self._with_features(features, self.feature_names, encoding, reading)
-        normalized._set(absent_value=self.absent_value)
-        return normalized
+        return self._with_features(features, self.feature_names, encoding, reading, absent_value=self.absent_value)
 
-    def with_reading(self, **options: Any) -> RankingData:
-        """A copy that says more about how it was read; the rest is shared."""
-        data = self.replace()
-        data._set(reading=MappingProxyType({**self.reading, **options}))
-        return data
+    def with_reading(self, **options: Any) -> Self:
+        """Return a copy that says more about how it was read; the rest is shared."""
+        return self._changed(reading={**self.reading, **options})
 
     def summary(self) -> Summary:
         """What is in the data, and what looks like a mistake; print it, or read its fields."""
@@ -405,7 +413,7 @@ class RankingData:
         return arguments | {"labels": dict(self.labels), "encoding": self.encoding}
 
     def _origin(self) -> dict[str, Any]:
-        """What is known of where the features come from, beside the constructor's arguments."""
+        """Return what is known of where the features come from, in addition to the constructor's arguments."""
         return {
             "wide": dict(self.wide), "absent_value": self.absent_value, "reading": dict(self.reading),
             "losses": self.losses, "row_index": self.row_index,
@@ -417,11 +425,3 @@ class RankingData:
         from podium.data.subsets import concatenate
 
         return concatenate(list(parts))
-
-
-def rebuild(arguments: dict[str, Any], origin: dict[str, Any]) -> RankingData:
-    """Data from the constructor's arguments, and from what is known of its origin."""
-    data = RankingData(**arguments)
-    frozen_maps = {name: MappingProxyType(origin[name]) for name in ("wide", "reading")}
-    data._set(**(origin | frozen_maps))
-    return data

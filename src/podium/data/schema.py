@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -53,7 +52,7 @@ class Schema:
         if extra not in EXTRA:
             raise DataError(f"extra must be 'ignore' or 'refuse', not {extra!r}")
         if isinstance(X, RankingData):
-            return self._rows_of_data(X, extra)
+            return self._rows_from(X, self._sources(X, extra))
         if frames.is_frame(X):
             features: Features = frames.features_by_name(X, self.names, self.encoding, refuse_extra=extra == "refuse")
         else:
@@ -72,10 +71,9 @@ class Schema:
         ):
             return data
         sources = self._sources(data, "ignore")
-        matched = data._with_features(self._rows_from(data, sources), self.names, self.encoding, data.reading)
         wide = {feature: data.wide[source] for feature, source in enumerate(sources) if source in data.wide}
-        matched._set(wide=MappingProxyType(wide))
-        return matched
+        features = self._rows_from(data, sources)
+        return data._with_features(features, self.names, self.encoding, data.reading, wide=wide)
 
     def n_indices(self, first_index: int) -> int:
         """How many indices a line of LETOR text may use for these features, where the first is called so."""
@@ -101,10 +99,6 @@ class Schema:
             raise DataError(
                 f"X has {n_features} features, but Podium is expecting {self.n_features} features as input: {reason}"
             )
-
-    def _rows_of_data(self, data: RankingData, extra: str) -> Features:
-        """The features of data by name, or else by place."""
-        return self._rows_from(data, self._sources(data, extra))
 
     def _rows_from(self, data: RankingData, sources: list[int]) -> Features:
         features = data.features if sources == list(range(data.n_features)) else self._taken(data, sources)

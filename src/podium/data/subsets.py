@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from itertools import chain, pairwise
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from podium.core.random import seed_of
 from podium.data.canonical import ContentRandom
 from podium.data.columns import as_array
 from podium.data.encoding import Encoding, FeatureBuilder, names_of_categories, recoded
-from podium.data.ranking_data import RankingData, rebuild
+from podium.data.ranking_data import RankingData
 from podium.data.sparse import is_sparse
 from podium.errors import DataError, PodiumWarning
 
@@ -70,7 +69,7 @@ def take_rows(data: RankingData, rows: Any) -> RankingData:
     origin = data._origin() | {"wide": {k: values[rows] for k, values in data.wide.items()}}
     if data.row_index is not None:
         origin["row_index"] = data.row_index[rows]
-    return rebuild(arguments | columns_of_rows(data, rows), origin)
+    return RankingData._make(arguments | columns_of_rows(data, rows), origin)
 
 
 def columns_of_rows(data: RankingData, rows: Ints) -> dict[str, Any]:
@@ -181,13 +180,9 @@ def concatenate(parts: list[RankingData]) -> RankingData:
             np.concatenate([p.j + start for p, start in pairs if p is not None]),
             np.concatenate([p.probability for p, _ in pairs if p is not None]),
         )
-    result = RankingData(**arguments)
     absent_values = {str(part.absent_value): part.absent_value for part in parts}
-    result._set(
-        wide=MappingProxyType(wide), reading=first.reading,
-        absent_value=first.absent_value if len(absent_values) == 1 else None,
-    )  # fmt: skip
-    return result
+    absent_value = first.absent_value if len(absent_values) == 1 else None
+    return RankingData._make(arguments, {"wide": wide, "reading": first.reading, "absent_value": absent_value})
 
 
 def _stacked(parts: list[RankingData]) -> tuple[Any, Encoding | None, dict[int, NDArray[Any]]]:

@@ -193,8 +193,7 @@ def _outline(partitions: Partitions, facts: Mapping[str, Any]) -> RankingData:
         feature_names=schema.names,
         encoding=schema.encoding,
     )
-    data._set(losses=tuple(dict.fromkeys(facts["losses"])))
-    return data.with_reading(**first.reading)
+    return data._changed(losses=tuple(dict.fromkeys(facts["losses"])), reading=dict(first.reading))
 
 
 def _by_set(gathered: list[tuple[int, dict[str, Any]]]) -> dict[str, dict[int, Any]]:

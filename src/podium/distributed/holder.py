@@ -100,7 +100,8 @@ class Holder:
             if (self.number, name) in occurrences:
                 places, numbers = occurrences[self.number, name]
                 times[places] = numbers
-            data._set(query_keys=keys_of_occurrences(query_sums(data, data.row_hashes), times))
+            query_keys = keys_of_occurrences(query_sums(data, data.row_hashes), times)
+            self.data[name] = data._changed(query_keys=query_keys)
 
     def call_hash_documents(self) -> dict[str, Sum]:
         """Sums of hashes of all documents, by which a set is known again."""

@@ -15,7 +15,7 @@ import numpy as np
 from podium.core.files import replacing, write_text
 from podium.core.validation import require_number
 from podium.data import RankingData, read_blocks
-from podium.data.io.options import COMPRESSED, format_of
+from podium.data.io.request import COMPRESSED, format_of
 from podium.distributed.dask_engine import HEARTBEAT, SECONDS_BETWEEN_LOOKS, TIMEOUT, DaskEngine, import_distributed
 from podium.distributed.sources import paths_of
 from podium.errors import DataError, PodiumError

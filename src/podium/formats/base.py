@@ -240,6 +240,8 @@ def _read(format: Format, content: bytes, path: Path, n_features: int | None) ->
             model = format.read(content, str(path))
         if model.n_features > MOST_FEATURES:
             raise DataError(f"it names {model.n_features} features, more than any model has")
+        if isinstance(model, LinearModel) and not np.isfinite([model.intercept, *model.weights, *model.means]).all():
+            raise DataError("a weight is not a finite number")
         return _with_width(model, n_features)
     except FileFormatError:
         raise

@@ -73,6 +73,7 @@ class Elasticsearch(Format):
         aggregate = ensemble.get("aggregate_output", {"weighted_sum": {}})
         if set(aggregate) != {"weighted_sum"}:
             raise DataError(f"the trees are joined by {', '.join(aggregate)}, not by a weighted sum")
+        _require_regression(ensemble, "the ensemble")
         weights = aggregate["weighted_sum"].get("weights") or [1.0] * len(members)
         return _ensemble(members, weights, ensemble.get("feature_names", ()))
 
@@ -149,11 +150,15 @@ def _ensemble(members: Sequence[Mapping[str, Any]], weights: Sequence[float], na
     number = {str(name): k for k, name in enumerate(names)}
     trees = []
     for k, (member, weight) in enumerate(zip(members, weights, strict=True)):
-        if member.get("target_type", "regression") != "regression":
-            raise DataError(f"tree {k} is for {member['target_type']}, and a score is a regression")
+        _require_regression(member, f"tree {k}")
         columns = [number.setdefault(str(name), len(number)) for name in member["feature_names"]]
         trees.append(scaled(_tree(member["tree_structure"], columns, f"tree {k}"), float(weight)))
     return Ensemble.of_trees(trees, len(number), feature_names=tuple(number), info={"imported": "elasticsearch"})
+
+
+def _require_regression(part: Mapping[str, Any], name: str) -> None:
+    if part.get("target_type", "regression") != "regression":
+        raise DataError(f"{name} is for {part['target_type']}, and a score is a regression")
 
 
 def _tree(nodes: Sequence[Mapping[str, Any]], columns: Sequence[int], name: str) -> Tree:

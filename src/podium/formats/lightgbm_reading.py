@@ -218,7 +218,8 @@ def from_dump(document: Mapping[str, Any]) -> Ensemble:
     trees = [_tree_of_dump(entry["tree_structure"], k) for k, entry in enumerate(document["tree_info"])]
     if document.get("average_output") and trees:
         trees = [scaled(tree, 1.0 / len(trees)) for tree in trees]
-    n_features, names = int(document["max_feature_idx"]) + 1, document.get("feature_names", ())
+    n_features = int(document["max_feature_idx"]) + 1
+    names = [str(name) for name in document.get("feature_names", ())]
     infos = document.get("feature_infos")
     if infos is None:  # before version 4
         numbers = _categories_asked_for(trees)

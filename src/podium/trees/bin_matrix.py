@@ -1,16 +1,16 @@
 """Where the bins of documents and the cells of histograms lie in memory, feature by feature.
 
-Most documents share one bin of a **sparse** feature: no click, no such word. That bin is not counted. What lies in it
-is the total of a leaf less all other bins, exactly, for cells are integers. Only the other bins are kept for counting,
-as a list for each document: the numbers of the cells that it is counted in. **Dense** features have a byte for each
-document, 16 features of a document together.
+Most documents share one bin of a **sparse** feature: no click, no such word. That bin is not counted: it is the total
+of a leaf minus all other bins, exactly, because cells are integers. Only the other bins are kept for counting, as a
+list of cell numbers for each document. **Dense** features have a byte for each document, 16 features of a document
+together.
 
-A feature has as many cells as bins, up to a multiple of 16; of 16 dense features all have as many as the largest, a
-power of two, so that the counting loop knows the distance from one to the next.
+A feature has as many cells as bins, rounded up to a multiple of 16. The cells of 16 dense features are equally far
+apart, a power of two, so that the counting loop has constant strides.
 
-Splits are scored 16 at a time (`bounding`). So the bins of a feature are cut into 16 ranges of equal length, and its
-cells hold the first bin of each range, then the second of each, and so on (`cell_of`): sums over bins are then
-cumulated in all ranges at the same time, lane by lane. What is counted has the number of its cell in place of its bin.
+Splits are scored 16 at a time (`splitting.bound_numbers`). Therefore the bins of a feature are cut into 16 ranges of
+equal length, and its cells hold the first bin of each range, then the second of each, and so on (`cell_of`): sums are
+cumulated in all ranges at the same time, lane by lane. Rows and lists hold the number of a cell in place of a bin.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from podium.core.threads import map_threads, n_threads_for
 from podium.trees.growth_types import BLOCK, CELLS, MISSING, STRIDES, N, U
 
 SPARSE_FROM = 0.5  # share of the documents in one bin from which a feature is sparse
-ROWS_LOOKED_AT = 1 << 12  # to guess the most frequent bin: another one would be as right, only slower
-ENTRIES_OF_GROUP = 8  # cells of a document in a group of sparse features, at least, on average
+ROWS_LOOKED_AT = 1 << 12  # to guess the most frequent bin; a wrong guess only costs time
+ENTRIES_OF_GROUP = 8  # least average number of cells of a document in a group of sparse features
 MAX_GROUPS = 4
-VALUES_WORTH_SHARING = 1 << 20  # bins that are laid out: fewer take less time than to start threads
-ROWS_OF_PIECE = 1 << 20  # that a thread lays out at a time, at most
-ROWS_AT_ONCE = 64  # as many as a cache line of a column holds
-AHEAD = 4 * ROWS_AT_ONCE  # rows between those that are read and those that are asked for
+VALUES_WORTH_SHARING = 1 << 20  # laying out fewer takes less time than starting threads
+ROWS_OF_PIECE = 1 << 20  # most rows that a thread lays out at a time
+ROWS_AT_ONCE = 64  # rows in a cache line of a column
+AHEAD = 4 * ROWS_AT_ONCE  # rows between those that are read and those that are prefetched
 
-# What it costs to count a byte or an entry of a document, and to scan a cell, of two leaves; in nanoseconds.
+# The cost of counting a byte or an entry of a document, and of scanning a cell of two leaves, in nanoseconds.
 COST_OF_BYTE, COST_OF_ENTRY, COST_OF_CELL = 0.45, 0.75, 0.7
-OVERHEAD_OF_GROUP = 4  # entries that a group costs besides its own
+OVERHEAD_OF_GROUP = 4  # entries that take as long as the overhead of a group
 TYPICAL_SHARE = 0.05  # of the documents in a leaf that is counted
 
 
@@ -101,12 +101,12 @@ class FeatureLayout:
 
     @property
     def common_cell(self) -> Ints:
-        """The cell of the bin that is not counted, among those of its feature; −1 for dense ones."""
+        """The cell of the bin that is not counted, among those of its feature; −1 for dense features."""
         return np.where(self.common < 0, -1, cell_of(self.common, self.n_cells))
 
     @property
     def total_cells(self) -> int:
-        """The cells of a histogram of all features."""
+        """The number of cells of a histogram of all features."""
         return int(self.ends[-1, 2])
 
     @property
@@ -115,7 +115,7 @@ class FeatureLayout:
         return -(-len(self.dense) // BLOCK) * BLOCK
 
     def shares(self, n_threads: int) -> Ints:
-        """Where the share of each thread begins, and the end: dense places, groups and cells; about equal costs."""
+        """Return where the share of each thread begins, and the end: dense places, groups and cells."""
         wanted = self.costs[-1] * np.arange(n_threads + 1) / n_threads
         units = np.searchsorted(self.costs, wanted * (1 - 1e-9))
         units[0], units[-1] = 0, len(self.costs) - 1
@@ -125,20 +125,20 @@ class FeatureLayout:
 
 @helper
 def cell_of(bin_: Any, n_cells: Any) -> Any:
-    """Where a bin lies among the cells of its feature."""
+    """Return the place of a bin among the cells of its feature."""
     n = n_cells // LANES  # bins of a range
     return bin_ % n * LANES + bin_ // n
 
 
 def bin_counts(columns: Bytes, n_rows: int, n_features: int) -> Ints:
-    """How many of some documents are in each bin of each feature."""
+    """Count a sample of documents in each bin of each feature."""
     step = max(1, n_rows // ROWS_LOOKED_AT)
     looked_at = (columns[feature * n_rows : (feature + 1) * n_rows : step] for feature in range(n_features))
     return np.array([np.bincount(bins, minlength=CELLS) for bins in looked_at], np.int64).reshape(n_features, CELLS)
 
 
 def lay_out(counts_by_feature: Ints, n_rows: int, n_bins: Ints) -> FeatureLayout:
-    """Decide which features are sparse, from `bin_counts`, and give each its cells."""
+    """Decide which features are sparse, from `bin_counts`, and assign cells."""
     n_features = len(n_bins)
     common, shares = np.full(n_features, -1), np.zeros(n_features)
     for feature, counts in enumerate(counts_by_feature):
@@ -152,7 +152,7 @@ def lay_out(counts_by_feature: Ints, n_rows: int, n_bins: Ints) -> FeatureLayout
 
 
 def place_features(n_bins: Ints, common: Ints, groups: Ints, rarities: Floats, n_rows: int) -> FeatureLayout:
-    """Give each feature its cells.
+    """Assign cells to each feature.
 
     Args:
         n_bins: of each feature.
@@ -199,12 +199,12 @@ def build_bin_matrix(
     columns: Bytes, n_rows: int, layout: FeatureLayout, n_threads: int | None = None, allocate: Allocate = _in_memory,
     advance: Callable[[float], None] = lambda _: None,
 ) -> BinMatrix:  # fmt: skip
-    """The bins as growth reads them: columns as they are, rows of the dense features, lists of cells of the others.
+    """Build the layout of growth: columns as they are, rows of the dense features, lists of cells of the others.
 
-    `allocate` gives memory for the rows and the lists, by name, size and type. `advance` hears of progress, 2 in all.
+    `allocate` returns memory for the rows and the lists, by name, size and type. `advance` gets progress, 2 in all.
     """
     width = layout.width
-    rows = allocate("rows", n_rows * width + 2 * BLOCK, np.uint8)  # a few bytes more are read, but do not matter
+    rows = allocate("rows", n_rows * width + 2 * BLOCK, np.uint8)  # kernels read a few bytes beyond the end
     n_groups = max(len(layout.groups) - 1, 0)
     starts = allocate("starts", n_groups * (n_rows + 1), np.int64)
     starts[:] = 0
@@ -247,7 +247,7 @@ def build_bin_matrix(
 
 @helper
 def _cell_of_byte(bin_: Any, n: Any, inverse: Any) -> Any:
-    """`cell_of` for n bins of a range, without a division: `inverse` is 2^16 // n + 1."""
+    """Return `cell_of` for n bins of a range, without a division: `inverse` is 2^16 // n + 1."""
     lane = np.uint32(np.uint32(np.uint32(bin_) * inverse) >> np.uint32(16))
     return np.uint32(np.uint32(np.uint32(bin_) - np.uint32(lane * n)) * np.uint32(LANES) + lane)
 
@@ -263,11 +263,11 @@ def to_rows(
     for first_row in range(first, last, ROWS_AT_ONCE):
         for block in range(0, len(features), TILE):
             n_columns = min(TILE, len(features) - block)
-            for j in range(n_columns):  # no hardware follows so many columns
+            for j in range(n_columns):  # hardware does not prefetch that many streams
                 prefetch(columns, min(features[block + j] * n + first_row + AHEAD, len(columns) - 1))
             for start in range(first_row, min(first_row + ROWS_AT_ONCE, last), TILE):
                 n_rows = min(TILE, last - start)
-                for j in range(TILE):  # behind the last feature zeros
+                for j in range(TILE):  # zeros after the last feature
                     at = features[block + min(j, n_columns - 1)] * n + start
                     if j < n_columns and n_rows == TILE:
                         copy_16_bytes(tile, j * TILE, columns, at)
@@ -290,7 +290,7 @@ def to_rows(
 def count_entries(
     columns: Bytes, n: Int, features: Ints, common: Ints, first: Int, last: Int, counts: Ints
 ) -> None:  # fmt: skip
-    """For each row how many of the features have another bin than the common one."""
+    """Count, for each row, the features that have another bin than the common one."""
     for start in range(first, last, ROWS_AT_ONCE):
         for feature in features:
             column, usual = feature * n, np.uint8(common[feature])
@@ -304,7 +304,7 @@ def fill_entries(
     columns: Bytes, n: Int, features: Ints, common: Ints, first_cell: Ints, n_cells: Ints, first: Int, last: Int,
     starts: Ints, entries: UInt32s,
 ) -> None:  # fmt: skip
-    """The cells of each row: those of bins that are not common. Every bin is written, a common one written over."""
+    """Write the cells of each row. Every bin is written, and a common one overwritten by the next."""
     width = len(features) + 1
     lists, lengths = np.empty(ROWS_AT_ONCE * width, np.uint32), np.empty(ROWS_AT_ONCE, np.int64)
     for start in range(first, last, ROWS_AT_ONCE):

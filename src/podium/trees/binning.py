@@ -22,21 +22,20 @@ from podium.data.features import Features
 from podium.data.sparse import is_sparse
 from podium.errors import DataError
 from podium.trees.bin_matrix import BinMatrix, FeatureLayout, bin_counts, build_bin_matrix, lay_out
-from podium.trees.cuts import KeyColumns, cut, map_columns
+from podium.trees.cuts import KeyColumns, find_cuts, map_columns
 from podium.trees.growth_types import MISSING, NEAR, N, U
 
-MAX_BINS = 255  # bins of values; bin 0 is for missing ones, and a bin is a byte
+MAX_BINS = 255  # a bin is a byte, and bin 0 is for missing values
 
 
 @dataclass(frozen=True)
 class Bins:
-    """How each feature is cut: bin b of a feature holds the values x with cuts[b−2] < x ≤ cuts[b−1], b from 1.
+    """The cuts of each feature: bin b of a feature holds the values x with cuts[b−2] < x ≤ cuts[b−1], b from 1.
 
     Attributes:
         cuts: for each feature the ascending borders between its bins (empty for a constant feature).
-        categories: for each categorical feature, by number, its values that have a bin to themselves, ascending; bin b
-            is the value b − 1.
-        rare: for each categorical feature with more values than bins, the rarest, ascending: they share the last bin.
+        categories: the values of each categorical feature that have a bin each, ascending; bin b holds value b − 1.
+        rare: of a categorical feature with more values than bins, the rarest ones, ascending: they share the last bin.
 
     Example:
         >>> import numpy as np
@@ -58,7 +57,7 @@ class Bins:
 
     @property
     def counts(self) -> Ints:
-        """The number of bins of each feature, apart from that of missing values."""
+        """The number of bins of each feature, without that of missing values."""
         return np.array(
             [
                 len(self.categories[k]) + (k in self.rare) if k in self.categories else len(cuts) + 1
@@ -68,20 +67,20 @@ class Bins:
         )
 
     def equal(self, other: Bins) -> bool:
-        """Whether all values have the same bins."""
+        """Whether both put all values into the same bins."""
         return all(map(_have_equal_values, self._tables(), other._tables()))
 
     def _tables(self) -> tuple[dict[int, Float32s], ...]:
         return dict(enumerate(self.cuts)), self.categories, self.rare
 
     def of_features(self, first: int, last: int) -> Bins:
-        """The bins of the features `first` … `last` − 1."""
+        """Return the bins of the features `first` … `last` − 1."""
         part = [{k - first: v for k, v in table.items() if first <= k < last} for table in self._tables()[1:]]
         return Bins(self.cuts[first:last], *part)
 
     @staticmethod
     def joined(parts: Iterable[Bins]) -> Bins:
-        """The bins of features that follow each other."""
+        """Join the bins of consecutive features."""
         cuts: list[Float32s] = []
         tables: tuple[dict[int, Float32s], ...] = ({}, {})
         for part in parts:
@@ -119,7 +118,7 @@ class BinnedFeatures:
     columns: Bytes
 
     def column(self, feature: int) -> Bytes:
-        """The bins of one feature (a view)."""
+        """Return a view of the bins of one feature."""
         return self.columns[feature * self.n_rows : (feature + 1) * self.n_rows]
 
     @cached_property
@@ -130,20 +129,20 @@ class BinnedFeatures:
 
     @cached_property
     def layout(self) -> FeatureLayout:
-        """Where growth has the bins and cells of each feature."""
+        """Where the bins and histogram cells of each feature lie in memory."""
         counts = bin_counts(self.columns, self.n_rows, self.bins.n_features)
         return lay_out(counts, self.n_rows, self.bins.counts)
 
     @cached_property
     def matrix(self) -> BinMatrix:
-        """The bins as growth reads them; runs on the same documents share it."""
+        """The bins in the layout of growth; runs on the same documents share it."""
         return build_bin_matrix(self.columns, self.n_rows, self.layout)
 
     @cached_property
     def rows_by_entries(self) -> Int32s | None:
-        """Rows by the number of their cells of sparse features, where all lies near; None where there are none.
+        """Rows by the number of their cells of sparse features; None without such features, or if rows fill the cache.
 
-        Counted in this order, neighbours have equally many: no processor guesses the end of lists of any length.
+        In this order neighbours have equally many cells, so that branches at the end of their lists are predicted.
         """
         matrix, n_groups = self.matrix, max(len(self.layout.groups) - 1, 0)
         if not n_groups or self.n_rows * matrix.width > NEAR:
@@ -152,18 +151,18 @@ class BinnedFeatures:
         return np.argsort((starts[:, 1:] - starts[:, :-1]).sum(axis=0), kind="stable").astype(np.int32)
 
     def with_matrix(self, layout: FeatureLayout, matrix: BinMatrix) -> BinnedFeatures:
-        """The same bins, as they were laid out before."""
+        """Return the same bins with a known layout."""
         binned = BinnedFeatures(self.bins, self.n_rows, self.columns)
         binned.__dict__.update(layout=layout, matrix=matrix)  # where cached properties are
         return binned
 
     def take(self, rows: Ints) -> BinnedFeatures:
-        """The bins of some documents."""
+        """Return the bins of some documents."""
         columns = self.columns.reshape(self.bins.n_features, self.n_rows)
         return BinnedFeatures(self.bins, len(rows), columns[:, rows].reshape(-1))
 
     def representatives(self, first: int, last: int) -> Float32s:
-        """For some rows a value of each bin: a tree that splits at cuts scores them as the values themselves."""
+        """Return rows with one value per bin: trees that split at cuts score them as the original values."""
         rows = np.empty((last - first, self.bins.n_features), np.float32)
         for feature, values in enumerate(self._values_of_bins):
             rows[:, feature] = values[self.column(feature)[first:last]]
@@ -171,14 +170,14 @@ class BinnedFeatures:
 
     @cached_property
     def _values_of_bins(self) -> list[Float32s]:
-        """For each feature NaN, then the highest value of each bin, or its category."""
+        """For each feature NaN, then the highest value or the category of each bin."""
         highest = [np.append(cuts, np.float32(np.inf)) for cuts in self.bins.cuts]
         for feature, values in self.bins.categories.items():
             highest[feature] = np.append(values, self.bins.rare.get(feature, values)[:1])
         return [np.append(np.float32(np.nan), values) for values in highest]
 
 
-VALUES_WORTH_SHARING = 1 << 18  # that are binned: fewer take less time than to start threads
+VALUES_WORTH_SHARING = 1 << 18  # binning fewer takes less time than starting threads
 ONES, UPPER_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)  # of the eight bytes of a word
 
 
@@ -187,14 +186,14 @@ def find_bins(
 ) -> Bins:
     """Choose the cuts of each feature from the counts of its distinct values.
 
-    A feature with no more distinct values than bins gets one for each. Otherwise bins are filled from below with as
-    many documents as an equal share of what is left, all documents of a value in one bin: a frequent value has a bin to
-    itself. Of a categorical feature with more values than bins the rarest share one. Everything follows from integer
-    counts, so neither row order nor threads matter.
+    A feature with no more distinct values than bins gets a bin per value. Otherwise bins are filled from below, each
+    with at least an equal share of the remaining documents and all documents of a value in one bin, so that a frequent
+    value gets its own bin. The rarest values of a categorical feature with more values than bins share one. Everything
+    follows from integer counts, so neither row order nor threads matter.
 
     Args:
         features: of the documents, dense or compressed sparse rows.
-        max_bins: of a feature, besides the one for missing values; 255 at most.
+        max_bins: the most bins of a feature, without that of missing values; at most 255.
         categorical: numbers of the categorical features.
         n_threads: all cores by default.
 
@@ -212,18 +211,14 @@ def find_bins(
 
     def cuts_of(columns: KeyColumns, first: int) -> list[Float32s]:
         for feature in chosen & set(range(first, first + len(columns.starts))):
-            values, counts = columns.take_distinct(feature - first)
-            is_rare = rarest(counts, max_bins)
-            categories[feature] = values[~is_rare]
-            if is_rare.any():
-                rare[feature] = values[is_rare]
-        return cut(columns, max_bins)
+            add_categories(feature, *columns.take_distinct(feature - first), max_bins, categories, rare)
+        return find_cuts(columns, max_bins)
 
     return Bins(tuple(map_columns(cuts_of, features, n_threads)), categories, rare)
 
 
 def require_bins(max_bins: int, categorical: Iterable[int], n_features: int) -> None:
-    """Refuse numbers of bins, or of categorical features, that cannot be."""
+    """Raise if `max_bins` or a categorical feature is out of range."""
     require_whole("max_bins", max_bins, 2)
     if max_bins > MAX_BINS:
         raise DataError(f"max_bins must be between 2 and {MAX_BINS}, but is {max_bins}")
@@ -231,12 +226,16 @@ def require_bins(max_bins: int, categorical: Iterable[int], n_features: int) -> 
         raise DataError(f"categorical features are named by number, 0 to {n_features - 1}")
 
 
-def rarest(counts: Ints, max_bins: int) -> Bools:
-    """Which values share a bin; of equally frequent ones the higher."""
+def add_categories(
+    feature: int, values: Float32s, counts: Ints, max_bins: int, categories: dict[int, Float32s],
+    rare: dict[int, Float32s],
+) -> None:  # fmt: skip
+    """Add the values of a categorical feature: a bin each, but the rarest, of ties the highest, share the last bin."""
     is_rare = np.zeros(len(counts), bool)
     if len(counts) > max_bins:
         is_rare[np.argsort(-counts, kind="stable")[max_bins - 1 :]] = True
-    return is_rare
+        rare[feature] = values[is_rare]
+    categories[feature] = values[~is_rare]
 
 
 def bin_features(
@@ -248,7 +247,7 @@ def bin_features(
         features: of the documents, dense or compressed sparse rows.
         bins: how to cut them.
         n_threads: all cores by default.
-        columns: memory for the bins, such as that of a file; by default it is taken.
+        columns: where to write the bins, such as a mapped file; a new array by default.
 
     Example:
         >>> import numpy as np
@@ -262,7 +261,7 @@ def bin_features(
         raise DataError(f"the bins are for {bins.n_features} features, but there are {features.shape[1]}")
     n = features.shape[0]
     if columns is None:
-        columns = np.empty(n * bins.n_features, np.uint8)  # of large pages, which NumPy asks for where it fills nothing
+        columns = np.empty(n * bins.n_features, np.uint8)  # NumPy asks for large pages if it does not fill the array
     if is_sparse(features):
         parts, table = (features.indptr, features.indices, features.data), _cut_table(bins)
         absent = _bins_of_zero(table).astype(np.uint8)
@@ -287,13 +286,13 @@ def bin_features(
 
 
 class BinSearches(NamedTuple):
-    """For each feature the search for its values among its cuts, or among its categories.
+    """For each feature the search for values among its cuts or categories.
 
     Attributes:
         pivots: those of a feature begin at `table`, as `podium.core.bitwise.find_ranks` reads them.
         table, n_levels: of each feature.
-        category: which row of `categories` has the feature's, −1 for none.
-        categories: the known ones, ascending; behind them NaN, which no value equals.
+        category: the row of `categories` of each feature, −1 for none.
+        categories: the known ones, ascending, then NaN, which no value equals.
 
     """
 
@@ -320,7 +319,7 @@ def _searches(bins: Bins) -> BinSearches:
 
 
 class CutTable(NamedTuple):
-    """The cuts, or known categories, of all features, for values that come one by one.
+    """The cuts or known categories of all features, for a search value by value.
 
     Attributes:
         cuts: 256 of each feature; behind the cuts follow infinities, which no value exceeds, behind the categories NaN,
@@ -347,7 +346,7 @@ def _cut_table(bins: Bins) -> CutTable:
 
 
 def _bins_of_zero(table: CutTable) -> Ints:
-    """The bin of 0 for each feature."""
+    """Return the bin of 0 for each feature."""
     cuts = table.cuts.reshape(-1, LANES**2)
     n_below = (cuts < 0).sum(axis=1)
     is_known = ~table.is_category | (cuts[np.arange(len(cuts)), n_below] == 0)
@@ -362,7 +361,7 @@ def bin_rows(
     rows: DenseRows, first: Int, last: Int, searches: BinSearches, n: Int, bins: Bytes, columns: Float32s,
     words: UInt64s, ranks: NDArray[np.int8],
 ) -> None:  # fmt: skip
-    """The bins of some of n rows, 64 rows at a time, column by column.
+    """Bin some of n rows, 64 rows at a time, column by column.
 
     `columns` is scratch (`room_for_columns`), as are `words` and `ranks`: the same memory, a byte for each row.
     """
@@ -387,10 +386,10 @@ def _bin_column(
     values: Float32s, at: Int, searches: BinSearches, feature: Int, words: UInt64s,
     ranks: NDArray[np.int8],
 ) -> None:  # fmt: skip
-    """The bins of 64 values of a feature: 1 + the number of cuts below one, of a category 1 + its index among them.
+    """Bin 64 values of a feature: 1 + the number of cuts below one, of a category 1 + its index among them.
 
-    They are 0 for NaN and unknown categories. NaN has the highest rank, which 1 more brings to 0. Eight bytes are
-    worked on as one word, `words` and `ranks` being the same memory; the compiler would take them one by one.
+    They are 0 for NaN and unknown categories: NaN has the highest rank, and adding 1 wraps it to 0. `words` and `ranks`
+    are the same memory, so that eight bytes are processed as one word; the compiler would process them one by one.
     """
     n_levels, category = searches.n_levels[feature], searches.category[feature]
     find_ranks(values, at, searches.pivots, searches.table[feature], n_levels, ranks, N(0), N(127))
@@ -411,7 +410,7 @@ def bin_sparse_rows(
     indptr: Int32s, indices: Int32s, data: Float32s, first: Int, last: Int,
     table: CutTable, zeros: Bytes, n: Int, bins: Bytes,
 ) -> None:  # fmt: skip
-    """The same from compressed sparse rows; `zeros` are the bins of the values that are not there."""
+    """Bin compressed sparse rows; `zeros` are the bins of absent values."""
     for feature in range(len(zeros)):
         bins[feature * n + first : feature * n + last] = zeros[feature]
     for row in range(first, last):
@@ -424,7 +423,7 @@ def bin_sparse_rows(
 
 @helper
 def _count_below(value: Any, table: CutTable, feature: Int) -> Int:
-    """The place of the first of a feature's cuts that is not below a value.
+    """Return the place of the first of a feature's cuts that is not below a value.
 
     Every 16th cut, then the 16 before one of them: two cache lines instead of the eight of a binary search, and no
     step waits for a comparison before it.

@@ -1,4 +1,4 @@
-"""Compile the kernels of a tree in a process of their own, by growing a tree on a few documents.
+"""Compile the kernels of a tree in a separate process, by growing a tree on a few documents.
 
 Each function skips what others compile, and takes arguments of the types that training uses.
 """
@@ -21,7 +21,7 @@ from podium.trees.quantization import BoundedGradients, QuantizedGradients, quan
 
 
 def begin_compilation(n_documents: int, n_threads: int, is_sampled: bool) -> None:
-    """Have what a tree needs compiled in another process if this is a first run; `Grower` waits for it."""
+    """Compile the kernels of a tree in another process if this is a first run; `Grower` waits for it."""
     function = grow_small_tree
     if is_sampled:
         function = sample_small_tree if n_threads_for(n_documents, n_threads) == 1 else sample_small_tree_in_shares
@@ -40,7 +40,7 @@ def sample_small_tree() -> None:
 
 
 def sample_small_tree_in_shares() -> None:
-    """The same with the kernels by which threads share the documents."""
+    """Draw a sample with the kernels of several threads, and grow a tree."""
     gradients, sampler = _gradients(), _sampler()
     _grow(alone(sampler.quantize_in_parts(gradients, np.uint64(0), None, None, len(gradients.gradients))))
 
@@ -54,7 +54,7 @@ def _sampler() -> GradientSampler:
 
 
 def _grow(gradients: QuantizedGradients) -> None:
-    """Grow a tree on one dense feature; its bins are laid out here, which is compiled elsewhere."""
+    """Grow a tree on one dense feature; its bins are laid out here, without the kernels of the layout."""
     bins, columns = Bins((np.zeros(1, np.float32),), {}), np.ones(4, np.uint8)
     layout = lay_out(np.ones((1, CELLS), np.int64), 4, bins.counts)
     rows, no_cells = np.ones((4 + 2) * layout.width, np.uint8), np.empty(0, np.uint32)

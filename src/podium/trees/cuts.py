@@ -29,8 +29,8 @@ from podium.trees.growth_types import N, U
 Result = TypeVar("Result")
 
 SIGN, ABSOLUTE, INFINITY = np.uint32(1 << 31), np.uint32((1 << 31) - 1), np.uint32(0x7F800000)
-ZERO_KEY = SIGN  # where the key of 0 would stand
-MAX_COPIED = 1 << 24  # values that are copied at once, on each thread
+ZERO_KEY = SIGN  # what the key of 0 would be
+MAX_COPIED = 1 << 24  # values copied at once, on each thread
 
 
 class KeyColumns:
@@ -47,7 +47,7 @@ class KeyColumns:
         self.keys, self.starts, self.n_keys, self.n_zeros = keys, starts, n_keys, n_zeros
 
     def take_distinct(self, column: int) -> tuple[Float32s, Ints]:
-        """The values of a feature, ascending, and how often each occurs; there are none left then."""
+        """Return the values of a feature, ascending, and how often each occurs; this removes them."""
         start = self.starts[column]
         keys, counts = np.unique(self.keys[start : start + self.n_keys[column]], return_counts=True)
         if self.n_zeros[column]:
@@ -60,7 +60,7 @@ class KeyColumns:
 def map_columns(
     function: Callable[[KeyColumns, int], Iterable[Result]], features: Features, n_threads: int | None
 ) -> Iterator[Result]:
-    """What a function gives for the keys of some features at a time and the number of the first, on threads."""
+    """Yield the results of a function of the keys of a few features and the number of the first, on threads."""
     n, n_features = features.shape
     threads = n_threads_for(n * n_features, n_threads)
     if is_sparse(features):
@@ -76,9 +76,9 @@ def map_columns(
 
 
 def _dense_columns(features: Features, n_threads: int) -> tuple[int, Callable[[int], KeyColumns]]:
-    """How many columns are copied at once, and a function from the first to their keys.
+    """Return how many columns are copied at once, and a function from the first one to their keys.
 
-    That is 16 if their keys take no more memory than the bins will, on all threads together, or `MAX_COPIED` each.
+    It is 16 columns, unless their keys on all threads would take more memory than the bins, or `MAX_COPIED` each.
     """
     n, width = features.shape
     most = min(TILE, max(1, MAX_COPIED // max(n, 1), width // (4 * n_threads)))
@@ -95,7 +95,7 @@ def _dense_columns(features: Features, n_threads: int) -> tuple[int, Callable[[i
 
 
 def _sparse_columns(features: Any, n_threads: int) -> tuple[int, Callable[[int], KeyColumns]]:
-    """The same for sparse features, whose stored values are brought together by column at first, all at once."""
+    """Return the same for sparse features, whose stored values are first grouped by column."""
     n, width = features.shape
     parts, pieces = (features.indptr, features.indices, features.data.view(np.uint32)), ranges(n, n_threads)
     counted = np.zeros((3, len(pieces), width), np.int64)  # keys, zeros, and all that is stored
@@ -117,7 +117,7 @@ def _sparse_columns(features: Any, n_threads: int) -> tuple[int, Callable[[int],
 
 
 def values_of(keys: UInt32s) -> Float32s:
-    """The values that have these keys."""
+    """Return the values of keys."""
     return np.where(keys & SIGN, keys ^ SIGN, ~keys).view(np.float32)
 
 
@@ -126,7 +126,7 @@ def values_of(keys: UInt32s) -> Float32s:
 
 @helper
 def key_of(bits: Any) -> Any:
-    """The key of a value that is not 0 or NaN, from its bits."""
+    """Return the key of a value that is not 0 or NaN, from its bits."""
     return np.uint32(bits ^ (np.uint32(np.int32(bits) >> np.int32(31)) | SIGN))
 
 
@@ -140,7 +140,7 @@ def is_key(bits: Any) -> Any:
 def copy_keys(
     rows: DenseRows, first: Int, keys: UInt32s, stride: Int, n_keys: Ints, n_zeros: Ints, columns: Float32s
 ) -> None:
-    """The keys of the columns from `first` on, `stride` from one to the next; how many, and how many zeros.
+    """Write the keys of the columns from `first` on, `stride` apart, and count keys and zeros.
 
     `columns` is scratch (`room_for_columns`).
     """
@@ -160,10 +160,10 @@ def copy_keys(
 
 @helper
 def _add_keys(values: Float32s, at: Int, n: Int, keys: UInt32s, place: Int) -> tuple[Int, Int]:
-    """Write the keys of n values; how many have one, and how many are 0.
+    """Write the keys of n values; return how many have one, and how many are 0.
 
-    Where all have one, as most often, that is one pass in vectors. Else each is written, and the next in its place
-    unless it has a key: a branch would be guessed wrong.
+    Usually all have one, which is one vectorised pass. Otherwise each is written, and the next one overwrites it if it
+    has no key: a branch would be mispredicted.
     """
     n_new, n_zero = np.uint32(0), np.uint32(0)
     for k in range(n):
@@ -184,7 +184,7 @@ def count_keys(
     indptr: Int32s, indices: Int32s, bits: UInt32s, first: Int, last: Int, n_keys: Ints,
     n_zeros: Ints, n_stored: Ints,
 ) -> None:  # fmt: skip
-    """Count, for each column of some sparse rows, what has a key, what is 0, and all that is stored."""
+    """Count the keys, the zeros and all stored values of each column of some sparse rows."""
     for k in range(indptr[first], indptr[last]):
         column, value = U(indices[k]), bits[k]
         n_keys[column] += N(is_key(value))
@@ -196,7 +196,7 @@ def count_keys(
 def place_keys(
     indptr: Int32s, indices: Int32s, bits: UInt32s, first: Int, last: Int, places: Ints, keys: UInt32s
 ) -> None:
-    """Write the keys of some sparse rows, those of a column together from its place on."""
+    """Write the keys of some sparse rows, grouped by column from the column's place on."""
     for k in range(indptr[first], indptr[last]):
         if is_key(bits[k]):
             column = U(indices[k])
@@ -205,11 +205,11 @@ def place_keys(
 
 
 FEWEST_RANGES, RANGES = 16, 1 << 12  # equal ranges of keys, which are cut into buckets by the number of keys in them
-BUCKETS = 1 << 13  # that are aimed at
-FEWEST_IN_BUCKET = 4  # keys that are aimed at: buckets are not smaller by intention
-SAMPLED = 1 << 15  # keys by which the buckets are chosen
-INSERTED = 48  # so many keys are sorted by insertion,
-DIGITS = 256  # others byte by byte
+BUCKETS = 1 << 13  # target number
+FEWEST_IN_BUCKET = 4  # keys: the least target size
+SAMPLED = 1 << 15  # keys that the borders of buckets are chosen by
+INSERTED = 48  # up to this many keys are sorted by insertion,
+DIGITS = 256  # more of them byte by byte
 SHIFT_BITS = 5  # of a number of bits
 
 
@@ -236,8 +236,8 @@ class KeyScale(NamedTuple):
     shift: Any
 
 
-def cut(columns: KeyColumns, max_bins: int) -> list[Float32s]:
-    """The cuts of each feature, ascending; there are no values left then."""
+def find_cuts(columns: KeyColumns, max_bins: int) -> list[Float32s]:
+    """Return the cuts of each feature, ascending; this consumes the keys."""
     n = len(columns.starts)
     below, above = (np.zeros((n, max_bins - 1), np.uint32) for _ in range(2))
     n_cuts, spare = np.zeros(n, np.int64), np.empty(columns.n_keys.max(initial=0) + 1, np.uint32)
@@ -250,7 +250,7 @@ def cut(columns: KeyColumns, max_bins: int) -> list[Float32s]:
 
 
 def cuts_between(below: Float32s, above: Float32s) -> Float32s:
-    """Cuts between values: their middle, or the lower one where float32 has no number for it."""
+    """Return cuts between values: their middle, or the lower one if float32 has no number between."""
     with np.errstate(over="ignore", invalid="ignore"):
         middle = ((below.astype(np.float64) + above.astype(np.float64)) / 2).astype(np.float32)
     return np.where((below <= middle) & (middle < above), middle, below)
@@ -264,27 +264,29 @@ def cut_columns(
     keys: UInt32s, starts: Ints, n_keys: Ints, n_zeros: Ints, max_bins: Int, spare: UInt32s, buckets: Buckets,
     below: UInt32s, above: UInt32s, n_cuts: Ints,
 ) -> None:  # fmt: skip
-    """Cut columns. The keys of a column begin at `starts`, with room for one more, and get lost.
+    """Cut columns. The keys of a column begin at `starts`, with room for one more, and are overwritten.
 
     Row c of `below` and `above` has, for each cut of column c, the highest key below it and the lowest above it.
     """
     for column in range(len(starts)):
-        n, mine = n_keys[column], keys[starts[column] : starts[column] + n_keys[column] + 1]
+        n, column_keys = n_keys[column], keys[starts[column] : starts[column] + n_keys[column] + 1]
         if n_zeros[column]:
-            mine[n] = ZERO_KEY
+            column_keys[n] = ZERO_KEY
             n += 1
         n_cuts[column] = 0
         if n:
-            n_cuts[column] = _cut(mine, n, n_zeros[column], max_bins, spare, buckets, below[column], above[column])
+            n_cuts[column] = _cut(
+                column_keys, n, n_zeros[column], max_bins, spare, buckets, below[column], above[column]
+            )
 
 
 @helper
 def _cut(
     keys: UInt32s, n: Int, n_zeros: Int, max_bins: Int, spare: UInt32s, buckets: Buckets, below: UInt32s, above: UInt32s
 ) -> Int:
-    """Cut one column, whose zeros have one key together; the number of cuts."""
+    """Cut one column, whose zeros share one key; return the number of cuts."""
     scale, n_buckets = _choose_buckets(keys, n, buckets.ranges)
-    n_used = bring_together(keys, n, scale, n_buckets, buckets, spare)
+    n_used = group_by_bucket(keys, n, scale, n_buckets, buckets, spare)
     is_few = False
     if n_used <= max_bins:
         is_few = _sort_all(spare, n_buckets, buckets, keys) <= max_bins
@@ -295,7 +297,7 @@ def _cut(
 
 @helper
 def _choose_buckets(keys: UInt32s, n: Int, ranges: UInt32s) -> tuple[KeyScale, Int]:
-    """Cut the keys' range into buckets, fine where many keys lie; their scale, and the number of buckets."""
+    """Cut the range of keys into buckets, finer where keys are dense; return the scale and the number of buckets."""
     not_inlined()
     lowest, highest = np.uint32(0xFFFFFFFF), np.uint32(0)
     for k in range(n):
@@ -322,7 +324,7 @@ def _choose_buckets(keys: UInt32s, n: Int, ranges: UInt32s) -> tuple[KeyScale, I
 
 @helper
 def bucket_of(key: Any, scale: KeyScale, ranges: UInt32s) -> Any:
-    """The bucket of a key."""
+    """Return the bucket of a key."""
     offset = U(key - scale.lowest)
     entry = U(ranges[offset >> scale.shift])
     within = offset & ((U(1) << scale.shift) - U(1))
@@ -330,8 +332,8 @@ def bucket_of(key: Any, scale: KeyScale, ranges: UInt32s) -> Any:
 
 
 @helper
-def bring_together(keys: UInt32s, n: Int, scale: KeyScale, n_buckets: Int, buckets: Buckets, ordered: UInt32s) -> Int:
-    """Write keys to `ordered`, those of a bucket together; the number of buckets that have any."""
+def group_by_bucket(keys: UInt32s, n: Int, scale: KeyScale, n_buckets: Int, buckets: Buckets, ordered: UInt32s) -> Int:
+    """Write keys to `ordered`, grouped by bucket; return the number of buckets that are not empty."""
     not_inlined()
     ranges, ends = buckets.ranges, buckets.ends
     ends[:n_buckets] = 0
@@ -353,7 +355,7 @@ def bring_together(keys: UInt32s, n: Int, scale: KeyScale, n_buckets: Int, bucke
 
 @helper
 def _sort_all(keys: UInt32s, n_buckets: Int, buckets: Buckets, spare: UInt32s) -> Int:
-    """Sort the keys of each bucket; the number of different keys."""
+    """Sort the keys of each bucket; return the number of distinct keys."""
     start, n_distinct = N(0), N(0)
     for bucket in range(n_buckets):
         end = N(buckets.ends[bucket])
@@ -368,7 +370,7 @@ def _sort_all(keys: UInt32s, n_buckets: Int, buckets: Buckets, spare: UInt32s) -
 
 @helper
 def sort_keys(keys: UInt32s, start: Int, end: Int, spare: UInt32s, digits: UInt32s) -> None:
-    """Sort keys[start:end]: few by insertion, others byte by byte from below, as far as they differ."""
+    """Sort keys[start:end]: a few by insertion, more by radix sort over the bytes that differ."""
     not_inlined()
     if end - start <= INSERTED:
         for k in range(start + 1, end):
@@ -401,7 +403,7 @@ def sort_keys(keys: UInt32s, start: Int, end: Int, spare: UInt32s, digits: UInt3
 
 
 class ZeroWeight(NamedTuple):
-    """What the zeros weigh that have no key of their own, and their bucket."""
+    """The bucket of zeros, and how many zeros there are beyond the one that has a key."""
 
     bucket: Int
     extra: Int
@@ -412,10 +414,10 @@ def _fill_bins(
     keys: UInt32s, n: Int, zeros: ZeroWeight, max_bins: Int, is_few: bool, is_sorted: bool, buckets: Buckets,
     spare: UInt32s, below: UInt32s, above: UInt32s,
 ) -> Int:  # fmt: skip
-    """Fill bins from below, each with an equal share or more of what is left, or with one value; the number of cuts.
+    """Fill bins from below, each with an equal share or more of the rest, or with one value; return the cuts' number.
 
-    `at` is the place of the next key, `end` that of the end of its bucket; where they meet, the next bucket is taken,
-    whole if that does not fill the bin.
+    `at` is the place of the next key, `end` the end of its bucket. When they meet, the next bucket is taken, as a whole
+    if that does not fill the bin.
     """
     not_inlined()
     rest, bucket, at, end, n_cuts = n + zeros.extra, N(0), N(0), N(0), N(0)
@@ -445,7 +447,7 @@ def _fill_bins(
 
 @helper
 def _next_key(keys: UInt32s, at: Int, end: Int, bucket: Int, ends: UInt32s) -> Any:
-    """The lowest key from `at` on: the next of its sorted bucket, or the lowest of the next bucket that has any."""
+    """Return the lowest key from `at` on: the next of its sorted bucket, or the lowest of the next non-empty bucket."""
     if at < end:
         return keys[U(at)]
     while N(ends[bucket]) == at:

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from podium.core.array_types import Bytes, Int, Int32s, Ints, UInt32s
+from podium.core.array_types import Bytes, Float32s, Int, Int32s, Ints, UInt32s
 from podium.core.compiling import helper, kernel
 from podium.core.merging import Counts, Max, Sum
 from podium.core.threads import map_threads
 from podium.data.features import Features
-from podium.trees.binning import Bins, rarest, require_bins
+from podium.trees.binning import Bins, add_categories, require_bins
 from podium.trees.cuts import (
     DIGITS,
     FEWEST_IN_BUCKET,
@@ -31,9 +31,9 @@ from podium.trees.cuts import (
     Buckets,
     KeyColumns,
     KeyScale,
-    bring_together,
     bucket_of,
     cuts_between,
+    group_by_bucket,
     map_columns,
     values_of,
 )
@@ -44,13 +44,13 @@ RANGE_BITS = 10  # the upper bits of a key: its range, which is cut into buckets
 RANGES, WITHIN = 1 << RANGE_BITS, 32 - RANGE_BITS
 BUCKETS = 1 << 12  # that are aimed at, for each feature
 FEW = 64  # values of all parts: an interval with more is *wide*,
-PIECES = 16  # and cut into so many
-SOME = 16  # of the lowest different values of a wide interval are listed as well: often there are no more
+PIECES = 16  # and is cut into this many
+SOME = 16  # of the lowest distinct values of a wide interval are listed as well: often there are no more
 NONE = np.empty(0, np.int64)
 
 
 class Intervals(NamedTuple):
-    """Ranges of keys of which more is to be known; each lies within a bucket.
+    """Ranges of keys to look up; each lies within a bucket.
 
     Attributes:
         starts: the intervals of feature f are those from `starts[f]` on, ascending.
@@ -66,7 +66,7 @@ class Intervals(NamedTuple):
 
 
 class IntervalContents(NamedTuple):
-    """What a part has in some intervals.
+    """The values of a part in some intervals.
 
     Attributes:
         pieces: of each wide interval, how many values are up to the end of each piece but the last.
@@ -120,28 +120,28 @@ class PartKeys:
 
     @property
     def sizes(self) -> Ints:
-        """How many values each feature has."""
+        """The number of values of each feature."""
         return np.concatenate([NONE, *(some.n_keys + some.n_zeros for some in self.columns)])
 
     def sampled(self) -> Int32s:
-        """About how many keys each feature has in each range."""
-        found = [np.zeros((len(some.starts), RANGES), np.int32) for some in self.columns]
-        for some, counts in zip(self.columns, found, strict=True):
-            count_ranges(some.keys, some.starts, some.n_keys, counts)
-        return np.concatenate([np.zeros((0, RANGES), np.int32), *found])
+        """Return about how many keys each feature has in each range."""
+        counts = [np.zeros((len(columns.starts), RANGES), np.int32) for columns in self.columns]
+        for columns, of_columns in zip(self.columns, counts, strict=True):
+            count_ranges(columns.keys, columns.starts, columns.n_keys, of_columns)
+        return np.concatenate([np.zeros((0, RANGES), np.int32), *counts])
 
     def group(self, ranges: UInt32s, n_buckets: Ints) -> Int32s:
-        """Bring the keys together by bucket; how many values each bucket of each feature has, one after the other."""
+        """Group the keys by bucket; return the number of values in each bucket, feature after feature."""
         firsts = np.cumsum([0, *(len(some.starts) for some in self.columns)])
 
         def work(k: int) -> tuple[BucketedKeys, Int32s]:
-            some, mine = self.columns[k], slice(firsts[k], firsts[k + 1])
-            first_bucket = np.append(0, np.cumsum(n_buckets[mine]))
+            columns, features = self.columns[k], slice(firsts[k], firsts[k + 1])
+            first_bucket = np.append(0, np.cumsum(n_buckets[features]))
             ends, counts = np.zeros(first_bucket[-1], np.uint32), np.zeros(first_bucket[-1], np.int32)
-            spare = np.empty(some.n_keys.max(initial=0) + 1, np.uint32)
-            grouped = BucketedKeys(some.keys, some.starts, some.n_zeros, ends, first_bucket, ranges[mine],
+            spare = np.empty(columns.n_keys.max(initial=0) + 1, np.uint32)
+            grouped = BucketedKeys(columns.keys, columns.starts, columns.n_zeros, ends, first_bucket, ranges[features],
                               np.zeros(len(ends), np.uint8))  # fmt: skip
-            group_keys(grouped, some.n_keys, spare, np.empty(DIGITS, np.uint32), counts)
+            group_keys(grouped, columns.n_keys, spare, np.empty(DIGITS, np.uint32), counts)
             return grouped, counts
 
         done = list(map_threads(work, range(len(self.columns)), self.n_threads or 1))
@@ -149,14 +149,14 @@ class PartKeys:
         return np.concatenate([np.zeros(0, np.int32), *(counts for _, counts in done)])
 
     def look_up(self, intervals: Intervals) -> IntervalContents:
-        """What is in some intervals."""
+        """Return the values in some intervals."""
         firsts = np.cumsum([0, *(len(grouped.starts) for grouped in self.grouped)])
 
         def work(k: int) -> IntervalContents:
             a, b = intervals.starts[firsts[k]], intervals.starts[firsts[k + 1]]
             starts = intervals.starts[firsts[k] : firsts[k + 1] + 1] - a
-            mine = Intervals(starts, intervals.lows[a:b], intervals.highs[a:b], intervals.is_wide[a:b])
-            return _look_up(self.grouped[k], mine)
+            asked = Intervals(starts, intervals.lows[a:b], intervals.highs[a:b], intervals.is_wide[a:b])
+            return _look_up(self.grouped[k], asked)
 
         parts = list(map_threads(work, range(len(self.grouped)), self.n_threads or 1))
         return IntervalContents(*(np.concatenate(of) for of in zip(*parts, strict=True)))
@@ -170,13 +170,13 @@ def _look_up(grouped: BucketedKeys, intervals: Intervals) -> IntervalContents:
     room = np.minimum(places[1] - places[0], np.where(intervals.is_wide, SOME, FEW)).sum()
     keys, times = np.empty(room, np.uint32), np.empty(room, np.int64)
     spare = np.empty(longest, np.uint32)
-    n_keys = fill_found(grouped, intervals, places, spare, np.empty(DIGITS, np.uint32),
+    n_keys = fill_contents(grouped, intervals, places, spare, np.empty(DIGITS, np.uint32),
                         IntervalContents(pieces, keys, times, n_listed, horizons))  # fmt: skip
     return IntervalContents(pieces, keys[:n_keys], times[:n_keys], n_listed, horizons)
 
 
 def choose_buckets(sampled: Int32s, sizes: Ints) -> tuple[UInt32s, Ints]:
-    """Cut each range of each feature into buckets, fine where many keys lie; the ranges, and the number of buckets."""
+    """Cut each range of each feature into buckets, finer where keys are dense; return ranges and numbers of buckets."""
     aimed = np.minimum(BUCKETS, sizes // FEWEST_IN_BUCKET)
     totals = sampled.sum(axis=1, dtype=np.int64)
     wanted = sampled * aimed[:, None] // np.maximum(totals, 1)[:, None]
@@ -186,7 +186,7 @@ def choose_buckets(sampled: Int32s, sizes: Ints) -> tuple[UInt32s, Ints]:
 
 
 def last_keys(ranges: UInt32s) -> Ints:
-    """The highest key of each bucket of a feature."""
+    """Return the highest key of each bucket of a feature."""
     shifts = (ranges & ((1 << SHIFT_BITS) - 1)).astype(np.int64)
     n_buckets = 1 << (WITHIN - shifts)
     number = np.arange(n_buckets.sum()) - np.repeat(np.cumsum(n_buckets) - n_buckets, n_buckets)
@@ -200,13 +200,13 @@ def last_keys(ranges: UInt32s) -> Ints:
 
 @helper
 def scale_of_ranges() -> KeyScale:
-    """A key's range is its upper bits."""
+    """Return the scale by which the upper bits of a key are its range."""
     return KeyScale(np.uint32(0), U(WITHIN))
 
 
 @kernel
 def count_ranges(keys: UInt32s, starts: Ints, n_keys: Ints, counts: Int32s) -> None:
-    """Count keys by range, about every so many of them."""
+    """Count keys by range, from a sample."""
     for column in range(len(starts)):
         step = max(1, n_keys[column] // SAMPLED)
         for k in range(0, n_keys[column], step):
@@ -215,17 +215,17 @@ def count_ranges(keys: UInt32s, starts: Ints, n_keys: Ints, counts: Int32s) -> N
 
 @kernel
 def group_keys(grouped: BucketedKeys, n_keys: Ints, spare: UInt32s, digits: UInt32s, counts: Int32s) -> None:
-    """Bring the keys of each column together by bucket, in place; how many values each bucket has."""
+    """Group the keys of each column by bucket, in place, and count the values of each bucket."""
     for column in range(len(n_keys)):
         n, start, n_zeros = n_keys[column], grouped.starts[column], grouped.n_zeros[column]
         first, last = grouped.first_bucket[column], grouped.first_bucket[column + 1]
-        mine = grouped.keys[start : start + n + 1]
+        keys = grouped.keys[start : start + n + 1]
         if n_zeros:
-            mine[n] = ZERO_KEY
+            keys[n] = ZERO_KEY
             n += 1
         buckets = Buckets(grouped.ranges[column], grouped.ends[first:last], digits)
-        bring_together(mine, n, scale_of_ranges(), last - first, buckets, spare)
-        mine[:n] = spare[:n]
+        group_by_bucket(keys, n, scale_of_ranges(), last - first, buckets, spare)
+        keys[:n] = spare[:n]
         before = np.uint32(0)
         for bucket in range(first, last):
             counts[bucket] = np.int32(grouped.ends[bucket] - before)
@@ -237,7 +237,7 @@ def group_keys(grouped: BucketedKeys, n_keys: Ints, spare: UInt32s, digits: UInt
 
 @kernel
 def find_places(grouped: BucketedKeys, intervals: Intervals, places: Ints) -> Int:
-    """Where the bucket of each interval begins and ends among the keys; the length of the longest."""
+    """Find where the bucket of each interval begins and ends among the keys; return the longest length."""
     longest = N(0)
     for column in range(len(grouped.starts)):
         first = grouped.first_bucket[column]
@@ -251,10 +251,11 @@ def find_places(grouped: BucketedKeys, intervals: Intervals, places: Ints) -> In
 
 
 @kernel
-def fill_found(
-    grouped: BucketedKeys, intervals: Intervals, places: Ints, spare: UInt32s, digits: UInt32s, found: IntervalContents
+def fill_contents(
+    grouped: BucketedKeys, intervals: Intervals, places: Ints, spare: UInt32s, digits: UInt32s,
+    contents: IntervalContents,
 ) -> Int:  # fmt: skip
-    """See `IntervalContents`; the number of keys that are listed."""
+    """Fill `contents`; return the number of listed keys."""
     n, n_wide, keys = N(0), N(0), grouped.keys
     for column in range(len(grouped.starts)):
         for k in range(intervals.starts[column], intervals.starts[column + 1]):
@@ -270,25 +271,25 @@ def fill_found(
             at = _first_above(keys, first, last, intervals.lows[k])
             end = _first_above(keys, first, last, high)
             if is_wide:
-                _count_pieces(keys, at, end, intervals.lows[k], high, extra, found.pieces[n_wide])
+                _count_pieces(keys, at, end, intervals.lows[k], high, extra, contents.pieces[n_wide])
                 n_wide += 1
             listed = N(0)
             while at < end and not (is_wide and listed == SOME):
                 key, begin = keys[U(at)], at
                 while at < end and keys[U(at)] == key:
                     at += 1
-                found.keys[n] = key
-                found.times[n] = at - begin + (extra if key == ZERO_KEY else 0)
+                contents.keys[n] = key
+                contents.times[n] = at - begin + (extra if key == ZERO_KEY else 0)
                 n += 1
                 listed += 1
-            found.n_listed[k] = listed
-            found.horizons[k] = high if at == end else N(keys[U(at - 1)])
+            contents.n_listed[k] = listed
+            contents.horizons[k] = high if at == end else N(keys[U(at - 1)])
     return n
 
 
 @helper
 def _count_pieces(keys: UInt32s, at: Int, end: Int, low: Int, high: Int, extra: Int, counts: Int32s) -> None:
-    """How many values are up to the end of each piece of an interval but the last."""
+    """Count the values up to the end of each piece of an interval but the last."""
     zero = N(ZERO_KEY)
     for piece in range(1, PIECES):
         last = low + (high - low) * piece // PIECES
@@ -297,7 +298,7 @@ def _count_pieces(keys: UInt32s, at: Int, end: Int, low: Int, high: Int, extra: 
 
 @helper
 def _first_above(keys: UInt32s, first: Int, last: Int, key: Int) -> Int:
-    """The place of the first of sorted keys that is above a key."""
+    """Return the place of the first of sorted keys that is above a key."""
     while first < last:
         middle = (first + last) // 2
         if N(keys[U(middle)]) <= key:
@@ -307,14 +308,14 @@ def _first_above(keys: UInt32s, first: Int, last: Int, key: Int) -> Int:
     return first
 
 
-FEATURE_BITS = 33  # a key and a feature as one number: feature · 2^33 + key + 1, where −1 stands before all keys
+FEATURE_BITS = 33  # a key and a feature as one number: feature · 2^33 + key + 1; −1 precedes all keys
 KEY_BITS = (1 << FEATURE_BITS) - 1
 
 
 def find_bins_in_parts(
     features: Features, max_bins: int, categorical: Iterable[int], n_threads: int | None = None
 ) -> Generator[Any, Any, Bins]:
-    """The bins of all documents, of which these are a part (`podium.core.merging`)."""
+    """Find the bins of all documents, of which these are a part (`podium.core.merging`)."""
     chosen = sorted(set(categorical))
     require_bins(max_bins, chosen, features.shape[1])
     counted: dict[int, Counts] = {}
@@ -330,20 +331,18 @@ def find_bins_in_parts(
     )  # fmt: skip
     below, above, n_cuts = yield from _find_cuts(part, sizes, sampled, max_bins)
     cuts = cuts_between(values_of(below), values_of(above))
-    categories, rare = {}, {}
+    categories: dict[int, Float32s] = {}
+    rare: dict[int, Float32s] = {}
     for feature in chosen:
         values, counts = of_categories[feature]
-        is_rare = rarest(counts, max_bins)
-        categories[feature] = values[~is_rare]
-        if is_rare.any():
-            rare[feature] = values[is_rare]
+        add_categories(feature, values, counts, max_bins, categories, rare)
     return Bins(tuple(cuts[k, : n_cuts[k]].copy() for k in range(len(sizes))), categories, rare)
 
 
 def _find_cuts(
     part: PartKeys, sizes: Ints, sampled: Int32s, max_bins: int
 ) -> Generator[Any, Any, tuple[UInt32s, UInt32s, Ints]]:
-    """For each cut of each feature the highest key below it and the lowest above it; the number of cuts."""
+    """Return, for each cut of each feature, the highest key below it and the lowest above it; the numbers of cuts."""
     ranges, n_buckets = choose_buckets(sampled, sizes)
     known = _CumulativeCounts(ranges, n_buckets, sizes, (yield Sum(part.group(ranges, n_buckets))))
     below, above = (np.zeros((len(sizes), max_bins - 1), np.uint32) for _ in range(2))
@@ -354,20 +353,24 @@ def _find_cuts(
                                above, n_cuts, is_asked):  # fmt: skip
             return below, above, n_cuts
         asked = known.intervals(known.keep_open(is_asked))
-        found = part.look_up(asked)
-        pieces, (listed, times), horizons = yield Sum(found.pieces), _listed(asked, found), Max(-found.horizons)
+        contents = part.look_up(asked)
+        pieces, (listed, times), horizons = yield (
+            Sum(contents.pieces),
+            _listed(asked, contents),
+            Max(-contents.horizons),
+        )
         known.add(asked, pieces, listed, times, -horizons)
         reach *= 1.5
 
 
-def _listed(asked: Intervals, found: IntervalContents) -> Counts:
-    """The values that are listed, with their features."""
+def _listed(asked: Intervals, contents: IntervalContents) -> Counts:
+    """Return the listed values, with their features."""
     feature = np.repeat(np.arange(len(asked.starts) - 1), np.diff(asked.starts))
-    return Counts((np.repeat(feature, found.n_listed) << FEATURE_BITS) + found.keys + 1, found.times)
+    return Counts((np.repeat(feature, contents.n_listed) << FEATURE_BITS) + contents.keys + 1, contents.times)
 
 
 class _CumulativeCounts:
-    """How many values of each feature are up to some keys.
+    """The number of values of each feature up to some keys.
 
     Attributes:
         keys: with their features, ascending.
@@ -394,7 +397,7 @@ class _CumulativeCounts:
         self.starts = np.searchsorted(self.keys, self.first_keys)
 
     def keep_open(self, is_asked: Bytes) -> Ints:
-        """Forget features of which nothing is asked; the places of what is asked."""
+        """Drop features without requests; return the places of requests."""
         n_asked = np.diff(np.append(0, np.cumsum(is_asked, dtype=np.int64))[self.starts])
         kept = np.repeat(n_asked > 0, np.diff(self.starts))
         self.keys, self.counts, self.is_next = self.keys[kept], self.counts[kept], self.is_next[kept]
@@ -402,14 +405,14 @@ class _CumulativeCounts:
         return np.flatnonzero(is_asked[kept])
 
     def intervals(self, asked: Ints) -> Intervals:
-        """Those that end at some of the keys."""
+        """Return the intervals that end at some of the keys."""
         feature = self.keys[asked] >> FEATURE_BITS
         lows, highs = (self.keys[asked - k] - (feature << FEATURE_BITS) - 1 for k in (1, 0))
         is_wide = self.counts[asked] - self.counts[asked - 1] > FEW
         return Intervals(np.searchsorted(asked, self.starts), lows, highs, is_wide.astype(np.uint8))
 
     def add(self, asked: Intervals, pieces: Int32s, listed: Ints, times: Ints, horizons: Ints) -> None:
-        """Take note of what all parts have in some intervals."""
+        """Add the contents of some intervals, summed over all parts."""
         feature = np.repeat(np.arange(len(asked.starts) - 1), np.diff(asked.starts)) << FEATURE_BITS
         before = self.counts[np.searchsorted(self.keys, feature + asked.lows + 1)]
         wide = np.flatnonzero(asked.is_wide)
@@ -424,7 +427,7 @@ class _CumulativeCounts:
         self._insert(listed[chosen], totals, 1)
 
     def _insert(self, keys: Ints, counts: Ints, is_next: int) -> None:
-        """Add keys, ascending, of which some may be known."""
+        """Insert keys, ascending, some of which may be known."""
         n = len(self.keys) + len(keys)
         new_keys, new_counts, new_next = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint8)
         n = merge_known(self.keys, self.counts, self.is_next, keys, counts, is_next, new_keys, new_counts, new_next)
@@ -440,20 +443,19 @@ def fill_known_bins(
     keys: Ints, counts: Ints, is_next: Bytes, starts: Ints, sizes: Ints, max_bins: Int, reach: float, below: UInt32s,
     above: UInt32s, n_cuts: Ints, is_asked: Bytes,
 ) -> bool:  # fmt: skip
-    """Fill the bins of each feature as far as is known; whether intervals must be asked for, of which `is_asked` says.
+    """Fill the bins of each feature as far as is known; mark needed intervals in `is_asked`, and return whether any is.
 
-    An interval is named by the key that it ends at. Row f of `below` and `above` has the keys beside each cut of
-    feature f. Around an end that is guessed, so many values are asked for as all guesses before may have missed it by,
-    `reach` times.
+    The key at its end names an interval. Row f of `below` and `above` has the keys next to each cut of feature f.
+    Around a guessed end, as many values are requested as all guesses before may have missed it by, times `reach`.
     """
     asks = False
     for feature in range(len(sizes)):
         first, last = starts[feature], starts[feature + 1]
-        if first == last:  # all is known
+        if first == last:  # complete
             continue
         n_used, is_open, miss = _survey(keys, counts, is_next, first, last, sizes[feature] // max_bins)
         n_cuts[feature] = 0
-        if n_used <= max_bins and is_open:  # whether there are more values than bins is not known
+        if n_used <= max_bins and is_open:  # there may be more values than bins
             _ask(keys, counts, is_next, first, first + 1, N(0), sizes[feature], last, is_asked)
             asks = True
             continue
@@ -492,7 +494,7 @@ def merge_known(
     keys: Ints, counts: Ints, is_next: Bytes, more: Ints, more_counts: Ints, flag: Int, all_keys: Ints,
     all_counts: Ints, all_next: Bytes,
 ) -> Int:  # fmt: skip
-    """Write known keys and more of them in one order, each once; how many there are."""
+    """Merge known keys and more of them, each once; return their number."""
     n, k, j = N(0), N(0), N(0)
     while k < len(keys) or j < len(more):
         is_known = k < len(keys) and (j == len(more) or keys[k] <= more[j])
@@ -508,15 +510,15 @@ def merge_known(
 
 @helper
 def _is_value(keys: Ints, is_next: Bytes, k: Int) -> bool:
-    """Whether a known key is that of the only value of the interval that it ends."""
+    """Whether the interval that ends at a known key holds this value only."""
     return bool(is_next[k] != 0 or keys[k] - keys[k - 1] == 1)
 
 
 @helper
 def _survey(keys: Ints, counts: Ints, is_next: Bytes, first: Int, last: Int, share: Int) -> tuple[Int, bool, float]:
-    """Of a feature the intervals that have values; whether one may have several; by how much a bin exceeds its share.
+    """Return the number of non-empty intervals, whether one may hold several values, and the mean excess of a bin.
 
-    That is half of how often the last value occurs, in the mean; values that fill a bin by themselves do not count.
+    A bin exceeds its share by half the frequency of its last value, on average; values that fill a bin are left out.
     """
     n_used, is_open, total, squares = N(0), False, 0.0, 0.0
     for k in range(first + 1, last):
@@ -535,7 +537,7 @@ def _survey(keys: Ints, counts: Ints, is_next: Bytes, first: Int, last: Int, sha
 def _ask(
     keys: Ints, counts: Ints, is_next: Bytes, first: Int, k: Int, lowest: Int, highest: Int, last: Int, is_asked: Bytes
 ) -> None:
-    """Ask for the interval of k, and for those beside it as far as values of these numbers lie in them."""
+    """Mark the interval of k, and its neighbours that hold values between the two ranks."""
     near = k
     while near > first and (near == k or counts[near] >= lowest):
         is_asked[near] |= np.uint8(counts[near] > counts[near - 1] and not _is_value(keys, is_next, near))

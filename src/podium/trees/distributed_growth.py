@@ -58,11 +58,11 @@ LEAST_SHARE = 0.6  # of the gain of the next split, for a leaf to be split along
 
 
 class Expansion(NamedTuple):
-    """A leaf that is to be split.
+    """A leaf to split.
 
     Attributes:
-        leaf, left, right: its number, and those of its children.
-        feature: it is split by,
+        leaf, left, right: the numbers of the leaf and its children.
+        feature: the feature to split by.
         goes_left: 1 for each bin that goes left.
         is_counted: whether the children need histograms.
 
@@ -77,12 +77,12 @@ class Expansion(NamedTuple):
 
 
 class GrowthRequest(NamedTuple):
-    """What is asked of all parts at one time.
+    """A request to all parts.
 
     Attributes:
-        expansions: leaves to split; answered by the number of documents on the left, and the histogram of the left.
-        counts: leaves and features; answered by the number of documents in each bin.
-        released: leaves whose histograms are not needed any more.
+        expansions: leaves to split; the answer is the number of documents and the histogram of each left child.
+        counts: leaves and features; the answer is the number of documents in each bin.
+        released: leaves whose histograms are no longer needed.
 
     """
 
@@ -92,7 +92,7 @@ class GrowthRequest(NamedTuple):
 
 
 class _Ranges(NamedTuple):
-    """Where the documents of a leaf are: of the sample, and the others."""
+    """The ranges of the documents of a leaf: those of the sample, and the others."""
 
     start: int
     end: int
@@ -101,10 +101,13 @@ class _Ranges(NamedTuple):
 
 
 class PartLeaves:
-    """The leaves of a tree that grows, in one part of the data.
+    """The leaves of a growing tree in one part of the data.
+
+    The coordinator numbers the leaves. The documents of a leaf lie in two ranges: those of the sample that splits are
+    searched on, and the others. A split reorders both ranges in place, so the leaf can still be split another way.
 
     Args:
-        binned: the documents of the part; their layout is that of all parts.
+        binned: the documents of the part, in the layout that all parts share.
         team: threads.
 
     """
@@ -125,7 +128,7 @@ class PartLeaves:
         self.histograms: dict[int, Ints] = {}
 
     def plant(self, words: Ints, sampled: Int32s, others: Int32s) -> Sum:
-        """Begin a tree with these documents; how many there are, the sum of their words, and their histogram."""
+        """Begin a tree with these documents; return their number, the sum of their words, and their histogram."""
         self.words = words
         self.rows[0, : len(sampled)], self.rows[1, : len(others)] = sampled, others
         self.ranges = {0: _Ranges(0, len(sampled), 0, len(others))}
@@ -134,7 +137,7 @@ class PartLeaves:
         return Sum((len(sampled) + len(others), total, self.histograms[0].copy()))
 
     def answer(self, question: GrowthRequest) -> Sum:
-        """Documents on the left and histograms of the left of each leaf that is split; documents by bin."""
+        """Return the documents and histograms of left children, and the requested counts by bin."""
         for leaf in question.released:
             self.histograms.pop(leaf, None)
         n_left = np.zeros(len(question.expansions), np.int64)
@@ -153,7 +156,7 @@ class PartLeaves:
         return Sum((n_left, cells, counts))
 
     def sums(self, leaves: Sequence[int], gradients: Floats, hessians: Floats, scales: tuple[float, float]) -> Sum:
-        """Σ of gradients and hessians over the documents of each leaf, in fixed point (`GrownTree.sums`)."""
+        """Return Σ of gradients and hessians over the documents of each leaf, in fixed point (`GrownTree.sums`)."""
         total = np.zeros((2, len(leaves)), np.int64)
         for rows, starts, ends in self._rows_of_leaves(leaves):
             sums = np.zeros_like(total)
@@ -188,7 +191,7 @@ class PartLeaves:
         return [(self.rows[0], table[0].copy(), table[1].copy()), (self.rows[1], table[2].copy(), table[3].copy())]
 
     def _split(self, expansion: Expansion) -> int:
-        """Order the documents of a leaf, those of the left child first; how many these are."""
+        """Order the documents of a leaf, left child first; return the number on the left."""
         middles, n_left = [], 0
         for rows, start, end in self._rows_of(self.ranges[expansion.leaf]):
             left = self._order(rows, start, end, expansion.feature, expansion.goes_left)
@@ -200,7 +203,7 @@ class PartLeaves:
         return n_left
 
     def _order(self, rows: Int32s, start: int, end: int, feature: int, goes_left: Bytes) -> int:
-        """Bring the documents that go left to the front of a range, on threads; how many they are."""
+        """Move the documents that go left to the front of a range, on threads; return their number."""
         bins, buffer = self.bins, self.buffer
         column = bins.columns[feature * bins.n_rows : (feature + 1) * bins.n_rows]
 
@@ -216,7 +219,7 @@ class PartLeaves:
         return n_left
 
     def _histogram_of_left(self, expansion: Expansion) -> Ints:
-        """Count the child with fewer documents here; the other's histogram is what the leaf has beside."""
+        """Count the child with fewer documents here, and subtract it from the leaf to get the other."""
         sizes = [self.ranges[child].end - self.ranges[child].start for child in (expansion.left, expansion.right)]
         children = (expansion.left, expansion.right)
         small, large = children if sizes[0] <= sizes[1] else children[::-1]
@@ -225,7 +228,7 @@ class PartLeaves:
         return self.histograms[expansion.left]
 
     def _count(self, ranges: _Ranges) -> Ints:
-        """The histogram of the documents of a range, on threads."""
+        """Count the histogram of a range of documents, on threads."""
         rows, first = self.rows[0], ranges.start
         free = list(range(self.team.n_threads))
 
@@ -248,7 +251,7 @@ WholeSums = Callable[[list[int], BoundedGradients, tuple[float, float]], Ints]
 
 
 class RootSums(NamedTuple):
-    """All documents of a tree: how many, the sum of their packed words, and their histogram."""
+    """The number of all documents, the sum of their packed words, and their histogram."""
 
     n_documents: int
     total: int
@@ -256,13 +259,13 @@ class RootSums(NamedTuple):
 
 
 class DistributedGrower(Grower):
-    """Grows trees from the sums of parts.
+    """Grow trees from sums over all parts.
 
     Args:
-        binned: no documents, with the bins and the layout of all parts.
+        binned: the bins and the layout of all parts, without documents.
         parameters: how to grow.
         n_documents: of all parts.
-        whole_sums: has all parts sum gradients and hessians of some leaves (`PartLeaves.sums`).
+        whole_sums: sums gradients and hessians of some leaves over all parts (`PartLeaves.sums`).
 
     """
 
@@ -274,15 +277,15 @@ class DistributedGrower(Grower):
         self.n_leaves = min(parameters.n_leaves, max(2, n_documents))
         n_pairs = ROOM * self.n_leaves
         self.pool, self.pool_nodes = np.zeros(2 * n_pairs + 1, LEAF), np.zeros(2 * n_pairs + 1, LEAF)
-        self.histograms = np.empty((n_pairs + 1, self.layout.total_cells), np.int64)  # memory is taken as it is used
+        self.histograms = np.empty((n_pairs + 1, self.layout.total_cells), np.int64)  # pages are allocated when used
 
     def grow_from(self, root: RootSums, gradients: QuantizedGradients, features: Ints | None, ask: Ask) -> GrownTree:
-        """Grow a tree; `ask` has all parts answer a question, and adds up what they say.
+        """Grow a tree; `ask` sends a request to all parts and adds up their answers.
 
         Args:
-            root: all documents.
+            root: the sums of all documents.
             gradients: without words.
-            features: those that may be split on; all by default.
+            features: the features that may be split on; all by default.
             ask: see `PartLeaves.answer`.
 
         """
@@ -299,16 +302,16 @@ class DistributedGrower(Grower):
         return self._with_bounds(grown, gradients, leaves)
 
     def _begin_compilation(self) -> Callable[[], None]:
-        """Growth of documents that are here is not needed."""
+        """Compile nothing: this grower holds no documents."""
         return lambda: None
 
 
 @dataclass(frozen=True)
 class DistributedTree(GrownTree):
-    """A tree whose documents are elsewhere.
+    """A tree whose documents are on other machines.
 
     Attributes:
-        leaf_numbers: by which the parts know the leaves.
+        leaf_numbers: the numbers of the leaves in `PartLeaves`.
         whole_sums: see `DistributedGrower`.
 
     """
@@ -317,13 +320,13 @@ class DistributedTree(GrownTree):
     whole_sums: WholeSums | None = None
 
     def sums_in_units(self, gradients: BoundedGradients, scales: tuple[float, float], team: Team) -> Ints:
-        """From all parts."""
+        """Return the sums over all parts."""
         assert self.whole_sums is not None
         return self.whole_sums(self.leaf_numbers, gradients, scales)
 
 
 class _Growth:
-    """One tree that grows. Leaves are numbered as they come to be; 0 is the root.
+    """One growing tree. Leaves are numbered in order of creation; 0 is the root.
 
     The pair k of children has the numbers 2k + 1 and 2k + 2. The left one gets a new histogram, number k + 1,
     the right one takes over that of the leaf.
@@ -340,15 +343,15 @@ class _Growth:
         self.tree = GrowingTree(pool, no_rows, grower.histograms, grower.splits)
         self.pairs: list[int] = []  # the leaf of each pair of children
         self.pair_of: dict[int, int] = {}
-        self.uncounted: dict[int, int] = {}  # leaves whose split left too few documents, and the feature
-        self.counted: dict[int, dict[int, Ints]] = {}  # by leaf and feature the documents in each bin, once asked for
+        self.uncounted: dict[int, int] = {}  # leaves whose split left too few documents: their feature
+        self.counted: dict[int, dict[int, Ints]] = {}  # by leaf and feature: the documents in each bin
         self.released: list[int] = []
         grower.histograms[0] = root.histogram
         plant_root(pool, root.n_documents, root.total)
         self._choose(NewLeaves(0, 0, 1))
 
     def next_question(self) -> GrowthRequest | None:
-        """Which leaves to split at the same time, and what to count; None where the tree is done."""
+        """Return the leaves to split at the same time, and the bins to count; None if the tree is complete."""
         counts = list(self.uncounted.items())
         wanted = self._wanted(counts)
         if not wanted and not counts:
@@ -368,7 +371,7 @@ class _Growth:
         return GrowthRequest(expansions, counts, released)
 
     def _wanted(self, counts: list[tuple[int, int]]) -> list[int]:
-        """The leaves to split: the next, and those that would follow if what is not known had no gain."""
+        """Return the leaves to split: the next one, and those that would follow if unknown gains were 0."""
         gains, waiting = self.tree.leaves["gain"], {leaf for leaf, _ in counts}
         room = len(self.tree.leaves) // 2 - len(self.pairs)
         wanted: list[int] = []
@@ -393,7 +396,7 @@ class _Growth:
         return wanted
 
     def take(self, question: GrowthRequest, n_left: Ints, cells: Ints, counts: Ints) -> None:
-        """Go on with what all parts said."""
+        """Continue with the summed answers of all parts."""
         pool, place = self.tree.leaves, 0
         for (leaf, feature), of_bins in zip(question.counts, counts, strict=True):
             del self.uncounted[leaf]
@@ -430,9 +433,9 @@ class _Growth:
                       grower.scratch)  # fmt: skip
 
     def _choose_counted(self, leaf: int, feature: int, counts: Ints) -> None:
-        """Choose a leaf's split again, now that it is known how many documents are in each bin of a feature.
+        """Choose a leaf's split again, with the number of documents in each bin of a feature.
 
-        If the best split is now one of another feature, which is not known to leave enough documents, that is counted.
+        If the best split is now on another feature and may leave too few documents, that feature is counted next.
         """
         known = self.counted.setdefault(leaf, {})
         known[feature] = counts
@@ -447,7 +450,7 @@ class _Growth:
             self.uncounted[leaf] = int(record["feature"])
 
     def result(self) -> tuple[Records, Records, list[int]]:
-        """The leaves and nodes of the tree in the order of best-first growth, and the numbers of the leaves."""
+        """Return the leaves and nodes in the order of best-first growth, and the numbers of the leaves."""
         pool, pool_nodes, gains = self.tree.leaves, self.grower.pool_nodes, self.tree.leaves["gain"]
         frontier, order = [0], list[int]()
         node_of_pair: dict[int, int] = {}
@@ -482,13 +485,13 @@ describe_tree = kernel(describe)
 
 @kernel
 def plant_root(pool: Records, n_documents: Int, total: Int) -> None:
-    """Make the first record the leaf with all documents."""
+    """Make the first record the root, with all documents."""
     make_root(pool[0], n_documents, n_documents, total)
 
 
 @kernel
 def split_record(left: Int, right: Int, n_left: Int, l2: float, direction: Int, pool: Records, nodes: Records) -> None:
-    """Make a copy of a leaf its left child, and another record its right child; the node has the number right − 1."""
+    """Turn a copy of a leaf into its left child, and another record into its right child; the node is right − 1."""
     middle = pool[left].start + n_left
     add_node(left, right, Partition(middle, middle, pool[left].end, False, True), l2, direction, pool, nodes)
 
@@ -498,7 +501,7 @@ def choose_splits(
     member: Member, bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: GrowthLimits,
     new: NewLeaves, tree: GrowingTree, scratches: Records,
 ) -> None:  # fmt: skip
-    """Complete the histograms of new leaves, of which that of the first is counted, and choose their splits."""
+    """Complete the histograms of new leaves, of which the first is counted, and choose their splits."""
     assigned, scratch = share_of_features(member, features), scratches[0]
     score_features(member, gradients, features, assigned, limits, new, tree, scratch)
     choose_for_new_leaves(member, bins, gradients, features, limits, new, tree, scratch)
@@ -509,7 +512,7 @@ def choose_with_counts(
     member: Member, bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: GrowthLimits,
     number: Int, counted: Ints, counts: Ints, tree: GrowingTree, scratches: Records,
 ) -> None:  # fmt: skip
-    """Choose the split of a leaf again; of some features the documents in each bin are known."""
+    """Choose the split of a leaf again, with the documents in each bin of some features."""
     assigned, scratch, leaf, splits = (
         share_of_features(member, features),
         scratches[0],

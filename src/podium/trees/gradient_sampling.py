@@ -1,4 +1,4 @@
-"""Gradient-based sampling: splits are searched on a sample in which documents with small gradients stand for others."""
+"""Gradient-based sampling: splits are searched on a sample drawn in proportion to gradient size."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NEGATIVE, UNDEFINED = -1, -2  # in place of the size of a sample: a weight is ne
 
 
 class SamplingInputs(NamedTuple):
-    """What the probability of a document and its share of a sum depend on.
+    """Everything that the probability of a document and its share of a sum depend on.
 
     Attributes:
         gradients, weights: of each document.
@@ -56,20 +56,20 @@ class SamplingInputs(NamedTuple):
 
 
 class GradientSampler:
-    """Draws for each tree the documents on which its splits are searched; sums over the sample are unbiased.
+    """Draw, for each tree, the documents on which its splits are searched; sums over the sample are unbiased.
 
-    A document matters to a split by its gradient and its weight. Its importance is u = √((g/ḡ)² + (h/h̄)²), ḡ and h̄ the
-    means of |g| and h. It is sampled with probability p = min(1, u/μ), and counts with 1/p of its gradient and weight:
-    important documents always, of the others some that stand for all. μ is such that the expected size of the sample
-    is the `fraction` asked for. For a given size this keeps the variance of a split's gain low (minimal variance
-    sampling: Ibragimov and Gusev, NeurIPS 2019). Leaf values are computed from all documents.
+    A document matters to a split by its gradient and its weight. Its importance is u = √((g/ḡ)² + (h/h̄)²), ḡ and h̄
+    the means of |g| and h. It is sampled with probability p = min(1, u/μ), and counts 1/p times: important documents
+    are always in the sample, and a few others represent the rest. μ sets the expected size of the sample to `fraction`.
+    For a given size this keeps the variance of a split's gain low (minimal variance sampling: Ibragimov and Gusev,
+    NeurIPS 2019). Leaf values are computed from all documents.
 
     Args:
         fraction: the expected size of the sample, as a share of the documents.
-        keys: of each document, from which its random numbers follow (`podium.data.canonical.ContentRandom`).
-        split: which weights splits are scored by.
+        keys: of each document, which seed its random numbers (`podium.data.canonical.ContentRandom`).
+        split: the weights that splits are scored by.
         team: threads.
-        order: in which rows are listed where one thread draws the sample; ascending by default.
+        order: of the rows if one thread draws the sample; ascending by default.
 
     """
 
@@ -109,7 +109,7 @@ class GradientSampler:
         self, gradients: BoundedGradients, seed: np.uint64, words: Ints | None, weights: Floats | None,
         n_total: int,
     ) -> Generator[Any, Any, QuantizedGradients]:  # fmt: skip
-        """The same for a part of `n_total` documents; the largest weight is that of the part."""
+        """Sample and round a part of `n_total` documents; the largest weight is that of the part."""
         counting, bounded = self.split == "least-squares" and weights is None, gradients
         if self.split == "least-squares" and weights is not None:
             bounded = yield from BoundedGradients.in_parts(gradients.gradients, weights, self.team, n_total)
@@ -146,7 +146,7 @@ class GradientSampler:
     def _quantize_alone(
         self, gradients: Floats, hessians: Floats, seed: np.uint64, words: Ints | None
     ) -> QuantizedGradients:
-        """All of it in one kernel, for one thread."""
+        """Sample and round in one kernel, for one thread."""
         n, counting = len(self.keys), self.split == "least-squares"
         require_countable(n)
         packed = np.empty(n, np.int64) if words is None else words
@@ -166,7 +166,7 @@ class GradientSampler:
     def _count_importances(
         self, gradients: BoundedGradients, sums: tuple[float, float], counting: bool, n_total: int
     ) -> Ints:
-        """Compute the importance of every document; how many have each leading bits."""
+        """Compute the importance of every document; count documents by its leading bits."""
         n, g, h = len(self.keys), gradients.gradients, gradients.hessians
 
         def compute(a: int, b: int) -> Ints:
@@ -183,7 +183,7 @@ class GradientSampler:
     def _draw(
         self, documents: SamplingInputs, exponents: tuple[int, int], seed: np.uint64
     ) -> tuple[Int32s, Int32s, tuple[int, int]]:
-        """The rows of the sample and the others, both ascending, and Σ|g|/p and Σh/p over the sample in fixed point."""
+        """Return the rows of the sample and the others, both ascending, and Σ|g|/p and Σh/p in fixed point."""
         n, team = len(self.keys), self.team
         by = [math.ldexp(1.0, exponent) for exponent in exponents]
 
@@ -210,7 +210,7 @@ def exponents_of_sample(
     largest: float, largest_weight: float, gradient_sum: float, weight_sum: float, threshold: float, n: int,
     counting: bool,
 ) -> tuple[int, int]:  # fmt: skip
-    """Of powers of two, for sums over a sample in fixed point.
+    """Return the exponents of powers of two for sums over a sample in fixed point.
 
     Divided by p = u/μ, a gradient is at most μ ḡ, for u ≥ g/ḡ; a weight at most μ h̄. (Twice, for roundings.)
     """
@@ -224,7 +224,7 @@ def exponents_of_sample(
 
 @helper
 def sampling_threshold(counts: Ints, expected_size: float) -> Any:
-    """The importance μ with Σ min(1, u/μ) = `expected_size`, from the number of documents with each leading bits of u.
+    """Return the importance μ with Σ min(1, u/μ) = `expected_size`, from counts of documents by the leading bits of u.
 
     Let u_0 < u_1 < … be the importances that occur. For a μ with u_{k−1} ≤ μ ≤ u_k the sum is (Σ_{u < u_k} u) / μ plus
     the number of documents with u ≥ u_k: find the k at which it falls to the expected size, then solve for μ.
@@ -251,9 +251,9 @@ def compute_importances(
     gradients: Floats, weights: Floats, counting: bool, by_gradient: float, by_weight: float,
     importances: Float32s, counts: Ints,
 ) -> Int:  # fmt: skip
-    """√(gradient² + weight²) of each document, both scaled, and how many documents have the same leading bits.
+    """Write √(gradient² + weight²) of each document, both scaled, and count documents by its leading bits.
 
-    A weight is 1 if they are `counting` documents. Returns a negative number if a weight is negative.
+    Every weight is 1 if `counting`. Returns a negative number if a weight is negative.
     """
     lowest = np.int64(0)
     for k in range(len(importances)):
@@ -269,7 +269,7 @@ def compute_importances(
 
 @helper
 def _inverse_probability(importance: Any, threshold: float) -> Any:
-    """1/p for a document that is sampled with probability p = min(1, importance / threshold)."""
+    """Return 1/p for a document that is sampled with probability p = min(1, importance / threshold)."""
     return max(threshold / np.float64(importance), 1.0)
 
 
@@ -278,7 +278,7 @@ def draw_sample(
     documents: SamplingInputs, keys: UInt64s, seed: Any, first: Int, last: Int, by_gradient: float,
     by_weight: float, rows: Int32s,
 ) -> tuple[Int, Int, Int]:  # fmt: skip
-    """Draw the sample of the rows first … last − 1; its size, and the sums of |gradient|/p and weight/p over it.
+    """Draw the sample of the rows first … last − 1; return its size, and the sums of |gradient|/p and weight/p.
 
     The sums are in fixed point, as in `whole_sums`, and unbiased estimates of those over all documents. Sampled rows
     are written to the front of rows[first:last], ascending, the others to its end, descending.
@@ -303,7 +303,7 @@ def draw_sample(
 
 @helper
 def _fill_factors(documents: SamplingInputs, keys: UInt64s, seed: Any, begin: Any, n: Any, factors: Floats) -> None:
-    """Draw a sample of n rows: 1/p of each, 0 for one that is not in it."""
+    """Draw a sample of n rows: write 1/p of each, 0 for one that is not in it."""
     importances, threshold = documents.importances, documents.threshold
     for k in range(n):
         p = np.float64(importances[begin + k]) / threshold
@@ -315,7 +315,7 @@ def _fill_factors(documents: SamplingInputs, keys: UInt64s, seed: Any, begin: An
 def _sums_of_sample(
     documents: SamplingInputs, begin: Any, n: Any, factors: Floats, by_gradient: float, by_weight: float
 ) -> tuple[Int, Int]:
-    """Σ |gradient|/p and Σ weight/p of n rows in fixed point, p that of `_fill_factors`."""
+    """Return Σ |gradient|/p and Σ weight/p of n rows in fixed point, with p of `_fill_factors`."""
     gradients, weights, counting = documents.gradients, documents.weights, documents.counting
     total, weight = np.int64(0), np.int64(0)
     for k in range(n):
@@ -326,14 +326,14 @@ def _sums_of_sample(
 
 @helper
 def _packed(gradient: Any, weight: Any, factor: Any, by_gradient: float, by_weight: float) -> tuple[Int, Int]:
-    """A gradient and a weight, both times a factor, as a packed word (`quantization.pack`); and the weight in it."""
+    """Return a gradient and a weight, both times a factor, as a packed word (`quantization.pack`), and its weight."""
     whole = max(np.int64(np.rint(weight * factor * by_weight)), np.int64(1))
     return (np.int64(np.rint(gradient * factor * by_gradient)) << 32) + whole, whole
 
 
 @helper
 def pack_sample(documents: SamplingInputs, sampled: Int32s, by_gradient: float, by_weight: float, words: Ints) -> Int:
-    """The same as `quantization.pack` for the rows of the sample, each divided by its probability p."""
+    """Pack the rows of the sample as `quantization.pack` does, each divided by its probability p."""
     gradients, weights, counting = documents.gradients, documents.weights, documents.counting
     largest = np.int64(0)
     for k in range(len(sampled)):
@@ -348,7 +348,7 @@ def pack_sample(documents: SamplingInputs, sampled: Int32s, by_gradient: float, 
 def _pack_with_factors(
     documents: SamplingInputs, factors: Floats, by_gradient: float, by_weight: float, words: Ints
 ) -> Int:
-    """`pack_sample` of all rows, from 1/p or 0; the words of those that are not in the sample say nothing."""
+    """Pack all rows by their factors 1/p, 0 outside the sample, where words have no meaning."""
     gradients, weights, counting = documents.gradients, documents.weights, documents.counting
     largest = np.int64(0)
     for row in range(U(len(words))):
@@ -361,7 +361,7 @@ def _pack_with_factors(
 
 @helper
 def _list_sample(factors: Floats, order: Int32s, rows: Int32s) -> Int:
-    """Write the rows of the sample to the front of `rows`, in the given order, the others to its end; its size."""
+    """Write the rows of the sample to the front of `rows`, in `order`, the others to its end; return its size."""
     left, right = 0, len(order) - 1
     for k in range(U(len(order))):
         row = order[k]
@@ -380,8 +380,8 @@ def sample_alone(
 ) -> tuple[Int, Int, float, float, float, float, float, float]:  # fmt: skip
     """Find the bounds of gradients, draw a sample and round it to integers.
 
-    All that `BoundedGradients` and `GradientSampler` do on several threads, in the same steps; but the sample is listed
-    in the order that is given.
+    The same steps as `BoundedGradients` and `GradientSampler` on several threads, except that the sample is listed in
+    `order`.
 
     Returns:
         The size of the sample, the largest weight, the two scales; the four bounds.

@@ -91,7 +91,7 @@ class Grower:
 
     def __init__(self, binned: BinnedFeatures, parameters: GrowthParameters, team: Team | None = None) -> None:
         self.wait_for_compilation = self._begin_compilation()
-        self._grow: Callable[..., Any] | None = None  # for the types of arrays that this grower has
+        self._grow: Callable[..., Any] | None = None  # compiled for the array types of this grower
         self.binned, self.parameters, self.team = binned, parameters, team or Team(1)
         bins, n, n_threads = binned.bins, binned.n_rows, self.team.n_threads
         self.is_categorical = np.zeros(bins.n_features, bool)
@@ -101,7 +101,7 @@ class Grower:
         self.bins, self.layout = binned.matrix, binned.layout
         self.n_bins, self.n_leaves = bins.counts, min(parameters.n_leaves, max(2, n))
         n_cells = self.layout.total_cells
-        self.histograms = np.empty((self.n_leaves, n_cells), np.int64)  # memory is taken as leaves come to be
+        self.histograms = np.empty((self.n_leaves, n_cells), np.int64)  # pages are allocated when leaves use them
         self.documents, self.buffer = np.empty(n, np.int32), np.empty(n, np.int32)
         self.leaf_of_row = np.empty(n, np.uint8)
         self.sums = np.empty((n_threads, SUMS_AT_ONCE, self.n_leaves, 2), np.int64)
@@ -117,11 +117,11 @@ class Grower:
         self.splits = np.empty((2, bins.n_features), SPLIT)
         self.cuts = np.concatenate([*bins.cuts, np.zeros(1, np.float32)]), np.cumsum([0, *map(len, bins.cuts)])
         varies = (self.n_bins > 1) | np.isin(np.arange(bins.n_features), binned.features_with_missing)
-        self.candidates = np.flatnonzero(varies)  # the others cannot be split on
+        self.candidates = np.flatnonzero(varies)  # constant features cannot be split on
         self.table = self._table(self.candidates)
 
     def _begin_compilation(self) -> Callable[[], None]:
-        """Compile growth in another process, if need be; a function that waits for it."""
+        """Compile growth in another process if it is not cached; return a function that waits for it."""
         return compile_beside(grow, "podium.trees.compilation", "grow_small_tree")
 
     def grow(
@@ -134,19 +134,19 @@ class Grower:
     ) -> GrownTree:
         """Grow a tree.
 
-        The leaf with the highest gain is split next, of equal ones the one that was made first. Rows that are not in
-        the sample of the gradients are partitioned with the others.
+        The leaf with the highest gain is split next; of ties, the older one. Rows outside the sample of the gradients
+        are partitioned with the others.
 
         Args:
             gradients: of all rows.
-            rows: those that take part, ascending; all by default.
-            features: those that may be split on, ascending; all by default.
-            scores: of all rows, contiguous, to which leaf values are added at once, as the rule gives them; none by
-                default. It is not done where rows are left out, or there are more than 256 leaves or only one.
-            rule: gives leaf values.
+            rows: the rows to grow on, ascending; all by default.
+            features: the features that may be split on, ascending; all by default.
+            scores: of all rows, contiguous; growth adds the leaf values of the rule to them. None by default. They stay
+                unchanged if rows are left out, or the tree has one leaf or more than 256.
+            rule: computes leaf values.
 
         Returns:
-            The tree. Its rows are an array of this grower, which the next tree writes over.
+            The tree. Its rows are an array of this grower, which the next tree overwrites.
 
         """
         self.wait_for_compilation()
@@ -180,7 +180,7 @@ class Grower:
         return self._with_bounds(grown, gradients, self.leaves[:n_leaves])
 
     def _tree_arrays(self, n_leaves: int, gradients: QuantizedGradients) -> TreeBuffers:
-        """Arrays for a tree of so many leaves, which it keeps."""
+        """Return new arrays for a tree of `n_leaves` leaves, which keeps them."""
         n_nodes, gain_unit = n_leaves - 1, gradients.gradient_unit**2 / gradients.weight_unit
         return TreeBuffers(
             *self.cuts, gain_unit, np.empty((4, n_nodes), np.int32), np.empty(n_nodes, np.float32),
@@ -189,7 +189,7 @@ class Grower:
         )  # fmt: skip
 
     def _table(self, candidates: Ints) -> FeatureTable:
-        """What the kernel knows of features."""
+        """Return the features that may be split on, and the layout of all features."""
         layout = self.layout
         scanned = candidates[np.argsort(layout.first_cell[candidates])]
         return FeatureTable(
@@ -198,7 +198,7 @@ class Grower:
         )  # fmt: skip
 
     def _list_documents(self, gradients: QuantizedGradients, rows: Int32s | None) -> tuple[Any, int]:
-        """The rows that take part, those of the sample first, and the size of the sample."""
+        """Return the rows to grow on, those of the sample first, and the size of the sample."""
         if gradients.sampled is None or gradients.unsampled is None:
             parts = [np.arange(self.binned.n_rows, dtype=np.int32) if rows is None else rows]
         elif rows is None:
@@ -214,7 +214,7 @@ class Grower:
     def _described(
         self, n_leaves: int, arrays: TreeBuffers, values: Floats | None = None
     ) -> tuple[Tree, Ints, Ints, Bools]:
-        """The tree, its leaves in the order in which they came to be; where the rows of each begin and end."""
+        """Return the tree with its leaves in order of creation; where their rows begin and end; which bins go left."""
         numbers, counts, n = arrays.numbers, arrays.counts, n_leaves - 1
         threshold, missing_left, gain, goes_left = arrays.threshold, arrays.missing_left, arrays.gain, arrays.goes_left
         if n_leaves < counts.shape[1]:
@@ -230,7 +230,7 @@ class Grower:
         return tree, starts, ends, goes_left
 
     def _with_bounds(self, grown: GrownTree, gradients: QuantizedGradients, leaves: Records) -> GrownTree:
-        """The tree with the bounds that monotone constraints set for its leaves, if there are any."""
+        """Return the tree with the bounds that monotone constraints set for its leaves."""
         if not self.is_monotone:
             return grown
         value_unit = gradients.gradient_unit / gradients.weight_unit
@@ -242,7 +242,7 @@ class Grower:
     def _categories(
         self, features: Int32s, goes_left: Bools, threshold: Float32s, category: Int32s
     ) -> tuple[Float32s, ...]:
-        """The values that categorical nodes send left; such a node has the number of its set, and no threshold."""
+        """Return the sets of values that categorical nodes send left, and number these nodes by set."""
         bins, categories = self.binned.bins, list[Float32s]()
         if not bins.categories:
             return ()
@@ -258,7 +258,7 @@ class Grower:
 
 
 def _monotone_directions(parameters: GrowthParameters, is_categorical: Bools) -> Ints:
-    """+1, −1 or 0 for each feature."""
+    """Return +1, −1 or 0 for each feature."""
     n_features = len(is_categorical)
     directions = np.zeros(n_features, np.int64)
     if parameters.monotone is not None:
@@ -275,7 +275,7 @@ def _monotone_directions(parameters: GrowthParameters, is_categorical: Bools) ->
 
 @helper
 def describe(leaves: Records, nodes: Records, n_leaves: Int, is_categorical: Bools | None, arrays: TreeBuffers) -> None:
-    """Nodes and leaves as arrays."""
+    """Write nodes and leaves to arrays."""
     not_inlined()
     numbers, counts, cuts, first_cut = arrays.numbers, arrays.counts, arrays.cuts, arrays.first_cut
     for k in range(n_leaves - 1):
@@ -305,20 +305,20 @@ def grow(
     n_sampled: Int, tree: GrowingTree, nodes: Records, buffer: Int32s, tiles: Bytes, scratches: Records,
     arrays: TreeBuffers, sums: LeafSums,
 ) -> Int:  # fmt: skip
-    """Grow one tree, best leaf first; the number of leaves. Every thread of a team calls this.
+    """Grow one tree, best leaf first; return the number of leaves. Every thread of a team calls this.
 
     Args:
         member: which thread this is.
         bins, gradients, features: of all rows and features.
         limits: how far to grow.
-        n_sampled: how many of the tree's documents, the first ones, are the sample.
-        tree: with its documents alone; afterwards with all leaves.
-        nodes: where the leaves that are split go, in that order.
-        buffer: as large as the documents of the tree, for partitioning.
-        tiles, scratches: what each thread works with; a tile is for bins that are counted in one go.
-        arrays: where the tree goes.
-        sums: where the leaf of each row goes, and the sums and values of leaves, if all rows take part and a byte tells
-            leaves apart.
+        n_sampled: the size of the sample, which comes first among the documents of the tree.
+        tree: input: the documents; output: all leaves.
+        nodes: output: the leaves that were split, in that order.
+        buffer: scratch of the size of the documents, for partitioning.
+        tiles, scratches: scratch of each thread; a tile holds the bins that are counted at a time.
+        arrays: output: the tree.
+        sums: output: the leaf of each row, and the sums and values of leaves, if the tree is grown on all rows and has
+            at most 256 leaves.
 
     """
     set_event(member.thread, member.n_threads, member.event)
@@ -349,7 +349,7 @@ def grow(
                 choose_counted_split(bins, gradients, features, limits, leaf, tree, scratch)
             new = NewLeaves(best, best, N(0))
             continue
-        if member.thread == 0:  # the others read nothing of the leaf any more
+        if member.thread == 0:  # no other thread reads the leaf any more
             direction = features.monotone[leaf.feature]
             add_node(best, n_leaves, parts, limits.l2, direction, tree.leaves, nodes)
         new = NewLeaves(best, n_leaves, N(2)) if parts.is_left_small else NewLeaves(n_leaves, best, N(2))
@@ -377,7 +377,7 @@ def grow(
 
 @helper
 def borrow(member: Member, bins: BinMatrix, tree: GrowingTree) -> tuple[Member, BinMatrix, GrowingTree]:
-    """The same arrays, not counted: threads that count the owners of the same array wait for each other."""
+    """Return the same arrays without reference counts, on which threads would wait for each other."""
     return (
         Member(
             member.thread, member.n_threads, borrowed(member.shares), borrowed(member.event), borrowed(member.barrier),
@@ -393,7 +393,7 @@ def borrow(member: Member, bins: BinMatrix, tree: GrowingTree) -> tuple[Member, 
 
 @helper
 def borrow_features(features: FeatureTable, is_categorical: Bools | None) -> FeatureTable:
-    """The same for features; the compiler sees of an argument, but not of a field, that it is None."""
+    """Return the same for features; Numba sees that an argument is None, but not that a field is."""
     kinds = None if is_categorical is None else borrowed(is_categorical)
     return FeatureTable(
         borrowed(features.candidates), borrowed(features.scanned), borrowed(features.n_bins),
@@ -404,7 +404,7 @@ def borrow_features(features: FeatureTable, is_categorical: Bools | None) -> Fea
 
 @helper
 def borrow_arrays(arrays: TreeBuffers) -> TreeBuffers:
-    """The same for those of a tree that has grown."""
+    """Return the same for the arrays of a grown tree."""
     return TreeBuffers(
         borrowed(arrays.cuts), borrowed(arrays.first_cut), arrays.gain_unit, borrowed(arrays.numbers),
         borrowed(arrays.threshold), borrowed(arrays.missing_left), borrowed(arrays.gain), borrowed(arrays.goes_left),
@@ -414,7 +414,7 @@ def borrow_arrays(arrays: TreeBuffers) -> TreeBuffers:
 
 @helper
 def share_of_features(member: Member, features: FeatureTable) -> FeatureShare:
-    """The features of one thread. It scans those that it counts: their cells are in its cache."""
+    """Return the features of one thread. It scans those that it counts: their cells are in its cache."""
     begin, end = member.shares[member.thread], member.shares[member.thread + 1]
     first, last = N(0), N(0)
     for feature in features.scanned:
@@ -425,7 +425,7 @@ def share_of_features(member: Member, features: FeatureTable) -> FeatureShare:
 
 @helper
 def plant(member: Member, words: Ints, n_sampled: Int, tree: GrowingTree) -> None:
-    """Make the first leaf the root, with all documents; each thread sums the words of its share of the sample."""
+    """Make the first leaf the root, with all documents; each thread sums its share of the sample."""
     not_inlined()
     thread, n_threads, one = member.thread, member.n_threads, N(1)
     a, b = share(n_sampled, one, thread, n_threads), share(n_sampled, one, thread + 1, n_threads)
@@ -439,14 +439,14 @@ def plant(member: Member, words: Ints, n_sampled: Int, tree: GrowingTree) -> Non
 
 @helper
 def make_root(root: Record, n_sampled: Int, n_documents: Int, total: Int) -> None:
-    """Make a record the leaf that has all documents; `total` is the sum of the words of the sample."""
+    """Make a record the root, a leaf with all documents; `total` is the sum of the words of the sample."""
     root.start, root.sample_end, root.end, root.depth, root.total = N(0), n_sampled, n_documents, N(0), total
     root.parent, root.is_left, root.histogram, root.low, root.high = N(-1), N(0), N(0), -math.inf, math.inf
 
 
 @helper
 def leaf_with_highest_gain(leaves: Records, n_leaves: Int) -> Int:
-    """The leaf to split next; of equal ones the first."""
+    """Return the leaf to split next; of ties, the first."""
     best = N(0)
     for k in range(1, n_leaves):
         if leaves[k].gain > leaves[best].gain:
@@ -461,7 +461,7 @@ def add_node(
     """Turn a leaf into a node; its left child takes its place, its right child a new one."""
     not_inlined()
     left, right, node = leaves[split], leaves[new], nodes[new - 1]
-    # Field by field: a record is copied as hundreds of bytes, which takes long to compile.
+    # Field by field, because copying a whole record takes long to compile.
     node.start, node.end, node.parent, node.is_left = left.start, left.end, left.parent, left.is_left
     node.feature, node.bin, node.missing_left, node.gain = left.feature, left.bin, left.missing_left, left.gain
     for b in range(CELLS):

@@ -19,9 +19,9 @@ from podium.trees.growth_types import CATEGORY, CELLS, FEATURE, LEFT, MISSING, R
 from podium.trees.quantization import TINY, BoundedGradients
 from podium.trees.tree import Tree
 
-MOST_BYTES = 256  # leaves that a byte can tell apart
-ROWS_AT_ONCE = 2048  # whose regions stay in the nearest cache
-SUMS_AT_ONCE = 4  # of each leaf, that rows take in turn
+MOST_BYTES = 256  # leaves that a byte can number
+ROWS_AT_ONCE = 2048  # rows whose regions stay in the nearest cache
+SUMS_AT_ONCE = 4  # sums of each leaf, which rows use in turn
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class GrownTree:
 
     Attributes:
         tree: with zeros for leaf values.
-        rows: the rows that took part, those of a leaf together.
+        rows: the rows that it was grown on, grouped by leaf.
         starts, ends: the rows of leaf k are `rows[starts[k] : ends[k]]`.
         goes_left: for each node and bin whether it goes left.
-        leaf_of_row: the leaf of each row, where all rows took part and a byte tells the leaves apart.
-        bounds: the lowest and the highest value that monotone constraints allow each leaf; None without any.
-        known_sums: gradients whose sums were computed when it had grown, and these; None for none.
-        added_values: of the leaves, which were added to the scores of rows when it had grown; None for none.
+        leaf_of_row: the leaf of each row, if the tree was grown on all rows and has at most 256 leaves.
+        bounds: the lowest and highest value of each leaf under monotone constraints; None without any.
+        known_sums: gradients that growth summed over leaves, and their sums; None if it did not.
+        added_values: leaf values that growth added to the scores of rows; None if it did not.
 
     Example:
         >>> import numpy as np
@@ -69,14 +69,14 @@ class GrownTree:
         return [self.rows[a:b] for a, b in zip(self.starts, self.ends, strict=True)]
 
     def sums(self, gradients: BoundedGradients, team: Team) -> tuple[Floats, Floats]:
-        """Gradients and hessians summed over the rows of each leaf, in int64 fixed point: exact in any order."""
+        """Sum gradients and hessians over the rows of each leaf in int64 fixed point: exact in any order."""
         if self.known_sums is not None and self.known_sums[0] is gradients:
             return self.known_sums[1]
         scales = scales_of_sums(gradients)
         return from_units(self.sums_in_units(gradients, scales, team), scales)
 
     def sums_in_units(self, gradients: BoundedGradients, scales: tuple[float, float], team: Team) -> Ints:
-        """The same as whole numbers, in units of 1/scale."""
+        """Return the sums as integers, in units of 1/scale."""
         n_leaves, leaf_of_row = len(self.starts), self.leaf_of_row
         if leaf_of_row is not None:
 
@@ -101,7 +101,7 @@ class GrownTree:
         return sums
 
     def add_to_rows(self, values: Floats, scores: Floats, team: Team) -> None:
-        """Add each leaf's value to the scores of its rows; those of rows that took no part stay."""
+        """Add each leaf's value to the scores of its rows; scores of rows that it was not grown on stay."""
         leaf_of_row = self.leaf_of_row
         if leaf_of_row is not None:
             team.shares(len(scores), lambda a, b: add_by_leaf(leaf_of_row, a, b, values, scores))
@@ -109,7 +109,7 @@ class GrownTree:
         self._for_leaves(lambda a, b: add_leaf_values(self.rows, self.starts, self.ends, a, b, values, scores), team)
 
     def add_by_bins(self, values: Floats, binned: BinnedFeatures, scores: Floats, team: Team) -> None:
-        """Add the value of the leaf that each binned document comes to, to its score."""
+        """Add the value of its leaf to the score of each binned document."""
         t, columns, n = self.tree, binned.columns, binned.n_rows
         if len(values) > MOST_BYTES:
             scores += values[self.leaf_of_rows(binned, team)]
@@ -122,7 +122,7 @@ class GrownTree:
         )
 
     def leaf_of_rows(self, binned: BinnedFeatures, team: Team) -> Ints:
-        """The leaf that each binned document comes to; the documents need not have taken part."""
+        """Return the leaf of each binned document; the tree need not have been grown on them."""
         t, columns, n = self.tree, binned.columns, binned.n_rows
         leaf = np.empty(n, np.int64)
         team.shares(n, lambda a, b: find_leaves(columns, n, a, b, t.feature, self.goes_left, t.left, t.right, leaf))
@@ -139,12 +139,12 @@ class GrownTree:
         team.run(lambda k: work(edges[k], edges[k + 1]))
 
     def within_bounds(self, values: Floats, unit: float = 1.0) -> Floats:
-        """Leaf values, in some unit, within the bounds that monotone constraints set."""
+        """Clip leaf values, in some unit, to the bounds that monotone constraints set."""
         return values if self.bounds is None else np.clip(values, unit * self.bounds[0], unit * self.bounds[1])
 
     def with_values(self, values: Floats) -> Tree:
-        """The tree with leaf values."""
-        t = self.tree  # `replace` takes longer than all else that Python does for a small tree
+        """Return the tree with leaf values."""
+        t = self.tree  # `replace` takes longer than everything else in Python for a small tree
         if t.leaf_value is values:
             return t
         return Tree(
@@ -154,7 +154,7 @@ class GrownTree:
 
 
 def scales_of_sums(gradients: BoundedGradients) -> tuple[float, float]:
-    """What gradients and hessians are multiplied by for sums over leaves in int64 fixed point.
+    """Return the scales of gradients and hessians for sums over leaves in int64 fixed point.
 
     The scale 2^61 / Σ|values| leaves every partial sum below 2^62, rounding included, for up to 2^60 documents.
     """
@@ -167,7 +167,7 @@ def _scale_of_sum(bound: float) -> float:
 
 
 def from_units(sums: Ints, scales: tuple[float, float]) -> tuple[Floats, Floats]:
-    """Sums of gradients and hessians, from whole numbers in units of 1/scale."""
+    """Convert sums of gradients and hessians from integers in units of 1/scale."""
     return sums[0] / (scales[0] or 1.0), sums[1] / (scales[1] or 1.0)
 
 
@@ -179,7 +179,7 @@ def sum_leaves(
     documents: Int32s, starts: Ints, ends: Ints, first: Int, last: Int, gradients: Floats, gradient_scale: float,
     hessians: Floats, hessian_scale: float, sums: Ints,
 ) -> None:  # fmt: skip
-    """For some leaves the sums of rint(value · scale) over their rows documents[starts[k] : ends[k]]."""
+    """Sum rint(value · scale) over the rows documents[starts[k] : ends[k]] of some leaves."""
     for leaf in range(first, last):
         gradient_sum, hessian_sum = np.int64(0), np.int64(0)
         for k in range(starts[leaf], ends[leaf]):
@@ -204,9 +204,9 @@ def sum_by_leaf(
     leaf_of_row: Bytes, first: Int, last: Int, gradients: Floats, hessians: Floats, gradient_scale: float,
     hessian_scale: float, n_leaves: Int, sums: Ints, total: Ints,
 ) -> None:  # fmt: skip
-    """What `sum_leaves` sums, for all leaves and some rows, in the order of the rows: memory is read from end to end.
+    """Sum the same as `sum_leaves`, for all leaves and some rows, in the order of the rows: reads are sequential.
 
-    Neighbours are often of one leaf, and a sum that was just written is slow to read: so there are some of each,
+    Neighbours are often in one leaf, and a sum that was just written is slow to read, so each leaf has several,
     `sums[place, leaf]`. They are added up into `total[:, leaf]`.
     """
     not_inlined()
@@ -232,7 +232,7 @@ def sum_grown_leaves(
     bins: BinMatrix, first: Int, last: Int, n_leaves: Int, tree: TreeBuffers, is_categorical: Bools | None,
     sums: LeafSums, thread: Int, region: Bytes,
 ) -> None:  # fmt: skip
-    """Find the leaf of some rows of a tree that has grown, and sum over them; `region` is scratch."""
+    """Find the leaf of some rows of a grown tree, and sum over them; `region` is scratch."""
     not_inlined()
     leaf_of_row, numbers = borrowed(sums.leaf_of_row), tree.numbers
     category = None if is_categorical is None else numbers[CATEGORY]
@@ -253,7 +253,7 @@ def sum_grown_leaves(
 def add_grown_leaves(
     first: Int, last: Int, n_leaves: Int, sums: LeafSums, thread: Int, n_threads: Int, values: Floats
 ) -> None:
-    """Leaf values from the sums of all threads, and each added to the scores of some rows; `values` is scratch."""
+    """Compute leaf values from the sums of all threads, and add them to some rows' scores; `values` is scratch."""
     not_inlined()
     rule, totals, scores, leaf_of_row = sums.rule, sums.totals, borrowed(sums.scores), borrowed(sums.leaf_of_row)
     g, h = sums.gradient_scale, sums.hessian_scale
@@ -306,9 +306,9 @@ def add_values_by_columns(
 
 @helper
 def regions_of_nodes(n_nodes: Int, left: Int32s, right: Int32s, region: Bytes) -> None:
-    """The region that each node splits: what goes left keeps its number, what goes right gets the node's plus 1.
+    """Number the region that each node splits: the left side keeps its number, the right side gets the node's plus 1.
 
-    For trees whose right children are new leaves, numbered as they come: the regions are then the leaves.
+    In trees whose leaves are numbered in order of creation, the regions are the leaves.
     """
     region[0] = 0
     for node in range(n_nodes):
@@ -323,11 +323,11 @@ def find_regions(
     columns: Bytes, n_rows: Int, start: Int, n: Int, n_nodes: Int, feature: Int32s, category: Int32s | None,
     goes_left: Bools, region: Bytes, regions: Bytes, first: Int,
 ) -> None:  # fmt: skip
-    """Write the region that each of n rows from `start` on comes to, to regions[first:].
+    """Write the region of each of n rows from `start` on to regions[first:].
 
-    A node looks at all rows, also at those of other regions: 32 at a time, without a branch, that takes less time than
-    to walk with each row. The bins that go left at a node without categories follow each other, so two comparisons find
-    them. `category` is None where no node has any: the other loop is then not compiled.
+    A node looks at all rows, also those of other regions: 32 at a time and without a branch, that is faster than
+    walking down the tree with each row. The bins that go left at a node without categories are consecutive, so two
+    comparisons find them. `category` is None if no node has categories: their loop is not compiled then.
     """
     for k in range(U(n)):
         regions[U(first) + k] = 0
@@ -357,7 +357,7 @@ def find_leaves(
     columns: Bytes, n_rows: Int, first: Int, last: Int, feature: Int32s, goes_left: Bools, left: Int32s, right: Int32s,
     leaves: Ints,
 ) -> None:  # fmt: skip
-    """The leaf of some rows, by the bins that go left at each node."""
+    """Find the leaf of some rows, by the bins that go left at each node."""
     for row in range(first, last):
         node = 0 if len(feature) > 0 else -1
         while node >= 0:
@@ -370,7 +370,7 @@ Bounds = tuple[float, float]
 
 
 def newton_bounds(grown: GrownTree, gradients: BoundedGradients, monotone: Ints, l2: float, team: Team) -> GrownTree:
-    """The tree with bounds from the Newton values of its nodes, where splits were found by least squares.
+    """Return the tree with bounds from the Newton values of its nodes, for splits by least squares.
 
     Below a split on a monotone feature the values of one side stay below the middle of the two sides' Newton values,
     those of the other side above it.
@@ -393,7 +393,7 @@ def newton_bounds(grown: GrownTree, gradients: BoundedGradients, monotone: Ints,
 
 
 def _bounds_of_children(bounds: Bounds, direction: int, sums: list[Floats], l2: float) -> list[Bounds]:
-    """The bounds of the left and the right child."""
+    """Return the bounds of the left and the right child."""
     low, high = bounds
     sides = [bounds, bounds]
     if direction:

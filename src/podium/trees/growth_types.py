@@ -1,16 +1,16 @@
-"""What the kernels of growth share: sizes, records, and groups of arrays with names.
+"""Types that the kernels of growth share: sizes, records, and named groups of arrays.
 
-**Bins** are uint8: 0 for a missing value, 1 … k for values. They lie twice in memory: row by row, so that the documents
-of a leaf are read with all their features from two or three cache lines, and column by column, for the one feature by
-which a leaf's documents are partitioned. `feature_layout` says how rows and histograms are laid out.
+**Bins** are uint8: 0 for a missing value, 1 … k for values. They are stored twice: row by row, so that all features of
+a leaf's document are read from two or three cache lines, and column by column, for the one feature by which a leaf's
+documents are partitioned. `bin_matrix` describes the layout of rows and histograms.
 
-**A leaf's documents** lie together in `GrowingTree.documents`: from `start` to `sample_end` those that are in its
-histograms, up to `end` those that gradient-based sampling left out. All are partitioned and counted; those of the
-sample decide where to split.
+**A leaf's documents** are adjacent in `GrowingTree.documents`: from `start` to `sample_end` those in its histograms, up
+to `end` those that gradient-based sampling left out. All are partitioned and counted; those of the sample decide where
+to split.
 
-**Threads** grow a tree together: each runs `growing.grow` from beginning to end, works on its share of the features or
-rows, and waits for the others at a barrier between two stages. A leaf's split is chosen by one thread, the nodes are
-written by thread 0; which leaf is split next, each thread finds by itself from the same numbers.
+**Threads** grow a tree together: each runs `grower.grow` from beginning to end, works on its share of the features or
+rows, and waits for the others at a barrier between two stages. One thread chooses a leaf's split, thread 0 writes the
+nodes, and each thread finds the next leaf to split itself, from the same numbers.
 
 Kernels take groups of arrays (NamedTuples) and records (structured arrays): both cost nothing in compiled code.
 """
@@ -27,18 +27,18 @@ BLOCK = 16  # features in a block; a row of bins is padded to whole blocks
 CELLS = 256  # bins of a feature, that of missing values included, at most
 STRIDES = (64, 128, 256)  # cells from one dense feature to the next
 MISSING = 0  # the bin of a missing value
-CHUNK = 1024  # rows that are counted in one go: their words and one block of their bins stay near the core
-NEAR = 1 << 19  # bytes of bins that are in a near cache anyway
+CHUNK = 1024  # rows counted at a time: their words and one block of their bins stay in a near cache
+NEAR = 1 << 19  # bytes of bins that fit a near cache
 FEATURE, CATEGORY, LEFT, RIGHT = range(4)  # rows of `TreeBuffers.numbers`
 COUNT, START, END = range(3)  # and of `TreeBuffers.counts`
 BOUNDED, LOCATED, COUNTED = range(3)  # how well a feature's best split is known
 
-Records = Any  # a structured array, whose elements have fields that no type checker knows of
-Record = Any  # such an element
-U: Any = np.uintp  # an index that cannot be negative needs no check for it
-N: Any = np.int64  # a helper is compiled anew for each literal that it is called with; N(0) is none
+Records = Any  # a structured array, whose fields type checkers do not know
+Record = Any  # its element
+U: Any = np.uintp  # an unsigned index needs no check for negative values
+N: Any = np.int64  # Numba compiles a helper anew for each literal argument, but not for N(0)
 
-# A leaf of a tree that grows, and after its split the node. Fields are whole words, and so every load is aligned.
+# A leaf of a growing tree, and after its split the node. Fields are whole words, so every load is aligned.
 LEAF = np.dtype(
     [
         ("start", np.int64),  # its documents begin here,
@@ -72,7 +72,7 @@ SPLIT = np.dtype(
     ],
     align=True,
 )
-# What one thread works with.
+# Scratch memory of one thread.
 SCRATCH = np.dtype(
     [
         ("words", np.int64, (CHUNK,)),  # of the documents that are counted in one go
@@ -90,15 +90,15 @@ SCRATCH = np.dtype(
 
 
 class Member(NamedTuple):
-    """A thread of a team, and what the threads hand to each other.
+    """A thread of a team, and the arrays that threads share.
 
     Attributes:
-        thread, n_threads: its number, and how many there are.
+        thread, n_threads: its number, and the number of threads.
         shares: where the share of each thread begins, see `FeatureLayout.shares`.
         event: of the team.
-        barrier: where they meet.
-        totals: what each thread counted or summed in its share; a cache line for each thread.
-        partial_histograms: one less than there are threads, for leaves whose rows are shared out.
+        barrier: see `wait_at_barrier`.
+        totals: counts or sums of each thread; a cache line for each thread.
+        partial_histograms: of all threads but the first, for leaves whose rows threads share.
 
     """
 
@@ -120,15 +120,15 @@ class PackedGradients(NamedTuple):
 
 
 class FeatureTable(NamedTuple):
-    """The features that may be split on, and what growth knows of every feature.
+    """The features that may be split on, and properties of every feature.
 
     Attributes:
-        candidates: those that may be split on, ascending.
+        candidates: the features that may be split on, ascending.
         scanned: the same in the order of their cells.
-        n_bins: apart from that of missing values.
+        n_bins: without that of missing values.
         first_cell, n_cells, common_cell: see `FeatureLayout`.
         block_cells, block_strides: of each 16 dense features, see there.
-        is_categorical: None where none is: what is for categories is then not compiled.
+        is_categorical: None if none is, so that no code for categories is compiled.
         monotone: +1, −1 or 0.
 
     """
@@ -146,7 +146,7 @@ class FeatureTable(NamedTuple):
 
 
 class GrowthLimits(NamedTuple):
-    """How far to grow; l2 is in units of the packed weights, and a depth of −1 is no limit."""
+    """Limits of growth; l2 is in units of the packed weights, and a depth of −1 means no limit."""
 
     n_leaves: Int
     max_depth: Int
@@ -156,12 +156,12 @@ class GrowthLimits(NamedTuple):
 
 
 class GrowingTree(NamedTuple):
-    """A tree that grows, shared by all threads.
+    """A growing tree, shared by all threads.
 
     Attributes:
-        leaves: `LEAF` records; those of the first leaves are in use.
-        documents: the rows that take part, those of a leaf together.
-        histograms: for each leaf those of all features.
+        leaves: `LEAF` records; the first ones are in use.
+        documents: the rows to grow on, grouped by leaf.
+        histograms: of all features, for each leaf.
         splits: `SPLIT` records of all features, for the smaller and the larger of the two newest leaves.
 
     """
@@ -173,13 +173,13 @@ class GrowingTree(NamedTuple):
 
 
 class TreeBuffers(NamedTuple):
-    """A tree that has grown, as flat arrays: for as many nodes and leaves as it may have.
+    """A grown tree as flat arrays, with room for as many nodes and leaves as it may have.
 
     Attributes:
         cuts, first_cut: those of all features, one after the other, and where the cuts of each begin.
-        gain_unit: what one unit of a gain is worth.
-        numbers: of each node the rows `FEATURE`, `CATEGORY` (0 where there is one, and −1 else), `LEFT` and `RIGHT`,
-        threshold, missing_left, gain: and these, see `podium.trees.Tree`.
+        gain_unit: the value of one unit of a gain.
+        numbers: of each node the rows `FEATURE`, `CATEGORY` (0 for a category, else −1), `LEFT` and `RIGHT`.
+        threshold, missing_left, gain: of each node, see `podium.trees.Tree`.
         goes_left: for each node and bin whether it goes left.
         counts: the rows `COUNT` of each node, `START` and `END` of the documents of each leaf.
 
@@ -197,7 +197,7 @@ class TreeBuffers(NamedTuple):
 
 
 class LeafRule(NamedTuple):
-    """How leaf values follow from sums: Σ gradients / (Σ hessians + l2), within ± limit, times rate."""
+    """The formula of leaf values: Σ gradients / (Σ hessians + l2), within ± limit, times rate."""
 
     l2: float
     limit: float
@@ -205,17 +205,17 @@ class LeafRule(NamedTuple):
 
 
 class LeafSums(NamedTuple):
-    """What is summed over the documents of each leaf when a tree has grown, and what becomes of the sums.
+    """Inputs and outputs of the sums over the documents of each leaf of a grown tree.
 
     Attributes:
-        gradients, hessians: of each row,
-        gradient_scale, hessian_scale: and what they are multiplied by before they are rounded.
-        leaf_of_row: where the leaf of each row goes.
-        parts: for each thread some sums of each leaf (`SUMS_AT_ONCE`), which rows take in turn,
-        totals: and what they are together.
-        rule: gives values,
-        values: that go here,
-        scores: and are added to the score of each row; nothing is added, and no value is given, where there are none.
+        gradients, hessians: of each row.
+        gradient_scale, hessian_scale: their scales before rounding.
+        leaf_of_row: output: the leaf of each row.
+        parts: for each thread, `SUMS_AT_ONCE` sums of each leaf, which rows use in turn.
+        totals: output: the sums of each thread.
+        rule: the formula of leaf values.
+        values: output: leaf values.
+        scores: of each row; values are added to them. Empty: no values are computed.
 
     """
 
@@ -232,7 +232,7 @@ class LeafSums(NamedTuple):
 
 
 class NewLeaves(NamedTuple):
-    """The leaves that the last split made, the one with fewer documents in the sample first; at first the root."""
+    """The leaves of the last split, the one with fewer documents in the sample first; at first the root."""
 
     small: Int
     large: Int
@@ -243,10 +243,10 @@ class FeatureShare(NamedTuple):
     """The features of one thread.
 
     Attributes:
-        begin, end: the dense ones that it counts, by place; multiples of 4.
-        first_group, last_group: the groups of sparse ones that it counts.
+        begin, end: the dense features that it counts, by place; multiples of 4.
+        first_group, last_group: the groups of sparse features that it counts.
         first_cell, last_cell: the cells of both.
-        first, last: those that it scans are `FeatureTable.scanned[first:last]`.
+        first, last: it scans the features `FeatureTable.scanned[first:last]`.
 
     """
 

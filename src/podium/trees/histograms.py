@@ -1,7 +1,7 @@
 """Histograms: the packed gradients of a leaf's documents, summed by feature and bin.
 
 Histograms of dense features are counted for 16 at a time: 16 × 256 cells of 8 bytes stay in the cache nearest the core
-while the documents stream past. `docs/performance.md` says what each technique gave.
+while the documents stream past. `docs/performance.md` lists the gain of each technique.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from podium.trees.growth_types import (
     U,
 )
 
-AHEAD = 32  # rows between the one that is copied and the one whose cache lines are asked for
-ROWS_FOR_CELLS = 0.25  # documents for each cell from which a leaf's rows, not its features, are shared out
+AHEAD = 32  # rows between the one that is copied and the one that is prefetched
+ROWS_FOR_CELLS = 0.25  # documents per cell from which threads share a leaf's rows, not its features
 
 
 @helper
 def share(n: Int, multiple: Int, thread: Int, n_threads: Int) -> Int:
-    """Where a thread's share of n begins, a multiple of `multiple`."""
+    """Return where a thread's share of n begins, a multiple of `multiple`."""
     return min(n, (n + multiple - 1) // multiple * thread // n_threads * multiple)
 
 
@@ -79,16 +79,16 @@ def fill_histograms(
     bins: BinMatrix, words: Ints, documents: Int32s, features: FeatureTable, assigned: FeatureShare, tile: Bytes,
     tile_words: Ints, cells: Ints,
 ) -> None:  # fmt: skip
-    """Histograms over some documents, without the bins of sparse features that are not counted.
+    """Count histograms over some documents, without the common bins of sparse features.
 
     Args:
         bins: of all rows.
         words: packed gradients of all rows.
-        documents: the rows that are counted.
-        features: where their cells are.
-        assigned: the features that are counted.
+        documents: the rows to count.
+        features: the cells of features.
+        assigned: the features to count.
         tile, tile_words: scratch.
-        cells: the histograms of all features; those of the others stay as they are.
+        cells: the histograms of all features; those of other features stay unchanged.
 
     """
     not_inlined()
@@ -131,8 +131,8 @@ def _gather(
 ) -> None:  # fmt: skip
     """Copy the words of some documents, and of their bins `n_blocks` times 16, into a tile.
 
-    The tile holds the first 16 bins of all rows, then the next 16. What is copied now was asked for `AHEAD` rows
-    ago, unless all lies near: the next documents of a leaf lie anywhere, and no hardware guesses where.
+    The tile holds the first 16 bins of all rows, then the next 16. Unless all fits a near cache, rows are prefetched
+    `AHEAD` rows in advance: the documents of a leaf are scattered, and hardware cannot predict them.
     """
     rows, width, first, last = bins.rows, bins.width, first_block * BLOCK, len(documents) - 1
     is_far = bins.n_rows * width > NEAR
@@ -171,7 +171,7 @@ def _counter(n: int, stride: int) -> Callable[..., None]:
 
 
 def _block_counter(stride: int) -> Callable[..., None]:
-    """Count some of 16 features, a multiple of 4, whose cells lie so far apart."""
+    """Return a loop that counts some of 16 features, a multiple of 4, whose cells are `stride` apart."""
     count_16, count_8, count_4 = (_counter(n, stride) for n in (16, 8, 4))
 
     def count_block(tile: Bytes, at: Int, n_rows: Int, words: Ints, n: Int, cells: Ints, cell: Int) -> None:
@@ -207,7 +207,7 @@ def _count_block(
 def complete_histograms(
     member: Member, features: FeatureTable, assigned: FeatureShare, new: NewLeaves, tree: GrowingTree
 ) -> None:
-    """Add up what threads counted, add the bins that were not counted, and subtract from the parent's histogram."""
+    """Add up the parts of threads, fill in the bins that were not counted, and subtract from the parent's histogram."""
     not_inlined()
     small, large = tree.leaves[new.small], tree.leaves[new.large]
     cells, others = tree.histograms[small.histogram], tree.histograms[large.histogram]

@@ -1,4 +1,4 @@
-"""The documents of a leaf are partitioned in place: those that go left first, both sides in the order they had."""
+"""Partition the documents of a leaf in place: those that go left first, both sides in their previous order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORDS_PER_THREAD = 8  # of `Member.totals`: a cache line, so that threads do not
 
 
 class Partition(NamedTuple):
-    """Where a leaf was cut.
+    """The borders of the two sides of a leaf.
 
     Attributes:
         left_sample_end: where the sample of the left side ends.
@@ -41,8 +41,9 @@ def partition_leaf(
 ) -> Partition:
     """Partition the documents of a leaf by its split; each thread a share of the sample and a share of the others.
 
-    First every thread partitions its shares in the buffer. When all have met, each knows how many documents the threads
-    before it sent left, and so where its own go: nowhere, if the split was not checked and a side has too few.
+    First every thread partitions its shares in the buffer. After a barrier, each knows how many documents the threads
+    before it sent left, and so where to write. If the split was not checked and a side has too few documents, nothing
+    is written.
     """
     thread, n_threads, one = member.thread, member.n_threads, N(1)
     start, sample_end, end = leaf.start, leaf.sample_end, leaf.end
@@ -75,7 +76,7 @@ def partition_leaf(
 def partition(column: Bytes, goes_left: Any, documents: Int32s, buffer: Int32s, a: Int, b: Int) -> Int:
     """Write the documents a … b − 1 that go left to the front of buffer[a:b], the others to its end, descending.
 
-    Each is written to both ends and one end moves on: no branch that would be guessed wrong half of the time.
+    Each is written to both ends and one end moves on: a branch would be mispredicted half of the time.
     Returns how many go left.
     """
     left, right = a, b - 1
@@ -91,7 +92,7 @@ def partition(column: Bytes, goes_left: Any, documents: Int32s, buffer: Int32s, 
 
 @helper
 def scatter(buffer: Int32s, a: Int, b: Int, n_left: Int, documents: Int32s, left_at: Int, right_at: Int) -> None:
-    """Copy what `partition` left in buffer[a:b] to two places, in the order it had."""
+    """Copy the two sides that `partition` wrote to buffer[a:b] to their places, in their previous order."""
     for k in range(n_left):
         documents[U(left_at + k)] = buffer[U(a + k)]
     for k in range(b - a - n_left):
@@ -100,7 +101,7 @@ def scatter(buffer: Int32s, a: Int, b: Int, n_left: Int, documents: Int32s, left
 
 @helper
 def sum_of_threads(totals: Ints, which: Int, n_threads: Int) -> Int:
-    """The sum of one of the totals of the first threads."""
+    """Return the sum of one of the totals of the first threads."""
     total = np.int64(0)
     for thread in range(n_threads):
         total += totals[thread * WORDS_PER_THREAD + which]

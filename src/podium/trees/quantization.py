@@ -27,17 +27,17 @@ from podium.trees.parameters import SplitMode
 NEGATIVE_HESSIAN = "a hessian is negative: this objective needs another step than Newton's"
 MAX_REPETITIONS = 2**24  # sum of whole weights: more would leave too few bits for gradients
 MAX_DOCUMENTS = 2**30  # of all machines: `scales` needs 2 units of 2^32 for the rounding of each
-TINY = 1e-290  # a sum below this counts as none; its inverse would overflow
+TINY = 1e-290  # a sum below this counts as 0; its inverse would overflow
 
 
 @dataclass(frozen=True)
 class BoundedGradients:
-    """Gradients and hessians of all documents, and bounds from which the scale of integers follows.
+    """Gradients and hessians of all documents, and the bounds that set the scale of integers.
 
     Attributes:
         gradients, hessians: λ and w of each document.
         largest: the largest |gradient| and |hessian|.
-        sum_bounds: upper bounds of the sums of absolute values, tight, and the same for every order of documents.
+        sum_bounds: tight upper bounds of the sums of absolute values, independent of the order of documents.
 
     """
 
@@ -50,9 +50,9 @@ class BoundedGradients:
     def of(cls, gradients: Floats, hessians: Floats, team: Team) -> BoundedGradients:
         """Find the bounds.
 
-        A floating-point sum depends on the order in its last bits, and with it the scale of all integers would. So the
+        The last bits of a floating-point sum depend on the order, and so would the scale of all integers. Therefore the
         values are summed as multiples of a power of two near 2^-62 · n · max|v|, which cannot overflow, and half a unit
-        for each rounding is added.
+        is added for each rounding.
         """
         n = len(gradients)
         if n_threads_for(n, team.n_threads) == 1:
@@ -67,7 +67,7 @@ class BoundedGradients:
     def in_parts(
         cls, gradients: Floats, hessians: Floats, team: Team, n_total: int
     ) -> Generator[Any, Any, BoundedGradients]:
-        """The same for a part of `n_total` documents: the bounds are those of all (`podium.core.merging`)."""
+        """Find the bounds of all `n_total` documents from one part of them (`podium.core.merging`)."""
         n = len(gradients)
         largest = team.shares(n, lambda a, b: compiled_largest_of(gradients[a:b], hessians[a:b]))
         g_largest, h_largest = yield Max(tuple(max(of) for of in zip(*largest, strict=True)))
@@ -79,26 +79,26 @@ class BoundedGradients:
         return cls(gradients, hessians, (g_largest, h_largest), bounds)
 
     def require_finite(self) -> None:
-        """Refuse infinities and NaN."""
+        """Raise if a gradient or hessian is infinite or NaN."""
         if not all(map(math.isfinite, self.largest)):
             raise DataError("a gradient or hessian is not finite: the scores or labels are too large for the objective")
 
 
 @helper
 def fixed_point_exponent(largest: float, n: int) -> int:
-    """The exponent of a power of two that n numbers up to `largest` may be multiplied by for a sum below 2^62."""
+    """Return the exponent of a power of two that keeps the sum of n numbers up to `largest` below 2^62."""
     return min(62 - math.frexp(largest * n)[1], 1000)
 
 
 @helper
 def exponent_of(largest: float, n: int) -> int:
-    """The same, and 0 where there is nothing to sum, or no number."""
+    """Return the same, or 0 if there is nothing to sum or a value is not finite."""
     return fixed_point_exponent(largest, n) if TINY <= largest < math.inf else 0
 
 
 @helper
 def bound_of(largest: float, whole_sum: int, exponent: int, n: int) -> float:
-    """The bound that follows from a sum of |values| in fixed point: half a unit for each rounding, and more."""
+    """Return the bound from a sum of |values| in fixed point, with one unit for each rounding."""
     return math.ldexp(float(whole_sum + n), -exponent) if largest >= TINY else 0.0
 
 
@@ -111,7 +111,7 @@ class QuantizedGradients:
         gradient_unit, weight_unit: what one unit of each integer is worth.
         largest_weight: as an integer.
         counts_documents: whether every weight is 1, so that their sums count documents.
-        source: what was rounded.
+        source: the gradients before rounding.
         sampled, unsampled: the rows on which splits are searched, and the others; None without a sample.
 
     """
@@ -148,7 +148,7 @@ def quantize_in_parts(
     gradients: BoundedGradients, split: SplitMode, team: Team, n_total: int, words: Ints | None = None,
     weights: Floats | None = None,
 ) -> Generator[Any, Any, QuantizedGradients]:  # fmt: skip
-    """The same for a part of `n_total` documents; the largest weight is that of the part."""
+    """Round a part of `n_total` documents; the largest weight is that of the part."""
     g, n = gradients.gradients, len(gradients.gradients)
     if weights is not None and split == "least-squares":
         packed = yield from _quantize_repeated(g, weights, team, n_total, words)
@@ -171,7 +171,7 @@ def quantize_in_parts(
 def _quantize_repeated(
     gradients: Floats, weights: Floats, team: Team, n_total: int, words: Ints | None
 ) -> Generator[Any, Any, QuantizedGradients | None]:
-    """Documents of whole weights, each as that many equal integers: splits tie where those of repeated documents do."""
+    """Round documents of whole weights as repeated documents, so that splits tie where those of repetitions do."""
     has_fractions, exact_total = yield Max(bool((weights != np.rint(weights)).any())), Sum(ExactSum.of(weights))
     total = float(exact_total)
     if not 0 < total <= MAX_REPETITIONS or has_fractions:
@@ -186,16 +186,16 @@ def _quantize_repeated(
 
 
 def require_countable(n: int) -> None:
-    """Refuse more documents than the integers of a histogram can sum."""
+    """Raise if there are more documents than the integers of a histogram can sum."""
     if n >= MAX_DOCUMENTS:
         raise DataError(f"{n} documents are more than the integers of a histogram can sum (2^30)")
 
 
 @helper
 def scales(n: int, sum_bounds: tuple[float, float]) -> tuple[float, float]:
-    """What n gradients and weights are multiplied by, so that their sums fit 31 and 32 bits, whatever rows are summed.
+    """Return the scales of n gradients and weights for which any of their sums fits 31 and 32 bits.
 
-    Rounding moves each by half a unit at the most, so with the scale (2^31 − 1 − n) / Σ|g| the sum of |integers| is at
+    Rounding moves each by at most half a unit, so with the scale (2^31 − 1 − n) / Σ|g| the sum of |integers| is at
     most (2^31 − 1 − n) + n/2 < 2^31. A weight is rounded, and raised to 1 where it is less: the scale
     (2^32 − 1 − 2n) / Σ h keeps their sum below 2^32.
     """
@@ -208,19 +208,19 @@ def scales(n: int, sum_bounds: tuple[float, float]) -> tuple[float, float]:
 
 @helper
 def gradient_of(word: Int) -> Any:
-    """The gradient of a packed word or of a sum of them."""
+    """Return the gradient of a packed word or of a sum of them."""
     return np.float64(np.int32(word >> 32))
 
 
 @helper
 def weight_of(word: Int) -> Any:
-    """The weight of a packed word or of a sum of them."""
+    """Return the weight of a packed word or of a sum of them."""
     return np.float64(np.uint32(word))
 
 
 @helper
 def find_bounds(values: Floats, others: Floats) -> tuple[float, float, float, float]:
-    """The largest |value| of two columns, and bounds of their sums of |values|; all that one thread needs."""
+    """Return the largest |value| of two columns, and bounds of their sums of |values|."""
     n = len(values)
     largest, other = largest_of(values, others)
     exponent, other_exponent = exponent_of(largest, n), exponent_of(other, n)
@@ -231,7 +231,7 @@ def find_bounds(values: Floats, others: Floats) -> tuple[float, float, float, fl
 
 @helper
 def largest_of(values: Floats, others: Floats) -> tuple[float, float]:
-    """The largest |value| of two columns, as bits: infinities and NaN are above all numbers, so none is missed."""
+    """Return the largest |value| of two columns, compared as bits: infinities and NaN are above all numbers."""
     largest, other = np.int64(0), np.int64(0)
     for k in range(len(values)):
         largest = max(largest, np.float64(values[k]).view(np.int64) & np.int64(0x7FFFFFFFFFFFFFFF))
@@ -251,9 +251,9 @@ def whole_sums(values: Floats, by: float, others: Floats, by_other: float) -> tu
 
 @kernel
 def pack(gradients: Floats, hessians: Floats, by_gradient: float, by_weight: float, words: Ints) -> Int:
-    """Round to integers and pack: gradient · 2^32 + weight, a weight at least 1; the largest weight.
+    """Round to integers and pack: gradient · 2^32 + weight, a weight at least 1; return the largest weight.
 
-    With `by_weight` = 0 every weight is 1. A negative hessian gives −1 in place of the largest.
+    With `by_weight` = 0 every weight is 1. Returns −1 if a hessian is negative.
     """
     largest, lowest = np.int64(0), np.int64(0)
     for row in range(len(words)):
@@ -268,7 +268,7 @@ def pack(gradients: Floats, hessians: Floats, by_gradient: float, by_weight: flo
 
 @helper
 def total_of(words: Ints, rows: Int32s) -> Int:
-    """The sum of the words of some rows."""
+    """Return the sum of the words of some rows."""
     total = np.int64(0)
     for k in range(len(rows)):
         total += words[U(rows[k])]

@@ -1,8 +1,10 @@
 """The search for the best split of a leaf, from its histograms.
 
 The score of a split is G_l²/(H_l + l2) + G_r²/(H_r + l2), G and H the sums of gradients and weights on each side; its
-gain is what it has above the same of the whole leaf. Of equal scores the lowest feature wins, then the lowest bin, then
-missing values on the right: the choice depends on neither threads nor the order of rows.
+gain is the difference to the score of the whole leaf. Of equal scores the lowest feature wins, then the lowest bin,
+then missing values on the right, so the choice depends on neither threads nor the order of rows.
+
+Most features are only bounded, in single precision: those that may have the best split are scored exactly.
 """
 
 from __future__ import annotations
@@ -49,21 +51,21 @@ from podium.trees.growth_types import (
 from podium.trees.histograms import complete_histograms
 from podium.trees.quantization import gradient_of, weight_of
 
-SLACK = 1.0 + 4e-6  # times a score in single precision is above the exact one
+SLACK = 1.0 + 4e-6  # a score in single precision times this is above the exact one
 MAX_L2, MAX_MINIMUM = 2.0**60, 2**24  # beyond these, single precision would overflow or miscount
-WRAPPED = 2.0**32  # what a weight from 2^31 on lacks, which is taken for a negative number
+WRAPPED = 2.0**32  # added to a weight from 2^31 on, which reads as a negative number
 
 
 @helper
 def can_be_bounded(minimum: Int, limits: GrowthLimits) -> bool:
-    """Whether single precision is enough."""
+    """Whether single precision is enough for bounds."""
     can: bool = limits.l2 < MAX_L2 and minimum < MAX_MINIMUM
     return can
 
 
 @helper
 def _weights(first: Any, second: Any, is_heavy: bool) -> Any:
-    """The weights of the words of two vectors; whether some may be 2^31 or more."""
+    """Return the weights of the words of two vectors; `is_heavy`: some may be 2^31 or more."""
     inlined()
     weights = lower_halves(first, second)
     if is_heavy:
@@ -76,9 +78,9 @@ def _weights(first: Any, second: Any, is_heavy: bool) -> Any:
 def bound_numbers(
     cells: Ints, total: Int, features: FeatureTable, assigned: FeatureShare, minimum: Int, l2: float, splits: Records
 ) -> None:
-    """A bound of the scores of each feature that is a number without a direction: they are not higher; −1 for none.
+    """Bound the scores of each numeric feature without a direction from above; −1 if it has no split.
 
-    The scores of `score_splits` in single precision, 16 at a time: one of each range of bins (`feature_layout`). First
+    The scores of `score_splits` in single precision, 16 at a time: one of each range of bins (`bin_matrix`). First
     the totals of the ranges are cumulated, then the words of all ranges at the same time. All terms are positive and
     come from integers, so the rounding of some ten operations is all that is lost: `SLACK`.
 
@@ -117,7 +119,7 @@ def bound_numbers(
 
 
 class SplitRules(NamedTuple):
-    """What the splits of one feature are scored by.
+    """The parameters by which the splits of one feature are scored.
 
     Attributes:
         precision: BOUNDED asks for the score alone, LOCATED for the split, COUNTED for the minimum by `SCRATCH.counts`.
@@ -153,7 +155,7 @@ class BestSplit(NamedTuple):
 
 @helper
 def may_split(leaf: Record, limits: GrowthLimits) -> bool:
-    """Whether a leaf has enough documents, for two as well, and is not too deep."""
+    """Whether a leaf has enough documents for two leaves, and is not too deep."""
     fewest = max(2 * limits.min_documents, limits.min_documents_to_split)
     may: bool = leaf.end - leaf.start >= fewest and leaf.depth != limits.max_depth
     return may
@@ -166,11 +168,11 @@ def score_features(
 ) -> None:  # fmt: skip
     """Complete the histograms of the new leaves, and score the best split of each feature; each thread its assigned.
 
-    Only the leaf with fewer documents was counted. The other's histogram is its parent's, in whose place it stands,
-    less the counted one. That is exact: cells are integers, and every document of the parent is in one of the two.
+    Only the leaf with fewer documents was counted. The other's histogram is its parent's, which it replaces, minus the
+    counted one. That is exact: cells are integers, and every document of the parent is in one of the two.
 
-    Where weights do not count documents, a side must weigh at least 1; whether it has enough documents is found out
-    when the leaf's turn has come (`partition_leaf`).
+    If weights do not count documents, a side must weigh at least 1; `partition_leaf` checks the number of documents
+    when the leaf is split.
     """
     complete_histograms(member, features, assigned, new, tree)
     for which in range(new.count):
@@ -201,7 +203,7 @@ def score_leaf(
 
 @helper
 def _is_category(is_categorical: Bools | None, feature: Int) -> bool:
-    """Whether a feature is one; where none is, the compiler knows."""
+    """Whether a feature is categorical; False at compile time if there are none."""
     if is_categorical is not None:
         return bool(is_categorical[feature])
     return False
@@ -227,7 +229,7 @@ def choose_counted_split(
     bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: GrowthLimits, leaf: Record,
     tree: GrowingTree, scratch: Record,
 ) -> None:  # fmt: skip
-    """Choose the split of a leaf again, now with enough documents on both sides, which are counted."""
+    """Choose the split of a leaf again, with documents counted so that both sides have enough."""
     not_inlined()
     everything = FeatureShare(N(0), N(0), N(0), N(0), N(0), N(0), N(0), np.int64(len(features.scanned)))
     cells, splits = tree.histograms[leaf.histogram], tree.splits[0]
@@ -242,10 +244,10 @@ def choose_split(
 ) -> None:  # fmt: skip
     """Choose the leaf's split from the best ones of its features.
 
-    Only the split of a feature whose bound is above all that are known is located. Where weights do not count
-    documents, a split is known to leave enough of them if its sides weigh so much that they must hold as many, none
-    weighing more than the largest. If it is not known and they are to be `counted`, the documents of that one feature
-    are, and its best split is searched again, as often as it takes.
+    A split is located only if the bound of its feature is above all known scores. If weights do not count documents, a
+    split surely leaves enough of them if each side weighs more than one document too few can, at the largest weight.
+    Otherwise, if `counted` is set, the documents of that feature are counted and its best split is searched again,
+    until the best split is sure.
     """
     not_inlined()
     cells = tree.histograms[leaf.histogram]
@@ -265,7 +267,7 @@ def choose_split(
             scan_feature(
                 N(LOCATED), feature, cells, leaf, features, features.is_categorical, minimum, l2, scratch, splits
             )
-            continue  # another may be higher
+            continue  # the exact score may be lower than another feature's
         is_enough = gradients.counts_documents or split.precision == COUNTED or min_documents == 1
         if not is_enough:
             lighter = min(np.int64(np.uint32(split.left_total)), np.int64(np.uint32(total - split.left_total)))
@@ -289,7 +291,7 @@ def choose_split(
 def _set_goes_left(
     leaf: Record, cells: Ints, features: FeatureTable, is_categorical: Bools | None, l2: float, scratch: Record
 ) -> None:
-    """Note which bins the leaf's split sends left."""
+    """Record the bins that the leaf's split sends left."""
     goes_left, feature = leaf.goes_left, leaf.feature
     for b in range(CELLS):
         goes_left[b] = 0
@@ -303,7 +305,7 @@ def _set_goes_left(
             return
     for b in range(1, leaf.bin + 1):
         goes_left[b] = 1
-    if leaf.missing_left < 0:  # missing values, should they come, go to the heavier side
+    if leaf.missing_left < 0:  # missing values, unseen in training, go to the heavier side
         leaf.missing_left = np.int64(2.0 * weight_of(leaf.left_total) >= weight_of(leaf.total))
     goes_left[MISSING] = 1 if leaf.missing_left == 1 else 0
 
@@ -316,10 +318,10 @@ def scan_feature(
     precision: Int, feature: Int, cells: Ints, leaf: Record, features: FeatureTable, is_categorical: Bools | None,
     minimum: Int, l2: float, scratch: Record, splits: Records,
 ) -> None:  # fmt: skip
-    """Note the best split of one feature in `splits[feature]`; `precision` and `minimum` are those of `SplitRules`.
+    """Write the best split of one feature to `splits[feature]`; see `SplitRules` for `precision` and `minimum`.
 
-    `is_categorical` is that of the features. Where it is None, nothing for categories is compiled: the compiler sees
-    that of an argument, but not of a field.
+    If `is_categorical` is None, no code for categories is compiled: Numba sees that an argument is None, but not that a
+    field is.
     """
     first = features.first_cell[feature]
     feature_cells = cells[first : first + features.n_cells[feature]]
@@ -340,7 +342,7 @@ def scan_feature(
 
 @helper
 def _scan_numbers(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Record) -> BestSplit:
-    """The best split of a numeric feature; if BOUNDED, its score alone."""
+    """Return the best split of a numeric feature; if BOUNDED, its score alone."""
     not_inlined()
     sums, counts_below, counts = scratch.sums, scratch.counts_below, scratch.counts
     scores, missing_scores = scratch.scores, scratch.missing_left_scores
@@ -355,7 +357,7 @@ def _scan_numbers(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Record) 
         for b in range(n_bins):
             count += counts[b + 1]
             counts_below[b] = count
-    # The last bin against the missing values is a split of its own; without any there is nothing on the right.
+    # All values against the missing ones is a split as well; without missing values the right side would be empty.
     any_missing = np.uint32(missing) > 0 or (rules.precision == COUNTED and counts[MISSING] > 0)
     n_splits = n_bins if any_missing else n_bins - 1
     best = _score_allowed(sums, counts_below, N(0), n_splits, rules, scores)
@@ -384,10 +386,10 @@ def _scan_numbers(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Record) 
 
 @helper
 def _scan_categories(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Record) -> BestSplit:
-    """The best split of a categorical feature: the first so many of the categories by mean gradient go left.
+    """Return the best split of a categorical feature: the categories with the highest mean gradients go left.
 
-    For squared error the best of all sets of categories is one of these (Fisher, 1958). Missing and unknown categories
-    stay on the right.
+    For squared error the best of all sets of categories is of this form (Fisher, 1958). Missing and unknown categories
+    go right.
     """
     not_inlined()
     sums, counts_below, ranked = scratch.sums, scratch.counts_below, scratch.ranked
@@ -408,7 +410,7 @@ def _scan_categories(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Recor
 
 @helper
 def rank_categories(cells: Ints, n_bins: Int, l2: float, ranked: Ints, means: Floats) -> Int:
-    """Bins with documents, by descending mean gradient, of equal ones the lower bin first; their number."""
+    """Rank the bins with documents by descending mean gradient, of ties the lower bin first; return their number."""
     n_present = 0
     for b in range(1, n_bins + 1):
         word = cells[cell_of(b, len(cells))]
@@ -428,7 +430,7 @@ def rank_categories(cells: Ints, n_bins: Int, l2: float, ranked: Ints, means: Fl
 
 @helper
 def _score_allowed(sums: Ints, counts_below: Ints, begin: Int, end: Int, rules: SplitRules, scores: Floats) -> Any:
-    """Scores of the splits after the bins begin … end − 1 that are allowed, −1 for the others; the highest."""
+    """Score the allowed splits after the bins begin … end − 1, −1 for the others; return the highest score."""
     minimum = 1 if rules.precision == COUNTED else rules.minimum
     best = score_splits(sums, begin, end, rules.total, minimum, rules.l2, scores)
     if rules.precision == COUNTED:
@@ -440,7 +442,7 @@ def _score_allowed(sums: Ints, counts_below: Ints, begin: Int, end: Int, rules: 
 
 @helper
 def score_splits(sums: Ints, begin: Int, end: Int, total: Int, minimum: Int, l2: float, scores: Floats) -> Any:
-    """For a split after each bin G_l²/H_l + G_r²/H_r, −1 where a side weighs less than `minimum`; the highest.
+    """Score a split after each bin: G_l²/H_l + G_r²/H_r, −1 if a side weighs less than `minimum`; return the highest.
 
     `sums` are cumulated over bins. One division a bin: (G_l² H_r + G_r² H_l) / (H_l H_r). The highest is searched among
     the bits: as integers, numbers from 0 on are in the same order, −1 is below them, and the loop vectorises.
@@ -462,7 +464,7 @@ def score_splits(sums: Ints, begin: Int, end: Int, total: Int, minimum: Int, l2:
 def _forbid_small_sides(
     counts_below: Ints, begin: Int, end: Int, n_documents: Int, min_documents: Int, scores: Floats
 ) -> Any:
-    """Take out the splits with too few documents on a side; the highest score left."""
+    """Forbid splits with too few documents on a side; return the highest score left."""
     best = -1.0
     for b in range(begin, end):
         if counts_below[b] < min_documents or n_documents - counts_below[b] < min_documents:
@@ -473,7 +475,7 @@ def _forbid_small_sides(
 
 @helper
 def _forbid_wrong_direction(sums: Ints, begin: Int, end: Int, rules: SplitRules, scores: Floats) -> Any:
-    """Take out the splits whose leaf values, within their bounds, go against the direction; the highest left."""
+    """Forbid splits whose leaf values, within their bounds, go against the direction; return the highest score left."""
     not_inlined()
     best = -1.0
     for b in range(begin, end):

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 
 from podium.core.validation import to_path
-from podium.data.io.options import COMPRESSED, SUFFIXES
 from podium.data.io.reading import read
+from podium.data.io.request import COMPRESSED, SUFFIXES
 from podium.data.io.writing import numbers_of
 from podium.data.ranking_data import RankingData
 from podium.data.sparse import is_sparse
@@ -211,5 +211,4 @@ def _widened(data: RankingData, widest: RankingData, fill: float) -> RankingData
         extra = np.full((data.n_documents, width - data.n_features), fill, np.float32)
         wider = np.hstack([data.features, extra])
     widened = data.replace(features=wider, feature_names=names)
-    widened._set(absent_value=data.absent_value, reading=data.reading)
-    return widened
+    return widened._changed(absent_value=data.absent_value, reading=data.reading)

@@ -25,7 +25,7 @@ from podium.data.io.queries import QueryRun, query_ids
 from podium.data.io.text_blocks import Block, Source, source_name, text_blocks
 from podium.data.io.text_numbers import LINE_FEED, RETURN
 from podium.data.io.text_reader import OBJECT_BYTES, Counted, Facts, TextReader, decoded, drain
-from podium.data.memory import ROW_BYTES, Budget
+from podium.data.memory import ROW_BYTES
 from podium.errors import FileFormatError
 
 _WINDOW = 1 << 12  # bytes in which `scan_lines` first looks for the end of a group
@@ -106,9 +106,9 @@ class CsvReader(TextReader):
                 return len(starts), len(lines_of_rows), 0, len(text)
             window *= 4
 
-    def open_blocks(self, source: Source, advance: Callable[[float], None], budget: Budget) -> Iterator[Block]:
+    def open_blocks(self, source: Source, advance: Callable[[float], None]) -> Iterator[Block]:
         """The blocks of a file behind its header."""
-        names, rest = _split_header(source, text_blocks(source, advance, budget), self.delimiter)
+        names, rest = _split_header(source, text_blocks(source, advance, self.budget), self.delimiter)
         self.header = self.header or names
         if names != self.header:
             first = source_name(self.sources[0])
@@ -164,12 +164,12 @@ class CsvReader(TextReader):
                 arguments[role] = extras[:, k]
         return arguments
 
-    def _parse(self, items: list[Counted]) -> tuple[Float32s, Float32s, list[QueryRun], dict[str, list[str]]]:
+    def _parse(self, items: list[Counted]) -> tuple[Float32s, Floats, list[QueryRun], dict[str, list[str]]]:
         """The features and the other numbers of a group, its runs, and its columns of text; totals are kept."""
         layout, n_rows = self.layout, sum(item.rows for item in items)
-        self.budget.hold("data", n_rows * (ROW_BYTES + 4 * (len(layout.features) + len(layout.extras))), self.names)
+        self.budget.hold("data", n_rows * (ROW_BYTES + 4 * len(layout.features) + 8 * len(layout.extras)), self.names)
         features = np.empty((n_rows, len(layout.features)), np.float32)
-        extras = np.empty((n_rows, len(layout.extras)), np.float32)
+        extras = np.empty((n_rows, len(layout.extras)))
 
         def parse(item: Counted) -> _CsvPart:
             part = self._parse_block(item, features, extras)
@@ -183,7 +183,7 @@ class CsvReader(TextReader):
         texts = {name: [text for part in parts for text in part.texts[k]] for k, name in enumerate(layout.texts)}
         return features, extras, runs, texts
 
-    def _parse_block(self, item: Counted, features: Float32s, extras: Float32s) -> _CsvPart:
+    def _parse_block(self, item: Counted, features: Float32s, extras: Floats) -> _CsvPart:
         """Fill in the numbers of a block's rows; the rest of it."""
         if not item.rows:
             return _CsvPart([], [[] for _ in self.layout.texts], 0)
@@ -204,7 +204,7 @@ class CsvReader(TextReader):
                 far[name] = np.flatnonzero(size >= LARGEST_EXACT)
         overflows = self._look_at_texts(item, far) if far else 0
         query, *columns = (_trimmed(table.column(name)) for name in texts)
-        if "" in query.dictionary.to_pylist() or np.isinf(extras[rows]).any():
+        if "" in query.dictionary.to_pylist() or (np.abs(extras[rows]) >= _BEYOND_FLOAT32).any():
             check_lines(block, layout)
         return _CsvPart(_runs(item, query), [_text_values(column).tolist() for column in columns], overflows)
 
@@ -304,13 +304,13 @@ def _read_fields(item: Counted, layout: _Layout, texts: list[str], numbers: list
     try:
         table = _read_csv(block, layout, dict.fromkeys(texts, "string") | dict.fromkeys(numbers, "double"))
     except pyarrow.ArrowException as error:
-        check_lines(block, layout)
-        try:  # pyarrow takes a blank field for a number that is none
+        try:  # pyarrow does not read blank fields, True and False as numbers
             columns = _read_csv(block, layout, dict.fromkeys([*texts, *numbers], "string"))
             table = columns.select(texts)
             for name in numbers:
                 table = table.append_column(name, _to_numbers(columns.column(name)))
         except pyarrow.ArrowException:
+            check_lines(block, layout)
             raise FileFormatError(block.file, f"cannot be read: {error}", line=block.first_line) from error
     if len(table) != item.rows:
         check_lines(block, layout)
@@ -337,7 +337,10 @@ def _to_numbers(texts: Any) -> Any:
 
     trimmed = compute.utf8_trim(texts, " ")
     is_missing = compute.is_in(trimmed, pyarrow.array(MISSING))
-    return compute.if_else(is_missing, None, trimmed).cast(pyarrow.float64())
+    digits = compute.if_else(is_missing, None, trimmed)
+    for words, digit in ((TRUE, "1"), (FALSE, "0")):
+        digits = compute.if_else(compute.is_in(trimmed, pyarrow.array(words)), digit, digits)
+    return digits.cast(pyarrow.float64())
 
 
 def _trimmed(column: Any) -> Any:
@@ -369,6 +372,8 @@ _QUOTED = re.compile(rb'"[^"]*(?:""[^"]*)*("?)')
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE | re.ASCII)
 # What a missing number may be written as.
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "NaN", "nan")
+# What pandas, polars and R write for truth values, which are read as 1 and 0.
+TRUE, FALSE = ("True", "true", "TRUE"), ("False", "false", "FALSE")
 _SHOWN = 40  # characters of a field
 
 
@@ -466,7 +471,7 @@ def _checks(layout: Any) -> list[Callable[..., None] | None]:
 
     def check_number(name: str, is_feature: bool) -> Callable[..., None]:
         def check(block: Block, field: _Field) -> None:
-            if field.text in MISSING:
+            if field.text in (*MISSING, *TRUE, *FALSE):
                 return
             token = field.text[:_SHOWN]
             if not _NUMBER.fullmatch(field.text):

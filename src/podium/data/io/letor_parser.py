@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.array_types import Bytes, Float32s, Int, Int32s, Ints
+from podium.core.array_types import Bytes, Float32s, Floats, Int, Int32s, Ints
 from podium.core.compiling import helper, kernel
 from podium.data.io.text_numbers import (
     CERTAIN,
     COLON,
+    EXACT_FLOAT32,
     HASH,
     LINE_FEED,
     MINUS,
@@ -97,7 +98,7 @@ class Notes(NamedTuple):
 
     Attributes:
         runs: (row, line, start, end) of every query id that differs from the one before it.
-        uncertain: (row, slot, start, end) of numbers whose float32 only Python tells; the slot −1 is the label.
+        uncertain: (row, slot, start, end) of numbers that Python has to read; the slot −1 is the label.
         large: (column, digits) of whole numbers that float32 does not hold.
 
     """
@@ -160,7 +161,7 @@ class ParsedRows(NamedTuple):
             `features[0, :]`: compressed sparse rows.
         columns: the column of each value of sparse rows.
         pairs_before: the number of such values in earlier rows.
-        labels: one a row.
+        labels: one a row, as float64, so that a warning can say what float32 loses.
         comments: (start, end) of each row's comment.
 
     """
@@ -168,7 +169,7 @@ class ParsedRows(NamedTuple):
     features: Float32s
     columns: Int32s
     pairs_before: Ints
-    labels: Float32s
+    labels: Floats
     comments: Ints
 
 
@@ -235,13 +236,15 @@ def parse_letor(text: Bytes, indices: Indices, rows: ParsedRows, notes: Notes, o
 
 
 @helper
-def _parse_label_and_query(text: Bytes, at: Int, line: Int, labels: Float32s, notes: Notes, outcome: Any) -> Int:
+def _parse_label_and_query(text: Bytes, at: Int, line: Int, labels: Floats, notes: Notes, outcome: Any) -> Int:
     label, end, certainty, _ = parse_number(text, at)
     if certainty == NOT_A_NUMBER or not ends_token(text, end):
         return fail(outcome, LABEL, at)
     if math.isinf(label) and certainty == CERTAIN:
         return fail(outcome, INFINITE_LABEL, at)
-    if certainty == UNCERTAIN and not note_uncertain(-1, at, end, notes.uncertain, outcome):
+    # Python reads labels that float32 may have rounded: fractions and large numbers.
+    is_rounded = not math.isnan(label) and (label != np.floor(label) or abs(label) >= EXACT_FLOAT32)
+    if (certainty == UNCERTAIN or is_rounded) and not note_uncertain(-1, at, end, notes.uncertain, outcome):
         return -1
     labels[outcome.rows] = label
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.array_types import Float32s, Int32s, Ints
+from podium.core.array_types import Float32s, Floats, Int32s, Ints
 from podium.core.threads import map_threads
 from podium.data.io.letor_parser import Indices, ParsedRows, parse_letor, scan_letor
-from podium.data.io.options import TextOptions
 from podium.data.io.queries import QueryRun, query_ids
+from podium.data.io.request import TextOptions
 from podium.data.io.text_blocks import Block
 from podium.data.io.text_reader import (
     OBJECT_BYTES,
@@ -22,7 +22,6 @@ from podium.data.io.text_reader import (
     TextReader,
     decoded,
     drain,
-    number_at,
     parse_block,
     raise_problem,
     runs_of,
@@ -109,12 +108,12 @@ class LetorReader(TextReader):
         # Where an index is out of bounds the text is parsed only to find the first error in it.
         return self.options.sparse or max(item.largest_index for item in items) > self.options.last_index
 
-    def _parse(self, items: list[Counted], width: int) -> tuple[Float32s | None, Float32s, list[_LetorPart]]:
+    def _parse(self, items: list[Counted], width: int) -> tuple[Float32s | None, Floats, list[_LetorPart]]:
         """The features of a group, if they are not kept as pairs, the labels, and the rest; totals are kept."""
         n_rows, sparse = sum(item.rows for item in items), self._is_sparse(items)
         self.largest = max(self.largest, *(item.largest_index for item in items))
         self.budget.hold("data", n_rows * (ROW_BYTES + 4 * width * (not sparse)), self.names)
-        labels = np.empty(n_rows, np.float32)
+        labels = np.empty(n_rows)
         if sparse:
             features = np.empty((0, 0), np.float32)
         elif self.options.absent == "zero":
@@ -151,7 +150,7 @@ def _refuse_absurd_size(items: list[Counted], n_rows: int, width: int, n_bytes: 
 def _parse(
     item: Counted,
     features: Float32s,
-    labels: Float32s,
+    labels: Floats,
     sparse: bool,
     options: TextOptions,
     merges: Merges,
@@ -169,12 +168,14 @@ def _parse(
     outcome, notes = parse_block(item, lambda *reports: parse_letor(block.text, indices, target, *reports))
     raise_problem(block, outcome, first=options.first_index, last=options.last_index, why_last=options.why_last)
     for row, slot, start, end in notes.uncertain.tolist():
-        number = number_at(block, start, end)
+        number = float(block.text[start:end].tobytes())
+        with np.errstate(over="ignore"):
+            short = np.float32(number)
         if slot >= 0:
             if slot < target.features.shape[1]:  # else it is of a feature that is left out
-                target.features[0 if sparse else row, slot] = number
+                target.features[0 if sparse else row, slot] = short
             continue
-        if np.isinf(number):
+        if np.isinf(short):
             raise block.error(start, f"the label {block.token(start)!r} is beyond float32's range")
         target.labels[row] = number
     merges.look(notes.large)

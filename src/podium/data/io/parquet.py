@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -80,9 +79,8 @@ def read_parquet(
         description = common_description(schemas)
         encoding = described_encoding(description, data.n_features) if feature_names is None else None
         if encoding and encoding != data.encoding:
-            wide = data.wide
-            data = data.replace(features=features_by_name(table, data.feature_names, encoding), encoding=encoding)
-            data._set(wide=wide)
+            features = features_by_name(table, data.feature_names, encoding)
+            data = data.replace(features=features, encoding=encoding)._changed(wide=data.wide)
         return as_described(data, description, categorical)
     except (*DAMAGED, pyarrow.ArrowException) as error:
         raise FileFormatError(source_name(sources[0]), str(error)) from None
@@ -141,11 +139,10 @@ def as_described(data: RankingData, description: dict[str, Any], categorical: Se
         data = data.replace(feature_names=None)
     reading = description.get("reading")
     chosen = {"categorical": list(categorical)} if categorical else {}
-    data._set(
+    return data._changed(
         absent_value=_ABSENT_VALUES.get(str(description.get("absent_value"))),
-        reading=MappingProxyType((reading if isinstance(reading, dict) else {}) | chosen),
+        reading=(reading if isinstance(reading, dict) else {}) | chosen,
     )
-    return data
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -191,9 +190,7 @@ class ParquetFiles:
             preferences=self._preferences_of(first_row, len(table)) if has_whole_queries else None,
         )  # fmt: skip
         wide = {k: frames.values_of(series_of[features[k]]) for k in sorted(facts.wide)}
-        data = as_described(data, self._description, self.categorical)
-        data._set(wide=MappingProxyType(wide), losses=facts.losses)
-        return data
+        return as_described(data, self._description, self.categorical)._changed(wide=wide, losses=facts.losses)
 
     def _holds_categories(self, name: str) -> bool:
         is_dictionary = import_pyarrow().types.is_dictionary

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.data.io.options import Returning
+from podium.data.io.request import Returning
 from podium.errors import FileFormatError, PodiumWarning
 
 QUERY_BYTES = 128  # an id in a set, apart from its characters
@@ -115,13 +115,13 @@ class QueryRuns:
 
 def query_ids(runs: list[QueryRun], n_rows: int, as_integers: bool) -> NDArray[Any]:
     """One query id for each row, as integers or as text."""
-    ids = np.array([int(run.query) for run in runs], np.int64) if as_integers else _texts([run.query for run in runs])
+    ids = (
+        np.array([int(run.query) for run in runs], np.int64)
+        if as_integers
+        else np.array([run.query for run in runs], object)
+    )
     lengths = np.diff([run.row for run in runs], append=n_rows)
     return np.repeat(ids, lengths)
-
-
-def _texts(texts: list[str]) -> NDArray[Any]:
-    return np.array(texts, object)
 
 
 def _is_integer(text: str) -> bool:

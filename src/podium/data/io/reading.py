@@ -1,44 +1,30 @@
-"""Ranking data from files, in the format of the suffix."""
+"""Ranking data from files in the format of the suffix: all rows at once, or in blocks for files larger than memory."""
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise, repeat
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from podium.core.progress import progress
-from podium.data.io.options import Absent, Format, Returning, TextOptions, format_of
-from podium.data.io.text_blocks import Source, source_name
+from podium.core.validation import require_whole
+from podium.data.io.queries import QueryBlocks
+from podium.data.io.request import Absent, Format, Request, Returning, request_of
+from podium.data.io.text_blocks import Source
+from podium.data.io.text_reader import TextReader
 from podium.data.memory import Budget
 from podium.data.ranking_data import RankingData
-from podium.errors import DataError, FileFormatError
+from podium.data.schema import Schema
+from podium.errors import FileFormatError, PodiumWarning
 
-if TYPE_CHECKING:
-    from podium.data.io.text_reader import TextReader
-
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
-_ROLES = ("relevance", "qid", "labels", "document_weights", "query_weights", "positions", "document_ids")
-
-
-class Columns(NamedTuple):
-    """What the columns of a file with column names are.
-
-    Attributes:
-        roles: by argument of `RankingData`, the name of a column, or None; for `labels` a dictionary of names.
-        feature_names: the columns that are features; None for all others.
-        categorical: the features that hold categories.
-
-    """
-
-    roles: dict[str, Any]
-    feature_names: Sequence[str] | None
-    categorical: Sequence[str]
+ROWS = 1 << 15
 
 
 def read(
@@ -108,169 +94,189 @@ def read(
     return request_of(locals()).read()
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a caller of `read` asks for, checked."""
+def read_blocks(
+    source: Source | Sequence[Source],
+    format: Format | None = None,  # noqa: A002
+    *,
+    rows: int = ROWS,
+    whole_queries: bool = False,
+    like: Schema | None = None,
+    **options: Any,
+) -> Iterator[RankingData]:
+    r"""Read ranking data block after block; memory is that of a block, whatever the size of the file.
 
-    format: Format
-    sources: list[Source]
-    options: TextOptions
-    columns: Columns
-    unlabelled: float | None
-    normalize: str | None
-    max_bytes: int | None
+    Each block is what `read` would give for its rows: the same features, categories and kind of query id. Since the
+    whole file decides these, it is read twice; `like` spares the first time. A stream cannot be read twice: without
+    `like` it is read whole.
 
-    @property
-    def name(self) -> str:
-        """What to call the first source in messages."""
-        return source_name(self.sources[0])
+    Args:
+        source: as for `read`.
+        format: as for `read`.
+        rows: of a block; the last one has what is left.
+        whole_queries: let no block cut a query in two. A block then has up to `rows` rows, or one query that has more.
+            Where the rows of a query do not stand together, all rows are one block, with a warning. Preferences are
+            given for whole queries only; `normalize` needs them, and has them always.
+        like: the features of a model, `model.schema`, that is to score the blocks. LETOR text gets as many features as
+            the model has, categories are numbered as the model's, and nobody looks whether a query id comes back. Of no
+            account where queries are whole.
+        **options: of `read`. `max_bytes` limits a block; text is read some 4 MiB at a time.
 
-    def read(self) -> RankingData:
-        """All rows."""
-        with self.naming_memory_errors():
-            budget = Budget(self.max_bytes)
-            if self.format == "parquet":
-                from podium.data.io.parquet import read_parquet
+    Returns:
+        The blocks, in the order of the file.
 
-                return self.finished(read_parquet(self.sources, *self.columns, budget))
-            with progress(f"reading {self.name}", self.total_size) as advance:
-                arguments = self.text_reader(budget).all_rows(advance)
-            return self.finished(self.data_of_text(arguments))
+    Raises:
+        FileFormatError: with the place in the whole file where it is not as it should be. The blocks before it have
+            been given by then, unless the file is read twice.
 
-    def text_reader(self, budget: Budget, **others: Any) -> TextReader:
-        """The reader of the text; `others` are arguments of `TextReader`."""
-        if self.format == "letor":
-            from podium.data.io.letor_reader import LetorReader
+    Example:
+        >>> import pathlib, podium, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "data.txt"
+        >>> _ = path.write_text("2 qid:7 1:0.5\n0 qid:7 1:0.25\n1 qid:8 2:3\n")
+        >>> [block.features.tolist() for block in podium.read_blocks(path, rows=2)]
+        [[[0.5, 0.0], [0.25, 0.0]], [[0.0, 3.0]]]
+        >>> [len(block) for block in podium.read_blocks(path, rows=1, whole_queries=True)]
+        [2, 1]
 
-            return LetorReader(self.sources, self.options, budget, **others)
-        from podium.data.io.csv_reader import CsvReader
+    """
+    require_whole("rows", rows, 1)
+    request = request_for(source, format, options)
+    return _Blocks(request, rows, whole_queries or request.normalize is not None, like).read()
 
-        return CsvReader(
-            _DELIMITERS[self.format], self.columns, self.sources, self.options, budget, **others
-        )  # fmt: skip
 
-    def data_of_text(self, arguments: dict[str, Any], rows_before: int = 0) -> RankingData:
-        """The data that a reader of text gives the arguments of, for rows that follow so many others."""
-        absent_value = arguments.pop("absent_value", None)
-        with self.naming_rows(rows_before):
-            data = RankingData(**arguments)
-        categorical = self.columns.categorical
-        reading: dict[str, Any] = {"categorical": list(categorical)} if categorical else {}
-        if self.format == "letor":
-            reading = {"absent": self.options.absent, "first_index": self.options.first_index}
-        data._set(absent_value=absent_value, reading=MappingProxyType(reading))
-        return data
+def request_for(source: Source | Sequence[Source], format: Format | None, options: dict[str, Any]) -> Request:  # noqa: A002
+    """The arguments of `read`, those by name among the options, as a request."""
+    given = inspect.signature(read).bind(source, format, **options)
+    given.apply_defaults()
+    return request_of(given.arguments)
 
-    def finished(self, data: RankingData) -> RankingData:
-        """The data with labels taken out and features brought to scale, as asked for."""
-        if self.unlabelled is not None:
-            labels = {source: np.where(v == self.unlabelled, np.nan, v) for source, v in data.labels.items()}
-            data = data.replace(labels=labels)
-        return data if self.normalize is None else data.normalized(self.normalize)
 
-    @contextmanager
-    def naming_rows(self, rows_before: int, errors: tuple[type[Exception], ...] = (DataError,)) -> Iterator[None]:
-        """Errors of columns, such as a negative weight, with the file and the rows that they count from."""
-        try:
-            yield
-        except FileFormatError:
-            raise
-        except errors as error:  # rows count from 0, without the header
-            place = f" (counted from row {rows_before})" if rows_before else ""
-            raise FileFormatError(self.name, f"{error}{place}") from None
+class _Blocks:
+    """What a caller of `read_blocks` asks for."""
 
-    @contextmanager
-    def naming_memory_errors(self) -> Iterator[None]:
-        """No bare MemoryError."""
-        try:
-            yield
-        except MemoryError as error:
-            raise FileFormatError(self.name, "does not fit into the memory that this process has") from error
+    def __init__(self, request: Request, rows: int, whole_queries: bool, like: Schema | None) -> None:
+        self.request, self.rows, self.whole_queries = request, rows, whole_queries
+        self.like = None if whole_queries else like
+        self.budget = Budget(request.max_bytes)
 
     @property
-    def total_size(self) -> int | None:
-        """The bytes of all files; None where a source is a stream or a pipe, which cannot be read twice."""
-        paths = [Path(source) for source in self.sources if isinstance(source, str | os.PathLike)]
-        if len(paths) < len(self.sources) or not all(path.is_file() for path in paths):
-            return None
-        return sum(path.stat().st_size for path in paths)
+    def _equal_sizes(self) -> Iterable[int] | None:
+        return repeat(self.rows)
 
+    def read(self) -> Iterator[RankingData]:
+        """The blocks."""
+        with self.request.naming_memory_errors():
+            if self.request.format == "parquet":
+                yield from self._of_parquet()
+            elif self.like is None and self.request.total_size is None:
+                yield from self._cut(self.request.read())
+            else:
+                yield from self._of_text()
 
-def request_of(given: Mapping[str, Any]) -> Request:
-    """The arguments of `read`, by name, as a request."""
-    source = given["source"]
-    sources: list[Source] = list(source) if isinstance(source, list | tuple) else [source]
-    name = _checked_format(given["format"], sources)
-    options = TextOptions(**{option.name: given[option.name] for option in fields(TextOptions)})
-    roles = {role: given[role] for role in _ROLES} | {"labels": _columns_of_labels(given["labels"])}
-    columns = Columns(roles, given["feature_names"], given["categorical"])
-    _check_columns(name, options, columns)
-    columns = columns._replace(categorical=columns.categorical or ())
-    return Request(name, sources, options, columns, given["unlabelled"], given["normalize"], given["max_bytes"])
+    def _of_text(self) -> Iterator[RankingData]:
+        request, n_passes = self.request, 2 if self.like is None else 1
+        if request.options.returning_qid == "warn" and (self.whole_queries or self.like is not None):
+            # With whole queries a warning of its own follows; a model that sees no lists does not care.
+            request = replace(request, options=replace(request.options, returning_qid="merge"))
+        with progress(f"reading {request.name}", n_passes * (request.total_size or 0) or None) as advance:
+            known, sizes = None, self._equal_sizes
+            stamps, first = self._stamps(), None
+            if self.like is None:
+                first = self._look(request, advance)
+                known, sizes = first.facts(), self._sizes(first)
+            if sizes is not None:
+                reader = request.text_reader(self.budget, known=known, like=self.like)
+                for items in reader.groups(advance, sizes):
+                    rows_before = reader.n_rows
+                    data = request.data_of_text(reader.arguments(items), rows_before)
+                    yield self._finished(data, rows_before)
+                    del data
+                if first is not None and (first.n_rows, stamps) != (reader.n_rows, self._stamps()):
+                    raise FileFormatError(
+                        request.name,
+                        f"changed while it was read: it had {first.n_rows} rows, then {reader.n_rows}; the blocks "
+                        "so far may be incomplete. Read it again once nothing writes to it",
+                    )
+                if self.like is not None:
+                    reader.finish()
+                    if request.format == "letor":
+                        _check_features(reader, self.like)
+        if sizes is None:
+            yield from self._all_at_once()
 
+    def _stamps(self) -> list[tuple[int, ...]]:
+        """Return the size and the time of the last change of each file."""
+        files = [Path(source) for source in self.request.sources if isinstance(source, str | os.PathLike)]
+        return [(file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.exists()]
 
-def _checked_format(name: str | None, sources: Sequence[Source]) -> Format:
-    """The format that the caller names, or that the suffixes promise."""
-    if not sources:
-        raise DataError("there is no file to read")
-    chosen = name or _common_format(sources)
-    if chosen not in ("letor", "csv", "tsv", "parquet"):
-        raise DataError(f"format must be 'letor', 'csv', 'tsv' or 'parquet', not {chosen!r}")
-    return chosen  # type: ignore[return-value]
+    def _look(self, request: Request, advance: Callable[[float], None]) -> TextReader:
+        """A first pass over the text, for what only all of it tells."""
+        reader = request.text_reader(self.budget, most_rows=self.rows if self.whole_queries else None)
+        for items in reader.groups(advance, repeat(self.rows)):
+            reader.look(items)
+        reader.finish()
+        return reader
 
+    def _sizes(self, reader: TextReader) -> Iterable[int] | None:
+        """The rows of each block; None where the rows of a query do not stand together."""
+        if not self.whole_queries:
+            return self._equal_sizes
+        return None if reader.queries.returned is not None else reader.queries.blocks.sizes(reader.n_rows)
 
-def _check_columns(name: Format, options: TextOptions, columns: Columns) -> None:
-    """Refuse what is no name of a column, and what has no meaning for the format."""
-    roles, feature_names, categorical = columns
-    _refuse_unused(name, options, roles | {"feature_names": feature_names, "categorical": categorical})
-    _require_names("feature_names", feature_names)
-    _require_names("categorical", categorical)
-    _require_columns(roles)
+    def _of_parquet(self) -> Iterator[RankingData]:
+        from podium.data.io.parquet import DAMAGED, import_pyarrow
+        from podium.data.io.parquet_blocks import opened_files
 
+        request, errors = self.request, (*DAMAGED, import_pyarrow().ArrowException)
+        with opened_files(request.sources, request.columns, self.budget) as files:
+            with request.naming_rows(0, errors):
+                sizes = files.sizes_of_blocks(self.rows) if self.whole_queries else self._equal_sizes
+                facts = files.facts(self.like) if sizes is not None else None
+            if sizes is not None and facts is not None:
+                with progress(f"reading {request.name}", files.n_rows) as advance:
+                    rows_before = 0
+                    for table in files.tables(sizes, advance):
+                        with request.naming_rows(rows_before, errors):
+                            data = files.data(table, facts, rows_before, self.whole_queries)
+                        yield self._finished(data, rows_before)
+                        rows_before += len(table)
+                        del data, table
+                files.seen.warn()
+        if facts is None:
+            yield from self._all_at_once()
 
-def _common_format(sources: Sequence[Source]) -> Format:
-    formats = set()
-    for source in sources:
-        if not isinstance(source, str | os.PathLike):
-            raise DataError("a stream has no suffix: give its format, as in read(stream, format='letor')")
-        formats.add(format_of(source))
-    if len(formats) > 1:
-        raise DataError(f"files that are read as one must have one format, not {', '.join(sorted(formats))}")
-    return formats.pop()
+    def _finished(self, data: RankingData, rows_before: int) -> RankingData:
+        with self.request.naming_rows(rows_before):
+            return self.request.finished(data)
 
-
-def _columns_of_labels(labels: Any) -> dict[str, str]:
-    if labels is not None and not isinstance(labels, Mapping):
-        raise DataError(f"labels must map names to columns, as in {{'clicks': 'clicked'}}, not {labels!r:.60}")
-    return dict(labels or {})
-
-
-def _require_columns(roles: dict[str, Any]) -> None:
-    """Files have columns by name: nothing else can serve for a role."""
-    named = {name: value for name, value in roles.items() if name != "labels" and value is not None}
-    named |= {f"labels[{source!r}]": column for source, column in roles["labels"].items()}
-    wrong = next((name for name, column in named.items() if not isinstance(column, str)), None)
-    if wrong is not None:
-        raise DataError(f"{wrong} must be the name of a column, not {named[wrong]!r:.60}")
-
-
-def _require_names(argument: str, names: Any) -> None:
-    is_list = isinstance(names, Sequence) and not isinstance(names, str)
-    if names is not None and not (is_list and all(isinstance(name, str) for name in names)):
-        raise DataError(f"{argument} must be a list of names of columns, not {names!r:.60}")
-
-
-def _refuse_unused(kind: str, options: TextOptions, of_columns: dict[str, Any]) -> None:
-    """Nothing that the caller says is dropped in silence."""
-    if kind == "letor":
-        unused = [name for name, value in of_columns.items() if value]
-    else:
-        default = TextOptions()
-        names = ["n_features", "absent", "first_index", "largest_index", "sparse"]
-        names += ["returning_qid"] * (kind == "parquet")
-        unused = [name for name in names if getattr(options, name) != getattr(default, name)]
-    if unused:
-        hint = ": to name its features, read it and take data.replace(feature_names=[…])"
-        raise DataError(
-            f"{unused[0]} has no meaning for the format {kind!r}{hint if unused[0] == 'feature_names' else ''}"
+    def _all_at_once(self) -> Iterator[RankingData]:
+        warnings.warn(
+            f"{self.request.name}: the rows of a query do not stand together, so all rows are read into memory: sort "
+            "them by query to have them in blocks",
+            PodiumWarning,
+            stacklevel=3,
         )
+        yield self.request.read()
+
+    def _cut(self, data: RankingData) -> Iterator[RankingData]:
+        """Data that is in memory already, in blocks."""
+        if not self.whole_queries:
+            data = data.replace(preferences=None)
+            ends = [*range(0, len(data), self.rows), len(data)]
+        else:
+            blocks, starts = QueryBlocks(self.rows), data.offsets[:-1]
+            if not np.array_equal(data.order, np.arange(len(data))):
+                yield data
+                return
+            for query, row in enumerate(starts.tolist()):
+                blocks.begin(query, row)
+            ends = [0, *np.cumsum(blocks.sizes(len(data))).tolist()]
+        for first, last in pairwise(ends):
+            yield data.take(np.arange(first, last))
+
+
+def _check_features(reader: TextReader, like: Schema) -> None:
+    """Refuse, or warn of, text that has too few features for a model: known when all of it is read."""
+    names = reader.feature_names()
+    absent_value = {"zero": 0.0, "missing": np.nan}[reader.options.absent] if reader.facts().is_sparse else None
+    no_rows = {"features": np.empty((0, len(names)), np.float32), "qid": np.empty(0, np.int64), "feature_names": names}
+    like.rows(RankingData._make(no_rows, {"absent_value": absent_value}))

@@ -49,7 +49,7 @@ def same_bytes(text: Bytes, a: Int, a_end: Int, b: Int, b_end: Int) -> Any:
 NOT_A_NUMBER, CERTAIN, UNCERTAIN = 0, 1, 2  # what `parse_number` says of a value
 
 _POWERS = np.array([float(f"1e{k}") for k in range(80)])  # each rounded to the nearest double
-_EXACT = 16777216  # float32 holds all whole numbers up to this
+EXACT_FLOAT32 = 16777216  # float32 holds all whole numbers up to this
 _LONGEST = 18  # decimal digits that always fit an int64
 
 
@@ -125,7 +125,7 @@ def _long_mantissa(text: Bytes, at: Int) -> tuple[Int, Int, Any]:
 @helper
 def _large_number(value: Any, mantissa: Int, exponent: Int) -> Int:
     """The whole part of mantissa · 10^exponent, or its first 18 digits, where float32 does not hold it; else 0."""
-    if not _EXACT <= value < np.inf:
+    if not EXACT_FLOAT32 <= value < np.inf:
         return 0
     while exponent < 0:
         mantissa //= 10

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from podium.core.array_types import Bytes, Ints
 from podium.core.threads import map_threads
-from podium.data.encoding import listed
+from podium.data.encoding import MERGE_SAMPLE, listed
 from podium.data.io.letor_parser import FULL_BUFFER, LONE_RETURN, NUL, OUTCOME, PROBLEMS, Notes, ParseOutcome
-from podium.data.io.options import TextOptions
 from podium.data.io.queries import QueryRun, QueryRuns
+from podium.data.io.request import TextOptions
 from podium.data.io.text_blocks import Block, Source, source_name, text_blocks
 from podium.data.io.text_numbers import LINE_FEED, RETURN
 from podium.data.memory import Budget
@@ -26,7 +26,6 @@ from podium.errors import FileFormatError, PodiumWarning
 
 Scan = Callable[[Bytes, int], tuple[int, int, int, int]]  # as `scan_letor`
 ALL_ROWS = 2**62
-MERGE_SAMPLE = 1 << 16
 OBJECT_BYTES = 256  # a run of rows with one query id, or a document id: Python's objects
 
 
@@ -38,61 +37,6 @@ class Counted:
     rows: int
     largest_index: int
     first_row: int = 0
-
-
-def load_blocks(
-    sources: Sequence[Source],
-    scan: Scan,
-    advance: Callable[[float], None],
-    n_threads: int | None,
-    budget: Budget,
-    open_blocks: Callable[[Source, Callable[[float], None], Budget], Iterator[Block]] = text_blocks,
-) -> list[Counted]:
-    """Read all sources into blocks and count their lines and rows; files without rows are refused."""
-    counted: list[Counted] = []
-    for source in sources:
-        blocks = open_blocks(source, advance, budget)
-        lines_before, before = 0, len(counted)
-        for block, (lines, rows, largest, _) in map_threads(lambda b: (b, scan(b.text, ALL_ROWS)), blocks, n_threads):
-            block.first_line += lines_before
-            lines_before += lines
-            counted.append(Counted(block, rows, largest))
-        _require_rows(source, sum(item.rows for item in counted[before:]))
-    return _numbered(counted)
-
-
-def group_blocks(
-    sources: Sequence[Source],
-    scan: Scan,
-    advance: Callable[[float], None],
-    budget: Budget,
-    sizes: Iterable[int],
-    open_blocks: Callable[[Source, Callable[[float], None], Budget], Iterator[Block]] = text_blocks,
-) -> Iterator[list[Counted]]:
-    """Read sources block after block, cut into groups with so many rows each; lines without a row go with those before.
-
-    A group is read when it is asked for, and the budget is that of one group.
-    """
-    wanted = iter(sizes)
-    group: list[Counted] = []
-    left = next(wanted)
-    for source in sources:
-        lines_before = n_rows = 0
-        for block in open_blocks(source, advance, budget):
-            text, first_line = block.text, block.first_line + lines_before
-            while len(text):
-                lines, rows, largest, end = scan(text, left)
-                if end == 0:  # a row, and the group is full
-                    yield _numbered(group)
-                    budget.release()
-                    group, left = [], next(wanted, ALL_ROWS)
-                    continue
-                group.append(Counted(Block(block.file, text[:end], first_line), rows, largest))
-                left, n_rows = left - rows, n_rows + rows
-                text, first_line, lines_before = text[end:], first_line + lines, lines_before + lines
-        _require_rows(source, n_rows)
-    yield _numbered(group)
-    budget.release()  # for a second pass
 
 
 def _require_rows(source: Source, n_rows: int) -> None:
@@ -157,7 +101,7 @@ def parse_block(item: Counted, parse: Callable[[Notes, NDArray[Any]], None]) -> 
     # For all the large numbers that a block can hold: the shortest is "1e8" with a separator. Memory is taken for those
     # that it does hold.
     large = np.empty((len(item.block.text) // 4 + 1, 2), np.int64)
-    size = 64
+    size = 64 + item.rows  # a label that is not a whole number is among them
     while True:
         notes = Notes(runs, np.empty((size, 4), np.int64), large)
         outcomes = np.array([tuple(ParseOutcome())], OUTCOME)
@@ -167,12 +111,6 @@ def parse_block(item: Counted, parse: Callable[[Notes, NDArray[Any]], None]) -> 
             break
         size *= 16
     return outcome, Notes(runs[: outcome.runs], notes.uncertain[: outcome.uncertain], large[: outcome.large])
-
-
-def number_at(block: Block, start: int, end: int) -> np.float32:
-    """The number that Python makes of these bytes, as float32."""
-    with np.errstate(over="ignore"):
-        return np.float32(float(block.text[start:end].tobytes()))
 
 
 def raise_problem(block: Block, outcome: ParseOutcome, **words: Any) -> None:
@@ -203,16 +141,6 @@ def runs_of(item: Counted, runs: Ints, text_of: Callable[[int, int], str]) -> li
         QueryRun(item.first_row + row, text_of(start, end), block.file, block.first_line + line)
         for row, line, start, end in runs.tolist()
     ]
-
-
-def warn_of_overflows(count: int, names: str) -> None:
-    """Say that numbers written in digits were too large for float32."""
-    if count:
-        warnings.warn(
-            f"{names}: {count} numbers beyond float32's range (3.4e38) were read as infinite",
-            PodiumWarning,
-            stacklevel=2,
-        )
 
 
 @dataclass(frozen=True)
@@ -266,19 +194,49 @@ class TextReader(ABC):
         self.n_overflows = self.n_rows = 0
 
     def all_rows(self, advance: Callable[[float], None]) -> dict[str, Any]:
-        """The arguments of `RankingData` for all rows."""
-        items = load_blocks(self.sources, self.scan, advance, self.options.n_threads, self.budget, self.open_blocks)
-        arguments = self.arguments(items)
+        """Return the arguments of `RankingData` for all rows; files without rows are refused."""
+        items: list[Counted] = []
+        for source in self.sources:
+            blocks, lines_before, before = self.open_blocks(source, advance), 0, len(items)
+            scanned = map_threads(lambda b: (b, self.scan(b.text, ALL_ROWS)), blocks, self.options.n_threads)
+            for block, (lines, rows, largest, _) in scanned:
+                block.first_line += lines_before
+                lines_before += lines
+                items.append(Counted(block, rows, largest))
+            _require_rows(source, sum(item.rows for item in items[before:]))
+        arguments = self.arguments(_numbered(items))
         self.finish()
         return arguments
 
     def groups(self, advance: Callable[[float], None], sizes: Iterable[int]) -> Iterator[list[Counted]]:
-        """Groups of so many rows, for `look` or `arguments`."""
-        return group_blocks(self.sources, self.scan, advance, self.budget, sizes, self.open_blocks)
+        """Yield groups of these sizes in rows, for `look` or `arguments`; lines without a row follow those before.
 
-    def open_blocks(self, source: Source, advance: Callable[[float], None], budget: Budget) -> Iterator[Block]:
-        """The blocks of a file that hold rows."""
-        return text_blocks(source, advance, budget)
+        A group is read when it is asked for, and the budget is that of one group.
+        """
+        wanted = iter(sizes)
+        group: list[Counted] = []
+        left = next(wanted)
+        for source in self.sources:
+            lines_before = n_rows = 0
+            for block in self.open_blocks(source, advance):
+                text, first_line = block.text, block.first_line + lines_before
+                while len(text):
+                    lines, rows, largest, end = self.scan(text, left)
+                    if end == 0:  # a row, and the group is full
+                        yield _numbered(group)
+                        self.budget.release()
+                        group, left = [], next(wanted, ALL_ROWS)
+                        continue
+                    group.append(Counted(Block(block.file, text[:end], first_line), rows, largest))
+                    left, n_rows = left - rows, n_rows + rows
+                    text, first_line, lines_before = text[end:], first_line + lines, lines_before + lines
+            _require_rows(source, n_rows)
+        yield _numbered(group)
+        self.budget.release()  # for a second pass
+
+    def open_blocks(self, source: Source, advance: Callable[[float], None]) -> Iterator[Block]:
+        """Return the blocks of a file that hold rows."""
+        return text_blocks(source, advance, self.budget)
 
     @abstractmethod
     def look(self, items: list[Counted]) -> None:
@@ -298,7 +256,12 @@ class TextReader(ABC):
 
     def finish(self) -> None:
         """Warn of what all rows together have lost."""
-        warn_of_overflows(self.n_overflows, self.names)
+        if self.n_overflows:
+            warnings.warn(
+                f"{self.names}: {self.n_overflows} numbers beyond float32's range (3.4e38) were read as infinite",
+                PodiumWarning,
+                stacklevel=2,
+            )
         self.merges.warn(self.names, self.feature_names())
 
     def hear(self, runs: list[QueryRun], n_rows: int, n_overflows: int) -> None:

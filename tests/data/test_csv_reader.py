@@ -164,3 +164,15 @@ def test_the_real_sessions_are_read(real_data):
     assert podium.read(
         real_data / "yandex_sessions" / "test.tsv.gz", qid="session", feature_names=["query"]
     ).n_queries == 10_000  # fmt: skip
+
+
+def test_truth_values_are_read_as_in_frames():
+    frame = pd.DataFrame({"qid": [1, 1, 2], "label": [True, False, True], "new": [False, True, False], "x": [1, 2, 3]})
+    for text in (frame.to_csv(index=False), frame.to_csv(index=False).replace("T", "t").replace("F", "f")):
+        data = read(text)
+        assert np.array_equal(data.features, podium.RankingData(frame).features)
+        assert data.relevance.tolist() == [1, 0, 1]
+    data = read("qid,label,new\n1,1,true\n1,0,\n2,1, FALSE \n")
+    assert np.array_equal(data.features[:, 0], [1, np.nan, 0], equal_nan=True)
+    with pytest.raises(FileFormatError, match=r"line 3, column 5: expected a number, but found 'yes' in 'new'"):
+        read("qid,label,new\n1,1,True\n1,0,yes\n")
