@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 import podium
-from podium.boosting.committee import CommitteeRun, CommitteeTraining
+from podium.boosting import Boosting, Sampling
+from podium.boosting.committee import CommitteeRun, CommitteeTraining, default_members
 from podium.combining import deviation
 from podium.data.subsets import fold_of_queries
+from podium.measures import NDCG
 
 Data = podium.RankingData
 Scores = Callable[[Data], Any]
@@ -128,12 +130,14 @@ class Timed:
 def growing_committee(train: Data, stop: Data, seed: int, **changes: Any) -> dict[str, Scores]:
     """`Committee` with all data, and what it is with its first objectives alone."""
     data = Data.concatenate([train, stop])
-    usual = CommitteeTraining(**{k: v for k, v in changes.items() if k == "n_folds"})
-    boosting = replace(
-        usual.boosting, n_threads=1, verbose=0, sampling=replace(usual.boosting.sampling, seed=10_000 * seed),
-        **{k: v for k, v in changes.items() if k != "n_folds"},
+    sampling = Sampling(document_fraction=0.7, feature_fraction=0.5, seed=10_000 * seed)
+    usual = {"n_trees": 2000, "learning_rate": 0.05, "patience": 100, "n_threads": 1, "verbose": 0}  # `Committee`'s
+    settings = usual | {k: v for k, v in changes.items() if k != "n_folds"}
+    training = CommitteeTraining(
+        members=default_members(NDCG(10)), boosting=Boosting(sampling=sampling, **settings), tries_all_features=True,
+        **{k: v for k, v in changes.items() if k == "n_folds"},
     )  # fmt: skip
-    training, started = replace(usual, boosting=boosting, tries_all_features=True), time.process_time()
+    started = time.process_time()
     found: dict[str, Scores] = {}
     parts, judging = training.parts(data, None)
     committee = CommitteeRun(training.with_features(parts, data), parts, judging, data)

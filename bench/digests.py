@@ -86,7 +86,7 @@ def models(train: podium.RankingData, valid: podium.RankingData) -> Iterator[tup
         "newton": Newton(l2=0.5, max_delta_step=0.3), "gradient": Gradient(),
         "flat gradient": Gradient(normalize=False),
         "line search": LineSearch(), "line search, ERR": LineSearch("err", shrink="alpha"),
-        "line search, Newton": LineSearch(values=Newton()), "leaf line search": LeafLineSearch(bounds=(0.1, 3.0)),
+        "line search, Newton": LineSearch(values=Newton(l2=0.0)), "leaf line search": LeafLineSearch(bounds=(0.1, 3.0)),
     }.items():  # fmt: skip
         yield f"step: {name}", lambda s=step: mart(step=s, **few).fit(train)
     yield "line search on valid", lambda: mart(step=LineSearch(on="valid"), **few).fit(train, valid=valid)

@@ -52,7 +52,12 @@ def measured() -> dict[str, dict[str, list[float]]]:
     from podium.core.team import Team
     from podium.objectives import Lambda, Pairwise
 
-    objectives = {"NDCG": Lambda("ndcg"), "ERR": Lambda("err"), "AP": Lambda("ap"), "RankNet": Pairwise()}
+    objectives = {
+        "NDCG": Lambda("ndcg", normalize=False),
+        "ERR": Lambda("err", normalize=False),
+        "AP": Lambda("ap", normalize=False),
+        "RankNet": Pairwise(),
+    }
     found: dict[str, dict[str, list[float]]] = {}
     with Team(2) as team:
         for shape, data in shapes().items():

@@ -71,8 +71,8 @@ def list_losses() -> Any:
     labels, scores = np.array([0.0, 2, 0, 1, 3, 0, 1, 0]), np.linspace(1.5, -1.5, 8)
     data = podium.RankingData(np.arange(8.0)[:, None], labels, qid=np.zeros(8))
     objectives = {
-        "Lambda (NDCG)": Lambda("ndcg"), "ListNet": ListNet(), "ListMLE": ListMLE(), "XE-NDCG": XENDCG(),
-        "RankCosine": RankCosine(), "QueryRegression": QueryRegression(),
+        "Lambda (NDCG)": Lambda("ndcg", normalize=False), "ListNet": ListNet(), "ListMLE": ListMLE(),
+        "XE-NDCG": XENDCG(), "RankCosine": RankCosine(), "QueryRegression": QueryRegression(),
     }  # fmt: skip
     ranks = [f"{rank + 1} (label {label:.0f})" for rank, label in enumerate(labels)]
     rows = []

@@ -75,7 +75,7 @@ def our_epochs(
 ) -> tuple[list[float], float]:
     """The same by Podium."""
     marks: list[float] = []
-    found = NetTraining(objective, epochs, batch_queries=batch, halve_after=epochs).fit(
+    found = NetTraining(objective=objective, epochs=epochs, batch_queries=batch, halve_after=epochs).fit(
         train, valid={"valid": valid}, observers=[lambda _: marks.append(time.perf_counter())]
     )
     return np.diff(marks).tolist(), max(found.history["valid/ndcg@10"])
@@ -85,7 +85,7 @@ def epochs_rows() -> list[dict[str, Any]]:
     """10,000 queries × 50 documents × 50 features, the default net, 32 (the default) and 64 queries a step."""
     train, valid, few = podium.artificial(10_000), *(podium.artificial(n, part="valid") for n in (2_000, 20))
     rows = []
-    for name, objective in (("RankNet", Pairwise()), ("LambdaRank", Lambda("ndcg"))):
+    for name, objective in (("RankNet", Pairwise()), ("LambdaRank", Lambda("ndcg", normalize=False))):
         for batch in (32, 64):
             measured, ours, theirs = name == "LambdaRank", [], []
             for _ in range(3):
@@ -128,7 +128,14 @@ def factored_rows() -> list[dict[str, Any]]:
         for name, mine in times.items():
             marks: list[float] = []
             if name == "factored":
-                training = NetTraining(Pairwise(), 4, "sgd", 1e-5, 1e-6, batch_queries=1)
+                training = NetTraining(
+                    objective=Pairwise(),
+                    epochs=4,
+                    optimizer="sgd",
+                    learning_rate=1e-5,
+                    smallest_rate=1e-6,
+                    batch_queries=1,
+                )
                 training.fit(train, observers=[lambda _, m=marks: m.append(time.perf_counter())])
             else:
                 net = Layers(50)
@@ -158,8 +165,8 @@ def models(real: bool) -> dict[str, Any]:
     return {
         "RankNet": podium.RankNet(**net),
         "LambdaRank, NDCG": podium.LambdaRank(**net),
-        "LambdaRank, ERR": podium.LambdaRank(objective="lambda(err)", **net),
-        "LambdaRank, AP": podium.LambdaRank(objective="lambda(ap)", **net),
+        "LambdaRank, ERR": podium.LambdaRank(objective="lambda(err, normalize=false)", **net),
+        "LambdaRank, AP": podium.LambdaRank(objective="lambda(ap, normalize=false)", **net),
         "LambdaMART": podium.LambdaMART(1000, 10, 0.1, **trees),
         "McRank": podium.McRank(1000 if not real else 300, 10, 0.05, **trees),
     }

@@ -38,7 +38,7 @@ def forces() -> Any:
     y = alt.Y("score:Q", title="score; label beside the document", scale=alt.Scale(domain=[-1.6, 2.4]))
     colour = alt.Color("way:N", legend=None, scale=alt.Scale(domain=["up", "down"]))
     panels = []
-    for name, objective in (("RankNet", Pairwise()), ("LambdaRank, NDCG", Lambda("ndcg"))):
+    for name, objective in (("RankNet", Pairwise()), ("LambdaRank, NDCG", Lambda("ndcg", normalize=False))):
         pushes = objective.bind(data).gradients(scores)[0]
         pushes = pushes / np.abs(pushes).max()
         rows = [

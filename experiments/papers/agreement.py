@@ -50,8 +50,10 @@ def run(work: Work) -> Outcome:
 def _watched(source: Source, sizes: Sizes, trees: int, shown: int, seed: int) -> Any:
     """Both shares of agreement by iteration; and those of each query at the end of training."""
     train = with_clicks(source.parts(seed, sizes)[0], shown)[0]
-    watch = WatchAgreement(Lambda("cndcg"), every=EVERY)
-    model = LambdaMART(trees, 30, 0.2, objective=Lambda("ndcg"), **PAPERS_TREES).fit(train, observers=[watch])
+    watch = WatchAgreement(Lambda("cndcg", normalize=False), every=EVERY)
+    model = LambdaMART(trees, 30, 0.2, objective=Lambda("ndcg", normalize=False), **PAPERS_TREES).fit(
+        train, observers=[watch]
+    )
     seen, shares = watch.result(), agreement_of_queries(train, model.predict(train))
     names = [f"{source.name} {seed}/{query}" for query in train.query_ids]
     return {
@@ -63,8 +65,8 @@ def _watched(source: Source, sizes: Sizes, trees: int, shown: int, seed: int) ->
 
 def agreement_of_queries(data: RankingData, scores: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
     """The share of each query's documents on which λ(L) and λ(C) agree: equal signs, or λ(C) = 0."""
-    clicks, order = Lambda("cndcg"), data.canonical_order
-    signs = np.sign(Lambda("ndcg").bind(data).gradients(scores)[0])
+    clicks, order = Lambda("cndcg", normalize=False), data.canonical_order
+    signs = np.sign(Lambda("ndcg", normalize=False).bind(data).gradients(scores)[0])
     restricted = PairFilter(data.relevance[order], nonzero=True)
     shares = {}
     for way, bound in zip(WAYS, (clicks.bind(data), clicks.bind_among(data, restricted)), strict=True):

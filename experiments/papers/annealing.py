@@ -120,13 +120,15 @@ def schedules_of(trees: int) -> dict[str, dict[str, Schedule]]:
 
 def methods(trees: int, kinds: Sequence[str] = ()) -> dict[str, tuple[str, list[Objective]]]:
     """Each method's step and the objectives to choose from; all schedules and both λ, or λ(S) with some schedules."""
-    ndcg, schedules = Lambda("ndcg"), schedules_of(trees)
+    ndcg, schedules = Lambda("ndcg", normalize=False), schedules_of(trees)
     results: dict[str, tuple[str, list[Objective]]] = {NEWTON: ("newton", [ndcg]), GRADIENT: ("gradient", [ndcg])}
     for symbol, measure in LOCAL.items():
         if kinds and symbol != "λ(S)":
             continue
         for name in kinds or schedules:
-            objectives: list[Objective] = [Anneal(ndcg, Local(measure), one) for one in schedules[name].values()]
+            objectives: list[Objective] = [
+                Anneal(ndcg, Local(measure, normalize=False), one) for one in schedules[name].values()
+            ]
             results[_mixed(symbol, name)] = "gradient", objectives
     return results
 
@@ -226,7 +228,7 @@ def _watched(source: Source, work: Work, trees: int, seed: int) -> Any:
     """[S] figs 3 and 4: the history of a model of λ(L) alone on long lists, with what observers saw."""
     train, valid, _ = source.parts(seed, work.pick(full=(300, 300, 1), quick=(60, 60, 1)))[0]
     watches = [WatchLambdaShares(every=10), WatchTopLabels(3), WatchRankChanges(3, every=1)]
-    model = LambdaMART(trees, 30, 0.2, objective=Lambda("ndcg"), measure="ndcg@3", **PAPERS_TREES)
+    model = LambdaMART(trees, 30, 0.2, objective=Lambda("ndcg", normalize=False), measure="ndcg@3", **PAPERS_TREES)
     model.fit(train, valid={"validation": valid, "training": train}, observers=watches)
     return {name: np.asarray(values, np.float64) for name, values in model.history_.items()}
 

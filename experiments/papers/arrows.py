@@ -18,7 +18,7 @@ from podium.objectives import Lambda, Objective, Pairwise
 
 Floats = NDArray[np.float64]
 PLACE = "[B] fig. 1"
-OBJECTIVES: dict[str, Objective] = {"RankNet": Pairwise(), "LambdaRank": Lambda("ndcg")}
+OBJECTIVES: dict[str, Objective] = {"RankNet": Pairwise(), "LambdaRank": Lambda("ndcg", normalize=False)}
 DOCUMENTS = 16
 LEFT, RIGHT = (1, 15), (4, 10)  # ranks of the two relevant documents, before and after the move
 SPREADS = (0.1, 0.3, 1.0, 3.0, 10.0)  # standard deviations of random scores, in units of 1/σ

@@ -20,12 +20,12 @@ from podium.objectives import Debiased, Lambda, Objective
 PLACE = "beyond the papers"
 MEASURES = ("ndcg@3", "ndcg@10")
 DEPTH = 20
-CLICKED = Lambda("cndcg")
+CLICKED = Lambda("cndcg", normalize=False)
 OBJECTIVES: dict[str, Objective] = {
     "clicks as they are": CLICKED,
     "propensities known": Debiased(CLICKED, [1 / rank for rank in range(1, DEPTH + 1)]),
     "bias estimated": Debiased(CLICKED),
-    "human labels": Lambda("ndcg"),
+    "human labels": Lambda("ndcg", normalize=False),
 }
 SHOWN = ("poor ranking", "good ranking")
 

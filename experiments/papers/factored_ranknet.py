@@ -91,7 +91,10 @@ def _factored_epochs(train: RankingData, mark: Callable[[], None], n: int) -> No
     from podium.neural import NetTraining
 
     little = artificial(1, documents=5, features=FEATURES, part="valid")
-    training = NetTraining(Pairwise(), n, "sgd", 1e-6, 1e-7, batch_queries=None, n_threads=1)
+    training = NetTraining(
+        objective=Pairwise(), epochs=n, optimizer="sgd", learning_rate=1e-6, smallest_rate=1e-7, batch_queries=None,
+        n_threads=1,
+    )  # fmt: skip
     training.fit(train, valid={"valid": little}, observers=[lambda _: mark()])
 
 

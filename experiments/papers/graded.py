@@ -61,13 +61,15 @@ def _swept(work: Work, source: Source, sizes: Sizes, trees: int, weights: tuple[
     """The baseline and, for each source of clicks, the model whose weight the graded rule takes on validation data."""
     train, valid, test = with_clicks(source.parts(seed, sizes)[0])
     objectives = {
-        (name, weight): Tiers(Lambda("ndcg"), Lambda(_cndcg(name)), weights=(1 - weight, weight))
+        (name, weight): Tiers(
+            Lambda("ndcg", normalize=False), Lambda(_cndcg(name), normalize=False), weights=(1 - weight, weight)
+        )
         for name in CLICKS.values()
         for weight in weights
     }
     models = [
         LambdaMART(trees, 30, 0.2, objective=objective, **PAPERS_TREES)
-        for objective in (Lambda("ndcg"), *objectives.values())
+        for objective in (Lambda("ndcg", normalize=False), *objectives.values())
     ]
     baseline, *swept = fit_many(models, train, verbose=0)
     fitted = dict(zip(objectives, swept, strict=True))

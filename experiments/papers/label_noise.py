@@ -54,7 +54,7 @@ def run(work: Work) -> Outcome:
 
 def _families(trees: int) -> dict[str, tuple[str, list[Objective]]]:
     """Of each λ the step, and the objectives to choose from; schedules that end as [S]'s do after 1000 trees."""
-    ndcg, local = Lambda("ndcg"), Local("ndcg")
+    ndcg, local = Lambda("ndcg", normalize=False), Local("ndcg", normalize=False)
     schedules = LinearGrowth(0.1, 1.5 / trees), ExponentialGrowth(0.1, trees / 10)
     return {
         NEWTON: ("newton", [ndcg]), GRADIENT: ("gradient", [ndcg]), LOCAL: ("gradient", [local]),

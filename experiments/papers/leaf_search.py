@@ -20,11 +20,11 @@ RATES = (0.1, 0.3, 1.0)
 NEWTON, TREE, LEAF = "Newton's steps", "a weight for each tree", "a weight for each leaf"
 OF_NEWTON = ", of Newton's values"
 STEPS: dict[str, Step] = {
-    NEWTON: Newton(),
+    NEWTON: Newton(l2=0.0),
     TREE: LineSearch(MEASURE),
     LEAF: LeafLineSearch(MEASURE),
-    TREE + OF_NEWTON: LineSearch(MEASURE, values=Newton()),
-    LEAF + OF_NEWTON: LeafLineSearch(MEASURE, values=Newton()),
+    TREE + OF_NEWTON: LineSearch(MEASURE, values=Newton(l2=0.0)),
+    LEAF + OF_NEWTON: LeafLineSearch(MEASURE, values=Newton(l2=0.0)),
 }
 
 

@@ -68,7 +68,7 @@ def _settings(n_leaves: int, rate: float, other_rate: float, few: int, more: int
     return {
         NEWTON: base | {"n_trees": more},
         SEARCHED: base | {"step": search()},
-        f"{SEARCHED} of Newton's values": base | {"step": search(values=Newton())},
+        f"{SEARCHED} of Newton's values": base | {"step": search(values=Newton(l2=0.0))},
         f"Newton, v = {other_rate:g}": base | {"learning_rate": other_rate, "n_trees": max(few, more)},
     }
 

@@ -74,7 +74,8 @@ def _measured(
     """The values of each method on the test queries of a fold."""
     feature = best_feature(train)
     train, test = with_clicks(train, feature), with_clicks(test, feature)
-    ndcg, search = Lambda("ndcg"), LineSearch("ndcg@10", values=Newton())
+    ndcg, local = Lambda("ndcg", normalize=False), Local("ndcg", normalize=False)
+    search = LineSearch("ndcg@10", values=Newton(l2=0.0))
     model = partial(
         LambdaMART, n_leaves=10, l2=0.0, split_fraction=1.0, feature_fraction=0.7, random_state=seed, verbose=0
     )
@@ -84,8 +85,8 @@ def _measured(
     ]
     groups = {
         NEWTON: [boosted(objective=ndcg)], SEARCHED: searches, GRADIENT: [boosted(objective=ndcg, step="gradient")],
-        ANNEALED: [boosted(objective=Anneal(ndcg, Local("ndcg"), LinearGrowth(0.1, 0.01)), step="gradient")],
-        GRADED: [boosted(objective=Tiers(ndcg, Lambda("cndcg"), weights=(1 - WEIGHT, WEIGHT)))],
+        ANNEALED: [boosted(objective=Anneal(ndcg, local, LinearGrowth(0.1, 0.01)), step="gradient")],
+        GRADED: [boosted(objective=Tiers(ndcg, Lambda("cndcg", normalize=False), weights=(1 - WEIGHT, WEIGHT)))],
     }  # fmt: skip
     return {
         name: work.values(best.predict(test), test, MEASURES, source.prefix(seed))

@@ -38,7 +38,11 @@ def _lambdamart(
     sigma: float, trees: int, train: RankingData, test: RankingData, rate: float = RATE, **others: Any
 ) -> Floats:
     settings = {"l2": 0.0, "split_fraction": 1.0, **others}
-    return LambdaMART(trees, LEAVES, rate, objective=Lambda("ndcg", sigma=sigma), **settings).fit(train).predict(test)
+    return (
+        LambdaMART(trees, LEAVES, rate, objective=Lambda("ndcg", sigma=sigma, normalize=False), **settings)
+        .fit(train)
+        .predict(test)
+    )
 
 
 def _matched_rate(sigma: float, trees: int, train: RankingData, test: RankingData) -> Floats:

@@ -63,8 +63,8 @@ def _measured(work: Work, source: Source, sizes: Sizes, trees: int, rates: tuple
     train, valid, test = source.parts(seed, sizes)[0]
     groups = {
         name: [
-            LambdaMART(trees, 15, rate, objective=Lambda("ndcg", truncation=truncation), measure="ndcg@3",
-                       patience=trees // 4, **PAPERS_TREES)
+            LambdaMART(trees, 15, rate, objective=Lambda("ndcg", truncation=truncation, normalize=False),
+                       measure="ndcg@3", patience=trees // 4, **PAPERS_TREES)
             for rate in rates
         ]
         for name, truncation in TRUNCATIONS.items()

@@ -90,7 +90,7 @@ def _measured(work: Work, share: float, sizes: tuple[int, ...], documents: int, 
     whole, valid, test = (clicked(part, n, documents, seed) for part, n in zip(PARTS, sizes, strict=True))
     some = hide_labels(whole, share, seed)
     few = labelled_only(some)
-    human, clicks = Lambda("ndcg"), Lambda("cndcg")
+    human, clicks = Lambda("ndcg", normalize=False), Lambda("cndcg", normalize=False)
     tiers = {w: Tiers(human, clicks, weights=(1 - w, w)) for w in WEIGHTS}
     fits: dict[str, tuple[dict[float, Objective], RankingData]] = {
         FEW: ({0.0: human}, few), RANKED: ({0.0: human}, some), TIERS_OF_FEW: (dict(tiers), few),

@@ -37,7 +37,7 @@ class Followed:
 
     def __init__(self, train, step, n_trees=4, rate=0.3, **settings):
         seen = []
-        objective = Lambda("ndcg@10")
+        objective = Lambda("ndcg", normalize=False)
         self.model = LambdaMART(n_trees, 6, rate, objective=objective, step=step, split_fraction=1, **settings)
         self.model.fit(train, observers=[seen.append])
         self.weights = [round_.weights[0] for round_ in seen]
@@ -73,7 +73,7 @@ def test_alpha_counts_newton_steps_and_shrinkage_goes_where_it_is_asked_for(part
 
 
 def test_outputs_of_newton_are_not_counted_twice(parts):
-    run = Followed(parts[0], LineSearch("ndcg@10", values=Newton()), l2=0.0)
+    run = Followed(parts[0], LineSearch("ndcg@10", values=Newton(l2=0.0)), l2=0.0)
     for k, (lambdas, hessians) in enumerate(run.gradients):
         leaves = run.leaves[k]
         newton = np.array([lambdas[leaves == n].sum() / hessians[leaves == n].sum() for n in range(leaves.max() + 1)])
@@ -131,7 +131,7 @@ def test_leaf_by_leaf_finds_what_brute_force_finds():
             assert best == pytest.approx(most, abs=1e-9) or (best > most and is_crossing)
 
 
-@pytest.mark.parametrize("step", [LineSearch("ndcg@10"), LeafLineSearch("ndcg@10"), LineSearch(values=Newton())])
+@pytest.mark.parametrize("step", [LineSearch("ndcg@10"), LeafLineSearch("ndcg@10"), LineSearch(values=Newton(l2=0.0))])
 def test_monotone_constraints_hold_whatever_the_weights(parts, step):
     train = parts[0]
     model = LambdaMART(8, 8, step=step, monotone={0: 1, 1: -1}).fit(train)

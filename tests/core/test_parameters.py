@@ -4,7 +4,7 @@ import copy
 import inspect
 import math
 import pickle
-from dataclasses import KW_ONLY, FrozenInstanceError
+from dataclasses import KW_ONLY, FrozenInstanceError, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 import podium
-from podium.boosting import Boosting, CommitteeTraining, Newton, Sampling
+from podium.boosting import Boosting, CommitteeTraining, GrovesTraining, Newton, Sampling
 from podium.core import hyperparameters as h
 from podium.core.parameters import (
     Parameter,
@@ -21,6 +21,7 @@ from podium.core.parameters import (
     choice,
     flag,
     fraction,
+    from_parameters,
     integer,
     number,
     optional,
@@ -30,8 +31,10 @@ from podium.core.parameters import (
 )  # fmt: skip
 from podium.errors import DataError, ParameterError
 from podium.estimators.parameters import MODELS
-from podium.linear import Descent, PRankTraining
+from podium.linear import Ascent, Descent, PRankTraining
+from podium.neural import NetTraining
 from podium.trees import GrowthParameters
+from podium.trees.growth_types import GrowthLimits
 
 DECLARED = [one for one in vars(h).values() if isinstance(one, Parameter) and one is not h.LABEL_GAIN]
 DEPTH = integer("depth", 3, least=1, most=9, help="levels, at most. None of them is empty.")
@@ -115,14 +118,16 @@ def test_docstrings_and_tables():
 def test_settings_are_frozen_and_checked_when_they_are_made():
     @settings
     class Both:
-        depth: int = DEPTH(3)
-        rate: float | None = RATE(None)
+        depth: int = DEPTH()
+        rate: float | None = RATE()
 
         def __post_init__(self):
             if self.depth == 5:
                 raise DataError("five is right out")
 
-    assert Both(2) == Both(depth=2)
+    with pytest.raises(TypeError, match="positional"):
+        Both(2)
+    assert Both(depth=2).depth == 2
     for values, words in (({"depth": 0}, "from 1"), ({"rate": 0}, "positive"), ({"depth": 5}, "right out")):
         with pytest.raises(DataError, match=words):
             Both(**values)
@@ -181,16 +186,46 @@ def test_estimators_have_the_declared_parameters_and_no_others(name):
         assert parameter.name in inspect.getdoc(estimator)
 
 
-def test_the_engine_has_the_same_declarations():
-    """A range or a help text that is written twice would differ one day."""
-    for cls in (Boosting, GrowthParameters, Sampling, Newton, Descent, CommitteeTraining):
-        assert parameters(cls)
+ENGINE = (
+    Ascent, Boosting, CommitteeTraining, Descent, GrovesTraining, GrowthParameters, NetTraining, Newton, PRankTraining,
+    Sampling,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("cls", ENGINE, ids=lambda cls: cls.__name__)
+def test_the_engine_has_the_same_declarations_and_defaults(cls):
+    """A range, a help text or a default that is written twice would differ one day."""
+    assert parameters(cls)
+    for parameter in parameters(cls).values():
+        assert parameter in DECLARED
+
+
+@pytest.mark.parametrize(
+    ("estimator", "settings"),
+    [
+        (podium.LambdaMART, (Boosting, GrowthParameters, Sampling, Newton)),
+        (podium.AdditiveGroves, (GrovesTraining,)),
+        (podium.LinearRanker, (Ascent, Descent)),
+        (podium.PRank, (PRankTraining,)),
+        (podium.LambdaRank, (NetTraining,)),
+    ],
+)
+def test_the_defaults_of_the_engine_are_those_of_the_estimators(estimator, settings):
+    for cls in settings:
         for parameter in parameters(cls).values():
-            assert any(
-                (parameter.name, parameter.help, parameter.least, parameter.above, parameter.most)
-                == (one.name, one.help, one.least, one.above, one.most)
-                for one in DECLARED
-            ), parameter.name
+            own = parameters(estimator).get(parameter.name)
+            if own is not None and own.name != "split_fraction":  # pairs weigh documents unequally
+                assert own.default == parameter.default, (cls, own.name)
+
+
+def test_settings_take_the_parameters_of_an_estimator_by_name():
+    ranker = podium.LambdaMART(7, n_leaves=3, random_state=5, l2=2.5, max_depth=4, min_documents_in_leaf=2)
+    growth = from_parameters(GrowthParameters, ranker, monotone=(1, 0))
+    assert growth == GrowthParameters(n_leaves=3, l2=2.5, max_depth=4, min_documents_in_leaf=2, monotone=(1, 0))
+    assert from_parameters(Sampling, ranker) == Sampling(seed=5, split_fraction=None)
+    limits = growth.limits(3, 0.5)
+    assert limits == GrowthLimits(n_leaves=3, max_depth=4, min_documents=2, min_documents_to_split=2, l2=5.0)
+    assert replace(growth, split="least-squares", max_depth=None).limits(2, 0.5)[:2] == (2, -1)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Training on parts gives the model of local training, to the bit, whatever the parts are."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -44,18 +46,21 @@ from podium.objectives import (
 )
 from podium.trees import GrowthParameters
 
-SMALL = GrowthParameters(n_leaves=8, min_documents_in_leaf=5)
+SMALL = GrowthParameters(n_leaves=8, min_documents_in_leaf=5, l2=0.0)
+LEAST_SQUARES = GrowthParameters(n_leaves=8, min_documents_in_leaf=1, split="least-squares")
+SAMPLING = Sampling(document_fraction=0.7, query_fraction=0.8, feature_fraction=0.6, seed=3, split_fraction=0.4)
+BY_LEAF = LeafLineSearch("ap", ties=1, values=Newton(l2=0.0))
 CASES = {
     "defaults": Boosting(n_trees=3),
-    "least squares": Boosting(n_trees=3, growth=GrowthParameters(n_leaves=8, split="least-squares")),
-    "few documents": Boosting(n_trees=3, growth=GrowthParameters(n_leaves=31, min_documents_in_leaf=13)),
-    "depth": Boosting(n_trees=2, growth=GrowthParameters(n_leaves=31, max_depth=3)),
-    "samples": Boosting(n_trees=3, growth=SMALL, sampling=Sampling(0.7, 0.8, 0.6, 3, 0.4)),
+    "least squares": Boosting(n_trees=3, growth=LEAST_SQUARES),
+    "few documents": Boosting(n_trees=3, growth=GrowthParameters(n_leaves=31, min_documents_in_leaf=13, l2=0.0)),
+    "depth": Boosting(n_trees=2, growth=GrowthParameters(n_leaves=31, max_depth=3, min_documents_in_leaf=1, l2=0.0)),
+    "samples": Boosting(n_trees=3, growth=SMALL, sampling=SAMPLING),
     "gradient-based sampling": Boosting(n_trees=3, growth=SMALL, sampling=Sampling(split_fraction=0.3)),
     "gradient": Boosting(n_trees=3, growth=SMALL, objective=Local("ndcg@3"), step=Gradient()),
     "line search": Boosting(n_trees=2, growth=SMALL, step=LineSearch("ndcg@5")),
     "line search on valid": Boosting(n_trees=2, growth=SMALL, step=LineSearch("ndcg@5", on="valid", ties="jitter")),
-    "line search of leaves": Boosting(n_trees=2, growth=SMALL, step=LeafLineSearch("ap", ties=1, values=Newton())),
+    "line search of leaves": Boosting(n_trees=2, growth=SMALL, step=BY_LEAF),
     "err": Boosting(n_trees=2, growth=SMALL, objective=Lambda("err"), selection="err"),
     "tiers": Boosting(n_trees=2, growth=SMALL, objective=Tiers(Lambda("ndcg"), Lambda("ndcg(labels=clicks)"))),
     "anneal": Boosting(n_trees=3, growth=SMALL, objective=Anneal(Regression(), Lambda("ndcg"))),
@@ -64,7 +69,7 @@ CASES = {
     "propensities": Boosting(n_trees=2, growth=SMALL, objective=Debiased(Lambda("ndcg"), propensities=(1, 0.5))),
     "regression": Boosting(n_trees=2, growth=SMALL, objective=Regression(), watched=(RMSE(),)),
     "weighted least squares": Boosting(
-        n_trees=2, objective=Regression(), growth=GrowthParameters(split="least-squares"),
+        n_trees=2, objective=Regression(), growth=replace(LEAST_SQUARES, n_leaves=31),
         sampling=Sampling(split_fraction=0.4),
     ),
     "logistic": Boosting(
@@ -78,9 +83,7 @@ CASES = {
     "pairs": Boosting(n_trees=2, growth=SMALL, objective=Pairwise()),
     "categories": Boosting(n_trees=3, growth=SMALL, categorical=(5,), max_bins=16),
     "few bins": Boosting(n_trees=2, growth=SMALL, max_bins=7),
-    "monotone": Boosting(
-        n_trees=2, growth=GrowthParameters(n_leaves=8, split="least-squares", monotone=(1, -1, 0, 1, 0, 0))
-    ),
+    "monotone": Boosting(n_trees=2, growth=replace(LEAST_SQUARES, monotone=(1, -1, 0, 1, 0, 0))),
     "patience": Boosting(n_trees=20, growth=SMALL, patience=2, learning_rate=0.5),
 }  # fmt: skip
 
@@ -161,7 +164,7 @@ def test_one_long_query_and_workers_without_validation_data_are_no_trouble(train
 def test_round_trips_grow_with_the_depth_not_with_the_leaves(train):
     def per_tree(n_leaves):
         run = Boosting(
-            n_trees=4, growth=GrowthParameters(n_leaves=n_leaves, min_documents_in_leaf=1), learning_rate=0.3
+            n_trees=4, growth=GrowthParameters(n_leaves=n_leaves, min_documents_in_leaf=1, l2=0.0), learning_rate=0.3
         )
         more = Boosting(n_trees=8, growth=run.growth, learning_rate=0.3)
         few, many = (on_parts(r, train, {}, 2, lambda data: pieces_of(data, 2))[1] for r in (run, more))

@@ -33,7 +33,7 @@ def small():
 
 
 def fitting_on(data, alpha):
-    return Backfitting(BinnedData.of(data, {}, Boosting(Regression())), alpha, 1, Team(1))
+    return Backfitting(BinnedData.of(data, {}, Boosting(objective=Regression())), alpha, 1, Team(1))
 
 
 # --- a slow reference: every split of every node, by definition
@@ -112,7 +112,9 @@ def slow_groves(data, settings):
 @pytest.mark.parametrize("training", ["fast", "slow", "layered"])
 def test_the_whole_algorithm_equals_the_slow_one(training):
     data = regression_data(24, 2, seed=3)
-    settings = GrovesTraining(2, 3, 0.3, training, min_documents_in_leaf=3, n_threads=1)
+    settings = GrovesTraining(
+        n_groves=2, n_trees_in_grove=3, alpha=0.3, training=training, min_documents_in_leaf=3, n_threads=1
+    )
     result = settings.fit(data)
     assert result.grid == tuple((alpha, size) for alpha in (0.5, 0.3) for size in (1, 2, 3))
     assert np.allclose(result.history["oob/rmse"], slow_groves(data, settings), rtol=1e-6)
@@ -192,7 +194,7 @@ def test_validation_data_picks_by_the_measure():
 def test_smaller_grids_are_parts_of_larger_ones(small):
     errors = {}
     for size, alpha in ((1, 0.5), (3, 0.2)):
-        result = GrovesTraining(2, size, alpha, training="slow", n_threads=1).fit(small)
+        result = GrovesTraining(n_groves=2, n_trees_in_grove=size, alpha=alpha, training="slow", n_threads=1).fit(small)
         errors |= {(cell, (size, alpha)): e for cell, e in zip(result.grid, result.history["oob/rmse"], strict=True)}
     assert errors[(0.5, 1), (1, 0.5)] == errors[(0.5, 1), (3, 0.2)]
 

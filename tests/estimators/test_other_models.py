@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 from sklearn.linear_model import LinearRegression
@@ -22,8 +23,9 @@ from podium import (
     RankingData,
     RankNetTrees,
 )  # fmt: skip
-from podium.boosting import Checkpoint, Gradient
-from podium.measures import Ranking
+from podium.boosting import Checkpoint, Gradient, Newton
+from podium.core.parameters import parameters
+from podium.measures import NDCG, Ranking
 from podium.models import ClassEnsemble, Ensemble, LinearModel
 from podium.objectives import (
     Anneal,
@@ -31,6 +33,7 @@ from podium.objectives import (
     Debiased,
     ExponentialShare,
     Lambda,
+    LambdaLoss,
     Local,
     Multiclass,
     Objective,
@@ -191,7 +194,8 @@ class TestObjectivesInTrees:
         assert a.digest() == b.digest() == c.digest()
 
     def test_gradient_step_is_the_mean_of_normalised_lambdas(self, data):
-        model = LambdaMART(1, 4, 1.0, objective=Local(), step="gradient", l2=7.0).fit(data)
+        with pytest.warns(podium.PodiumWarning, match="l2=7.0 has no effect"):
+            model = LambdaMART(1, 4, 1.0, objective=Local(), step="gradient", l2=7.0).fit(data)
         lambdas = Local().bind(data).gradients(np.zeros(len(data)))[0]
         for q in range(data.n_queries):
             rows = data.rows(q)
@@ -456,6 +460,54 @@ def test_an_objective_of_ones_own(data):
     model = LambdaMART(20, objective=Huber()).fit(data)
     assert isinstance(model.model_, Ensemble)
     assert np.corrcoef(model.predict(data), data.relevance)[0, 1] > 0.5
+
+
+def test_one_rule_says_whether_lambdas_are_normalised():
+    data = podium.artificial(20, documents=(3, 30), features=4)
+    for ranker in (podium.LambdaMART(3, 4), podium.LinearRanker(n_iterations=3)):
+        usual = ranker.fit(data).digest()
+        for objective in ("lambda(ndcg)", Lambda("ndcg"), Lambda("ndcg", normalize=True)):
+            assert clone(ranker).set_params(objective=objective).fit(data).digest() == usual
+        published = clone(ranker).set_params(normalize=False).fit(data).digest()
+        assert published != usual
+        assert clone(ranker).set_params(objective="lambda(ndcg, normalize=false)").fit(data).digest() == published
+    for name in ("LambdaMART", "LambdaRank", "LinearRanker"):
+        assert parameters(getattr(podium, name))["normalize"].default is True
+    assert all(term.normalize for term in (Lambda(), Local(), LambdaLoss()))
+    assert not Pairwise().normalize
+    assert not podium.RankNetTrees().normalize
+    assert not podium.LambdaMART.as_published()._objective().normalize
+
+
+def test_an_objective_obeys_its_cutoff_and_an_estimator_trains_on_the_whole_list():
+    data = podium.artificial(20, documents=(3, 30), features=4)
+
+    def digest(**settings):
+        return podium.LambdaMART(3, 4, **settings).fit(data).digest()
+
+    cut = digest(objective="lambda(ndcg@3)")
+    assert cut == digest(objective="lambda(ndcg, truncation=3)") == digest(measure="ndcg@10", truncation=3)
+    assert cut != digest(objective="lambda(ndcg)") == digest(measure="ndcg@3") == digest(measure="ndcg@10")
+    assert Lambda("ndcg@3", truncation=3).trained_measure() == NDCG(3) == Local("ndcg@3").trained_measure()
+    with pytest.raises(DataError, match="give one cutoff, not both ndcg@3 and truncation=5"):
+        Lambda("ndcg@3", truncation=5)
+    with pytest.raises(DataError, match="whole list: leave out the cutoff of ndcg@10"):
+        LambdaLoss("ndcg@10")
+
+
+@pytest.mark.parametrize(
+    ("ranker", "words"),
+    [
+        (podium.LinearRanker(method="ascent", n_iterations=1, l2=1.0), "l2=1.0 has no effect: method='ascent'"),
+        (podium.LambdaMART(2, 4, step="gradient", l2=3.0, max_delta_step=1.0), "max_delta_step=1.0, l2=3.0 have no"),
+        (podium.LambdaMART(2, 4, step=Newton(), max_delta_step=1.0), "give it to the step: Newton"),
+        (podium.LambdaRank(net=lambda n: torch.nn.Linear(n, 1), hidden=5, epochs=1), "hidden=5 has no effect"),
+        (podium.Committee(cycles=0, shrinkage=0.5, n_trees=2, n_folds=2), "shrinkage=0.5 has no effect"),
+    ],
+)
+def test_a_value_without_an_effect_is_warned_of(ranker, words):
+    with pytest.warns(podium.PodiumWarning, match=words):
+        ranker.fit(podium.artificial(20, features=4))
 
 
 def test_every_pair_weighs_one_in_ranknet_trees():

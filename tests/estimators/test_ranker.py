@@ -60,15 +60,24 @@ def test_folds_depend_on_content_alone(data):
 
 
 def test_the_curve_is_the_mean_over_queries_that_trees_have_not_seen(data):
-    settings = Boosting(Lambda(normalize=True), sampling=Sampling(0.7, seed=3), n_trees=24, patience=6, verbose=0)
+    settings = Boosting(
+        objective=Lambda(normalize=True),
+        sampling=Sampling(document_fraction=0.7, seed=3),
+        n_trees=24,
+        patience=6,
+        verbose=0,
+    )
     found = rounds_by_folds(settings, data, 3)
     fold = folds_by_content(data, 3, 3)
     curve = found.history["folds/ndcg@10"]
     own = np.zeros(len(curve))
     for k in range(3):
-        alone = Boosting(Lambda(normalize=True), sampling=Sampling(0.7, seed=3), n_trees=len(curve), verbose=0).fit(
-            data.select(fold != k), {"v": data.select(fold == k)}
-        )
+        alone = Boosting(
+            objective=Lambda(normalize=True),
+            sampling=Sampling(document_fraction=0.7, seed=3),
+            n_trees=len(curve),
+            verbose=0,
+        ).fit(data.select(fold != k), {"v": data.select(fold == k)})
         own += np.array(alone.history["v/ndcg@10"]) * (fold == k).sum() / len(fold)
     assert curve == pytest.approx(own.tolist(), abs=1e-12)
     assert found.best_iteration == int(np.argmax(curve))
@@ -112,14 +121,14 @@ def test_graded_measures_and_few_queries(data):
 
 
 def test_progress_counts_no_more_trees_than_there_are(data, capsys):
-    rounds_by_folds(Boosting(Lambda(), n_trees=24, verbose=20), data, 2)
+    rounds_by_folds(Boosting(objective=Lambda(), n_trees=24, verbose=20), data, 2)
     assert "24 of 24 trees, folds/ndcg@10" in capsys.readouterr().err
 
 
 def test_trees_that_end_early_keep_their_value(data):
     """Labels that do not differ leave nothing to learn: every run ends, and so does cross-validation."""
     flat = data.replace(relevance=np.ones(len(data)))
-    settings = Boosting(Lambda(), n_trees=50, verbose=0)
+    settings = Boosting(objective=Lambda(), n_trees=50, verbose=0)
     assert rounds_by_folds(settings, flat, 2) == RoundsByFolds(0, {"folds/ndcg@10": [1.0] * 20}, 1.0)
     with pytest.warns(podium.PodiumWarning, match="same score"):
         assert Ranker(**SMALL).fit(flat).n_trees_ == 1

@@ -69,7 +69,7 @@ def test_gradients(objective, seed):
 def test_models(objective, seed):
     data = everything(seed)
     shuffle = np.random.default_rng(seed).permutation(len(data))
-    step = Newton(0.1) if objective.has_hessian else Gradient()
+    step = Newton(l2=0.1) if objective.has_hessian else Gradient()
     settings = {"n_trees": 3, "n_leaves": 4, "min_documents_in_leaf": 3, "objective": objective, "step": step}
     one = LambdaMART(**settings, n_threads=1).fit(data)
     other = LambdaMART(**settings, n_threads=2).fit(data.take(shuffle))

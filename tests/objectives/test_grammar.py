@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium import DataError
-from podium.measures import AP, CNDCG, DCG, ERR, NDCG, RBP, RR, Gain, PairwiseAccuracy, Precision, Recall
+from podium.measures import AP, CNDCG, DCG, ERR, NDCG, RBP, RR, Gain, PairwiseAccuracy, Precision, Recall, as_measure
 from podium.objectives import (
     XENDCG,
     Anneal,
@@ -42,10 +42,17 @@ from podium.objectives import (
 )  # fmt: skip
 from podium.objectives.parsing import OF_OTHER_TOOLS
 
+
+def any_lambda(measure, truncation, sigma, normalize):
+    """λ with one cutoff: that of the measure, or a truncation."""
+    has_cutoff = as_measure(measure).cutoff is not None
+    return Lambda(measure, None if has_cutoff else truncation, sigma, normalize)
+
+
 links = st.sampled_from([CrossEntropy(), CrossEntropy(2.0), Hinge(), SquaredHinge(0.5), Fidelity(), LocalSigmoid(0.1)])
 measures = st.sampled_from(["ndcg", "ndcg@10", "err@5", "ap", "precision@3", "cndcg@3", "rr"])
 terms = st.one_of(
-    st.builds(Lambda, measures, st.sampled_from([None, 3]), st.sampled_from([1.0, 0.5]), st.booleans()),
+    st.builds(any_lambda, measures, st.sampled_from([None, 3]), st.sampled_from([1.0, 0.5]), st.booleans()),
     st.builds(Local, measures, st.sampled_from([0.0, -0.5])),
     st.builds(Pairwise, links, st.sampled_from(["relevance", "clicks"])),
     st.builds(LambdaLoss, st.just("ndcg"), st.sampled_from([10.0, 2.5])),
@@ -97,10 +104,10 @@ any_link = st.one_of(
 )  # fmt: skip
 any_term = st.one_of(
     st.builds(Lambda, st.builds(PairwiseAccuracy, labels=sources, empty=empties), st.none(), positive),
-    st.builds(Lambda, any_measure, cutoffs, positive, st.booleans()),
+    st.builds(any_lambda, any_measure, cutoffs, positive, st.booleans()),
     st.builds(Local, any_measure, any_number, st.booleans()),
     st.builds(Pairwise, any_link, sources, st.booleans()),
-    st.builds(LambdaLoss, st.builds(NDCG, cutoffs, gain=gains), st.floats(0, 1e300), positive, st.booleans()),
+    st.builds(LambdaLoss, st.builds(NDCG, st.none(), gain=gains), st.floats(0, 1e300), positive, st.booleans()),
 )
 any_tiers = st.lists(st.tuples(any_term, st.integers(1, 9), st.booleans()), min_size=1, max_size=4).map(
     lambda parts: Tiers(
@@ -144,7 +151,7 @@ def test_what_python_prints_is_read(objective):
     ("text", "expected"),
     [
         ("lambda(ndcg)", Lambda("ndcg")),
-        ("Lambda(err@5, truncation=7, sigma=.5)", Lambda("err@5", 7, 0.5)),
+        ("Lambda(err, truncation=7, sigma=.5)", Lambda("err", 7, 0.5)),
         ("listnet", ListNet()),
         ("list_net()", ListNet()),
         ("pairwise(squared-hinge(2))", Pairwise(SquaredHinge(2))),

@@ -35,7 +35,7 @@ def test_equals_the_slow_reference(name, cutoff):
     measure = parse(name).replace(cutoff=cutoff)
     for seed in range(8):
         data, scores = random_data(seed, measure.labels, 1 if name == "cndcg" else 4, weights=seed % 2 == 1)
-        objective = Lambda(measure, truncation=cutoff, sigma=1.5)
+        objective = Lambda(measure, truncation=cutoff, sigma=1.5, normalize=False)
         found = objective.bind(data).gradients(scores)
         expected = slow_lambdas(data, scores, measure, 1.5)
         assert np.allclose(found[0], expected[0], **SINGLE)
@@ -45,12 +45,13 @@ def test_equals_the_slow_reference(name, cutoff):
             assert abs(mine.sum()) <= 1e-6 * np.abs(mine).sum()
 
 
-def test_the_cutoff_serves_evaluation_and_truncation_the_gradient():
+def test_the_cutoff_of_an_objective_is_its_truncation():
     data, scores = random_data(1)
-    whole = Lambda("ndcg").bind(data).gradients(scores)[0]
-    assert np.array_equal(Lambda("ndcg@2").bind(data).gradients(scores)[0], whole)
-    assert Lambda("precision@3").trained_measure().cutoff == 3
-    assert not np.array_equal(Lambda("ndcg", truncation=2).bind(data).gradients(scores)[0], whole)
+    whole = Lambda("ndcg", normalize=False).bind(data).gradients(scores)[0]
+    cut = Lambda("ndcg@2", normalize=False).bind(data).gradients(scores)[0]
+    assert np.array_equal(Lambda("ndcg", truncation=2, normalize=False).bind(data).gradients(scores)[0], cut)
+    assert Lambda("precision@3", normalize=False).trained_measure().cutoff == 3
+    assert not np.array_equal(cut, whole)
 
 
 @pytest.mark.parametrize("name", ["ndcg", "ap", "err"])
@@ -58,7 +59,7 @@ def test_gradients_are_finite_differences_at_fixed_ranks(name):
     rng = np.random.default_rng(0)
     data, _ = random_data(3)
     scores = rng.permutation(len(data)).astype(float)  # far apart: a small step changes no rank
-    bound = Lambda(name).bind(data)
+    bound = Lambda(name, normalize=False).bind(data)
     lambdas, hessians = bound.gradients(scores)
     step = 1e-3
     for row in range(len(data)):
@@ -73,7 +74,7 @@ def test_gradients_are_finite_differences_at_fixed_ranks(name):
 def test_cross_derivatives_are_symmetric():
     data, _ = random_data(4)
     scores = np.random.default_rng(1).permutation(len(data)).astype(float)
-    bound = Lambda("ndcg").bind(data)
+    bound = Lambda("ndcg", normalize=False).bind(data)
     jacobian = np.empty((len(data), len(data)))
     for row in range(len(data)):
         moved = np.zeros(len(data))
@@ -101,7 +102,7 @@ def test_row_order_does_not_matter(seed, name):
 def test_scores_far_apart_are_safe():
     data = RankingData([[1], [2], [3]], [0, 1, 2], qid=[1, 1, 1])
     for scores in ([1e4, 0, -1e4], [-1e4, 0, 1e4], [1e300, 0, -1e300]):
-        lambdas, hessians = Lambda().bind(data).gradients(np.array(scores, float))
+        lambdas, hessians = Lambda(normalize=False).bind(data).gradients(np.array(scores, float))
         assert np.isfinite(lambdas).all()
         assert np.isfinite(hessians).all()
         assert abs(lambdas.sum()) < 1e-6
@@ -124,7 +125,7 @@ def test_a_measure_of_ones_own_gives_lambdas():
             return float(labels[0])
 
     data, scores = random_data(2)
-    found = Lambda(Top()).bind(data).gradients(scores)
+    found = Lambda(Top(), normalize=False).bind(data).gradients(scores)
     expected = slow_lambdas(data, scores, Top())
     assert np.allclose(found[0], expected[0], **SINGLE)
     found = Lambda(Top(), normalize=True).bind(data).gradients(scores)
@@ -136,19 +137,19 @@ def test_a_measure_of_ones_own_gives_lambdas():
 def test_what_makes_no_sense():
     data = podium.artificial(3, features=2)
     with pytest.raises(DataError, match="tau has no swap deltas"):
-        Lambda("tau")
+        Lambda("tau", normalize=False)
     with pytest.raises(DataError, match="the same for every order"):
-        Lambda("precision")
+        Lambda("precision", normalize=False)
     with pytest.raises(DataError, match="sigma must be positive"):
-        Lambda(sigma=0)
+        Lambda(sigma=0, normalize=False)
     with pytest.raises(DataError, match="needs the labels 'clicks'"):
-        Lambda("cndcg").bind(data)
+        Lambda("cndcg", normalize=False).bind(data)
 
 
 def test_20000_documents_in_one_query():
     rng = np.random.default_rng(0)
     data = RankingData(rng.normal(size=(20_000, 1)), rng.integers(0, 5, 20_000), qid=np.zeros(20_000, int))
-    lambdas, _ = Lambda(truncation=30).bind(data).gradients(rng.normal(size=20_000))
+    lambdas, _ = Lambda(truncation=30, normalize=False).bind(data).gradients(rng.normal(size=20_000))
     assert abs(lambdas.sum()) < 1e-6 * np.abs(lambdas).sum()
     assert (lambdas != 0).any()
 
@@ -186,11 +187,11 @@ def test_lists_of_several_tiles_and_scores_far_apart(name, spread, normalize):
 
 def test_ranks_kept_from_round_to_round_change_nothing():
     data, _ = random_data(7)
-    bound = Lambda().bind(data)
+    bound = Lambda(normalize=False).bind(data)
     rng = np.random.default_rng(2)
     for _ in range(20):
         scores = np.round(rng.normal(size=len(data)), 1)
-        fresh = Lambda().bind(data).gradients(scores)
+        fresh = Lambda(normalize=False).bind(data).gradients(scores)
         kept = bound.gradients(scores)
         assert np.array_equal(kept[0], fresh[0])
         assert np.array_equal(kept[1], fresh[1])

@@ -83,7 +83,7 @@ def test_what_is_passed_over_changes_no_bit(n, missing):
     discount[:n] = NDCG().discounts(n)
     for objective, delta in (
         (Pairwise(), lambda _, j: np.ones(len(j), f32)),
-        (Lambda("ndcg"), lambda i, j: np.abs((gain[i] - gain[j]) * (discount[i] - discount[j]))),
+        (Lambda("ndcg", normalize=False), lambda i, j: np.abs((gain[i] - gain[j]) * (discount[i] - discount[j]))),
     ):
         expected = all_vectors(labels[rows], scores[rows], delta)
         for mine, slow in zip(objective.bind(data).gradients(scores), expected, strict=True):
@@ -91,9 +91,11 @@ def test_what_is_passed_over_changes_no_bit(n, missing):
 
 
 TERMS = st.sampled_from([
-    Lambda("ndcg"), Lambda("ndcg", truncation=3, normalize=True), Lambda("ndcg", truncation=20), Lambda("err"),
-    Lambda("ap", normalize=True), Lambda("ap", truncation=18), Pairwise(normalize=True), Pairwise(Hinge()),
-    Pairwise(SquaredHinge(0.4)), Pairwise(Fidelity()), Local("ndcg"), LambdaLoss(),
+    Lambda("ndcg", normalize=False), Lambda("ndcg", truncation=3, normalize=True),
+    Lambda("ndcg", truncation=20, normalize=False), Lambda("err", normalize=False),
+    Lambda("ap", normalize=True), Lambda("ap", truncation=18, normalize=False), Pairwise(normalize=True),
+    Pairwise(Hinge()),
+    Pairwise(SquaredHinge(0.4)), Pairwise(Fidelity()), Local("ndcg", normalize=False), LambdaLoss(normalize=False),
 ])  # fmt: skip
 
 
@@ -117,7 +119,12 @@ def test_runs_of_equal_labels_equal_the_slow_reference(term, seed, n, weighted, 
 def test_a_query_without_pairs_has_no_gradients():
     for labels in ([1, 1, 1], [np.nan, 2, 2], [0, 0, np.nan], [np.nan, np.nan, 1]):
         data = RankingData(np.arange(5)[:, None], [*labels, 0, 1], qid=[0, 0, 0, 1, 1])
-        for objective in (Lambda("ndcg"), Lambda("err"), Pairwise(), Lambda("accuracy")):
+        for objective in (
+            Lambda("ndcg", normalize=False),
+            Lambda("err", normalize=False),
+            Pairwise(),
+            Lambda("accuracy", normalize=False),
+        ):
             lambdas, hessians = objective.bind(data).gradients(np.array([0.3, 0.1, 0.2, 0.0, 0.0]))
             assert not np.concatenate([lambdas[:3], hessians[:3]]).any(), objective
             assert lambdas[3:].all(), objective
@@ -127,7 +134,8 @@ def test_a_query_without_pairs_has_no_gradients():
 
 
 LONG = [
-    Lambda("ndcg"), Lambda("ndcg", normalize=True), Lambda("ndcg", truncation=400, normalize=True), Lambda("err"),
+    Lambda("ndcg", normalize=False), Lambda("ndcg", normalize=True), Lambda("ndcg", truncation=400, normalize=True),
+    Lambda("err", normalize=False),
     Lambda("ap", normalize=True), Pairwise(SquaredHinge(0.4)), LambdaLoss(normalize=True),
 ]  # fmt: skip
 
@@ -179,7 +187,11 @@ def test_nothing_is_left_behind():
     data = RankingData(
         rng.normal(size=(n, 2)), labels, qid=np.repeat(np.arange(len(sizes)), sizes), document_weights=weights
     )
-    for objective in (Lambda("ndcg", normalize=True), Lambda("err"), Pairwise(Fidelity(), normalize=True)):
+    for objective in (
+        Lambda("ndcg", normalize=True),
+        Lambda("err", normalize=False),
+        Pairwise(Fidelity(), normalize=True),
+    ):
         bound = objective.bind(data)
         for spread in (1.0, 1e300, 1.0, 1e3, 0.0, 0.1):
             scores = spread * np.round(rng.normal(size=n), 1)
@@ -209,10 +221,10 @@ class Steep(NDCG):
 @pytest.mark.parametrize("measure", [NDCG(), Steep()])
 def test_arrays_of_any_type_are_taken(measure):
     rng = np.random.default_rng(0)
-    bound = Lambda(measure).bind(one_query(in_runs(rng, 40)))
+    bound = Lambda(measure, normalize=False).bind(one_query(in_runs(rng, 40)))
     single = rng.normal(size=40).astype(f32)
     expected = bound.gradients(single.astype(float))
-    usual = Lambda(NDCG()).bind(bound.data).gradients(single.astype(float))
+    usual = Lambda(NDCG(), normalize=False).bind(bound.data).gradients(single.astype(float))
     np.testing.assert_allclose(expected, usual, rtol=1e-5, atol=1e-7)
     for scores in (single, np.repeat(single.astype(float), 2)[::2]):
         assert np.array_equal(bound.gradients(scores), expected)

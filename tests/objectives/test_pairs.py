@@ -45,8 +45,10 @@ LINKS = [
     SquaredHinge(0.4), Fidelity(), Fidelity(1.7), Exponential(), Exponential(0.6),
 ]  # fmt: skip
 TERMS = [
-    Lambda("ndcg"), Lambda("err", sigma=1.5), Lambda("ap", normalize=True), Local("ndcg@3"), Local("err", 0.5),
-    Local("ndcg", -1.0, normalize=True), Local("rr"), LambdaLoss(), LambdaLoss(mu=0.0), LambdaLoss(mu=3.0, sigma=2.0),
+    Lambda("ndcg", normalize=False), Lambda("err", sigma=1.5, normalize=False), Lambda("ap", normalize=True),
+    Local("ndcg@3", normalize=False), Local("err", 0.5, normalize=False),
+    Local("ndcg", -1.0, normalize=True), Local("rr", normalize=False), LambdaLoss(normalize=False),
+    LambdaLoss(mu=0.0, normalize=False), LambdaLoss(mu=3.0, sigma=2.0, normalize=False),
     *(Pairwise(link) for link in LINKS), Pairwise(Hinge(), normalize=True), Pairwise(normalize=True),
 ]  # fmt: skip
 
@@ -96,7 +98,15 @@ def test_terms_equal_the_slow_reference(term, stretch):
 
 
 @pytest.mark.parametrize(
-    "term", [Lambda("ndcg"), Lambda("err"), Local("ndcg"), Pairwise(), Pairwise(Fidelity())], ids=str
+    "term",
+    [
+        Lambda("ndcg", normalize=False),
+        Lambda("err", normalize=False),
+        Local("ndcg", normalize=False),
+        Pairwise(),
+        Pairwise(Fidelity()),
+    ],
+    ids=str,
 )
 def test_groups_and_trusts(term):
     data, scores = clicked(3)
@@ -111,7 +121,9 @@ def test_groups_and_trusts(term):
 
 
 @pytest.mark.parametrize("n", [33, 1100])
-@pytest.mark.parametrize("term", [LambdaLoss(), Pairwise(SquaredHinge()), Local("ndcg")], ids=describe)
+@pytest.mark.parametrize(
+    "term", [LambdaLoss(normalize=False), Pairwise(SquaredHinge()), Local("ndcg", normalize=False)], ids=describe
+)
 def test_long_lists(term, n):
     rng = np.random.default_rng(1)
     data = RankingData(rng.normal(size=(n, 1)), rng.integers(0, 3, n), qid=np.zeros(n, int))
@@ -146,7 +158,7 @@ def slow_tiers(data, scores, tiers, nonzero, weights):
 
 @pytest.mark.parametrize("nonzero", [None, (False, False, False), (True, True, True)])
 def test_tiers_by_definition(nonzero):
-    tiers = (Lambda("ndcg"), Lambda("cndcg"), Pairwise(labels="dwell"))
+    tiers = (Lambda("ndcg", normalize=False), Lambda("cndcg", normalize=False), Pairwise(labels="dwell"))
     weights = (0.5, 0.3, 0.2)
     objective = Tiers(*tiers, weights=weights, nonzero=nonzero)
     for seed in range(3):
@@ -159,7 +171,11 @@ def test_tiers_by_definition(nonzero):
 def test_clicked_documents_without_a_human_label_count_in_the_tier_of_clicks():
     clicks, relevance = [0.9, 0.4, 0.2, 0.6, np.nan], [np.nan, np.nan, 1, 1, np.nan]
     data = RankingData(np.eye(5), labels={"relevance": relevance, "clicks": clicks}, qid=[1] * 5)
-    lambdas = Tiers(Lambda("ndcg"), Lambda("cndcg"), weights=(0.5, 0.5)).bind(data).gradients(np.zeros(5))[0]
+    lambdas = (
+        Tiers(Lambda("ndcg", normalize=False), Lambda("cndcg", normalize=False), weights=(0.5, 0.5))
+        .bind(data)
+        .gradients(np.zeros(5))[0]
+    )
     assert lambdas[0] == pytest.approx(-lambdas[1])
     assert lambdas[3] == pytest.approx(-lambdas[2])
     assert lambdas[0] > 0 < lambdas[3]
@@ -169,10 +185,10 @@ def test_clicked_documents_without_a_human_label_count_in_the_tier_of_clicks():
 def test_unlabelled_documents_keep_their_rank():
     data = RankingData(np.eye(4), labels={"relevance": [3, np.nan, 0, 1]}, qid=[1] * 4)
     scores = np.array([1.0, 4.0, 3.0, 2.0])
-    lambdas, hessians = Lambda().bind(data).gradients(scores)
+    lambdas, hessians = Lambda(normalize=False).bind(data).gradients(scores)
     assert lambdas[1] == hessians[1] == 0
     without = RankingData(np.eye(4)[[0, 2, 3]], [3, 0, 1], qid=[1] * 3)
-    assert not np.allclose(lambdas[[0, 2, 3]], Lambda().bind(without).gradients(scores[[0, 2, 3]])[0])
+    assert not np.allclose(lambdas[[0, 2, 3]], Lambda(normalize=False).bind(without).gradients(scores[[0, 2, 3]])[0])
 
 
 def test_schedules():
@@ -183,7 +199,7 @@ def test_schedules():
     assert ExponentialShare(3.0)(0) == 0
     assert ExponentialShare(3.0)(6) == pytest.approx(np.exp(-0.5))
     data, scores = clicked(0)
-    before, after = Lambda("ndcg"), Local("ndcg@3")
+    before, after = Lambda("ndcg", normalize=False), Local("ndcg@3", normalize=False)
     a, b = (part.bind(data).gradients(scores) for part in (before, after))
     for schedule, weight in ((LinearGrowth(0.25, 0.5), 0.75), (LinearGrowth(0.9, 0.5), 1.0), (lambda m: -m, 0.0)):
         found = Anneal(before, after, schedule).bind(data).gradients(scores, 1)
@@ -203,10 +219,10 @@ def test_a_sum_is_the_weighted_sum_of_its_parts():
     assert Sum(*parts).weights == pytest.approx((1 / 3,) * 3)
     for alone in (Sum(parts[0]), Sum(*parts, weights=(1, 0, 0))):
         assert np.array_equal(alone.bind(data).gradients(scores, 3)[0], of_parts[0][0])
-    assert not Sum(Lambda(), QueryRegression()).bind(data).changes
-    assert Sum(Lambda(), XENDCG()).bind(data).changes
-    assert Sum(Lambda(sigma=2.0), QueryRegression()).score_unit == math.inf
-    (measure,) = Sum(Lambda("err"), QueryRegression()).measuring(data).all_measures()
+    assert not Sum(Lambda(normalize=False), QueryRegression()).bind(data).changes
+    assert Sum(Lambda(normalize=False), XENDCG()).bind(data).changes
+    assert Sum(Lambda(sigma=2.0, normalize=False), QueryRegression()).score_unit == math.inf
+    (measure,) = Sum(Lambda("err", normalize=False), QueryRegression()).measuring(data).all_measures()
     assert measure.max_label == np.nanmax(data.relevance)
 
 
@@ -271,19 +287,19 @@ class TestDebiased:
     def test_given_propensities_weigh_the_better_document(self):
         data, scores = clicked(5)
         chances = (1.0, 0.5, 0.25)
-        found = Debiased(Lambda("ndcg"), chances).bind(data).gradients(scores)
+        found = Debiased(Lambda("ndcg", normalize=False), chances).bind(data).gradients(scores)
         trusts = 1 / np.array([1.0, 0.5, 0.25, 0.25, 0.25], np.float32)[data.positions[data.canonical_order] - 1]
-        expected = slow_pairs(data, scores, Lambda("ndcg"), PairFilter(trusts=trusts))
+        expected = slow_pairs(data, scores, Lambda("ndcg", normalize=False), PairFilter(trusts=trusts))
         assert np.allclose(found[0], expected[0], **SINGLE)
 
     def test_biases_take_newton_steps(self):
         data, scores = clicked(6)
-        objective = Debiased(Lambda("ndcg"), rate=0.5, l2=0.1)
+        objective = Debiased(Lambda("ndcg", normalize=False), rate=0.5, l2=0.1)
         bound = objective.bind(data)
         for _ in range(3):
             biases = bound.biases.copy()
             lambdas, hessians = bound.gradients(scores)
-            expected = Lambda("ndcg").bind(data).gradients(scores + biases[data.positions])
+            expected = Lambda("ndcg", normalize=False).bind(data).gradients(scores + biases[data.positions])
             assert np.allclose(lambdas, expected[0])
             for p in range(1, 6):
                 here = data.positions == p
@@ -297,31 +313,33 @@ class TestDebiased:
     def test_what_makes_no_sense(self):
         data, _ = clicked(0)
         with pytest.raises(DataError, match="Debiased needs the position"):
-            Debiased(Lambda()).bind(RankingData(np.eye(2), [0, 1], qid=[1, 1]))
+            Debiased(Lambda(normalize=False)).bind(RankingData(np.eye(2), [0, 1], qid=[1, 1]))
         with pytest.raises(DataError, match="above 0 and at most 1"):
-            Debiased(Lambda(), [1.0, 0.0])
+            Debiased(Lambda(normalize=False), [1.0, 0.0])
         with pytest.raises(DataError, match="changes its sign"):
-            Debiased(Local())
-        assert Debiased(Local(), [1.0]).bind(data)
+            Debiased(Local(normalize=False))
+        assert Debiased(Local(normalize=False), [1.0]).bind(data)
 
 
 def test_steps_and_objectives_that_do_not_fit():
     for objective in (Local(), Pairwise(Hinge()), Pairwise(Fidelity()), Tiers(Lambda(), Local("cndcg")),
-                      Sum(Lambda(), Local()),
-                      Anneal(Lambda(), Local(), Constant(0.5)), Preferences(Hinge())):  # fmt: skip
+                      Sum(Lambda(), Local()), Anneal(Lambda(), Local(), Constant(0.5)),
+                      Preferences(Hinge())):  # fmt: skip
         with pytest.raises(DataError, match=r"Newton's step divides by the hessian, but .*: use the step 'gradient'"):
             Boosting(objective=objective)
     Boosting(objective=Pairwise(SquaredHinge()))
     with pytest.raises(DataError, match="sum to 1"):
-        Tiers(Lambda(), Lambda("cndcg"), weights=(0.5, 0.6))
+        Tiers(Lambda(normalize=False), Lambda("cndcg", normalize=False), weights=(0.5, 0.6))
     with pytest.raises(DataError, match="weights of parts must not be negative"):
-        Sum(Lambda(), QueryRegression(), weights=(1.5, -0.5))
+        Sum(Lambda(normalize=False), QueryRegression(), weights=(1.5, -0.5))
     with pytest.raises(DataError, match="an entry for each of the 2 tiers"):
-        Tiers(Lambda(), Lambda("cndcg"), weights=(1.0,))
+        Tiers(Lambda(normalize=False), Lambda("cndcg", normalize=False), weights=(1.0,))
     with pytest.raises(DataError, match="needs the labels 'clicks'"):
-        Tiers(Lambda(), Lambda("cndcg")).bind(RankingData(np.eye(2), [0, 1], qid=[1, 1]))
+        Tiers(Lambda(normalize=False), Lambda("cndcg", normalize=False)).bind(
+            RankingData(np.eye(2), [0, 1], qid=[1, 1])
+        )
     with pytest.raises(DataError, match="bound of NDCG"):
-        LambdaLoss("err")
+        LambdaLoss("err", normalize=False)
 
 
 @settings(max_examples=25, deadline=None)
@@ -344,13 +362,17 @@ def test_gaps_of_the_nearness_itself():
 
 def test_several_outputs_do_not_mix():
     data, _ = clicked(0)
-    for objective in (Anneal(Lambda(), Multiclass()), Debiased(Multiclass()), Sum(Lambda(), Multiclass())):
+    for objective in (
+        Anneal(Lambda(normalize=False), Multiclass()),
+        Debiased(Multiclass()),
+        Sum(Lambda(normalize=False), Multiclass()),
+    ):
         with pytest.raises(DataError, match="one score for each document"):
             objective.bind(data)
 
 
 def test_no_labels_at_all():
     data = RankingData(np.eye(3), [np.nan] * 3, qid=[1] * 3)
-    for objective in (Lambda(), Pairwise(), ListNet(), Regression()):
+    for objective in (Lambda(normalize=False), Pairwise(), ListNet(), Regression()):
         with pytest.raises(DataError, match="needs labels: the source 'relevance' has none"):
             objective.bind(data)

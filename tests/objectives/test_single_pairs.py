@@ -13,9 +13,12 @@ from podium.objectives.single_pairs import pairs_of_document, parts_of, sums_by_
 from podium.testing.objectives import slow_single_pairs
 
 OBJECTIVES = [
-    "pairwise", "pairwise(fidelity)", "lambda(ndcg)", "lambda(ndcg, sigma=2)", "lambda(ndcg, truncation=3)",
-    "lambda(err)", "lambda(err, truncation=2)", "lambda(ap)", "lambda(q)", "lambda(rr)", "lambda(accuracy)",
-    "lambda(ndcg, normalize=true)", "lambda(err, normalize=true)", "lambdaloss", "local(ndcg@3)",
+    "pairwise", "pairwise(fidelity)", "lambda(ndcg, normalize=false)", "lambda(ndcg, sigma=2, normalize=false)",
+    "lambda(ndcg, truncation=3, normalize=false)",
+    "lambda(err, normalize=false)", "lambda(err, truncation=2, normalize=false)", "lambda(ap, normalize=false)",
+    "lambda(q, normalize=false)", "lambda(rr, normalize=false)", "lambda(accuracy, normalize=false)",
+    "lambda(ndcg, normalize=true)", "lambda(err, normalize=true)", "lambdaloss(normalize=false)",
+    "local(ndcg@3, normalize=false)",
 ]  # fmt: skip
 
 
@@ -66,7 +69,7 @@ def test_the_pairs_of_a_document_add_up_to_its_gradient(text):
 
 def test_tiers_and_trusts_restrict_and_weight_pairs():
     data, scores = make_data(2, False)
-    tiers = Tiers(Lambda("ndcg"), Lambda("cndcg"), weights=(0.7, 0.3))
+    tiers = Tiers(Lambda("ndcg", normalize=False), Lambda("cndcg", normalize=False), weights=(0.7, 0.3))
     groups = data.relevance[data.canonical_order]
     slow = [
         slow_single_pairs(data, scores, tier, among)[0]
@@ -76,9 +79,9 @@ def test_tiers_and_trusts_restrict_and_weight_pairs():
     expected = 0.7 * slow[0] + 0.3 * slow[1]
     assert matrix_of(tiers.bind(data), data, scores, tiers) == pytest.approx(expected, abs=1e-6)
     shown = data.replace(positions=np.arange(len(data)) % 3 + 1)
-    debiased = Debiased(Lambda("ndcg"), propensities=(1.0, 0.5, 0.25))
+    debiased = Debiased(Lambda("ndcg", normalize=False), propensities=(1.0, 0.5, 0.25))
     trusts = (2.0 ** (np.arange(len(data)) % 3))[shown.canonical_order].astype(np.float32)
-    expected = slow_single_pairs(shown, scores, Lambda("ndcg"), PairFilter(trusts=trusts))[0]
+    expected = slow_single_pairs(shown, scores, Lambda("ndcg", normalize=False), PairFilter(trusts=trusts))[0]
     assert matrix_of(debiased.bind(shown), shown, scores, debiased) == pytest.approx(expected, abs=1e-6)
 
 
@@ -125,14 +128,14 @@ def test_a_measure_of_the_users_own_has_pairs():
             return float(labels[0])
 
     data, scores = make_data(4, False)
-    objective = Lambda(First())
+    objective = Lambda(First(), normalize=False)
     expected = slow_single_pairs(data, scores, objective)[0]
     assert np.abs(expected).max() > 0
     assert matrix_of(objective.bind(data), data, scores, objective) == pytest.approx(expected)
     check_sums(objective.bind(data), data, scores, objective, expected)
 
 
-@pytest.mark.parametrize("objective", [ListNet(), Regression(), Tiers(Lambda("ndcg"))])
+@pytest.mark.parametrize("objective", [ListNet(), Regression(), Tiers(Lambda("ndcg", normalize=False))])
 def test_what_is_no_sum_over_pairs_is_refused(objective):
     data = podium.artificial(3, features=2)
     if isinstance(objective, Tiers):

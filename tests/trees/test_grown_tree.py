@@ -24,7 +24,9 @@ def test_scores_by_columns_are_those_of_a_walk(n_leaves, categorical):
     with Team(1) as one, Team(2) as two:
         binned = bin_features(x, find_bins(x, categorical=categorical))
         gradients = BoundedGradients.of(y if n_leaves > 1 else np.zeros(len(x)), np.ones(len(x)), one)
-        grown = Grower(binned, GrowthParameters(n_leaves=max(n_leaves, 2)), one).grow(quantize(gradients))
+        grown = Grower(binned, GrowthParameters(n_leaves=max(n_leaves, 2), min_documents_in_leaf=1, l2=0.0), one).grow(
+            quantize(gradients)
+        )
         assert grown.tree.n_leaves == n_leaves
         assert (grown.tree.category >= 0).any() == bool(categorical)
         values, start = rng.normal(size=n_leaves), rng.normal(size=len(x))
@@ -50,7 +52,9 @@ def test_sums_of_leaves_are_those_of_their_rows(n_leaves, fraction):
         binned = bin_features(x, find_bins(x))
         gradients = BoundedGradients.of(x.sum(1).astype(float) + rng.normal(size=n), rng.random(n) + 0.5, one)
         rows = None if fraction == 1 else np.flatnonzero(rng.random(n) < fraction).astype(np.int32)
-        grown = Grower(binned, GrowthParameters(n_leaves=n_leaves), one).grow(quantize(gradients), rows)
+        grown = Grower(binned, GrowthParameters(n_leaves=n_leaves, min_documents_in_leaf=1, l2=0.0), one).grow(
+            quantize(gradients), rows
+        )
         assert (grown.leaf_of_row is not None) == (n_leaves <= 256 and fraction == 1)
         if grown.leaf_of_row is not None:
             assert np.array_equal(grown.leaf_of_row, grown.leaf_of_rows(binned, one))
@@ -74,7 +78,10 @@ def test_growth_adds_values_to_scores_where_it_can(n_leaves, fraction, n_threads
         gradients = BoundedGradients.of(x.sum(1).astype(float) + rng.normal(size=n), rng.random(n) + 0.5, team)
         rows = None if fraction == 1 else np.flatnonzero(rng.random(n) < fraction).astype(np.int32)
         start = rng.normal(size=n)
-        scores, grower = start.copy(), Grower(binned, GrowthParameters(n_leaves=n_leaves), team)
+        scores, grower = (
+            start.copy(),
+            Grower(binned, GrowthParameters(n_leaves=n_leaves, min_documents_in_leaf=1, l2=0.0), team),
+        )
         grown = grower.grow(quantize(gradients), rows, None, scores, rule)
         if n_leaves > 256 or fraction < 1:
             assert grown.added_values is None

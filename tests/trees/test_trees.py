@@ -228,7 +228,9 @@ def test_threads_and_row_order_do_not_matter(problem):
     for n_threads, order in ((1, None), (3, None), (2, np.random.default_rng(1).permutation(len(features)))):
         shown, words = (features, gradients.words) if order is None else (features[order], gradients.words[order])
         with Team(n_threads) as team:
-            grower = Grower(bin_features(shown, bins), GrowthParameters(n_leaves=20), team)
+            grower = Grower(
+                bin_features(shown, bins), GrowthParameters(n_leaves=20, min_documents_in_leaf=1, l2=0.0), team
+            )
             trees.append(grower.grow(replace(gradients, words=words)).tree)
     for other in trees[1:]:
         for name in ("feature", "threshold", "missing_left", "left", "right", "gain", "count", "leaf_count"):
@@ -247,7 +249,9 @@ def test_large_leaves_are_shared_out_by_rows():
         for n_threads in (1, 2, 3):
             with Team(n_threads) as team:
                 packed = quantized(g, h, split, team)
-                grown = Grower(binned, GrowthParameters(n_leaves=12, split=split), team).grow(packed)
+                grown = Grower(
+                    binned, GrowthParameters(n_leaves=12, split=split, min_documents_in_leaf=1, l2=0.0), team
+                ).grow(packed)
                 found.append((grown, grown.sums(packed.source, team)))
         for grown, sums in found[1:]:
             assert np.array_equal(grown.tree.threshold, found[0][0].tree.threshold)
@@ -270,7 +274,9 @@ def test_documents_outside_the_sample_are_partitioned_and_counted(seed, n_thread
     found = sampled(rng.normal(size=n), rng.random(n) ** 4, 0.3, seed % 99)
     fewest = int(rng.integers(1, 5))
     with Team(n_threads) as team:
-        grower = Grower(bin_features(x, find_bins(x)), GrowthParameters(8, min_documents_in_leaf=fewest), team)
+        grower = Grower(
+            bin_features(x, find_bins(x)), GrowthParameters(n_leaves=8, min_documents_in_leaf=fewest, l2=0.0), team
+        )
         grown = grower.grow(found)
         some = np.flatnonzero(rng.random(n) < 0.7).astype(np.int32)
         fewer = grower.grow(found, some)
@@ -291,19 +297,23 @@ def test_parameters_have_their_effect(problem):
     plain = quantized((gradients.words >> 32).astype(float), np.ones(len(features)), "least-squares")
 
     def grow(**p):
-        return Grower(binned, GrowthParameters(**p)).grow(plain if "split" in p else gradients)
+        return Grower(binned, GrowthParameters(**{"n_leaves": 31, "min_documents_in_leaf": 1, "l2": 0.0} | p)).grow(
+            plain if "split" in p else gradients
+        )
 
     assert grow(n_leaves=9).tree.n_leaves == 9
     assert grow(n_leaves=99, max_depth=2, min_documents_in_leaf=50).tree.n_leaves == 4
     assert grow(n_leaves=99, min_documents_in_leaf=300).tree.leaf_count.min() >= 300
     assert not np.array_equal(grow(split="least-squares").tree.feature, grow().tree.feature)
     some = np.arange(0, len(features), 3, dtype=np.int32)
-    sampled = Grower(binned, GrowthParameters()).grow(gradients, some, np.array([3, 7]))
+    sampled = Grower(binned, GrowthParameters(n_leaves=31, min_documents_in_leaf=1, l2=0.0)).grow(
+        gradients, some, np.array([3, 7])
+    )
     assert set(sampled.tree.feature) <= {3, 7}
     assert sampled.tree.leaf_count.sum() == len(some)
     for wrong in ({"n_leaves": 1}, {"max_depth": 0}, {"min_documents_in_leaf": 0}, {"split": "x"}, {"l2": -1}):
         with pytest.raises(DataError):
-            GrowthParameters(**wrong)
+            GrowthParameters(**{"n_leaves": 31, "min_documents_in_leaf": 1, "l2": 0.0} | wrong)
 
 
 @pytest.mark.parametrize("split", ["newton", "least-squares"])
@@ -313,7 +323,7 @@ def test_monotone_constraints_hold(direction, split):
     x = rng.random((2000, 3)).astype(np.float32)
     y = np.sin(9 * x[:, 0]) + x[:, 1] + rng.normal(0, 0.1, 2000)
     hessians = rng.random(2000) + 0.1
-    parameters = GrowthParameters(n_leaves=30, monotone=(direction, 0, 0), split=split)
+    parameters = GrowthParameters(n_leaves=30, monotone=(direction, 0, 0), split=split, min_documents_in_leaf=1, l2=0.0)
     grown = Grower(bin_features(x, find_bins(x)), parameters).grow(quantized(y, hessians, split))
     values = np.array([y[rows].sum() / hessians[rows].sum() for rows in grown.leaf_rows])
     tree = grown.with_values(grown.within_bounds(values))
@@ -322,24 +332,29 @@ def test_monotone_constraints_hold(direction, split):
         line = np.repeat(rng.random((1, 3)).astype(np.float32), 200, axis=0)
         line[:, 0] = np.linspace(0, 1, 200)
         assert (np.diff(tree.leaf_value[leaves_of(tree, line)]) * direction >= 0).all()
-    free = Grower(bin_features(x, find_bins(x)), GrowthParameters(n_leaves=30)).grow(quantized(y, np.ones(2000)))
+    free = Grower(bin_features(x, find_bins(x)), GrowthParameters(n_leaves=30, min_documents_in_leaf=1, l2=0.0)).grow(
+        quantized(y, np.ones(2000))
+    )
     line_values = free.with_values(np.array([y[r].mean() for r in free.leaf_rows])).leaf_value[
         leaves_of(free.tree, line)
     ]
     assert (np.diff(line_values) * direction < 0).any()
     for wrong in ((1,), (2, 0, 0)):
         with pytest.raises(DataError):
-            Grower(bin_features(x, find_bins(x)), GrowthParameters(monotone=wrong))
+            Grower(
+                bin_features(x, find_bins(x)),
+                GrowthParameters(monotone=wrong, n_leaves=31, min_documents_in_leaf=1, l2=0.0),
+            )
 
 
 def test_missing_values_learn_their_direction():
     x = np.array([[1], [2], [3], [4], [np.nan], [np.nan]], np.float32)
     for y in ([0, 0, 9, 9, 9, 9], [0, 0, 9, 9, 0, 0]):
-        grown = Grower(bin_features(x, find_bins(x)), GrowthParameters(n_leaves=2)).grow(
-            quantized(np.array(y) - 4.5, np.ones(6))
-        )
+        grown = Grower(
+            bin_features(x, find_bins(x)), GrowthParameters(n_leaves=2, min_documents_in_leaf=1, l2=0.0)
+        ).grow(quantized(np.array(y) - 4.5, np.ones(6)))
         assert grown.tree.missing_left[0] == (y[4] == 0)
-    alone = Grower(bin_features(x, find_bins(x)), GrowthParameters(n_leaves=2)).grow(
+    alone = Grower(bin_features(x, find_bins(x)), GrowthParameters(n_leaves=2, min_documents_in_leaf=1, l2=0.0)).grow(
         quantized(np.array([-1, -1, -1, -1, 2.0, 2.0]), np.ones(6))
     )
     assert alone.tree.threshold[0] == np.inf
@@ -349,8 +364,8 @@ def test_missing_values_learn_their_direction():
 @pytest.mark.parametrize("features", [np.zeros((5, 2)), np.full((5, 1), np.nan), np.zeros((5, 0))])
 def test_nothing_to_split(features):
     features = features.astype(np.float32)
-    grown = Grower(bin_features(features, find_bins(features)), GrowthParameters()).grow(
-        quantized(np.arange(5.0), np.ones(5))
-    )
+    grown = Grower(
+        bin_features(features, find_bins(features)), GrowthParameters(n_leaves=31, min_documents_in_leaf=1, l2=0.0)
+    ).grow(quantized(np.arange(5.0), np.ones(5)))
     assert grown.tree.n_leaves == 1
     assert leaves_of(grown.tree, features).tolist() == [0] * 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -13,7 +13,6 @@ import numpy as np
 
 from podium.boosting.binned_data import BinnedData
 from podium.boosting.folds import share_of_features, with_feature_fraction
-from podium.boosting.sampling import Sampling
 from podium.boosting.settings import Boosting
 from podium.boosting.steps import Gradient, Newton
 from podium.boosting.training_state import TrainingResult
@@ -28,10 +27,11 @@ from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.data.subsets import folds_by_content, without_features
 from podium.errors import DataError
-from podium.measures import NDCG, Graded, Measure, as_selection
+from podium.measures import Graded, Measure, as_selection
 from podium.models import Ensemble
 from podium.objectives import XENDCG, Lambda, Objective, Pairwise, QueryRegression, default_objective, describe
-from podium.trees import GrowthParameters, Tree
+from podium.objectives.pair_terms import measure_in_training
+from podium.trees import Tree
 
 Members = tuple[tuple[Objective, int], ...]
 TRUSTED_QUERIES = 1000  # validation queries whose best weights count as much as equal ones
@@ -41,7 +41,8 @@ MANY_QUERIES = 5000  # with more, one fold is enough to judge
 def default_members(measure: Measure, learning_rate: float = 0.05) -> Members:
     """[B] §1: an ensemble of LambdaMART rankers won the Yahoo! challenge; other objectives err elsewhere."""
     labels = measure.labels
-    others = XENDCG(labels), QueryRegression(labels), Lambda(measure, normalize=True), Pairwise(labels=labels)
+    whole = measure_in_training(measure, None)
+    others = XENDCG(labels), QueryRegression(labels), Lambda(whole), Pairwise(labels=labels)
     return tuple((objective, 1) for objective in (default_objective(measure, learning_rate), *others))
 
 
@@ -87,7 +88,9 @@ class CommitteeResult:
         >>> from podium.boosting import Boosting, CommitteeTraining
         >>> from podium.objectives import XENDCG, Lambda
         >>> train, valid = podium.artificial(20, features=4), podium.artificial(10, features=4, part="valid")
-        >>> training = CommitteeTraining(((Lambda("ndcg"), 1), (XENDCG(), 1)), Boosting(n_trees=3, verbose=0))
+        >>> training = CommitteeTraining(
+        ...     members=((Lambda("ndcg"), 1), (XENDCG(), 1)), boosting=Boosting(n_trees=3, verbose=0)
+        ... )
         >>> result = training.fit(train, valid)
         >>> len(result.members), list(result.values)[-2:]
         (2, ['equal weights', 'committee'])
@@ -147,26 +150,22 @@ class CommitteeTraining:
             with all (`share_of_features`), instead of the share that `boosting` has.
 
     Example:
-        >>> from podium.boosting import CommitteeTraining
+        >>> from podium.boosting import Boosting, CommitteeTraining
         >>> from podium.objectives import Lambda, QueryRegression
-        >>> training = CommitteeTraining(members=((Lambda("ndcg"), 2), (QueryRegression(), 1)))
+        >>> members = ((Lambda("ndcg"), 2), (QueryRegression(), 1))
+        >>> training = CommitteeTraining(members=members, boosting=Boosting(n_trees=10))
         >>> sum(count for _, count in training.members)
         3
 
     """
 
-    members: Members = field(default_factory=lambda: default_members(NDCG(10)))
-    boosting: Boosting = field(
-        default_factory=lambda: Boosting(
-            growth=GrowthParameters(15, min_documents_in_leaf=20, l2=1.0), sampling=Sampling(0.7, 1.0, 0.5),
-            n_trees=2000, learning_rate=0.05, patience=100,
-        )
-    )  # fmt: skip
-    measure: Measure | Graded | str = "ndcg@10"
-    n_folds: int = h.N_FOLDS(5)
-    cycles: int = h.CYCLES(2)
-    shrinkage: float | None = h.SHRINKAGE(None)
-    time_budget: float | None = h.TIME_BUDGET(None)
+    members: Members
+    boosting: Boosting
+    measure: Measure | Graded | str = h.MEASURE.default
+    n_folds: int = h.N_FOLDS()
+    cycles: int = h.CYCLES()
+    shrinkage: float | None = h.SHRINKAGE()
+    time_budget: float | None = h.TIME_BUDGET()
     tries_all_features: bool = False
 
     def __post_init__(self) -> None:
@@ -254,7 +253,7 @@ class CommitteeTraining:
         offset = 0 if block.kind == 0 else int(key % np.uint64(1 << 30))
         return replace(
             boosting, objective=objective, selection=self.measure,
-            step=Newton(boosting.growth.l2) if objective.has_hessian else Gradient(),
+            step=Newton(l2=boosting.growth.l2) if objective.has_hessian else Gradient(),
             sampling=replace(boosting.sampling, seed=boosting.sampling.seed + offset + block.number),
         )  # fmt: skip
 

@@ -96,7 +96,7 @@ class Backfitting:
         self.binned, self.team = data.binned, team
         self.labels, self.weights = points.by_row(points.labels), points.by_row(points.weights)
         n_leaves = max(2, min(math.ceil(LEAVES_PER_SHARE / alpha), MOST_LEAVES))
-        growth = GrowthParameters(n_leaves, None, min_documents_in_leaf, "least-squares")
+        growth = GrowthParameters(n_leaves=n_leaves, min_documents_in_leaf=min_documents_in_leaf, split="least-squares")
         self.grower, self.words = Grower(data.binned, growth, team), np.empty(data.train.n_documents, np.int64)
 
     def converge(self, predictions: Floats, alpha: float, times: Ints) -> Grove:
@@ -133,7 +133,7 @@ class Backfitting:
         weights = self.weights * times
         residuals = BoundedGradients.of(weights * (self.labels - others), weights, self.team)
         grown = self.grower.grow(quantize(residuals, "least-squares", self.team, self.words, weights), rows)
-        return grown, Newton().leaf_values(grown, residuals, self.team)
+        return grown, Newton(l2=0.0).leaf_values(grown, residuals, self.team)
 
     def error(self, scores: Floats, times: Ints | Bools) -> float:
         """Return the root mean square error, each document counted `times`; 0 without documents."""
@@ -213,18 +213,18 @@ class GrovesTraining:
 
     """
 
-    n_groves: int = h.N_GROVES(60)
-    n_trees_in_grove: int = h.N_TREES_IN_GROVE(8)
-    alpha: float = h.ALPHA(0.01)
-    training: str = h.TRAINING("fast")
-    min_documents_in_leaf: int = h.MIN_DOCUMENTS_IN_LEAF(1)
-    max_bins: int = h.MAX_BINS(255)
+    n_groves: int = h.N_GROVES()
+    n_trees_in_grove: int = h.N_TREES_IN_GROVE()
+    alpha: float = h.ALPHA()
+    training: str = h.TRAINING()
+    min_documents_in_leaf: int = h.MIN_DOCUMENTS_IN_GROVE_LEAF()
+    max_bins: int = h.MAX_BINS()
     categorical: tuple[int, ...] = ()
-    selection: Measure | Graded | str = "ndcg@10"
-    seed: int = h.RANDOM_STATE(0)
-    n_threads: int | None = h.N_THREADS(None)
+    selection: Measure | Graded | str = h.STOPPING_MEASURE.default
+    seed: int = h.RANDOM_STATE()
+    n_threads: int | None = h.N_THREADS()
     watched: tuple[Measure, ...] = ()
-    verbose: int | None = h.VERBOSE(None)
+    verbose: int | None = h.VERBOSE()
 
     def fit(self, train: RankingData, valid: Mapping[str, RankingData] | None = None) -> GrovesResult:
         """Train. The first validation set picks α and the number of trees; without one, documents out of bag do."""
@@ -238,7 +238,7 @@ class GrovesTraining:
     def _boosting(self) -> Boosting:
         """Return settings for binning and evaluation."""
         return Boosting(
-            Regression(), max_bins=self.max_bins, categorical=self.categorical, selection=self.selection,
+            objective=Regression(), max_bins=self.max_bins, categorical=self.categorical, selection=self.selection,
             watched=self.watched, n_threads=self.n_threads,
         )  # fmt: skip
 

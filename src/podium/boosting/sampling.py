@@ -36,11 +36,11 @@ class Sampling:
 
     """
 
-    document_fraction: float = h.DOCUMENT_FRACTION(1.0)
-    query_fraction: float = h.QUERY_FRACTION(1.0)
-    feature_fraction: float = h.FEATURE_FRACTION(1.0)
-    seed: int = h.RANDOM_STATE(0)
-    split_fraction: float | None = h.SPLIT_FRACTION(1.0)
+    document_fraction: float = h.DOCUMENT_FRACTION()
+    query_fraction: float = h.QUERY_FRACTION()
+    feature_fraction: float = h.FEATURE_FRACTION()
+    seed: int = h.RANDOM_STATE()
+    split_fraction: float | None = h.SPLIT_FRACTION()
 
     @property
     def takes_all_documents(self) -> bool:

@@ -50,17 +50,17 @@ class Boosting:
     step: Step = field(default_factory=Newton)
     growth: GrowthParameters = field(default_factory=GrowthParameters)
     sampling: Sampling = field(default_factory=Sampling)
-    n_trees: int = h.N_TREES(100)
-    learning_rate: float = h.LEARNING_RATE(0.1)
-    max_bins: int = h.MAX_BINS(255)
+    n_trees: int = h.N_TREES()
+    learning_rate: float = h.LEARNING_RATE()
+    max_bins: int = h.MAX_BINS()
     categorical: tuple[int, ...] = ()
-    selection: Measure | Graded | str = "ndcg@10"
-    patience: int | None = h.PATIENCE(None)
-    n_threads: int | None = h.N_THREADS(None)
+    selection: Measure | Graded | str = h.STOPPING_MEASURE.default
+    patience: int | None = h.PATIENCE()
+    n_threads: int | None = h.N_THREADS()
     submodel: Callable[[RankingData], Floats] | None = None
-    submodel_scale: float | str = h.SUBMODEL_SCALE("fit")
+    submodel_scale: float | str = h.SUBMODEL_SCALE()
     watched: tuple[Measure, ...] = ()
-    verbose: int | None = h.VERBOSE(None)
+    verbose: int | None = h.VERBOSE()
 
     def __post_init__(self) -> None:
         require_scale(self.submodel_scale)

@@ -100,8 +100,8 @@ class Newton(Step):
 
     """
 
-    l2: float = h.L2(0.0)
-    max_delta_step: float | None = h.MAX_DELTA_STEP(None)
+    l2: float = h.L2()
+    max_delta_step: float | None = h.MAX_DELTA_STEP()
 
     def bind(self, objective: Objective) -> Step:
         """Return this step with the limit that the objective needs."""
@@ -196,7 +196,7 @@ class LineSearch(Step):
         bounds: α between these; [W] had .1 and 5.
         ties: see `podium.combine`.
         on: `"train"`, or `"valid"` for the first validation set, as [W] did on web data, against over-fitting.
-        values: the step that gives the outputs; `Newton()` for Newton's values.
+        values: the step that gives the outputs; `Newton(l2=0.0)` for Newton's values.
         shrink: `"tree"`: v is a part of t, α is found for this t and not shrunk again, F += α v t ([W] 5.6). `"alpha"`:
             α is found for the whole outputs and then shrunk, F += v α t ([W] §4); the next α is fitted to the shrunken
             scores and shrunk again, which is slow for small v.
@@ -378,7 +378,7 @@ def as_step(
 
     """
     named = {
-        "newton": Newton(l2, max_delta_step), "gradient": Gradient(),
+        "newton": Newton(l2=l2, max_delta_step=max_delta_step), "gradient": Gradient(),
         "line-search": LineSearch(measure, max_delta_step=max_delta_step),
     }  # fmt: skip
     if isinstance(step, Step):

@@ -206,7 +206,8 @@ RANDOM_STATE = integer(
 
 TRUNCATION = optional(integer(
     "truncation", least=1,
-    help="pairs count for the measure cut at this rank. None, the whole list, whatever the measure's cutoff.",
+    help="pairs count for the measure cut at this rank. None, the whole list, whatever the cutoff of `measure`; an "
+    "`objective` obeys the cutoff that it names.",
     names=Names(
         "lambdarank_truncation_level", "lambdarank_num_pair_per_sample",
         defaults=("30", "the metric's cutoff, or 32", "", ""),
@@ -218,7 +219,8 @@ SIGMA = number(
 )  # fmt: skip
 CLASS_SIGMA = number("sigma", 1.0, above=0, help="the steepness of the sigmoid: it changes the scale of the scores")
 NORMALIZE = flag(
-    "normalize", True, option="normalize_lambda", help="scale λ within each query, as LightGBM does",
+    "normalize", True, option="normalize_lambda",
+    help="scale λ within each query, as LightGBM does. False for the papers' λ.",
     names=Names("lambdarank_norm", "lambdarank_normalization", defaults=("True", "True", "", "")),
 )  # fmt: skip
 OBJECTIVE = anything(
@@ -257,6 +259,9 @@ EXPECTS = choice(
 
 # Linear models
 
+LINEAR_RATE = number(
+    "learning_rate", 1.0, above=0, help="the share of each Newton step that is taken", names=LEARNING_RATE.names
+)  # fmt: skip
 N_ITERATIONS = integer("n_iterations", 100, least=1, help="steps of descent, or cycles of ascent, at most")
 LINEAR_L2 = number("l2", 1e-4, least=0, help="holds the weights of the standardised features back", names=L2.names)
 METHOD = choice(
@@ -265,6 +270,7 @@ METHOD = choice(
     "sweep and takes no objective; `n_iterations` are cycles over all features.",
 )  # fmt: skip
 
+PASSES = integer("epochs", 20, least=1, help="passes over all documents, at most")
 AVERAGED = flag(
     "averaged", True,
     help="keep the mean of weights and thresholds over all documents seen, not the last ones (averaged perceptron)",
@@ -272,6 +278,9 @@ AVERAGED = flag(
 
 # Additive Groves
 
+MIN_DOCUMENTS_IN_GROVE_LEAF = integer(
+    "min_documents_in_leaf", 1, least=1, help=MIN_DOCUMENTS_IN_LEAF.help, names=MIN_DOCUMENTS_IN_LEAF.names
+)  # fmt: skip
 N_GROVES = integer("n_groves", 60, least=1, help="groves that are averaged, each on bootstrap samples of its own")
 N_TREES_IN_GROVE = integer(
     "n_trees_in_grove", 8, least=1,

@@ -8,11 +8,13 @@ A class says which parameters it has, and its own defaults. Calling a declaratio
 type checkers and editors know the constructor:
 
     class TreeParameters(Parameterized):         # estimators: checked in `fit`, as scikit-learn wants it
-        n_leaves: int = N_LEAVES(15)
+        n_leaves: int = N_LEAVES()               # McRank changes its default: N_LEAVES(10)
 
     @settings                                    # the engine's settings: frozen, checked when they are made
     class GrowthParameters:
-        n_leaves: int = N_LEAVES(31)
+        n_leaves: int = N_LEAVES()               # always the declared default
+
+    from_parameters(GrowthParameters, estimator) # the values of the estimator, by the declared names
 
 Signatures, checks, the `Args` of docstrings, command-line options (`cli/options.py`), tables in the docs (`table`) and
 translations from LightGBM and XGBoost (`estimators/translating.py`) derive from these.
@@ -33,6 +35,7 @@ from podium.errors import DataError, ParameterError
 
 Value = TypeVar("Value")
 Class = TypeVar("Class", bound=type)
+Settings = TypeVar("Settings")
 UNSET: Any = object()  # None is a value
 WIDTH = 116  # of a line in the Args of a docstring, before help() indents it
 TOOLS = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost", "ranklib": "RankLib"}
@@ -237,9 +240,12 @@ class Parameterized:
         return self
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 def settings(cls: Class) -> Class:
-    """A frozen dataclass whose declared parameters are checked when it is made, before its own `__post_init__`."""
+    """Make a frozen dataclass that takes keywords only and checks its declared parameters before `__post_init__`.
+
+    A declared parameter has the declared default here: only an estimator may have another one.
+    """
     further = vars(cls).get("__post_init__")
 
     def check(self: object) -> None:
@@ -248,9 +254,27 @@ def settings(cls: Class) -> Class:
             further(self)
 
     cls.__post_init__ = check  # type: ignore[attr-defined]
-    dataclasses.dataclass(frozen=True)(cls)  # which changes the class in place
+    dataclasses.dataclass(frozen=True, kw_only=True)(cls)  # which changes the class in place
     _document(cls)
     return cls
+
+
+def from_parameters(cls: type[Settings], owner: object, **others: Any) -> Settings:
+    """Make settings from the parameters of `owner`, by their declared names; `others` are all other fields.
+
+    >>> from podium.core.hyperparameters import N_LEAVES, N_TREES
+    >>> class Trees(Parameterized):
+    ...     n_trees: int = N_TREES()
+    ...     n_leaves: int = N_LEAVES()
+    >>> @settings
+    ... class Growth:
+    ...     n_leaves: int = N_LEAVES()
+    >>> from_parameters(Growth, Trees(n_leaves=7))
+    Growth(n_leaves=7)
+    """
+    given = parameters(owner)
+    shared = {name: parameter.name for name, parameter in parameters(cls).items() if parameter.name in given}
+    return cls(**{name: getattr(owner, declared) for name, declared in shared.items()} | others)
 
 
 def _spell_out_settings(cls: type) -> None:

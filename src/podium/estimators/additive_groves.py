@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from podium.boosting import GrovesTraining
 from podium.core.array_types import Floats
-from podium.core.parameters import check_parameters
+from podium.core.parameters import check_parameters, from_parameters
 from podium.data import RankingData
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import AdditiveGrovesParameters
@@ -76,11 +76,14 @@ class AdditiveGroves(AdditiveGrovesParameters, RegressorRanker, BaseEstimator):
         check_parameters(self)
         is_plain = self._has_no_queries(X, qid)
         train = self._data(X, y, qid, sample_weight, query_weight)
-        result = GrovesTraining(
-            self.n_groves, self.n_trees_in_grove, self.alpha, self.training, self.min_documents_in_leaf, self.max_bins,
-            categorical_features(train, self.categorical), RMSE() if is_plain else selection_for(self.measure, train),
-            self.random_state, self.n_threads, as_watched(self.metrics), self.verbose,
-        ).fit(train, self._validation(valid, eval_set))  # fmt: skip
+        settings = from_parameters(
+            GrovesTraining,
+            self,
+            categorical=categorical_features(train, self.categorical),
+            selection=RMSE() if is_plain else selection_for(self.measure, train),
+            watched=as_watched(self.metrics),
+        )
+        result = settings.fit(train, self._validation(valid, eval_set))
         self.model_ = result.ensemble.with_info(**self._information(train))
         self.grid_ = result.grid
         self.history_ = result.history

@@ -10,10 +10,10 @@ from podium.boosting import Boosting, CommitteeTraining, Sampling
 from podium.boosting.committee import default_members
 from podium.boosting.folds import SHARES
 from podium.core.array_types import Floats
-from podium.core.parameters import check_parameters
+from podium.core.parameters import check_parameters, from_parameters
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.estimators.diagnosis import warn_if_constant, warn_if_not_stopped
+from podium.estimators.diagnosis import warn_if_constant, warn_if_not_stopped, warn_if_unused
 from podium.estimators.parameters import CommitteeParameters
 from podium.estimators.ranker import RankerMixin, refuse_unknown_arguments
 from podium.estimators.sklearn_bases import BaseEstimator, check_is_fitted
@@ -77,22 +77,22 @@ class Committee(CommitteeParameters, RankerMixin, BaseEstimator):
         check_parameters(self)
         train = self._data(X, y, qid, sample_weight, query_weight)
         sets = self._validation(valid, eval_set)
-        result = CommitteeTraining(
+        if self.cycles == 0:
+            warn_if_unused(self, ("shrinkage",), "with cycles=0 the weights stay equal")
+        settings = from_parameters(
+            CommitteeTraining,
+            self,
             members=self._members(),
-            boosting=Boosting(
-                growth=GrowthParameters(
-                    self.n_leaves, min_documents_in_leaf=self.min_documents_in_leaf, l2=self.l2,
-                ),
-                sampling=Sampling(
-                    self.document_fraction, 1.0, self.feature_fraction or SHARES[0], self.random_state
-                ),
-                n_trees=self.n_trees, learning_rate=self.learning_rate, patience=self.patience,
-                n_threads=self.n_threads, verbose=self.verbose,
+            boosting=from_parameters(
+                Boosting,
+                self,
+                growth=from_parameters(GrowthParameters, self),
+                sampling=from_parameters(Sampling, self, feature_fraction=self.feature_fraction or SHARES[0]),
             ),
-            measure=as_selection(self.measure), cycles=self.cycles, shrinkage=self.shrinkage,
-            time_budget=self.time_budget, n_folds=self.n_folds,
+            measure=as_selection(self.measure),
             tries_all_features=self.feature_fraction is None,
-        ).fit(train, next(iter(sets.values()), None))  # fmt: skip
+        )
+        result = settings.fit(train, next(iter(sets.values()), None))
         warn_if_not_stopped(self.n_trees, self.patience, [n_trees for _, n_trees in result.members])
         self.model_ = result.ensemble.with_info(**self._information(train))
         self.members_ = result.members

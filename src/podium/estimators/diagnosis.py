@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from podium.binned import BinnedFiles
+from podium.core.parameters import parameters
 from podium.data import RankingData
 from podium.data.sparse import dense_block
 from podium.errors import PodiumWarning
@@ -50,6 +51,15 @@ def warn_if_constant(
     result = "nothing was learnt on top of the submodel" if on_top else result
     losses = "".join(f"; {loss}" for loss in data.losses)
     warnings.warn(f"{result}: {reason or 'no feature goes with the labels'}{losses}", PodiumWarning, stacklevel=3)
+
+
+def warn_if_unused(ranker: Any, names: Sequence[str], because: str) -> None:
+    """Warn if parameters that have no effect on this fit were changed from their defaults."""
+    defaults = {name: parameter.default for name, parameter in parameters(ranker).items()}
+    changed = [f"{name}={getattr(ranker, name)!r}" for name in names if getattr(ranker, name) != defaults[name]]
+    if changed:
+        has = "has" if len(changed) == 1 else "have"
+        warnings.warn(f"{', '.join(changed)} {has} no effect: {because}", PodiumWarning, stacklevel=3)
 
 
 def warn_if_not_stopped(n_trees: int, patience: int | None, n_kept: Sequence[int]) -> None:

@@ -13,6 +13,7 @@ from podium.core.array_types import Floats
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.estimators import translating
+from podium.estimators.diagnosis import warn_if_unused
 from podium.estimators.parameters import LambdaMARTParameters
 from podium.estimators.ranker import lambda_objective, to_rows
 from podium.estimators.tree_ranker import EnsembleRanker
@@ -84,16 +85,22 @@ class LambdaMART(LambdaMARTParameters, EnsembleRanker):
         return cls(**{**published, **overrides})
 
     def _objective(self) -> Objective:
-        objective = lambda_objective(self, normalize=True)
+        objective = lambda_objective(self)
         if isinstance(objective, Multiclass):
             raise DataError("Multiclass has a score for each class: train it with McRank")
         return objective
 
     def _step(self) -> Step:
-        return as_step(self.step, self.l2, as_selection(self.measure).measures[0], self.max_delta_step)
+        step = as_step(self.step, self.l2, as_selection(self.measure).measures[0], self.max_delta_step)
+        if isinstance(self.step, Step):
+            warn_if_unused(self, ("max_delta_step",), f"give it to the step: {type(step).__name__}(max_delta_step=…)")
+        elif not step.uses_hessians:
+            unused = ("max_delta_step", "l2") if self.l2 else ("max_delta_step",)
+            warn_if_unused(self, unused, f"step={self.step!r} takes means of λ, without a hessian")
+        return step
 
     def _settings(self, train: RankingData) -> Boosting:
-        settings = replace(super()._settings(train), submodel_scale=self.submodel_scale)
+        settings = super()._settings(train)
         if self.submodel is None:
             return settings
         submodel = as_submodel(self.submodel, train)

@@ -25,4 +25,4 @@ class LambdaRank(LambdaRankParameters, NetRanker):
     """
 
     def _objective(self) -> Objective:
-        return lambda_objective(self, normalize=False)
+        return lambda_objective(self)

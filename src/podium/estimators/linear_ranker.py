@@ -9,16 +9,17 @@ from numpy.typing import ArrayLike
 
 from podium.core.array_types import Floats
 from podium.core.observing import Observer
-from podium.core.parameters import check_parameters
+from podium.core.parameters import check_parameters, from_parameters
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.estimators.diagnosis import warn_if_constant
+from podium.estimators.diagnosis import warn_if_constant, warn_if_unused
 from podium.estimators.parameters import LinearRankerParameters
 from podium.estimators.ranker import RankerMixin, lambda_objective, refuse_unknown_arguments
 from podium.estimators.sklearn_bases import BaseEstimator, check_is_fitted
 from podium.linear import Ascent, Descent, DescentResult
 from podium.measures import as_selection, as_watched, selection_for
 from podium.objectives import Lambda
+from podium.objectives.pair_terms import measure_in_training
 
 
 class LinearRanker(LinearRankerParameters, RankerMixin, BaseEstimator):
@@ -59,17 +60,21 @@ class LinearRanker(LinearRankerParameters, RankerMixin, BaseEstimator):
         if self.method == "ascent":
             if self.objective is not None or sets:
                 raise DataError("method='ascent' raises the measure on the training data: no objective, no validation")
-            result = Ascent(
-                as_selection(self.measure), self.n_iterations, n_threads=self.n_threads,
-                watched=as_watched(self.metrics), verbose=self.verbose,
-            ).fit(train, observers)  # fmt: skip
-            warn_if_constant(train, Lambda(as_selection(self.measure).measures[0]), None)
+            unused = ("learning_rate", "l2", "truncation", "sigma", "normalize", "patience")
+            warn_if_unused(self, unused, "method='ascent' sets each weight by the exact sweep on the measure")
+            ascent = from_parameters(Ascent, self, measure=as_selection(self.measure), watched=as_watched(self.metrics))
+            result = ascent.fit(train, observers)
+            warn_if_constant(train, Lambda(measure_in_training(as_selection(self.measure).measures[0], None)), None)
             return self._set_results(result, train)
-        objective = lambda_objective(self, normalize=False)
-        result = Descent(
-            objective, self.n_iterations, self.learning_rate, self.l2,
-            selection_for(self.measure, train), self.patience, self.n_threads, as_watched(self.metrics), self.verbose,
-        ).fit(train, sets, observers)  # fmt: skip
+        objective = lambda_objective(self)
+        descent = from_parameters(
+            Descent,
+            self,
+            objective=objective,
+            selection=selection_for(self.measure, train),
+            watched=as_watched(self.metrics),
+        )
+        result = descent.fit(train, sets, observers)
         warn_if_constant(train, objective, not result.model.weights.any())
         return self._set_results(result, train)
 

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from podium.boosting import Checkpoint
 from podium.core.array_types import Floats
 from podium.core.observing import Observer
-from podium.core.parameters import check_parameters
+from podium.core.parameters import check_parameters, from_parameters
 from podium.data import RankingData
-from podium.estimators.diagnosis import warn_if_constant
+from podium.estimators.diagnosis import warn_if_constant, warn_if_unused
 from podium.estimators.parameters import NetParameters
 from podium.estimators.ranker import RankerMixin, refuse_unknown_arguments
 from podium.estimators.sklearn_bases import BaseEstimator
@@ -54,11 +54,15 @@ class NetRanker(NetParameters, RankerMixin, BaseEstimator):
         refuse_unknown_arguments(self, unknown)
         check_parameters(self)
         train = self._data(X, y, qid, sample_weight, query_weight)
-        training = NetTraining(
-            self._objective_for(train), self.epochs, self.optimizer, self.learning_rate, self.smallest_rate,
-            self.halve_after, self.batch_queries, self.l2, self.inputs, selection_for(self.measure, train),
-            self.patience, self.random_state, self.n_threads, as_watched(self.metrics), self.verbose,
-        )  # fmt: skip
+        training = from_parameters(
+            NetTraining,
+            self,
+            objective=self._objective_for(train),
+            selection=selection_for(self.measure, train),
+            watched=as_watched(self.metrics),
+        )
+        if self.net is not None:
+            warn_if_unused(self, ("hidden", "activation"), "they describe the default net, and net=… was given")
         module = (lambda n: Layers(n, self.hidden, self.activation)) if self.net is None else self.net
         result = training.fit(train, module, self._validation(valid, eval_set), observers, checkpoint)
         self.model_ = result.net.with_info(**self._information(train))

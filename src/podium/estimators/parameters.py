@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 class TreeParameters(Parameterized):
     """What all boosted trees have."""
 
-    n_trees: int = h.N_TREES(500)
-    n_leaves: int = h.N_LEAVES(15)
-    learning_rate: float = h.LEARNING_RATE(0.1)
-    measure: Measure | Graded | str = h.MEASURE("ndcg@10")
+    n_trees: int = h.N_TREES()
+    n_leaves: int = h.N_LEAVES()
+    learning_rate: float = h.LEARNING_RATE()
+    measure: Measure | Graded | str = h.MEASURE()
     _: KW_ONLY
-    min_documents_in_leaf: int = h.MIN_DOCUMENTS_IN_LEAF(20)
-    max_depth: int | None = h.MAX_DEPTH(None)
-    l2: float = h.L2(1.0)
-    max_delta_step: float | None = h.MAX_DELTA_STEP(None)
-    split: str = h.SPLIT("newton")
-    document_fraction: float = h.DOCUMENT_FRACTION(1.0)
-    query_fraction: float = h.QUERY_FRACTION(1.0)
-    feature_fraction: float = h.FEATURE_FRACTION(1.0)
-    split_fraction: float | None = h.SPLIT_FRACTION(1.0)
-    max_bins: int = h.MAX_BINS(255)
-    categorical: Sequence[int | str] = h.CATEGORICAL(())
-    monotone: Mapping[int | str, int] | Sequence[int] | None = h.MONOTONE(None)
-    patience: int | None = h.PATIENCE(None)
-    random_state: int = h.RANDOM_STATE(0)
-    n_threads: int | None = h.N_THREADS(None)
-    metrics: Sequence[Measure | str] = h.METRICS(())
-    verbose: int | None = h.VERBOSE(None)
+    min_documents_in_leaf: int = h.MIN_DOCUMENTS_IN_LEAF()
+    max_depth: int | None = h.MAX_DEPTH()
+    l2: float = h.L2()
+    max_delta_step: float | None = h.MAX_DELTA_STEP()
+    split: str = h.SPLIT()
+    document_fraction: float = h.DOCUMENT_FRACTION()
+    query_fraction: float = h.QUERY_FRACTION()
+    feature_fraction: float = h.FEATURE_FRACTION()
+    split_fraction: float | None = h.SPLIT_FRACTION()
+    max_bins: int = h.MAX_BINS()
+    categorical: Sequence[int | str] = h.CATEGORICAL()
+    monotone: Mapping[int | str, int] | Sequence[int] | None = h.MONOTONE()
+    patience: int | None = h.PATIENCE()
+    random_state: int = h.RANDOM_STATE()
+    n_threads: int | None = h.N_THREADS()
+    metrics: Sequence[Measure | str] = h.METRICS()
+    verbose: int | None = h.VERBOSE()
 
 
 class LambdaMARTParameters(TreeParameters):
@@ -50,13 +50,13 @@ class LambdaMARTParameters(TreeParameters):
 
     _: KW_ONLY
     split_fraction: float | None = h.SPLIT_FRACTION(None)  # pairs weigh documents unequally: a sample serves as well
-    truncation: int | None = h.TRUNCATION(None)
-    sigma: float = h.SIGMA(1.0)
-    normalize: bool = h.NORMALIZE(True)
-    objective: Objective | str | None = h.OBJECTIVE(None)
-    step: Step | str = h.STEP("newton")
-    submodel: Any = h.SUBMODEL(None)
-    submodel_scale: float | str = h.SUBMODEL_SCALE("fit")
+    truncation: int | None = h.TRUNCATION()
+    sigma: float = h.SIGMA()
+    normalize: bool = h.NORMALIZE()
+    objective: Objective | str | None = h.OBJECTIVE()
+    step: Step | str = h.STEP()
+    submodel: Any = h.SUBMODEL()
+    submodel_scale: float | str = h.SUBMODEL_SCALE()
 
 
 class RankerParameters(TreeParameters):
@@ -68,7 +68,7 @@ class RankerParameters(TreeParameters):
     document_fraction: float = h.DOCUMENT_FRACTION(0.7)
     feature_fraction: float | None = h.HALF_OR_ALL_FEATURES(None)  # type: ignore[assignment]
     patience: int | None = h.PATIENCE(100)
-    n_folds: int = h.N_FOLDS(5)
+    n_folds: int = h.N_FOLDS()
 
 
 class AdaptParameters(LambdaMARTParameters):
@@ -83,16 +83,16 @@ class AdaptParameters(LambdaMARTParameters):
 class RankNetTreesParameters(TreeParameters):
     """Boosted trees on RankNet's pairs."""
 
-    measure: Measure | Graded | str = h.STOPPING_MEASURE("ndcg@10")
+    measure: Measure | Graded | str = h.STOPPING_MEASURE()
     _: KW_ONLY
-    sigma: float = h.SIGMA(1.0)
+    sigma: float = h.SIGMA()
     normalize: bool = h.NORMALIZE(False)
 
 
 class PointwiseParameters(TreeParameters):
     """Boosted trees on single documents, as the papers have them: least-squares splits, and no L2."""
 
-    measure: Measure | Graded | str = h.STOPPING_MEASURE("ndcg@10")
+    measure: Measure | Graded | str = h.STOPPING_MEASURE()
     _: KW_ONLY
     split: str = h.SPLIT("least-squares")
     l2: float = h.L2(0.0)
@@ -108,8 +108,8 @@ class MARTClassifierParameters(PointwiseParameters):
     n_trees: int = h.N_TREES(100)
     measure: Measure | Graded | str = h.STOPPING_MEASURE("ap")
     _: KW_ONLY
-    sigma: float = h.CLASS_SIGMA(1.0)
-    balanced: bool = h.BALANCED(False)
+    sigma: float = h.CLASS_SIGMA()
+    balanced: bool = h.BALANCED()
 
 
 class McRankParameters(PointwiseParameters):
@@ -118,126 +118,126 @@ class McRankParameters(PointwiseParameters):
     n_leaves: int = h.N_LEAVES(10)
     learning_rate: float = h.LEARNING_RATE(0.05)
     _: KW_ONLY
-    expects: str = h.EXPECTS("relevance")
+    expects: str = h.EXPECTS()
 
 
 class OrdinalMARTParameters(TreeParameters):
     """Ordinal regression: boosted trees, and thresholds between the labels."""
 
-    measure: Measure | Graded | str = h.STOPPING_MEASURE("ndcg@10")
+    measure: Measure | Graded | str = h.STOPPING_MEASURE()
 
 
 class LinearRankerParameters(Parameterized):
     """A weighted sum of features, trained on λ or on the measure itself."""
 
-    measure: Measure | Graded | str = h.MEASURE("ndcg@10")
+    measure: Measure | Graded | str = h.MEASURE()
     _: KW_ONLY
-    n_iterations: int = h.N_ITERATIONS(100)
-    learning_rate: float = h.LEARNING_RATE(1.0)
-    l2: float = h.LINEAR_L2(1e-4)
-    truncation: int | None = h.TRUNCATION(None)
-    sigma: float = h.SIGMA(1.0)
-    normalize: bool = h.NORMALIZE(False)
-    method: str = h.METHOD("descent")
-    objective: Objective | str | None = h.OBJECTIVE(None)
-    patience: int | None = h.PATIENCE(None)
-    n_threads: int | None = h.N_THREADS(None)
-    metrics: Sequence[Measure | str] = h.METRICS(())
-    verbose: int | None = h.VERBOSE(None)
+    n_iterations: int = h.N_ITERATIONS()
+    learning_rate: float = h.LINEAR_RATE()
+    l2: float = h.LINEAR_L2()
+    truncation: int | None = h.TRUNCATION()
+    sigma: float = h.SIGMA()
+    normalize: bool = h.NORMALIZE()
+    method: str = h.METHOD()
+    objective: Objective | str | None = h.OBJECTIVE()
+    patience: int | None = h.PATIENCE()
+    n_threads: int | None = h.N_THREADS()
+    metrics: Sequence[Measure | str] = h.METRICS()
+    verbose: int | None = h.VERBOSE()
 
 
 class PRankParameters(Parameterized):
     """A weighted sum of features with thresholds between labels, learnt one document at a time."""
 
-    measure: Measure | Graded | str = h.STOPPING_MEASURE("ndcg@10")
+    measure: Measure | Graded | str = h.STOPPING_MEASURE()
     _: KW_ONLY
-    epochs: int = h.EPOCHS(20)
-    averaged: bool = h.AVERAGED(True)
-    patience: int | None = h.PATIENCE(None)
-    random_state: int = h.RANDOM_STATE(0)
-    n_threads: int | None = h.N_THREADS(None)
-    metrics: Sequence[Measure | str] = h.METRICS(())
-    verbose: int | None = h.VERBOSE(None)
+    epochs: int = h.PASSES()
+    averaged: bool = h.AVERAGED()
+    patience: int | None = h.PATIENCE()
+    random_state: int = h.RANDOM_STATE()
+    n_threads: int | None = h.N_THREADS()
+    metrics: Sequence[Measure | str] = h.METRICS()
+    verbose: int | None = h.VERBOSE()
 
 
 class AdditiveGrovesParameters(Parameterized):
     """Averaged groves: few large trees each, fitted in turn to what the others leave over."""
 
-    n_groves: int = h.N_GROVES(60)
-    n_trees_in_grove: int = h.N_TREES_IN_GROVE(8)
-    alpha: float = h.ALPHA(0.01)
-    measure: Measure | Graded | str = h.STOPPING_MEASURE("ndcg@10")
+    n_groves: int = h.N_GROVES()
+    n_trees_in_grove: int = h.N_TREES_IN_GROVE()
+    alpha: float = h.ALPHA()
+    measure: Measure | Graded | str = h.STOPPING_MEASURE()
     _: KW_ONLY
-    training: str = h.TRAINING("fast")
-    min_documents_in_leaf: int = h.MIN_DOCUMENTS_IN_LEAF(1)
-    max_bins: int = h.MAX_BINS(255)
-    categorical: Sequence[int | str] = h.CATEGORICAL(())
-    random_state: int = h.RANDOM_STATE(0)
-    n_threads: int | None = h.N_THREADS(None)
-    metrics: Sequence[Measure | str] = h.METRICS(())
-    verbose: int | None = h.VERBOSE(None)
+    training: str = h.TRAINING()
+    min_documents_in_leaf: int = h.MIN_DOCUMENTS_IN_GROVE_LEAF()
+    max_bins: int = h.MAX_BINS()
+    categorical: Sequence[int | str] = h.CATEGORICAL()
+    random_state: int = h.RANDOM_STATE()
+    n_threads: int | None = h.N_THREADS()
+    metrics: Sequence[Measure | str] = h.METRICS()
+    verbose: int | None = h.VERBOSE()
 
 
 class CommitteeParameters(Parameterized):
     """Several objectives, bagged and weighed, in one ensemble of trees."""
 
-    measure: Measure | Graded | str = h.MEASURE("ndcg@10")
+    measure: Measure | Graded | str = h.MEASURE()
     _: KW_ONLY
-    members: Sequence[tuple[Objective | str, int]] | None = h.MEMBERS(None)
+    members: Sequence[tuple[Objective | str, int]] | None = h.MEMBERS()
     n_trees: int = h.N_TREES(2000)
-    n_leaves: int = h.N_LEAVES(15)
+    n_leaves: int = h.N_LEAVES()
     learning_rate: float = h.LEARNING_RATE(0.05)
-    min_documents_in_leaf: int = h.MIN_DOCUMENTS_IN_LEAF(20)
-    l2: float = h.L2(1.0)
+    min_documents_in_leaf: int = h.MIN_DOCUMENTS_IN_LEAF()
+    l2: float = h.L2()
     document_fraction: float = h.DOCUMENT_FRACTION(0.7)
     feature_fraction: float | None = h.HALF_OR_ALL_FEATURES(None)
     patience: int | None = h.PATIENCE(100)
-    cycles: int = h.CYCLES(2)
-    shrinkage: float | None = h.SHRINKAGE(None)
-    n_folds: int = h.N_FOLDS(5)
-    time_budget: float | None = h.TIME_BUDGET(None)
-    random_state: int = h.RANDOM_STATE(0)
-    n_threads: int | None = h.N_THREADS(None)
-    verbose: int | None = h.VERBOSE(None)
+    cycles: int = h.CYCLES()
+    shrinkage: float | None = h.SHRINKAGE()
+    n_folds: int = h.N_FOLDS()
+    time_budget: float | None = h.TIME_BUDGET()
+    random_state: int = h.RANDOM_STATE()
+    n_threads: int | None = h.N_THREADS()
+    verbose: int | None = h.VERBOSE()
 
 
 class NetParameters(Parameterized):
     """What all nets have."""
 
-    measure: Measure | Graded | str = h.MEASURE("ndcg@10")
+    measure: Measure | Graded | str = h.MEASURE()
     _: KW_ONLY
-    net: Any = h.NET(None)
-    hidden: int | Sequence[int] = h.HIDDEN(10)
-    activation: str = h.ACTIVATION("tanh")
-    inputs: str = h.INPUTS("standard")
-    optimizer: str = h.OPTIMIZER("adam")
-    learning_rate: float | None = h.FIRST_RATE(None)
-    smallest_rate: float = h.SMALLEST_RATE(1e-5)
-    halve_after: int = h.HALVE_AFTER(5)
-    epochs: int = h.EPOCHS(100)
-    batch_queries: int | None = h.BATCH_QUERIES(32)
-    l2: float = h.WEIGHT_DECAY(0.0)
-    sigma: float = h.SIGMA(1.0)
-    patience: int | None = h.PATIENCE(None)
-    random_state: int = h.NET_RANDOM_STATE(0)
-    n_threads: int | None = h.NET_N_THREADS(None)
-    metrics: Sequence[Measure | str] = h.METRICS(())
-    verbose: int | None = h.VERBOSE(None)
+    net: Any = h.NET()
+    hidden: int | Sequence[int] = h.HIDDEN()
+    activation: str = h.ACTIVATION()
+    inputs: str = h.INPUTS()
+    optimizer: str = h.OPTIMIZER()
+    learning_rate: float | None = h.FIRST_RATE()
+    smallest_rate: float = h.SMALLEST_RATE()
+    halve_after: int = h.HALVE_AFTER()
+    epochs: int = h.EPOCHS()
+    batch_queries: int | None = h.BATCH_QUERIES()
+    l2: float = h.WEIGHT_DECAY()
+    sigma: float = h.SIGMA()
+    patience: int | None = h.PATIENCE()
+    random_state: int = h.NET_RANDOM_STATE()
+    n_threads: int | None = h.NET_N_THREADS()
+    metrics: Sequence[Measure | str] = h.METRICS()
+    verbose: int | None = h.VERBOSE()
 
 
 class RankNetParameters(NetParameters):
     """A net trained on pairs."""
 
-    measure: Measure | Graded | str = h.STOPPING_MEASURE("ndcg@10")
+    measure: Measure | Graded | str = h.STOPPING_MEASURE()
 
 
 class LambdaRankParameters(NetParameters):
     """A net trained on λ of a measure."""
 
     _: KW_ONLY
-    objective: Objective | str | None = h.OBJECTIVE(None)
-    truncation: int | None = h.TRUNCATION(None)
-    normalize: bool = h.NORMALIZE(False)
+    objective: Objective | str | None = h.OBJECTIVE()
+    truncation: int | None = h.TRUNCATION()
+    normalize: bool = h.NORMALIZE()
 
 
 class TrainableModel(NamedTuple):

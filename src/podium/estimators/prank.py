@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from podium.core.array_types import Floats
 from podium.core.observing import Observer
-from podium.core.parameters import check_parameters
+from podium.core.parameters import check_parameters, from_parameters
 from podium.data import RankingData, frames
 from podium.data.schema import Schema
 from podium.errors import DataError
@@ -72,10 +72,10 @@ class PRank(PRankParameters, RankerMixin, BaseEstimator):
         refuse_unknown_arguments(self, unknown)
         check_parameters(self)
         train = self._data(X, y, qid, sample_weight, query_weight)
-        result = PRankTraining(
-            self.epochs, self.averaged, selection_for(self.measure, train), self.patience, self.random_state,
-            self.n_threads, as_watched(self.metrics), self.verbose,
-        ).fit(train, self._validation(valid, eval_set), observers)  # fmt: skip
+        settings = from_parameters(
+            PRankTraining, self, selection=selection_for(self.measure, train), watched=as_watched(self.metrics)
+        )
+        result = settings.fit(train, self._validation(valid, eval_set), observers)
         self.model_ = result.model.with_info(**self._information(train))
         self.history_ = result.history
         self.best_iteration_ = result.best_iteration

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from podium.core.array_types import Floats
-from podium.core.hyperparameters import advice
+from podium.core.hyperparameters import NORMALIZE, SIGMA, TRUNCATION, advice
 from podium.core.parameters import parameters
 from podium.core.plotting import draw
 from podium.data import RankingData, frames
@@ -23,21 +23,22 @@ from podium.measures import Graded, Measure, Ranking, as_selection, selection_fo
 from podium.models import Scorer, save
 from podium.models.base import reading_of
 from podium.objectives import Lambda, Objective, describe, parse
+from podium.objectives.pair_terms import measure_in_training
 
 
-def lambda_objective(ranker: Any, normalize: bool) -> Objective:
-    """The `objective` of a ranker, by value or text; else `Lambda` of its measure, with its other parameters.
+def lambda_objective(ranker: Any) -> Objective:
+    """Return the `objective` of a ranker, by value or text; else `Lambda` of its measure on the whole list.
 
-    Parameters that would have no effect are refused; `normalize` is this ranker's default.
+    Raise if a parameter of that `Lambda` is given beside an objective: it would have no effect.
     """
     objective = parse(ranker.objective) if isinstance(ranker.objective, str) else ranker.objective
     if objective is None:
-        measure = as_selection(ranker.measure).measures[0]
-        return Lambda(measure, ranker.truncation, ranker.sigma, ranker.normalize)
+        measure = measure_in_training(as_selection(ranker.measure).measures[0], ranker.truncation)
+        return Lambda(measure, sigma=ranker.sigma, normalize=ranker.normalize)
     if not isinstance(objective, Objective):
         raise DataError(f"objective must be an Objective or its text, not {objective!r}")
-    for name, default in (("truncation", None), ("sigma", 1.0), ("normalize", normalize)):
-        if getattr(ranker, name) != default:
+    for name, declared in (("truncation", TRUNCATION), ("sigma", SIGMA), ("normalize", NORMALIZE)):
+        if getattr(ranker, name) != declared.default:
             raise DataError(
                 f"{name} is for the objective that follows from the measure; say it in the objective: "
                 f"Lambda(…, {name}={getattr(ranker, name)!r})"

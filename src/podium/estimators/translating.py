@@ -319,7 +319,7 @@ def _translate_objective(translation: Translation, name: str, metrics: list[tupl
     normalize = str(pairs.get("normalize", True)).lower()
     if trained:
         measure = f"ndcg(gain={gain})" if gain and trained == "ndcg" else trained
-        translation.settings["objective"] = describe(Lambda(measure, **{"normalize": True, **pairs}))
+        translation.settings["objective"] = describe(Lambda(measure, **pairs))
     elif name == "rank:pairwise":
         if "truncation" in pairs:
             translation.untranslated["lambdarank_num_pair_per_sample"] = "Podium's pairwise objective takes all pairs"

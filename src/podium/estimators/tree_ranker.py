@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from podium.boosting import Boosting, Checkpoint, Newton, Sampling, SharedBins, Step, TrainingResult
 from podium.core.array_types import Floats, Int32s
 from podium.core.observing import Observer
-from podium.core.parameters import check_parameters
+from podium.core.parameters import check_parameters, from_parameters
 from podium.data import RankingData
 from podium.data.features import as_list_of_features
 from podium.errors import DataError
@@ -104,36 +104,23 @@ class TreeRanker(TreeParameters, RankerMixin, BaseEstimator):
         """Set further attributes after training."""
 
     def _step(self) -> Step:
-        return Newton(self.l2, self.max_delta_step)
+        return from_parameters(Newton, self)
 
     def _feature_fraction(self) -> float:
         """The share of features that each tree is grown on, or that is tried first."""
         return self.feature_fraction
 
     def _settings(self, train: RankingData) -> Boosting:
-        split: Any = self.split
-        return Boosting(
+        return from_parameters(
+            Boosting,
+            self,
             objective=self._objective_for(train),
             step=self._step(),
-            growth=GrowthParameters(
-                self.n_leaves, self.max_depth, self.min_documents_in_leaf, split, self.l2, self._monotone(train)
-            ),
-            sampling=Sampling(
-                self.document_fraction,
-                self.query_fraction,
-                self._feature_fraction(),
-                self.random_state,
-                self.split_fraction,
-            ),
-            n_trees=self.n_trees,
-            learning_rate=self.learning_rate,
-            max_bins=self.max_bins,
+            growth=from_parameters(GrowthParameters, self, monotone=self._monotone(train)),
+            sampling=from_parameters(Sampling, self, feature_fraction=self._feature_fraction()),
             categorical=categorical_features(train, self.categorical),
             selection=selection_for(self.measure, train),
-            patience=self.patience,
-            n_threads=self.n_threads,
             watched=as_watched(self.metrics),
-            verbose=self.verbose,
         )
 
     def _monotone(self, train: RankingData) -> tuple[int, ...] | None:

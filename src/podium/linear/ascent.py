@@ -36,18 +36,18 @@ class Ascent:
     Example:
         >>> import podium
         >>> from podium.linear import Ascent
-        >>> result = Ascent("ndcg@5", n_iterations=1).fit(podium.artificial(20, features=4))
+        >>> result = Ascent(measure="ndcg@5", n_iterations=1).fit(podium.artificial(20, features=4))
         >>> len(result.history["train/ndcg@5"])
         1
 
     """
 
-    measure: Measure | Graded | str = "ndcg@10"
-    n_iterations: int = h.N_ITERATIONS(5)
+    measure: Measure | Graded | str = h.MEASURE.default
+    n_iterations: int = h.N_ITERATIONS()
     reach: float = 2.0
-    n_threads: int | None = h.N_THREADS(None)
+    n_threads: int | None = h.N_THREADS()
     watched: tuple[Measure, ...] = ()
-    verbose: int | None = h.VERBOSE(None)
+    verbose: int | None = h.VERBOSE()
 
     def fit(self, train: RankingData, observers: Sequence[Observer] = ()) -> DescentResult:
         """Train; the history has the mean of the measure after each cycle. Observers see a `LinearStep` of each."""

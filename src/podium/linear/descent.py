@@ -108,14 +108,14 @@ class Descent:
     """
 
     objective: Objective = field(default_factory=Lambda)
-    n_iterations: int = h.N_ITERATIONS(100)
-    learning_rate: float = h.LEARNING_RATE(1.0)
-    l2: float = h.LINEAR_L2(1e-4)
-    selection: Measure | Graded | str = "ndcg@10"
-    patience: int | None = h.PATIENCE(None)
-    n_threads: int | None = h.N_THREADS(None)
+    n_iterations: int = h.N_ITERATIONS()
+    learning_rate: float = h.LINEAR_RATE()
+    l2: float = h.LINEAR_L2()
+    selection: Measure | Graded | str = h.STOPPING_MEASURE.default
+    patience: int | None = h.PATIENCE()
+    n_threads: int | None = h.N_THREADS()
     watched: tuple[Measure, ...] = ()
-    verbose: int | None = h.VERBOSE(None)
+    verbose: int | None = h.VERBOSE()
 
     def __post_init__(self) -> None:
         if not self.objective.has_hessian:

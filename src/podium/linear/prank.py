@@ -161,14 +161,14 @@ class PRankTraining:
 
     """
 
-    epochs: int = h.EPOCHS(20)
-    averaged: bool = h.AVERAGED(True)
-    selection: Measure | Graded | str = "ndcg@10"
-    patience: int | None = h.PATIENCE(None)
-    seed: int = h.RANDOM_STATE(0)
-    n_threads: int | None = h.N_THREADS(None)
+    epochs: int = h.PASSES()
+    averaged: bool = h.AVERAGED()
+    selection: Measure | Graded | str = h.STOPPING_MEASURE.default
+    patience: int | None = h.PATIENCE()
+    seed: int = h.RANDOM_STATE()
+    n_threads: int | None = h.N_THREADS()
     watched: tuple[Measure, ...] = ()
-    verbose: int | None = h.VERBOSE(None)
+    verbose: int | None = h.VERBOSE()
 
     def fit(
         self, train: RankingData, valid: Mapping[str, RankingData] | None = None, observers: Sequence[Observer] = ()

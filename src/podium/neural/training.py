@@ -126,20 +126,20 @@ class NetTraining:
     """
 
     objective: Objective = field(default_factory=Lambda)
-    epochs: int = h.EPOCHS(100)
-    optimizer: str = h.OPTIMIZER("adam")
-    learning_rate: float | None = h.FIRST_RATE(None)
-    smallest_rate: float = h.SMALLEST_RATE(1e-5)
-    halve_after: int = h.HALVE_AFTER(5)
-    batch_queries: int | None = h.BATCH_QUERIES(32)
-    l2: float = h.WEIGHT_DECAY(0.0)
-    inputs: str = h.INPUTS("standard")
-    selection: Measure | Graded | str = "ndcg@10"
-    patience: int | None = h.PATIENCE(None)
-    seed: int = h.NET_RANDOM_STATE(0)
-    n_threads: int | None = h.NET_N_THREADS(None)
+    epochs: int = h.EPOCHS()
+    optimizer: str = h.OPTIMIZER()
+    learning_rate: float | None = h.FIRST_RATE()
+    smallest_rate: float = h.SMALLEST_RATE()
+    halve_after: int = h.HALVE_AFTER()
+    batch_queries: int | None = h.BATCH_QUERIES()
+    l2: float = h.WEIGHT_DECAY()
+    inputs: str = h.INPUTS()
+    selection: Measure | Graded | str = h.STOPPING_MEASURE.default
+    patience: int | None = h.PATIENCE()
+    seed: int = h.NET_RANDOM_STATE()
+    n_threads: int | None = h.NET_N_THREADS()
     watched: tuple[Measure, ...] = ()
-    verbose: int | None = h.VERBOSE(None)
+    verbose: int | None = h.VERBOSE()
 
     def __post_init__(self) -> None:
         if self.first_rate < self.smallest_rate:

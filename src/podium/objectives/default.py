@@ -6,6 +6,7 @@ from podium.measures import Measure
 from podium.objectives.base import Objective
 from podium.objectives.lambda_ import Lambda
 from podium.objectives.listwise import QueryRegression
+from podium.objectives.pair_terms import measure_in_training
 from podium.objectives.schedules import LinearGrowth
 from podium.objectives.sums import Anneal
 
@@ -31,4 +32,5 @@ def default_objective(measure: Measure, learning_rate: float = LEARNING_RATE) ->
 
     """
     growth = round(learning_rate / (LEARNING_RATE * TREES), 12)
-    return Anneal(QueryRegression(measure.labels), Lambda(measure, normalize=True), LinearGrowth(0.0, growth))
+    after = Lambda(measure_in_training(measure, None))
+    return Anneal(QueryRegression(measure.labels), after, LinearGrowth(0.0, growth))

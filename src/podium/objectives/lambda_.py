@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from podium.errors import DataError
 from podium.measures import Measure
 from podium.objectives.base import register
 from podium.objectives.links import CrossEntropy, Link
@@ -19,12 +20,12 @@ class Lambda(MeasuredTerm):
     swap ranks.
 
     Args:
-        measure: any measure with swap deltas, by value or name. Its cutoff serves evaluation and stopping; λ looks
-            at the whole list ([S] §3: training on NDCG@3 starves it of pairs) unless `truncation` says otherwise.
-            Precision and recall, which are nothing without their cutoff, keep it.
-        truncation: the cutoff of the measure whose swaps count in λ.
+        measure: any measure with swap deltas, by value or name. With a cutoff, only swaps that change the measure at
+            that cutoff count; training on NDCG@3 leaves few pairs ([S] §3). Estimators therefore train on the whole
+            list, whatever the cutoff of their `measure`.
+        truncation: another way to write the cutoff.
         sigma: σ, the steepness of the sigmoid.
-        normalize: scale λ as LightGBM does, see `PairTerm`.
+        normalize: scale λ as LightGBM does, see `PairTerm`; False for the papers' λ.
 
     Example:
         >>> import numpy as np, podium
@@ -39,11 +40,14 @@ class Lambda(MeasuredTerm):
     measure: Measure | str = "ndcg"
     truncation: int | None = None
     sigma: float = 1.0
-    normalize: bool = False
+    normalize: bool = True
 
     @property
     def link(self) -> Link:  # type: ignore[override]  # noqa: D102
         return CrossEntropy(self.sigma)
 
     def trained_measure(self) -> Measure:  # noqa: D102
-        return measure_in_training(self._measure, self.truncation)
+        cutoff = self._measure.cutoff
+        if None not in (cutoff, self.truncation) and cutoff != self.truncation:
+            raise DataError(f"give one cutoff, not both {self._measure} and truncation={self.truncation}")
+        return measure_in_training(self._measure, cutoff if self.truncation is None else self.truncation)

@@ -30,7 +30,7 @@ class LambdaLoss(MeasuredTerm):
         measure: NDCG, with the gain and discount to use; the whole list counts.
         mu: μ; the paper's 10.
         sigma: σ.
-        normalize: see `PairTerm`.
+        normalize: see `PairTerm`; False for the paper's cost.
 
     Example:
         >>> import podium
@@ -44,12 +44,14 @@ class LambdaLoss(MeasuredTerm):
     measure: Measure | str = "ndcg"
     mu: float = 10.0
     sigma: float = 1.0
-    normalize: bool = False
+    normalize: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.measure, NDCG):
             raise DataError(f"LambdaLoss is a bound of NDCG, not of {self.measure}")
+        if self.measure.cutoff is not None:
+            raise DataError(f"LambdaLoss is a bound of NDCG of the whole list: leave out the cutoff of {self.measure}")
         require_number("mu", self.mu, least=0)
 
     @property

@@ -21,7 +21,7 @@ class Local(MeasuredTerm):
     Args:
         measure: any measure with swap deltas; its cutoff counts, as [S]'s S@3 has it.
         centre: τ.
-        normalize: see `PairTerm`.
+        normalize: see `PairTerm`; False for the paper's λ.
 
     Example:
         >>> import podium
@@ -34,7 +34,7 @@ class Local(MeasuredTerm):
 
     measure: Measure | str = "ndcg"
     centre: float = 0.0
-    normalize: bool = False
+    normalize: bool = True
 
     @property
     def link(self) -> Link:  # type: ignore[override]  # noqa: D102

@@ -132,7 +132,7 @@ def require_flag(normalize: object) -> None:
 
 
 def measure_in_training(measure: Measure, truncation: int | None) -> Measure:
-    """A measure as λ uses it: without its cutoff, unless there is a truncation or it means nothing without one."""
+    """Return a measure cut at the truncation, or uncut without one; precision and recall keep their cutoff."""
     require_whole("truncation", truncation, 1, optional=True)
     cutoff = truncation
     if cutoff is None and measure.needs_cutoff:

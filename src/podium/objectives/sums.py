@@ -101,7 +101,7 @@ class Sum(CompositeObjective):
     Example:
         >>> import podium
         >>> from podium.objectives import Lambda, QueryRegression, Sum
-        >>> both = Sum(Lambda("ndcg", normalize=True), QueryRegression(), weights=(0.9, 0.1))
+        >>> both = Sum(Lambda("ndcg"), QueryRegression(), weights=(0.9, 0.1))
         >>> podium.LambdaMART(2, 4, objective=both).fit(podium.artificial(20, features=4)).n_trees_
         2
 

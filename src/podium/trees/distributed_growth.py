@@ -336,7 +336,7 @@ class _Growth:
         self, grower: DistributedGrower, root: RootSums, gradients: QuantizedGradients, table: FeatureTable
     ) -> None:
         self.grower, self.table, self.gradients = grower, table, gradients
-        self.limits = grower._limits(gradients)
+        self.limits = grower.parameters.limits(grower.n_leaves, gradients.weight_unit)
         no_words = np.empty(0, np.int64)
         self.packed = PackedGradients(no_words, gradients.largest_weight, gradients.counts_documents)
         pool, no_rows = grower.pool, np.empty(0, np.int32)

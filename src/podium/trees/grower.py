@@ -82,7 +82,8 @@ class Grower:
         >>> from podium.trees.quantization import BoundedGradients, quantize
         >>> x = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32)
         >>> gradients = BoundedGradients.of(np.array([-1.0, -1.0, 2.0, 2.0]), np.ones(4), Team(1))
-        >>> grown = Grower(bin_features(x, find_bins(x)), GrowthParameters(n_leaves=2)).grow(quantize(gradients))
+        >>> growth = GrowthParameters(n_leaves=2, min_documents_in_leaf=1, l2=0.0)
+        >>> grown = Grower(bin_features(x, find_bins(x)), growth).grow(quantize(gradients))
         >>> grown.tree.threshold.tolist(), [rows.tolist() for rows in grown.leaf_rows]
         ([2.5], [[0, 1], [2, 3]])
 
@@ -152,7 +153,7 @@ class Grower:
         documents, n_sampled = self._list_documents(gradients, rows)
         table = self.table if features is None else self._table(np.intersect1d(features, self.candidates))
         packed = PackedGradients(gradients.words, gradients.largest_weight, gradients.counts_documents)
-        limits = self._limits(gradients)
+        limits = self.parameters.limits(self.n_leaves, gradients.weight_unit)
         tree = GrowingTree(self.leaves, documents, self.histograms, self.splits)
         source, scales = gradients.source, scales_of_sums(gradients.source)
         g, h = (np.ascontiguousarray(values, np.float64) for values in (source.gradients, source.hessians))
@@ -177,12 +178,6 @@ class Grower:
         described, starts, ends, goes_left = self._described(n_leaves, arrays, added)
         grown = GrownTree(described, documents, starts, ends, goes_left, leaf_of_row, None, known, added)
         return self._with_bounds(grown, gradients, self.leaves[:n_leaves])
-
-    def _limits(self, gradients: QuantizedGradients) -> GrowthLimits:
-        p = self.parameters
-        l2 = p.l2 / gradients.weight_unit if p.split == "newton" else 0.0
-        max_depth = -1 if p.max_depth is None else p.max_depth
-        return GrowthLimits(self.n_leaves, max_depth, p.min_documents_in_leaf, p.min_documents_to_split, l2)
 
     def _tree_arrays(self, n_leaves: int, gradients: QuantizedGradients) -> TreeBuffers:
         """Return new arrays for a tree of `n_leaves` leaves, which keeps them."""

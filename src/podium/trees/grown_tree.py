@@ -46,7 +46,8 @@ class GrownTree:
         >>> x, team = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32), Team(1)
         >>> gradients = BoundedGradients.of(np.array([-1.0, -1.0, 2.0, 3.0]), np.ones(4), team)
         >>> binned = bin_features(x, find_bins(x))
-        >>> grown = Grower(binned, GrowthParameters(n_leaves=2)).grow(quantize(gradients))
+        >>> growth = GrowthParameters(n_leaves=2, min_documents_in_leaf=1, l2=0.0)
+        >>> grown = Grower(binned, growth).grow(quantize(gradients))
         >>> grown.sums(gradients, team)[0].tolist(), grown.leaf_of_rows(binned, team).tolist()
         ([-2.0, 5.0], [0, 0, 1, 1])
 

@@ -17,10 +17,11 @@ from podium.diagnostics.looking import bind_to_look, scores_at
 from podium.errors import DataError, PodiumError
 from podium.estimators.ranker import lambda_objective
 from podium.evaluation import Comparison, Evaluation
-from podium.measures import Measure, Ranking
+from podium.measures import Measure, Ranking, as_measure
 from podium.models import Model
 from podium.models.base import model_of, shown_name
 from podium.objectives import Lambda, Objective, describe, parse
+from podium.objectives.pair_terms import measure_in_training
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +117,8 @@ class Subject:
         """What the model was trained on, as far as it is known and has one score, or else λ of NDCG; and its name."""
         parameters = SimpleNamespace(**self.parameters)
         ways: list[Callable[[], Objective]] = [
-            lambda: lambda_objective(parameters, parameters.normalize),
-            lambda: parse(f"lambda({parameters.measure})"),
+            lambda: lambda_objective(parameters) if parameters.objective is None else parse(parameters.objective),
+            lambda: Lambda(measure_in_training(as_measure(parameters.measure), None)),
             lambda: parse("lambda(ndcg)"),
         ]
         for way in ways:
