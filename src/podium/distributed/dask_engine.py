@@ -8,6 +8,7 @@ client, which looks after the workers while it waits.
 
 from __future__ import annotations
 
+import gc
 import pickle
 import re
 import time
@@ -57,11 +58,15 @@ def connected(cluster: str) -> Iterator[Any]:
         raise DataError(f"a cluster is tcp://HOST:PORT, the address of a Dask scheduler, or local:N, not {cluster!r}")
     distributed = import_distributed()
     if local is None:
+        problem = None
         try:
             client = distributed.Client(cluster, timeout=SECONDS_TO_CONNECT)
         except Exception as error:  # Dask raises errors of many kinds for addresses that it cannot use
+            problem = str(error)
+        if problem is not None:
+            gc.collect()  # a failed client's `__del__` deadlocks if it runs while another client starts
             hint = "; set up TLS in Dask's configuration, distributed.comm.tls" if cluster.startswith("tls:") else ""
-            raise PodiumError(f"there is no Dask scheduler at {cluster}: {error}{hint}") from error
+            raise PodiumError(f"there is no Dask scheduler at {cluster}: {problem}{hint}")
         with client:
             yield client
         return
