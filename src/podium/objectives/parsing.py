@@ -59,7 +59,7 @@ def parse(text: str) -> Objective:
     meant = OF_OTHER_TOOLS.get(text.strip().lower())
     if meant is not None:
         raise DataError(f"{_short(text)} is an objective of another tool: use objective={meant!r}")
-    reader = _Reader(text)
+    reader = _ObjectiveReader(text)
     value = reader.value()
     reader.expect_end()
     if isinstance(value, type):
@@ -88,7 +88,7 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= 200 else f"{text[:200]}…")
 
 
-class _Reader:
+class _ObjectiveReader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = list(self._tokens())
