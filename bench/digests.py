@@ -197,11 +197,11 @@ def _round_trip(data: podium.RankingData) -> str:
 
 
 def _model_hash(model: Any) -> str:
-    """A hash of the arrays in a model's file, and of the weights of combined models."""
+    """Return a hash of the arrays and weights in a model's file, and of the weights of combined models."""
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model")
         with zipfile.ZipFile(Path(folder) / "model") as archive:
-            names = sorted(name for name in archive.namelist() if name.endswith(".npy"))
+            names = sorted(name for name in archive.namelist() if not name.endswith(".json"))
             content = [name.encode() + archive.read(name) for name in names]
     weights = getattr(getattr(model, "model_", model), "weights", ())
     return hashlib.sha256(b"".join(content) + np.array(weights).tobytes()).hexdigest()[:16]
