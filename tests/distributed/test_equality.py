@@ -65,7 +65,7 @@ CASES = {
     "tiers": Boosting(n_trees=2, growth=SMALL, objective=Tiers(Lambda("ndcg"), Lambda("ndcg(labels=clicks)"))),
     "anneal": Boosting(n_trees=3, growth=SMALL, objective=Anneal(Regression(), Lambda("ndcg"))),
     "sum": Boosting(n_trees=2, growth=SMALL, objective=Sum(Lambda("ndcg"), Regression())),
-    "debiased": Boosting(n_trees=3, growth=SMALL, objective=Debiased(Lambda("ndcg"), l2=0.5)),
+    "debiased": Boosting(n_trees=3, growth=SMALL, objective=Debiased(Lambda("ndcg", normalize=False), l2=0.5)),
     "propensities": Boosting(n_trees=2, growth=SMALL, objective=Debiased(Lambda("ndcg"), propensities=(1, 0.5))),
     "regression": Boosting(n_trees=2, growth=SMALL, objective=Regression(), watched=(RMSE(),)),
     "weighted least squares": Boosting(
