@@ -246,7 +246,7 @@ class TestWhatCannotBeTold:
         pytest.importorskip("torch")
         train, valid, test = parts
         net = podium.RankNet(epochs=2, n_threads=1).fit(train, valid=valid)
-        net.save(tmp_path / "net.podium")
+        net.model_.save(tmp_path / "net.podium")
         loaded = podium.load(tmp_path / "net.podium")
         page = Page(podium.report(loaded, test, tmp_path / "a.html", queries=1, history=net.history_).read_text())
         assert "integrated gradients" in page.words("contributions")

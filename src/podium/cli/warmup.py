@@ -123,6 +123,7 @@ def use_other_models(data: Any) -> None:
 
 def use_model(model: Any, data: Any) -> None:
     """Score, explain and report with a model."""
+    from podium.core.team import Team
     from podium.explain import explain
 
     scorer = model.scorer()
@@ -130,6 +131,8 @@ def use_model(model: Any, data: Any) -> None:
         scorer(data.features[:n_documents])
     explain(model, data.features[:2], n_threads=1)
     explain(model, data.features[:2], background=data.features[:2], n_threads=1)
+    with Team(2) as team:  # on a machine with one core nothing else starts a second thread
+        team.run(lambda thread: thread)
 
 
 def use_cluster(data: Any) -> None:

@@ -195,7 +195,17 @@ def combine_all(
     ties: str | int = "expected",
     n_threads: int | None = None,
 ) -> Combination:
-    """Return weights of several rankers, in turn; deprecated: `combine` takes several rankers."""
+    """Return weights of several rankers, in turn; deprecated: `combine` takes several rankers.
+
+    Example:
+        >>> import podium, warnings
+        >>> data = podium.artificial(20, features=3)
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore", FutureWarning)
+        ...     len(podium.combine_all([data.feature(0), data.feature(1), data.feature(2)], data).weights)
+        3
+
+    """
     warnings.warn(
         "combine_all(rankers, data) will be removed in the next release: use combine(*rankers, data=data)",
         FutureWarning,
