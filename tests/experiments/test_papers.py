@@ -132,8 +132,8 @@ def test_only_weights_of_the_paper_are_chosen(parts):
 
 def test_agreement_of_queries_is_what_the_observer_sees(parts):
     train = common.with_clicks(parts, shown=10)[0]
-    watch = WatchAgreement(Lambda("cndcg"), every=1)
-    model = LambdaMART(3, 4, objective=Lambda("ndcg")).fit(train, observers=[watch])
+    watch = WatchAgreement(Lambda("cndcg", normalize=False), every=1)
+    model = LambdaMART(3, 4, objective=Lambda("ndcg", normalize=False)).fit(train, observers=[watch])
     shares = agreement.agreement_of_queries(train, model.predict(train))
     seen = watch.result()
     assert np.mean(shares["all pairs"]) == pytest.approx(seen.all_pairs[-1], abs=0.005)  # queries of equal size
@@ -145,7 +145,7 @@ def test_methods_scale_the_papers_schedules_to_the_number_of_trees():
     assert [step for step, _ in found.values()] == ["newton", *["gradient"] * 7]
     objective = found["λ(L) + λ(S@3), linear"][1][0]
     assert isinstance(objective, Anneal)
-    assert objective.after == Local("ndcg@3")
+    assert objective.after == Local("ndcg@3", normalize=False)
     assert objective.schedule(100) == pytest.approx(0.1 + 1.0)  # as .1 + .001 · 1000
     shares = found["λ(L) + λ(S), exponential (fig. 6)"][1]
     assert shares[0].schedule(100) == pytest.approx(np.exp(-100 / 1000))
