@@ -1,0 +1,101 @@
+"""`podium index`: build an index of documents, and change it."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from podium.cli.options import Command
+from podium.errors import DataError
+
+index = typer.Typer(help="Build an index of documents for search and features, and change it.", no_args_is_help=True)
+Folder = Annotated[Path, typer.Argument(help="The folder of the index.")]
+Documents = Annotated[list[Path], typer.Argument(help="JSONL, CSV, TSV (also .gz, .bz2 or .xz) or Parquet files.")]
+
+
+@index.command(cls=Command)
+def build(
+    documents: Documents,
+    folder: Annotated[Path, typer.Argument(help="The folder to write.")],
+    field: Annotated[
+        list[str], typer.Option(help="A text field and its analyzer, as title=german; english by default. Repeatable.")
+    ],
+    id_column: Annotated[str, typer.Option("--id", help="The column with the ids of documents.")] = "id",
+    attribute: Annotated[
+        list[str] | None, typer.Option(help="A numeric column to keep; all of them if none is named. Repeatable.")
+    ] = None,
+    positions: Annotated[bool, typer.Option("--positions", help="Store positions, for proximity and phrases.")] = False,
+    no_text: Annotated[bool, typer.Option("--no-text", help="Do not store the text, which snippets need.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an index.")] = False,
+) -> None:  # fmt: skip
+    """Index documents into a folder; the collection may be larger than memory."""
+    from podium.features import Index
+    from podium.features.index_folder import is_index
+
+    if is_index(folder) and not overwrite:
+        raise DataError(f"{folder} is an index already: choose another folder, or replace it with --overwrite")
+    fields = {name: analyzer or "english" for name, _, analyzer in (text.partition("=") for text in field)}
+    started = time.perf_counter()
+    built = Index.build(
+        documents, fields, id_column, attribute, positions=positions, store_text=not no_text, folder=folder
+    )
+    typer.echo(f"{folder}: {len(built):,} documents in {time.perf_counter() - started:.1f} s")
+
+
+@index.command(cls=Command)
+def add(folder: Folder, documents: Documents) -> None:
+    """Add documents to an index."""
+    from podium.features import Index
+
+    opened = Index.load(folder)
+    before = len(opened)
+    opened.add(documents)
+    opened.save(folder)
+    typer.echo(f"{folder}: {len(opened) - before:,} documents added, {len(opened):,} in all")
+
+
+@index.command(cls=Command)
+def remove(
+    folder: Folder,
+    ids: Annotated[list[str] | None, typer.Argument(help="The ids of documents.")] = None,
+    file: Annotated[Path | None, typer.Option("--from", help="A file with an id on each line.")] = None,
+) -> None:
+    """Remove documents from an index."""
+    from podium.evaluation.trec import text_lines
+    from podium.features import Index
+
+    wanted = [*(ids or []), *filter(None, text_lines(file) if file is not None else [])]
+    if not wanted:
+        raise DataError("name at least one document id, or a file of them with --from")
+    opened = Index.load(folder)
+    opened.remove(wanted)
+    opened.save(folder)
+    typer.echo(f"{folder}: {len(wanted):,} documents removed, {len(opened):,} left")
+
+
+@index.command(cls=Command)
+def describe(
+    folder: Folder, as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False
+) -> None:
+    """Show the figures of an index: documents, fields, attributes."""
+    from podium.features import Index
+
+    facts = Index.load(folder).describe()
+    typer.echo(json.dumps(facts, indent=2) if as_json else _table(facts))
+
+
+def _table(facts: dict[str, Any]) -> str:
+    removed = f" ({facts['removed_rows']:,} removed rows)" if facts["removed_rows"] else ""
+    lines = [f"{facts['documents']:,} documents{removed}, digest {facts['digest'][:16]}"]
+    for name, one in facts["fields"].items():
+        extras = ", positions" if one["positions"] else ""
+        lines.append(
+            f"field {name} ({one['analyzer']}{extras}): {one['words']:,} words, {one['mean_length']:.1f} a document, "
+            f"{one['terms']:,} terms, empty in {one['empty_documents']:,} documents"
+        )
+    lines += [f"attribute {name}: missing in {one['missing']:,} documents" for name, one in facts["attributes"].items()]
+    return "\n".join(lines)

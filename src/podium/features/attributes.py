@@ -1,0 +1,96 @@
+"""Features of documents alone: numeric attributes, and the form of URLs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from podium.core.array_types import Floats
+from podium.core.validation import did_you_mean
+from podium.errors import DataError
+from podium.features.feature import Feature, register
+from podium.features.matches import PairBlock
+
+if TYPE_CHECKING:
+    from podium.features.index import Index
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class Attribute(Feature):
+    """A numeric attribute of the document.
+
+    Example:
+        >>> from podium.features import FeatureSet, Index
+        >>> index = Index.build([{"id": 1, "title": "Red shoes", "votes": 12}], fields={"title": "english"})
+        >>> FeatureSet(["attribute(votes)"]).rows(index, "shoes", [0]).tolist()
+        [[12.0]]
+
+    """
+
+    name: ClassVar[str] = "attribute"
+    formula: ClassVar[str] = "the attribute as it was indexed"
+    undefined: ClassVar[str] = "the document does not have the attribute"
+    takes: ClassVar[str] = "attribute"
+
+    def check(self, index: Index) -> None:
+        """Raise if the index does not have the attribute."""
+        (name,) = self.fields
+        if name not in index.attributes:
+            near = did_you_mean(name, index.attributes)
+            known = ", ".join(index.attributes) or "none"
+            raise DataError(f"{self}: the index has no numeric attribute {name!r}{near}; it has {known}")
+
+    def values(self, pairs: PairBlock) -> Floats:
+        """Return the attribute of each document."""
+        return np.asarray(pairs.index.attributes[self.fields[0]], np.float64)[pairs.rows]
+
+
+@dataclass(frozen=True, eq=False)
+class TextForm(Feature):
+    """A number that follows from the stored text of one field."""
+
+    undefined: ClassVar[str] = "the field is empty"
+    takes: ClassVar[str] = "field"
+
+    @abstractmethod
+    def number(self, text: str) -> float:
+        """Return the number of a text."""
+
+    def values(self, pairs: PairBlock) -> Floats:
+        """Return the number of each document, NaN where the field is empty."""
+        (name,) = self.fields
+        rows, place = np.unique(pairs.rows, return_inverse=True)
+        texts = (pairs.index.text(int(row))[name] for row in rows)
+        return np.array([self.number(text) if text else np.nan for text in texts], np.float64)[place]
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class Slashes(TextForm):
+    """Number of slashes in the text of a field, such as a URL."""
+
+    name: ClassVar[str] = "slashes"
+    formula: ClassVar[str] = "occurrences of /"
+    source: ClassVar[str] = "MSLR-WEB, feature 126"
+
+    def number(self, text: str) -> float:
+        """Count slashes."""
+        return float(text.count("/"))
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class CharacterLength(TextForm):
+    """Number of characters in the text of a field, such as a URL."""
+
+    name: ClassVar[str] = "character_length"
+    formula: ClassVar[str] = "characters of the field"
+    source: ClassVar[str] = "MSLR-WEB, feature 127"
+
+    def number(self, text: str) -> float:
+        """Count characters."""
+        return float(len(text))

@@ -1,0 +1,31 @@
+"""BM25's formula, in one place: search and the feature `bm25` give the same bits because both call these.
+
+Σ over the distinct query terms, in the order of the query: idf · tf / (tf + k₁ (1 − b + b L / mean L)), with Lucene's
+idf = ln(1 + (N − n + ½) / (n + ½)). Lucene 8 and later leave out the constant factor k₁ + 1 as well.
+"""
+
+from __future__ import annotations
+
+import math
+
+from podium.core.array_types import Int, Number
+from podium.core.compiling import helper
+
+K1, B = 1.2, 0.75
+
+
+def bm25_idf(n_documents: int, document_frequency: int) -> float:
+    """Return Lucene's idf of a term, which is always positive."""
+    return math.log(1.0 + (n_documents - document_frequency + 0.5) / (document_frequency + 0.5))
+
+
+@helper
+def bm25_norm(length: Int, mean_length: Number, k1: Number, b: Number) -> Number:
+    """Return what a document's length adds to the denominator."""
+    return k1 * (1.0 - b + b * length / mean_length)
+
+
+@helper
+def bm25_weight(idf: Number, frequency: Number, norm: Number) -> Number:
+    """Return what a term that occurs `frequency` times adds to the score."""
+    return idf * (frequency / (frequency + norm))

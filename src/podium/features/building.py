@@ -1,0 +1,347 @@
+"""How an index is built: documents become arrays, block by block."""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.array_types import Floats, Ints
+from podium.core.validation import did_you_mean
+from podium.errors import DataError
+from podium.features.analyzer import Analyzer
+from podium.features.documents import Record, id_of, number_of, text_of
+from podium.features.field import Field, ragged
+from podium.features.index_content import IndexContent
+from podium.features.spool import Spool, stored_files
+from podium.features.strings import Strings
+from podium.features.word_table import SEPARATOR, WordTable
+
+BYTES_AT_ONCE = 1 << 23  # of text, before its words are sorted
+ENTRIES_AT_ONCE = 1 << 22  # that are copied from another index
+MOST_ROWS = MOST_TERMS = 2**31 - 1
+
+NewSpool = Callable[[str, Any], Spool]
+
+
+class FieldBuilder:
+    """Collects the terms of one field."""
+
+    def __init__(self, name: str, analyzer: Analyzer, has_positions: bool, new_spool: NewSpool) -> None:
+        self.name, self.analyzer = name, analyzer
+        self.lengths = new_spool(f"{name}.lengths", np.int32)
+        self.starts = new_spool(f"{name}.starts", np.int64)
+        self.terms = new_spool(f"{name}.terms", np.int32)
+        self.counts = new_spool(f"{name}.counts", np.int32)
+        self.positions = new_spool(f"{name}.positions", np.int32) if has_positions else None
+        self.position_starts = new_spool(f"{name}.position_starts", np.int64) if has_positions else None
+        self.starts.append(np.zeros(1, np.int64))
+        if self.position_starts is not None:
+            self.position_starts.append(np.zeros(1, np.int64))
+        self.numbers: dict[str, int] = {}  # of terms
+        self.words, self.numbers_of_words = WordTable(), np.empty(0, np.int64)  # −1 for stop words
+        self.document_frequency, self.occurrences = np.zeros(1024, np.int64), np.zeros(1024, np.int64)
+        self.n_words = 0
+        self.block, self.is_split, self.n_bytes = list[bytes](), list[bool](), 0
+
+    def add(self, text: str) -> None:
+        """Add the text of the next document."""
+        plain = self.analyzer.ascii_text(text)
+        document = (SEPARATOR.join(self.analyzer.words(text)) if plain is None else plain).encode()
+        self.block.append(document)
+        self.is_split.append(plain is None)
+        self.n_bytes += len(document)
+        if self.n_bytes >= BYTES_AT_ONCE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Sort the words of the block by document and term, and append them to the arrays."""
+        if not self.block:
+            return
+        words, ends = self.words.number(self.block, self.is_split)
+        self.block, self.is_split, self.n_bytes = [], [], 0
+        new = map(self.words.word, range(len(self.numbers_of_words), self.words.size))
+        numbers = [self._number(self.analyzer.term(word)) for word in new]
+        self.numbers_of_words = np.append(self.numbers_of_words, np.array(numbers, np.int64))
+        terms, ends = self.numbers_of_words[words], np.append(0, ends)
+        if (terms < 0).any():  # stop words
+            kept = terms >= 0
+            ends = np.append(0, np.cumsum(kept))[ends]
+            terms = terms[kept]
+        lengths = np.diff(ends)
+        rows = np.repeat(np.arange(len(lengths)), lengths)
+        positions = np.arange(len(terms)) - np.repeat(ends[:-1], lengths)
+        self._append_block(rows, terms, positions, lengths)
+
+    def _number(self, term: str) -> int:
+        """Return the number of a term, the next one if it is new; −1 for no term."""
+        return self.numbers.setdefault(term, len(self.numbers)) if term else -1
+
+    def _append_block(self, rows: Ints, words: Ints, positions: Ints, lengths: Ints) -> None:
+        """Append documents, given the row, the term and the position of every word."""
+        bits, more = int(lengths.max()).bit_length(), len(self.numbers).bit_length()
+        if bits + more + len(lengths).bit_length() > 63:  # too large for one key: halve the block
+            middle = len(lengths) // 2
+            cut = int(lengths[:middle].sum())
+            self._append_block(rows[:cut], words[:cut], positions[:cut], lengths[:middle])
+            self._append_block(rows[cut:] - middle, words[cut:], positions[cut:], lengths[middle:])
+            return
+        keys = (((rows << more) | words) << bits) | positions
+        keys.sort()
+        pairs = keys >> bits
+        is_first = np.ones(len(pairs), bool)
+        is_first[1:] = pairs[1:] != pairs[:-1]
+        firsts = np.flatnonzero(is_first)
+        counts = np.diff(np.append(firsts, len(pairs)))
+        terms, rows = pairs[firsts] & ((1 << more) - 1), pairs[firsts] >> more
+        self._append(terms, counts, np.bincount(rows, minlength=len(lengths)), lengths, keys & ((1 << bits) - 1))
+
+    def _append(self, terms: Ints, counts: Ints, sizes: Ints, lengths: Ints, positions: NDArray[Any]) -> None:
+        """Append the entries of documents, in order, and count them."""
+        self.starts.append(self.terms.size + np.cumsum(sizes))
+        self.terms.append(terms)
+        self.counts.append(counts)
+        self.lengths.append(lengths)
+        if self.positions is not None and self.position_starts is not None:
+            self.position_starts.append(self.positions.size + np.cumsum(counts))
+            self.positions.append(positions)
+        n_terms = len(self.numbers)
+        self.document_frequency = _grown(self.document_frequency, n_terms)
+        self.occurrences = _grown(self.occurrences, n_terms)
+        np.add.at(self.document_frequency, terms, 1)
+        np.add.at(self.occurrences, terms, counts)
+        self.n_words += int(lengths.sum())
+
+    def copy(self, field: Field, rows: Ints) -> None:
+        """Append the given rows of another field of the same analyzer; rows ascend."""
+        self.flush()
+        numbers = np.array(list(map(self._number, field.vocabulary)), np.int64)
+        sizes = np.diff(field.starts)[rows]
+        cuts = np.searchsorted(np.cumsum(sizes), np.arange(ENTRIES_AT_ONCE, sizes.sum(), ENTRIES_AT_ONCE)) + 1
+        for block in np.split(rows, np.unique(cuts)):
+            self._copy_block(field, block, numbers)
+
+    def _copy_block(self, field: Field, rows: Ints, numbers: Ints) -> None:
+        sizes = field.starts[rows + 1] - field.starts[rows]
+        entries = ragged(field.starts, rows)
+        terms = numbers[field.terms[entries]]
+        if (np.diff(numbers) < 0).any():  # terms come in another order here
+            order = np.argsort((np.repeat(np.arange(len(rows)), sizes) << 32) | terms)
+            entries, terms = entries[order], terms[order]
+        positions: NDArray[Any] = np.empty(0, np.int32)
+        if field.positions is not None and field.position_starts is not None:
+            positions = field.positions[ragged(field.position_starts, entries)]
+        counts, lengths = field.counts[entries].astype(np.int64), field.lengths[rows].astype(np.int64)
+        self._append(terms, counts, sizes, lengths, positions)
+
+    def finish(self, n_documents: int) -> Field:
+        """Return the field."""
+        self.flush()
+        n_terms = len(self.numbers)
+        return Field(
+            name=self.name,
+            analyzer=self.analyzer,
+            vocabulary=Strings.of(self.numbers),
+            document_frequency=_grown(self.document_frequency, n_terms)[:n_terms].astype(np.int32),
+            occurrences=_grown(self.occurrences, n_terms)[:n_terms].copy(),
+            n_documents=n_documents,
+            n_words=self.n_words,
+            lengths=self.lengths.finish(),
+            starts=self.starts.finish(),
+            terms=self.terms.finish(),
+            counts=self.counts.finish(),
+            position_starts=None if self.position_starts is None else self.position_starts.finish(),
+            positions=None if self.positions is None else self.positions.finish(),
+        )
+
+
+def _grown(values: Ints, size: int) -> Ints:
+    """Return an array with room for `size` numbers, zeros at its end."""
+    if size <= len(values):
+        return values
+    grown = np.zeros(max(size, 2 * len(values)), np.int64)
+    grown[: len(values)] = values
+    return grown
+
+
+class TextBuilder:
+    """Collects strings as bytes."""
+
+    def __init__(self, name: str, new_spool: NewSpool) -> None:
+        self.starts, self.text = new_spool(f"{name}.text_starts", np.int64), new_spool(f"{name}.text", np.uint8)
+        self.starts.append(np.zeros(1, np.int64))
+        self.block, self.n_bytes = list[bytes](), 0
+
+    def add(self, record: Record, column: str, text: str) -> None:
+        """Add the text of the next document."""
+        try:
+            encoded = text.encode()
+        except UnicodeEncodeError:
+            raise record.error(f"{column!r} holds half of a surrogate pair, which UTF-8 cannot hold") from None
+        self.block.append(encoded)
+        self.n_bytes += len(encoded)
+        if self.n_bytes >= BYTES_AT_ONCE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Append the block to the arrays."""
+        self.starts.append(self.text.size + np.cumsum([len(text) for text in self.block], dtype=np.int64))
+        self.text.append(np.frombuffer(b"".join(self.block), np.uint8))
+        self.block, self.n_bytes = [], 0
+
+    def copy(self, strings: Strings, rows: Ints) -> None:
+        """Append strings of another table."""
+        self.flush()
+        for run in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1) if len(rows) else ():  # without gaps
+            starts = strings.starts[run[0] : run[-1] + 2]
+            self.starts.append(self.text.size + starts[1:] - starts[0])
+            self.text.append(strings.text[starts[0] : starts[-1]])
+
+    def finish(self) -> Strings:
+        """Return the strings."""
+        self.flush()
+        return Strings(self.starts.finish(), self.text.finish())
+
+
+class AttributeBuilder:
+    """Collects the numeric attributes of documents.
+
+    Args:
+        names: the attributes; None for every column whose values are all numbers.
+        others: the columns that are text or ids.
+
+    """
+
+    def __init__(self, names: Sequence[str] | None, others: Iterable[str]) -> None:
+        self.names, self.others = names, set(others)
+        self.columns: dict[str, array.array[float]] = {name: array.array("d") for name in names or ()}
+        self.required = set(names or ())  # must be numbers; all others are dropped where they are not
+
+    def add(self, record: Record, row: int) -> None:
+        """Add the attributes of the document in a row."""
+        values = record.values
+        for name in self.required if self.names is not None else [key for key in values if key not in self.others]:
+            value = number_of(values.get(name))
+            if value is not None:
+                self._put(name, row, value)
+            elif name in self.required:
+                raise record.error(f"the attribute {name!r} must be a number, but got {values[name]!r:.40}")
+            else:
+                self.columns.pop(name, None)
+                self.others.add(name)
+
+    def _put(self, name: str, row: int, value: float) -> None:
+        if value != value:  # missing
+            return
+        column = self.columns.get(name)
+        if column is None:
+            column = self.columns[name] = array.array("d")
+        if len(column) < row:
+            column.extend([np.nan] * (row - len(column)))
+        column.append(value)
+
+    def copy(self, attributes: Mapping[str, Floats], rows: Ints, first_row: int) -> None:
+        """Append the attributes of rows of another index."""
+        for name, values in attributes.items():
+            self.required.add(name)
+            column = self.columns.setdefault(name, array.array("d"))
+            column.extend([np.nan] * (first_row - len(column)))
+            column.frombytes(np.ascontiguousarray(values[rows], np.float64).tobytes())
+
+    def finish(self, n_rows: int) -> dict[str, Floats]:
+        """Return the columns, NaN where a document has no value."""
+        table = {}
+        for name, column in sorted(self.columns.items()):
+            values = np.full(n_rows, np.nan)
+            values[: len(column)] = column
+            table[name] = values
+        return table
+
+
+class IndexBuilder:
+    """Collects documents.
+
+    Args:
+        fields: the analyzer of each field.
+        id_column: the column of document ids.
+        attributes: the numeric attributes; None for all columns of numbers.
+        has_positions: whether to store the positions of terms.
+        has_texts: whether to store the text of fields.
+        folder: for arrays; None for memory.
+
+    """
+
+    def __init__(
+        self, fields: Mapping[str, Analyzer], id_column: str, attributes: Sequence[str] | None, has_positions: bool,
+        has_texts: bool, folder: Path | None = None,
+    ) -> None:  # fmt: skip
+        def new_spool(name: str, dtype: Any) -> Spool:
+            self.spools.append(Spool(dtype, None if folder is None else folder / f"{name}.npy"))
+            return self.spools[-1]
+
+        self.spools: list[Spool] = []
+        self.id_column, self.has_positions = id_column, has_positions
+        self.fields = {name: FieldBuilder(name, one, has_positions, new_spool) for name, one in fields.items()}
+        self.texts = {name: TextBuilder(name, new_spool) for name in fields} if has_texts else None
+        self.attributes = AttributeBuilder(attributes, [id_column, *fields])
+        self.rows: dict[str, int] = {}
+        self.unseen = set(fields)  # fields that no document had so far
+        self.columns: set[str] = set()  # what documents had instead
+
+    def add(self, record: Record) -> None:
+        """Add a document."""
+        key, row = id_of(record, self.id_column), len(self.rows)
+        if key in self.rows:
+            raise record.error(f"the document id {key!r} occurs twice")
+        if self.unseen:
+            self.unseen.difference_update(record.values)
+            self.columns.update(record.values)
+        for name, builder in self.fields.items():
+            text = text_of(record, name)
+            builder.add(text)
+            if self.texts is not None:
+                self.texts[name].add(record, name, text)
+        self.attributes.add(record, row)
+        self.rows[key] = row
+
+    def copy(self, content: IndexContent) -> None:
+        """Add the live documents of an index with the same fields."""
+        first_row, rows = len(self.rows), np.flatnonzero(content.is_live)
+        for key, live in zip(content.ids, content.is_live.tolist(), strict=True):
+            if not live:
+                continue
+            if key in self.rows:
+                raise DataError(f"the document id {key!r} is in both indexes: remove it from one of them first")
+            self.rows[key] = len(self.rows)
+        for name, builder in self.fields.items():
+            builder.copy(content.fields[name], rows)
+            if self.texts is not None and content.texts is not None:
+                self.texts[name].copy(content.texts[name], rows)
+        self.attributes.copy(content.attributes, rows, first_row)
+        self.unseen.clear()
+
+    def finish(self) -> IndexContent:
+        """Return the content of the index."""
+        n_rows = len(self.rows)
+        content = IndexContent(
+            fields={name: field.finish(n_rows) for name, field in self.fields.items()},
+            ids=Strings.of(self.rows),
+            is_live=np.ones(n_rows, bool),
+            attributes=self.attributes.finish(n_rows),
+            texts=None if self.texts is None else {name: text.finish() for name, text in self.texts.items()},
+            id_column=self.id_column,
+            attribute_names=self.attributes.names,
+        )
+        return replace(content, files=stored_files(self.spools))
+
+    def require_fields(self) -> None:
+        """Raise if a field occurs in none of the documents, which is most often a misspelt name."""
+        for name in self.fields:
+            if name in self.unseen and self.rows:
+                near = did_you_mean(name, map(str, self.columns))
+                raise DataError(f"no document has a field {name!r}{near}")

@@ -1,0 +1,331 @@
+"""Features for search engines: feature sets and rank profiles where an engine has the same formula.
+
+Sources: the manuals of the learning-to-rank plugins of Elasticsearch and OpenSearch, Elastic's guide to learning to
+rank, Solr's reference guide, Vespa's reference of rank features.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from podium.core.validation import did_you_mean
+from podium.errors import DataError
+from podium.features.attributes import Attribute
+from podium.features.feature import Feature
+from podium.features.feature_set import FeatureSet
+from podium.features.ranking_functions import BM25
+from podium.features.term_features import TF, Boolean, Covered, CoveredRatio, StreamLength
+
+
+class _UnknownError(Exception):
+    """Raised with the reason why an engine cannot compute a feature."""
+
+
+@dataclass(frozen=True)
+class EngineFeatures:
+    """Features as a search engine takes them.
+
+    Attributes:
+        content: the text to upload, or to put into a schema.
+        names: what the engine calls each exported feature, by its text.
+        left_out: the features that the engine has no formula for, with the reason.
+        notes: what to set in the engine, and where its values differ.
+
+    Example:
+        >>> from podium.features import export_features
+        >>> export_features(["bm25(title)", "phrase(title)"], "solr").names
+        {'bm25(title)': 'bm25(title)'}
+
+    """
+
+    content: str
+    names: dict[str, str]
+    left_out: dict[str, str]
+    notes: tuple[str, ...]
+
+
+class FeatureEngine:
+    """A search engine: how it writes each feature that it can compute, and what is written around them."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    notes: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self) -> None:
+        self.remarks: list[str] = []
+
+    def written(self, feature: Feature) -> Any:
+        """Return the engine's form of a feature, or raise with the reason why there is none."""
+        ways: dict[type, Callable[[Any], Any]] = {
+            BM25: self.bm25, Attribute: self.attribute, TF: self.tf, StreamLength: self.stream_length,
+            Boolean: self.boolean, Covered: self.covered, CoveredRatio: self.covered_ratio,
+        }  # fmt: skip
+        if type(feature) not in ways:
+            raise _UnknownError("the engine has no such formula")
+        if len(feature.fields) != 1:
+            raise _UnknownError("it takes several fields as one: copy them into one field of the engine, and name that")
+        return ways[type(feature)](feature)
+
+    def unknown(self, feature: Feature) -> Any:
+        """Raise: most engines lack most features."""
+        raise _UnknownError("the engine has no such formula")
+
+    bm25 = attribute = tf = stream_length = boolean = covered = covered_ratio = unknown
+
+    def lucene_bm25(self, feature: BM25) -> tuple[str, float]:
+        """Return the field and the factor of a BM25 that Lucene computes."""
+        if feature.idf != "lucene":
+            raise _UnknownError(f"its BM25 has Lucene's idf, not idf={feature.idf}")
+        if (feature.k1, feature.b) != (1.2, 0.75):
+            self.remarks.append(
+                f"{feature}: set the similarity of the field {feature.fields[0]!r} to BM25 with k1={feature.k1:g} and "
+                f"b={feature.b:g}"
+            )
+        return feature.fields[0], feature.k1 + 1.0 if feature.scaled else 1.0
+
+    def name_of(self, feature: Feature) -> str:
+        """Return what the engine calls a feature: its text, which a model that is trained on it knows."""
+        return str(feature)
+
+    def document(self, features: dict[str, Any], name: str) -> str:
+        """Return all features as the engine takes them."""
+        raise NotImplementedError
+
+
+LUCENE = (
+    "Lucene stores the length of a field in one byte: scores of long fields differ in the third digit or so.",
+    "Lucene counts a word that the query repeats each time; Podium counts it once.",
+    "Document frequencies are those of one shard, unless the search has search_type=dfs_query_then_fetch "
+    "(Solr: ExactStatsCache).",
+    "Fields must be analyzed as in Podium's index.",
+)
+
+
+class PluginFeatures(FeatureEngine):
+    """A feature set of the learning-to-rank plugin."""
+
+    name = "elasticsearch-plugin"
+    title = "Elasticsearch, learning-to-rank plugin: POST _ltr/_featureset/NAME"
+    notes = LUCENE
+    parameter = "{{keywords}}"
+
+    def bm25(self, feature: Feature) -> Any:
+        """Return a match query; documents that do not match have 0."""
+        assert isinstance(feature, BM25)
+        field, boost = self.lucene_bm25(feature)
+        return _or_zero({"match": {field: {"query": self.parameter, "boost": boost}}})
+
+    def boolean(self, feature: Feature) -> Any:
+        """Return a match query that needs all terms."""
+        match = {"match": {feature.fields[0]: {"query": self.parameter, "operator": "and"}}}
+        return _or_zero({"constant_score": {"filter": match, "boost": 1.0}})
+
+    def attribute(self, feature: Feature) -> Any:
+        """Return the value of a field; documents without it do not match."""
+        (field,) = feature.fields
+        if feature.missing == "minimum":
+            raise _UnknownError("the engine does not know the minimum of the candidates")
+        self.remarks.append(f"{feature}: Elasticsearch and OpenSearch refuse scores below 0")
+        has_default = not math.isnan(float(feature.missing))
+        value = {"field": field, **({"missing": feature.missing} if has_default else {})}
+        query: Any = {"match_all": {}} if has_default else {"exists": {"field": field}}
+        return {"function_score": {"query": query, "field_value_factor": value, "boost_mode": "replace"}}
+
+    def tf(self, feature: Feature) -> Any:
+        """Return the plugin's query for raw statistics of terms."""
+        assert isinstance(feature, TF)
+        if feature.statistic not in ("sum", "min", "max"):
+            raise _UnknownError(f"match_explorer has no {feature.statistic} over terms that do not occur")
+        query = {"match": {feature.fields[0]: self.parameter}}
+        return _or_zero({"match_explorer": {"type": f"{feature.statistic}_raw_tf", "query": query}})
+
+    def document(self, features: dict[str, Any], name: str) -> str:
+        """Return the body of the request."""
+        entries = [
+            {"name": key, "params": ["keywords"], "template_language": "mustache", "template": query}
+            for key, query in features.items()
+        ]
+        return _json({"featureset": {"name": name, "features": entries}})
+
+
+class OpenSearchFeatures(PluginFeatures):
+    """A feature set of OpenSearch's plugin, in the same form."""
+
+    name = "opensearch"
+    title = "OpenSearch, learning-to-rank plugin: POST _ltr/_featureset/NAME"
+
+
+class ElasticsearchFeatures(PluginFeatures):
+    """Feature extractors of Elasticsearch's own learning to rank."""
+
+    name = "elasticsearch"
+    title = "Elasticsearch's own learning to rank: extractors of a trained model"
+    parameter = "{{query}}"
+    tf = FeatureEngine.unknown
+
+    def document(self, features: dict[str, Any], name: str) -> str:
+        """Return the extractors: `model.export(…, format="elasticsearch", extractors=json.load(…))`."""
+        return _json([{"query_extractor": {"feature_name": key, "query": query}} for key, query in features.items()])
+
+
+class SolrFeatures(FeatureEngine):
+    """A feature store of Solr."""
+
+    name = "solr"
+    title = "Solr: PUT schema/feature-store"
+    notes = LUCENE
+    package = "org.apache.solr.ltr.feature."
+
+    def bm25(self, feature: Feature) -> Any:
+        """Return a dismax query of one field."""
+        assert isinstance(feature, BM25)
+        field, boost = self.lucene_bm25(feature)
+        weight = "" if boost == 1 else f"^{boost:g}"
+        return {"class": f"{self.package}SolrFeature", "params": {"q": f"{{!dismax qf={field}{weight} mm=1}}${{text}}"}}
+
+    def attribute(self, feature: Feature) -> Any:
+        """Return the value of a field."""
+        if feature.missing == "minimum":
+            raise _UnknownError("the engine does not know the minimum of the candidates")
+        is_nan = math.isnan(float(feature.missing))
+        default = "NaN" if is_nan else f"{float(feature.missing):g}"
+        params = {"field": feature.fields[0], "defaultValue": default}
+        return {"class": f"{self.package}FieldValueFeature", "params": params}
+
+    def stream_length(self, feature: Feature) -> Any:
+        """Return the length, from Lucene's byte."""
+        return {"class": f"{self.package}FieldLengthFeature", "params": {"field": feature.fields[0]}}
+
+    def document(self, features: dict[str, Any], name: str) -> str:
+        """Return the store."""
+        return _json([{"store": name, "name": key, **feature} for key, feature in features.items()])
+
+
+class VespaFeatures(FeatureEngine):
+    """A rank profile of Vespa, with a function for each feature."""
+
+    name = "vespa"
+    title = "Vespa: a rank profile, for the schema"
+    notes = (
+        "Vespa counts N and document frequencies on each content node.",
+        "Vespa's BM25 has the factor k1 + 1; the profile divides by it where the feature is not scaled.",
+        "Give the data the names of these functions before training: data.replace(feature_names=[…]).",
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.properties: dict[str, tuple[float, float]] = {}
+
+    def name_of(self, feature: Feature) -> str:
+        """Return an identifier, the name of a function."""
+        return re.sub(r"\W+", "_", str(feature)).strip("_")
+
+    def bm25(self, feature: Feature) -> Any:
+        """Return Vespa's feature of the same name."""
+        assert isinstance(feature, BM25)
+        if feature.idf != "lucene":
+            raise _UnknownError(f"its BM25 has Lucene's idf, not idf={feature.idf}")
+        (field,) = feature.fields
+        if self.properties.setdefault(field, (feature.k1, feature.b)) != (feature.k1, feature.b):
+            raise _UnknownError(f"a rank profile has one k1 and b for {field!r}, and another feature has others")
+        return f"bm25({field})" + ("" if feature.scaled else f" / {feature.k1 + 1.0:g}")
+
+    def attribute(self, feature: Feature) -> Any:
+        """Return the attribute."""
+        if feature.missing == "minimum":
+            raise _UnknownError("the engine does not know the minimum of the candidates")
+        value = f"attribute({feature.fields[0]})"
+        missing = float(feature.missing)
+        return value if math.isnan(missing) else f"if (isNan({value}) == 1, {missing:g}, {value})"
+
+    def stream_length(self, feature: Feature) -> Any:
+        """Return the length."""
+        return f"fieldLength({feature.fields[0]})"
+
+    def covered(self, feature: Feature) -> Any:
+        """Return the number of query terms that match."""
+        return f"fieldMatch({feature.fields[0]}).matches"
+
+    def covered_ratio(self, feature: Feature) -> Any:
+        """Return the share of query terms that match."""
+        return f"fieldMatch({feature.fields[0]}).queryCompleteness"
+
+    def document(self, features: dict[str, Any], name: str) -> str:
+        """Return the rank profile."""
+        lines = [f"rank-profile {name} inherits default {{"]
+        others = {field: settings for field, settings in self.properties.items() if settings != (1.2, 0.75)}
+        if others:
+            lines.append("    rank-properties {")
+            for field, (k1, b) in others.items():
+                lines += [f"        bm25({field}).k1: {k1:g}", f"        bm25({field}).b: {b:g}"]
+            lines.append("    }")
+        lines += [f"    function {key}() {{ expression: {expression} }}" for key, expression in features.items()]
+        lines += ["    match-features {", *(f"        {key}" for key in features), "    }", "}", ""]
+        return "\n".join(lines)
+
+
+ENGINES: dict[str, type[FeatureEngine]] = {
+    engine.name: engine
+    for engine in (PluginFeatures, OpenSearchFeatures, ElasticsearchFeatures, SolrFeatures, VespaFeatures)
+}
+
+
+def export_features(features: Iterable[Feature | str], engine: str, name: str = "podium") -> EngineFeatures:
+    """Return the features of a set that a search engine computes by the same formula, in the engine's form.
+
+    Args:
+        features: a `FeatureSet`, or texts.
+        engine: `elasticsearch-plugin`, `opensearch`, `elasticsearch`, `solr` or `vespa`.
+        name: of the feature set, store or rank profile.
+
+    Example:
+        >>> from podium.features import export_features
+        >>> result = export_features(["bm25(title)", "lm_jm(title)", "attribute(votes)"], "vespa")
+        >>> print(result.content)
+        rank-profile podium inherits default {
+            function bm25_title() { expression: bm25(title) / 2.2 }
+            function attribute_votes() { expression: attribute(votes) }
+            match-features {
+                bm25_title
+                attribute_votes
+            }
+        }
+        <BLANKLINE>
+        >>> result.left_out
+        {'lm_jm(title)': 'the engine has no such formula'}
+
+    """
+    if engine not in ENGINES:
+        raise DataError(f"there is no engine {engine!r}{did_you_mean(engine, ENGINES)}; there are {', '.join(ENGINES)}")
+    if not re.fullmatch(r"[A-Za-z_]\w*", name):
+        raise DataError(f"the name must consist of letters, digits and underscores, but is {name!r}")
+    target = ENGINES[engine]()
+    written, names, left_out = {}, {}, {}
+    for feature in FeatureSet(features):
+        try:
+            form = target.written(feature)
+        except _UnknownError as reason:
+            left_out[str(feature)] = str(reason)
+            continue
+        names[str(feature)] = target.name_of(feature)
+        written[names[str(feature)]] = form
+    if not written:
+        raise DataError(f"{engine} has a formula for none of these features: {', '.join(left_out)}")
+    if len(written) < len(names):
+        raise DataError(f"two features have the same name in {engine}: {', '.join(names.values())}")
+    return EngineFeatures(target.document(written, name), names, left_out, (*target.notes, *target.remarks))
+
+
+def _or_zero(query: Any) -> Any:
+    """Return a query that also matches all other documents, with the score 0."""
+    everything = {"constant_score": {"filter": {"match_all": {}}, "boost": 0.0}}
+    return {"bool": {"must": everything, "should": query}}
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"

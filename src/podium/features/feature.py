@@ -1,0 +1,372 @@
+"""What a feature is: an immutable value with a text that parses back; and features by name."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, make_dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+import numpy as np
+
+from podium.core.array_types import Floats
+from podium.core.parameters import Parameter, anything, check_parameters, flag, integer, number, parameters
+from podium.core.validation import did_you_mean
+from podium.errors import DataError
+
+if TYPE_CHECKING:
+    from podium.features.index import Index
+    from podium.features.matches import PairBlock
+
+MISSING = anything(
+    "missing", math.nan,
+    help="the value of a pair for which the feature is not defined: `nan`, a number, or `minimum`, the smallest "
+    "value among the query's other candidates (which then depends on the candidates)",
+)  # fmt: skip
+Definition = TypeVar("Definition", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Feature(ABC):
+    """A number for each pair of a query and a document. Immutable; `str(feature)` is a text that parses back.
+
+    To add a feature, write a subclass with a `values` method, or a function (see `register`).
+
+    Args:
+        fields: the text fields that the feature looks at, taken together as one stream of words: lengths and term
+            frequencies add up. No field means all fields of the index.
+        missing: the value of a pair for which the feature is not defined: NaN, a number, or `"minimum"`, the smallest
+            value among the query's other candidates.
+
+    Attributes:
+        name: what the feature is called in texts.
+        formula, source: its definition, and the publication or the system that it comes from.
+        undefined: the pairs for which it is not defined.
+
+    Example:
+        >>> from podium.features import parse
+        >>> feature = parse("bm25(title, k1=0.9)")
+        >>> feature
+        BM25(fields=('title',), missing=nan, k1=0.9, b=0.75, idf='lucene', scaled=False)
+        >>> str(feature), feature.undefined
+        ('bm25(title, k1=0.9)', 'never')
+
+    """
+
+    fields: tuple[str, ...] = ()
+    _: KW_ONLY
+    missing: float | str = MISSING()
+
+    name: ClassVar[str] = ""
+    formula: ClassVar[str] = ""
+    source: ClassVar[str] = ""
+    undefined: ClassVar[str] = "never"
+    takes: ClassVar[str] = "stream"  # what the brackets hold: a stream of fields, one field, an attribute, or weights
+
+    def __post_init__(self) -> None:
+        names = (self.fields,) if isinstance(self.fields, str) else tuple(self.fields)
+        if not all(isinstance(name, str) and name for name in names):
+            raise DataError(f"fields of {self.word()} must be names, not {self.fields!r}")
+        if len(set(names)) < len(names):
+            raise DataError(f"{self.word()} names a field twice: {', '.join(names)}")
+        if self.takes in ("field", "attribute") and len(names) != 1:
+            raise DataError(f"{self.word()} takes exactly one {self.takes}, but got {', '.join(names) or 'none'}")
+        object.__setattr__(self, "fields", names)
+        object.__setattr__(self, "missing", _missing_value(self.missing))
+        check_parameters(self)
+
+    @classmethod
+    def word(cls) -> str:
+        """Return the name that texts use."""
+        return cls.name or cls.__name__.lower()
+
+    def __str__(self) -> str:
+        entries = [self._shown_field(k) for k in range(len(self.fields))]
+        for name, parameter in parameters(self).items():
+            value = getattr(self, name)
+            if not _is_same(value, parameter.default):
+                entries.append(f"{name}={shown_value(value)}")
+        return self.word() + (f"({', '.join(entries)})" if entries else "")
+
+    def _shown_field(self, k: int) -> str:
+        return _quoted(self.fields[k])
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and str(self) == str(other)  # NaN equals NaN here
+
+    def __hash__(self) -> int:
+        return hash((type(self), str(self)))
+
+    def replace(self, **changes: Any) -> Self:
+        """Return the feature with some parameters changed."""
+        return replace(self, **changes)
+
+    def check(self, index: Index) -> None:
+        """Raise a `DataError` if the index lacks something that the feature needs."""
+        for name in self.fields:
+            if name not in index.fields:
+                raise DataError(
+                    f"{self}: the index has no text field {name!r}{did_you_mean(name, index.fields)}; "
+                    f"it has {', '.join(index.fields) or 'none'}"
+                )
+
+    @abstractmethod
+    def values(self, pairs: PairBlock) -> Floats:
+        """Return the value of each pair of a block, NaN where the feature is not defined."""
+
+    def column(self, pairs: PairBlock) -> Floats:
+        """Return the values of a block of pairs, with `missing` where the feature is not defined."""
+        column = np.asarray(self.values(pairs), np.float64)
+        if column.shape != (len(pairs),):
+            raise DataError(f"{self} must give one value per pair, {len(pairs)} here, but its shape is {column.shape}")
+        if self.missing == "minimum":
+            return pairs.filled_with_minimum(column)
+        return column if math.isnan(self.missing) else np.where(np.isnan(column), self.missing, column)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class TermSum(Feature):
+    """A feature that is a sum over the query's terms, in their order."""
+
+    @abstractmethod
+    def term_values(self, pairs: PairBlock) -> Floats:
+        """Return what each term of each pair adds, in the layout of `pairs.matches(self.fields)`."""
+
+    def values(self, pairs: PairBlock) -> Floats:
+        """Return the sums; where a factor of the whole pair is needed, a subclass multiplies by it."""
+        return pairs.matches(self.fields).sum(self.term_values(pairs))
+
+
+def _missing_value(value: Any) -> float | str:
+    if isinstance(value, str) and value not in ("minimum", "nan"):
+        raise DataError(f"missing must be nan, minimum or a number, not {value!r}")
+    if isinstance(value, bool) or not isinstance(value, str | int | float | np.integer | np.floating):
+        raise DataError(f"missing must be nan, minimum or a number, not {value!r}")
+    return "minimum" if value == "minimum" else float(value)
+
+
+def _is_same(value: Any, default: Any) -> bool:
+    both_nan = isinstance(value, float) and isinstance(default, float) and math.isnan(value) and math.isnan(default)
+    return both_nan or bool(value == default)
+
+
+_PLAIN = re.compile(r"[\w./-]+")
+
+
+def _quoted(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+
+
+def shown_value(value: Any) -> str:
+    """Return the value of a parameter as texts of features have it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return repr(float(value)).removesuffix(".0")
+    return _quoted(value) if isinstance(value, str) else str(value)
+
+
+_FEATURES: dict[str, type[Feature]] = {}
+
+
+def register(definition: Definition) -> Definition:
+    """Make a feature known by its name: a decorator for a subclass of `Feature`, or for a function.
+
+    A function takes the `Matches` of the fields in brackets and returns one value per pair. Its keyword arguments
+    are the parameters of the feature, and its name is the name of the feature. The decorator returns a `Feature` class.
+
+    Example:
+        >>> import numpy as np
+        >>> from podium.features import parse, register
+        >>> @register
+        ... def rare_words(matches, least=2.0):
+        ...     is_rare = (matches.idf() >= least)[matches.term] & (matches.tf > 0)
+        ...     return matches.sum(is_rare.astype(float))
+        >>> str(parse("rare_words(title, least=3)"))
+        'rare_words(title, least=3)'
+        >>> unregister("rare_words")
+
+    """
+    cls: Any = definition if isinstance(definition, type) else _class_of(definition)
+    if not issubclass(cls, Feature):
+        raise DataError(f"{cls.__name__} is not a subclass of podium.features.Feature")
+    known = _FEATURES.get(cls.word())
+    if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise DataError(f"there is a feature {cls.word()!r} already: {known.__module__}.{known.__qualname__}")
+    _FEATURES[cls.word()] = cls
+    return cls  # type: ignore[no-any-return]
+
+
+def _class_of(function: Callable[..., Any]) -> type[Feature]:
+    """Return a feature class whose values a function computes."""
+    _, *options = inspect.signature(function).parameters.values()
+    declared = []
+    for option in options:
+        makers: dict[type, Any] = {bool: flag, int: integer, float: number}
+        if type(option.default) not in makers:
+            raise DataError(
+                f"{function.__name__}: the parameter {option.name!r} needs a number or a boolean as its default"
+            )
+        maker = makers[type(option.default)]
+        declared.append((option.name, type(option.default), maker(option.name, option.default, help=option.name)()))
+    names = [option.name for option in options]
+
+    def values(self: Any, pairs: PairBlock) -> Any:
+        return function(pairs.matches(self.fields), **{name: getattr(self, name) for name in names})
+
+    summary = inspect.getdoc(function) or ""
+    content = {
+        "values": values, "name": function.__name__, "formula": summary.partition("\n")[0], "__doc__": summary,
+        "undefined": "where it returns NaN", "__module__": function.__module__, "__qualname__": function.__qualname__,
+    }  # fmt: skip
+    made = make_dataclass(
+        function.__name__, declared, bases=(Feature,), namespace=content, frozen=True, eq=False, kw_only=True
+    )
+    return made
+
+
+def unregister(name: str) -> None:
+    """Forget a feature."""
+    del _FEATURES[name]
+
+
+def registered() -> dict[str, type[Feature]]:
+    """Return all features that are known by name, those of Podium first.
+
+    Example:
+        >>> from podium.features import registered
+        >>> registered()["bm25"].__name__
+        'BM25'
+
+    """
+    from podium.features import attributes, proximity, ranking_functions, term_features
+
+    modules = [module.__name__ for module in (term_features, ranking_functions, proximity, attributes)]
+    place = {name: k for k, name in enumerate(modules)}
+    return dict(sorted(_FEATURES.items(), key=lambda item: place.get(item[1].__module__, len(place))))
+
+
+CALL = re.compile(r"\s*(?P<name>[a-z_]\w*)\s*(?:\((?P<entries>.*)\))?\s*", re.IGNORECASE | re.DOTALL)
+_ENTRY = re.compile(
+    r"""\s*(?:(?P<key>[a-z_]\w*)\s*=\s*)?(?P<value>"(?:[^"\\]|\\.)*"|[^\s",:=()]+)"""
+    r"""(?:\s*:\s*(?P<weight>[^\s",:=()]+))?\s*(?P<end>,|\Z)""",
+    re.IGNORECASE,
+)
+
+
+def parse(text: str) -> Feature:
+    """Return the feature that a text names: `name(field, …, parameter=value, …)`.
+
+    Example:
+        >>> from podium.features import parse
+        >>> str(parse("BM25F( title:3,overview , k1=1.2)"))
+        'bm25f(title:3, overview)'
+
+    """
+    match = CALL.fullmatch(text)
+    if match is None:
+        raise DataError(f"{text!r} is not a feature; expected a name with fields such as bm25(title, k1=1.2)")
+    classes = registered()
+    cls = classes.get(match["name"].lower())
+    if cls is None:
+        near = did_you_mean(match["name"], classes)
+        raise DataError(f"there is no feature {match['name']!r}{near}; there are {', '.join(sorted(classes))}")
+    names, weights, settings = entries_of(text, match, cls)
+    if cls.takes == "weights":
+        settings["weights"] = tuple(weights)
+    elif any(weight != 1.0 for weight in weights):
+        raise DataError(f"{text!r}: {cls.word()} takes no weights; bm25f does")
+    try:
+        return cls(tuple(names), **settings)
+    except DataError as error:
+        raise DataError(f"{text!r}: {error}") from None
+
+
+def entries_of(text: str, match: re.Match[str], cls: Any) -> tuple[list[str], list[float], dict[str, Any]]:
+    """Return the fields, their weights and the settings that a text has in brackets.
+
+    `cls` is a class with declared parameters and a `word` for messages.
+    """
+    names: list[str] = []
+    weights: list[float] = []
+    settings: dict[str, Any] = {}
+    declared = parameters(cls)
+    inside = match["entries"] or ""
+    at = 0
+    while inside[at:].strip():
+        entry = _ENTRY.match(inside, at)
+        if entry is None or (entry["end"] == "," and not inside[entry.end() :].strip()):
+            column = match.start("entries") + at + 1
+            raise DataError(f"{text!r}, column {column}: expected a field, field:weight or parameter=value")
+        at = entry.end()
+        key, value = entry["key"], entry["value"]
+        if key is None:
+            if settings:
+                raise DataError(f"{text!r}: fields come before parameters, but {value!r} comes after")
+            names.append(json.loads(value) if value.startswith('"') else value)
+            weights.append(_number(text, "weight", entry["weight"] or "1"))
+        elif key.lower() not in declared or entry["weight"]:
+            near = did_you_mean(key, declared)
+            raise DataError(f"{text!r}: {cls.word()} has no parameter {key!r}{near}; it has {', '.join(declared)}")
+        elif key.lower() in settings:
+            raise DataError(f"{text!r}: {key} is given twice")
+        else:
+            settings[key.lower()] = _value(text, declared[key.lower()], value)
+    return names, weights, settings
+
+
+def _value(text: str, parameter: Parameter[Any], value: str) -> Any:
+    """Return the value of a parameter from its text."""
+    if parameter.name == "missing":
+        return value if value == "minimum" else _number(text, "missing", value)
+    if parameter.kind is bool:
+        if value.lower() not in ("true", "false"):
+            raise DataError(f"{text!r}: {parameter.name} must be true or false, not {value!r}")
+        return value.lower() == "true"
+    if parameter.kind is int:
+        number = _number(text, parameter.name, value)
+        return int(number) if number.is_integer() else number
+    return _number(text, parameter.name, value) if parameter.kind is float else value
+
+
+def _number(text: str, name: str, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise DataError(f"{text!r}: {name} must be a number, not {value!r}") from None
+
+
+def as_feature(value: Feature | str) -> Feature:
+    """Return a feature that is given as such or by its text."""
+    if isinstance(value, Feature):
+        return value
+    if isinstance(value, str):
+        return parse(value)
+    raise DataError(f"a feature is a text such as 'bm25(title)' or a Feature, not {value!r}")
+
+
+def definitions() -> list[tuple[str, str, str, str, str]]:
+    """Return name, meaning, formula, source and undefined pairs of every registered feature, for tables."""
+    rows = []
+    for name, cls in registered().items():
+        options = [f"{one}={shown_value(p.default)}" for one, p in parameters(cls).items() if one != "missing"]
+        shown = {"stream": ["field, …"], "weights": ["field:weight, …"], "none": []}.get(cls.takes, [cls.takes])
+        call = f"{name}({', '.join([*shown, *options])})" if shown or options else name
+        meaning = (cls.__doc__ or "").partition("\n")[0].rstrip(".")
+        rows.append((call, meaning, cls.formula, cls.source, cls.undefined))
+    return rows
+
+
+def table() -> str:
+    """Return all registered features as a Markdown table, for the docs; a test compares the page with it."""
+    from podium.evaluation.tables import Table
+
+    rows: list[list[Any]] = [
+        [f"`{call}`", meaning, f"`{formula}`", source, undefined]
+        for call, meaning, formula, source, undefined in definitions()
+    ]
+    return Table(["feature", "what it is", "formula", "source", "NaN where"], rows).render("markdown")

@@ -1,0 +1,361 @@
+"""A set of features, and how it is computed: ranking data from queries and judgements, rows for one query."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.array_types import Float32s, Floats, Ints
+from podium.core.files import write_text
+from podium.core.progress import progress
+from podium.core.threads import map_threads
+from podium.data.encoding import precision
+from podium.errors import DataError, FileFormatError, PodiumWarning
+from podium.features.attributes import Attribute
+from podium.features.documents import read_judgements, read_queries
+from podium.features.feature import Feature, TermSum, as_feature
+from podium.features.matches import PairBlock
+
+if TYPE_CHECKING:
+    from podium.data import RankingData
+    from podium.features.index import Index
+
+PAIRS_AT_ONCE = 8192  # of queries with few words
+FEW_WORDS = 16  # a query with more of them counts as more pairs, so that blocks of long queries fit into memory
+SAMPLE = 1024  # pairs that show which features need float64
+FORMAT, VERSION = "podium features", 1
+_TOP = re.compile(r"\s*(?P<by>.+?)\s+top\s+(?P<k>\d+)\s*", re.DOTALL)
+
+
+class FeatureValue(NamedTuple):
+    """The value of a feature for one query and document.
+
+    Attributes:
+        feature: the text of the feature.
+        value: NaN where it is not defined.
+        terms: what each term of the query adds, if the feature is a sum over terms; else empty.
+
+    """
+
+    feature: str
+    value: float
+    terms: dict[str, float]
+
+
+class FeatureSet(Sequence[Feature]):
+    """Features in a fixed order; `compute` makes ranking data of them.
+
+    Args:
+        features: texts such as `"bm25(title)"`, or `Feature` values; one that is given twice counts once.
+        left_out: features of a preset that cannot be computed, each with the reason.
+
+    Attributes:
+        names: the texts of the features, which are the feature names of the data.
+
+    Example:
+        >>> from podium.features import FeatureSet, Index
+        >>> documents = [{"id": "a", "title": "Red shoes"}, {"id": "b", "title": "Blue hat"}]
+        >>> index = Index.build(documents, fields={"title": "english"})
+        >>> features = FeatureSet(["covered(title)", "bm25(title)"])
+        >>> data = features.compute(index, {"q": "red hat"}, {"q": {"a": 1, "b": 0}})
+        >>> data
+        RankingData(2 documents in 1 queries, 2 features, labels: relevance, document_ids)
+        >>> data.feature("covered(title)").tolist()
+        [1.0, 1.0]
+
+    """
+
+    def __init__(self, features: Iterable[Feature | str], left_out: Iterable[str] = ()) -> None:
+        self.features = tuple(dict.fromkeys(as_feature(feature) for feature in features))
+        self.left_out = tuple(left_out)
+        self.names = tuple(map(str, self.features))
+        if not self.features:
+            raise DataError("a feature set needs at least one feature, for example 'bm25(title)'")
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.features[number]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FeatureSet) and self.features == other.features
+
+    def __hash__(self) -> int:
+        return hash(self.features)
+
+    def __repr__(self) -> str:
+        return f"FeatureSet({list(self.names)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the set as JSON has it."""
+        left_out = {"left_out": list(self.left_out)} if self.left_out else {}
+        return {"format": FORMAT, "version": VERSION, "features": list(self.names), **left_out}
+
+    @classmethod
+    def from_dict(cls, content: Any, name: str = "feature set") -> FeatureSet:
+        """Return the set that `to_dict` described; `name` is what errors call it."""
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise FileFormatError(name, "this is not a feature set of Podium's")
+        if content.get("version") != VERSION:
+            raise FileFormatError(name, f"this is version {content.get('version')!r}; this Podium reads {VERSION}")
+        for key in ("features", "left_out"):
+            texts = content.get(key, [])
+            if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+                raise FileFormatError(name, f"{key!r} must be a list of texts")
+        try:
+            return cls(content.get("features", []), content.get("left_out", []))
+        except DataError as error:
+            raise FileFormatError(name, str(error)) from None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the set as JSON."""
+        write_text(path, json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> FeatureSet:
+        """Read a set that `save` wrote."""
+        try:
+            content = json.loads(Path(path).read_bytes())
+        except ValueError as error:
+            raise FileFormatError(os.fspath(path), f"this is not JSON: {error}") from None
+        return cls.from_dict(content, os.fspath(path))
+
+    def check(self, index: Index) -> None:
+        """Raise a `DataError` if the index lacks something that a feature needs."""
+        if not index.fields:
+            raise DataError("the index has no text field")
+        for feature in self.features:
+            feature.check(index)
+
+    def compute(
+        self,
+        index: Index,
+        queries: Any,
+        judgements: Any = None,
+        candidates: str | Mapping[Any, Iterable[Any]] | None = None,
+        *,
+        unjudged: float = 0.0,
+        n_threads: int | None = None,
+    ) -> RankingData:
+        """Return ranking data with a row for each candidate of each query.
+
+        Args:
+            index: the documents.
+            queries: the text of each query; what `read_queries` takes.
+            judgements: the grades; what `read_judgements` takes. Queries without any are left out, with a warning.
+                Without judgements the data has no labels.
+            candidates: `"judged"`, the judged documents (the default where there are judgements); `"bm25 top 100"`, the
+                first 100 documents by a feature that the index can search by; or the document ids of each query.
+            unjudged: the label of a candidate without a judgement; NaN leaves it unlabelled.
+            n_threads: all cores by default. The values do not depend on it.
+
+        """
+        from podium.data import RankingData
+
+        self.check(index)
+        pairs = _Pairs.of(index, read_queries(queries), judgements, candidates, unjudged, n_threads)
+        matrix = self._matrix(index, pairs, n_threads)
+        return RankingData(
+            matrix, pairs.labels, qid=np.repeat(np.array(pairs.ids, object), np.diff(pairs.starts)),
+            document_ids=pairs.documents, feature_names=list(self.names),
+        )  # fmt: skip
+
+    def rows(self, index: Index, text: str, rows: Any) -> Floats:
+        """Return the features of some documents, by row of the index, for one query: a row for each.
+
+        `compute` gives the same values, rounded to the precision of ranking data.
+        """
+        self.check(index)
+        if not isinstance(text, str):
+            raise DataError(f"the query must be a text, but is {text!r:.60}")
+        rows = np.asarray(rows, np.int64)
+        if rows.ndim != 1 or (len(rows) and not (0 <= rows.min() and rows.max() < index.n_rows)):
+            raise DataError(f"rows must be a list of rows of the index, from 0 to {index.n_rows - 1}")
+        block = PairBlock(index, [text], rows, np.array([0, len(rows)]))
+        values: Floats = self._values(block, np.empty((len(rows), len(self))))
+        return values
+
+    def explain(self, index: Index, text: str, document: Any) -> list[FeatureValue]:
+        """Return the value of each feature for a query and a document, with what each term adds."""
+        (row,) = index.rows([document])
+        if row < 0:
+            raise DataError(f"the index has no document {document!r}")
+        self.check(index)
+        block = PairBlock(index, [text], np.array([row]), np.array([0, 1]))
+        return [FeatureValue(str(one), float(one.column(block)[0]), _terms(one, block)) for one in self.features]
+
+    def _values(self, block: PairBlock, out: Any, wide: Collection[int] = ()) -> Any:
+        """Write the features of a block; in float64 all but the `wide` ones are rounded to float32 first."""
+        columns = np.empty(out.shape[::-1], out.dtype)  # writing columns into rows one by one misses the caches
+        with np.errstate(all="ignore"):
+            for number, feature in enumerate(self.features):
+                column = feature.column(block)
+                columns[number] = column.astype(np.float32) if wide and number not in wide else column
+        out[:] = columns.T
+        return out
+
+    def _matrix(self, index: Index, pairs: _Pairs, n_threads: int | None) -> Floats | Float32s:
+        """Compute all pairs, in float32; in float64 if there are columns such as time stamps.
+
+        `RankingData` shifts large values that are too close for float32.
+        """
+        wide = self._wide(index, pairs)
+        matrix = np.empty((len(pairs.rows), len(self)), np.float64 if wide else np.float32)
+
+        def fill(span: tuple[int, int]) -> int:
+            rows = matrix[pairs.starts[span[0]] : pairs.starts[span[1]]]
+            self._values(pairs.block(index, span), rows, wide)
+            return len(rows)
+
+        with progress("features", len(pairs.rows)) as advance:
+            for done in map_threads(fill, list(pairs.blocks(PAIRS_AT_ONCE)), n_threads):
+                advance(done)
+        return matrix
+
+    def _wide(self, index: Index, pairs: _Pairs) -> set[int]:
+        """Return the numbers of features with values so large that float32 may not keep them apart."""
+        span = next(pairs.blocks(SAMPLE))
+        sample = self._values(pairs.block(index, span), np.empty((pairs.starts[span[1]], len(self))))
+        columns = dict(enumerate(sample.T))
+        columns |= {
+            k: np.asarray(index.attributes[one.fields[0]], np.float64)
+            for k, one in enumerate(self.features) if isinstance(one, Attribute)
+        }  # fmt: skip
+        with np.errstate(over="ignore"):
+            return {k for k, one in columns.items() if precision(one, one.astype(np.float32)).is_large}
+
+
+def _terms(feature: Feature, block: PairBlock) -> dict[str, float]:
+    """Return what each term of the block's only pair adds to a feature."""
+    if not isinstance(feature, TermSum):
+        return {}
+    forms = block.matches(feature.fields).layout.forms
+    names = ["/".join(dict.fromkeys(filter(None, term))) for term in zip(*forms, strict=True)]
+    with np.errstate(all="ignore"):
+        return dict(zip(names, feature.term_values(block).tolist(), strict=True))
+
+
+class _Pairs(NamedTuple):
+    """The candidates of each query, query after query."""
+
+    ids: list[str]
+    texts: list[str]
+    starts: Ints
+    rows: Ints
+    documents: NDArray[np.object_]
+    labels: Floats | None
+
+    @classmethod
+    def of(
+        cls, index: Index, queries: dict[str, str], judgements: Any, candidates: Any, unjudged: float,
+        n_threads: int | None,
+    ) -> _Pairs:  # fmt: skip
+        """Choose the candidates."""
+        if not queries:
+            raise DataError("there are no queries")
+        grades = None if judgements is None else read_judgements(judgements)
+        if candidates is None:
+            candidates = "judged"
+        if candidates == "judged" and grades is None:
+            raise DataError("candidates='judged' needs judgements; without them use candidates='bm25 top 100'")
+        if grades is not None:
+            queries = _judged(queries, grades)
+        ids, texts = list(queries), list(queries.values())
+        if candidates == "judged":
+            assert grades is not None
+            chosen = _known(index, ids, [list(grades[query]) for query in ids], "judged documents")
+        elif isinstance(candidates, Mapping):
+            by_query = {str(query): list(documents) for query, documents in candidates.items()}
+            chosen = _known(index, ids, [by_query.get(query, []) for query in ids], "candidates")
+        else:
+            chosen = _top(index, texts, candidates, n_threads)
+        kept = [k for k, rows in enumerate(chosen) if len(rows)]
+        if not kept:
+            raise DataError("no query has a candidate in the index")
+        if len(kept) < len(ids):
+            _warn(f"{len(ids) - len(kept)} of {len(ids)} queries have no candidate in the index and are left out")
+        ids, texts, chosen = [ids[k] for k in kept], [texts[k] for k in kept], [chosen[k] for k in kept]
+        rows, starts = np.concatenate(chosen), np.cumsum([0, *map(len, chosen)])
+        distinct, place = np.unique(rows, return_inverse=True)
+        documents = np.array([index.ids[int(row)] for row in distinct], object)[place]
+        labels = None if grades is None else _labels(ids, starts, documents, grades, unjudged)
+        return cls(ids, texts, starts, rows, documents, labels)
+
+    def block(self, index: Index, span: tuple[int, int]) -> PairBlock:
+        """Return the pairs of some queries."""
+        starts = self.starts[span[0] : span[1] + 1]
+        return PairBlock(index, self.texts[slice(*span)], self.rows[starts[0] : starts[-1]], starts - starts[0])
+
+    def blocks(self, size: int) -> Iterator[tuple[int, int]]:
+        """Yield ranges of queries with about `size` pairs; a query is never divided."""
+        n_words = np.array([text.count(" ") + 1 for text in self.texts])
+        ends = np.cumsum(np.diff(self.starts) * np.maximum(n_words // FEW_WORDS, 1))
+        first = done = 0
+        while first < len(self.ids):
+            last = max(int(np.searchsorted(ends, done + size, "right")), first + 1)
+            yield first, last
+            first, done = last, int(ends[last - 1])
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, PodiumWarning, stacklevel=5)
+
+
+def _judged(queries: dict[str, str], grades: Mapping[str, Any]) -> dict[str, str]:
+    """Return the queries that have judgements."""
+    judged = {query: text for query, text in queries.items() if grades.get(query)}
+    if not judged:
+        raise DataError(
+            f"no query has a judgement: queries are called {', '.join(map(repr, list(queries)[:3]))}, "
+            f"judgements are of {', '.join(map(repr, list(grades)[:3])) or 'none'}"
+        )
+    if len(judged) < len(queries):
+        _warn(f"{len(queries) - len(judged)} of {len(queries)} queries have no judgement and are left out")
+    return judged
+
+
+def _known(index: Index, queries: list[str], documents: list[list[Any]], what: str) -> list[Ints]:
+    """Return the rows of each query's documents, with a warning if the index lacks some."""
+    rows = index.rows([document for one in documents for document in one])
+    unknown = int((rows < 0).sum())
+    if unknown:
+        first = next(d for one in documents for d in one if index.rows([d])[0] < 0)
+        _warn(f"{unknown} of {len(rows)} {what} are not in the index and are left out, for example {first!r}")
+    query_of_row = np.repeat(np.arange(len(queries)), [len(one) for one in documents])[rows >= 0]
+    rows = rows[rows >= 0]
+    pairs, counts = np.unique(query_of_row * index.n_rows + rows, return_counts=True)
+    if len(pairs) < len(rows):
+        raise DataError(f"query {queries[pairs[counts.argmax()] // index.n_rows]!r} has a candidate twice")
+    return np.split(rows, np.searchsorted(query_of_row, np.arange(1, len(queries))))
+
+
+def _top(index: Index, texts: list[str], candidates: Any, n_threads: int | None) -> list[Ints]:
+    """Return the rows of the first documents by a feature."""
+    match = _TOP.fullmatch(candidates) if isinstance(candidates, str) else None
+    if match is None or int(match["k"]) == 0:
+        raise DataError(
+            f"candidates must be 'judged', a text such as 'bm25 top 100', or document ids by query, not {candidates!r}"
+        )
+    return [hits.rows for hits in index.search_many(texts, int(match["k"]), match["by"], n_threads=n_threads)]
+
+
+def _labels(
+    ids: list[str], starts: Ints, documents: NDArray[np.object_], grades: Mapping[str, Mapping[str, float]],
+    unjudged: float,
+) -> Floats:  # fmt: skip
+    """Return the grade of each candidate."""
+    if isinstance(unjudged, bool) or not isinstance(unjudged, int | float) or math.isinf(unjudged):
+        raise DataError(f"unjudged must be a number or NaN, but is {unjudged!r}")
+    by_query = zip(ids, starts[:-1], starts[1:], strict=True)
+    labels = [grades[query].get(name, unjudged) for query, first, last in by_query for name in documents[first:last]]
+    return np.array(labels, np.float64)

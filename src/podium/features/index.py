@@ -1,0 +1,418 @@
+"""An index of documents: text fields with their statistics, and numeric attributes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from podium.core.array_types import Bools, Floats, Int32s, Ints
+from podium.core.files import unfinished_folder
+from podium.core.progress import progress
+from podium.core.validation import require_whole, to_path
+from podium.errors import DataError, FileFormatError
+from podium.features.analyzer import Analyzer
+from podium.features.building import IndexBuilder
+from podium.features.documents import read_records
+from podium.features.field import Field, with_postings, without_rows
+from podium.features.index_content import IndexContent, check_content, restored
+from podium.features.index_folder import (
+    FOLDER,
+    read_folder,
+    require_index_or_new,
+    stemmer_version,
+    warn_of_stemmer,
+    write_folder,
+)
+from podium.features.strings import Strings
+
+if TYPE_CHECKING:
+    from podium.features.feature import Feature
+
+
+@dataclass(frozen=True)
+class Hits:
+    """The documents that a search found, best first; documents of the same score by ascending id.
+
+    Attributes:
+        ids: of the documents.
+        scores: of the documents.
+        rows: of the documents in the index.
+
+    """
+
+    ids: list[str]
+    scores: Floats
+    rows: Ints
+
+
+class Index:
+    """Documents with text fields and numeric attributes, ready for features and search.
+
+    Statistics are exact whole numbers over the live documents, so that any order of additions, removals and merges
+    gives the same scores. `Index.build` makes an index, `Index.load` opens a saved one.
+
+    Example:
+        >>> from podium.features import Index
+        >>> documents = [{"id": "a", "title": "Red shoes", "price": 9.5}, {"id": "b", "title": "Blue hat"}]
+        >>> index = Index.build(documents, fields={"title": "english"})
+        >>> len(index), index.fields["title"].n_words, index.attributes["price"].tolist()
+        (2, 4, [9.5, nan])
+        >>> index.search("shoe").ids
+        ['a']
+
+    """
+
+    def __init__(self, content: IndexContent, folder: Path | None = None) -> None:
+        self._content = content
+        self._folder = folder  # where the arrays are, if they are in files
+
+    @classmethod
+    def build(
+        cls,
+        documents: Any,
+        fields: Mapping[str, str | Analyzer],
+        id: str = "id",  # noqa: A002
+        attributes: Sequence[str] | None = None,
+        positions: bool = False,
+        store_text: bool = True,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> Index:
+        """Index documents.
+
+        Args:
+            documents: a path, or several, to JSONL, CSV, TSV (compressed or not) or Parquet; a data frame; or an
+                iterable of dictionaries.
+            fields: the text fields, and what analyzes each: `english`, `standard`, `german(stem=false)`, …
+            id: the column with the id of each document.
+            attributes: the numeric columns to keep; by default every column whose values are all numbers.
+            positions: whether to store the positions of terms, for proximity and phrases.
+            store_text: whether to store the text of fields, for snippets.
+            folder: a folder to save the index to while it is built, for collections larger than memory: only
+                vocabularies, ids and attributes are held in memory.
+
+        """
+        analyzers = {name: Analyzer.parse(text) for name, text in _checked_fields(fields, id).items()}
+        path = None if folder is None else require_index_or_new(folder)
+        with _workspace(path) as workspace:
+            builder = IndexBuilder(analyzers, id, attributes, positions, store_text, workspace)
+            _read_into(builder, documents)
+            builder.require_fields()
+            index = cls(builder.finish())
+            if path is not None:
+                index.save(path)
+        return index
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str], *, verify: bool = True) -> Index:
+        """Open a saved index; its arrays are memory-mapped.
+
+        Args:
+            folder: the folder.
+            verify: whether to read everything once and compare checksums and bounds. Without it, open only folders
+                that you trust: kernels do not check indices.
+
+        Raises:
+            FileFormatError: with the file that is absent or damaged.
+
+        """
+        path = to_path(folder)
+        manifest, arrays, files = read_folder(path, verify)
+        with FOLDER.naming_damage(path):
+            names = [str(one["analyzer"]) for one in manifest["fields"]]
+        analyzers = []
+        for name in names:
+            try:
+                analyzers.append(Analyzer.parse(name))
+            except DataError as error:
+                raise FileFormatError(path, f"cannot be opened: {error}") from None
+        with FOLDER.naming_damage(path):
+            content = restored(manifest, arrays, analyzers, files)
+            if verify:
+                check_content(content)
+        if any(analyzer.stems for analyzer in analyzers):
+            warn_of_stemmer(path, manifest.get("snowballstemmer"))
+        return cls(content, path.resolve())
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Save the index to a folder, which is replaced if it holds an index.
+
+        A process that is killed meanwhile leaves the old index or the new one. Files that did not change are kept.
+        """
+        path = require_index_or_new(folder)
+        with unfinished_folder(path) as workspace:
+            content, new_files = self._content, dict(self._content.files)
+            for k, (name, field) in enumerate(content.fields.items()):
+                content.fields[name], files = with_postings(field, workspace, f"field{k}")
+                new_files |= files
+            description = content.description() | {"snowballstemmer": stemmer_version()}
+            files = write_folder(path, description, content.arrays(), new_files)
+        self._content = replace(content, files=files)
+        self._folder = path
+
+    @property
+    def fields(self) -> Mapping[str, Field]:
+        """The text fields, in the order given."""
+        return self._content.fields
+
+    @property
+    def attributes(self) -> Mapping[str, Floats]:
+        """The numeric attributes of each row, NaN where missing."""
+        return self._content.attributes
+
+    def set_attributes(self, columns: Mapping[str, ArrayLike]) -> None:
+        """Add numeric attributes of documents, or replace them: one number for each row, NaN where missing.
+
+        Example:
+            >>> from podium.features import Index
+            >>> index = Index.build([{"id": "a", "title": "Tea"}], fields={"title": "english"})
+            >>> index.set_attributes({"pagerank": [0.5]})
+            >>> index.attributes["pagerank"].tolist()
+            [0.5]
+
+        """
+        arrays = {name: np.array(values, np.float64) for name, values in columns.items()}
+        for name, values in arrays.items():
+            if values.shape != (self.n_rows,):
+                raise DataError(
+                    f"attribute {name!r}: expected one number for each of {self.n_rows} rows, but its shape is "
+                    f"{values.shape}"
+                )
+            if name in self.fields:
+                raise DataError(f"attribute {name!r}: the index has a text field of this name")
+        wanted = self._content.attribute_names
+        names = None if wanted is None else tuple(dict.fromkeys([*wanted, *arrays]))
+        attributes = dict(sorted((self._content.attributes | arrays).items()))
+        self._content = replace(self._content, attributes=attributes, attribute_names=names)
+
+    @property
+    def ids(self) -> Strings:
+        """The document id of each row."""
+        return self._content.ids
+
+    @property
+    def is_live(self) -> Bools:
+        """Whether each row's document is still in the index."""
+        return self._content.is_live
+
+    @property
+    def id_column(self) -> str:
+        """The column that the ids came from."""
+        return self._content.id_column
+
+    @property
+    def has_positions(self) -> bool:
+        """Whether the positions of terms are stored."""
+        return all(field.has_positions for field in self.fields.values())
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether the text of fields is stored."""
+        return self._content.texts is not None
+
+    @property
+    def n_rows(self) -> int:
+        """The rows of the arrays: live documents, and those that were removed since the last addition."""
+        return len(self.is_live)
+
+    def __len__(self) -> int:
+        return self._n_live
+
+    @cached_property
+    def _n_live(self) -> int:
+        return int(np.count_nonzero(self.is_live))
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name} ({field.analyzer})" for name, field in self.fields.items())
+        return f"<Index of {len(self)} documents: {fields}>"
+
+    def add(self, documents: Any) -> None:
+        """Add documents, read as `build` reads them; an error leaves the index as it was."""
+        with _workspace(self._folder) as workspace:
+            builder = self._builder(workspace)
+            builder.copy(self._content)
+            _read_into(builder, documents)
+            self._become(builder.finish())
+
+    def merge(self, other: Index) -> None:
+        """Add the documents of another index with the same fields; an error leaves the index as it was."""
+        for what in ("analyzers", "has_positions", "has_texts"):
+            one, another = getattr(self, f"{what}"), getattr(other, f"{what}")
+            if one != another:
+                raise DataError(f"indexes cannot be merged if their {what} differ: {one} and {another}")
+        with _workspace(self._folder) as workspace:
+            builder = self._builder(workspace)
+            builder.copy(self._content)
+            builder.copy(other._content)
+            self._become(builder.finish())
+
+    def remove(self, ids: Iterable[Any]) -> None:
+        """Remove documents by id; an id that is unknown or named twice raises, and leaves the index as it was."""
+        keys = [ids] if isinstance(ids, str) else [str(key) for key in ids]
+        rows, counts = self.rows(keys), Counter(keys)
+        for key, row in zip(keys, rows.tolist(), strict=True):
+            if row < 0 or counts[key] > 1:
+                problem = "is not a document of the index" if row < 0 else "is named twice"
+                raise DataError(f"remove: {key!r} {problem}")
+        is_live = self.is_live.copy()
+        is_live[rows] = False
+        fields = {name: without_rows(field, np.sort(rows)) for name, field in self.fields.items()}
+        self._become(replace(self._content, fields=fields, is_live=is_live))
+
+    @property
+    def analyzers(self) -> dict[str, str]:
+        """The analyzer of each field."""
+        return {name: str(field.analyzer) for name, field in self.fields.items()}
+
+    def _builder(self, workspace: Path | None) -> IndexBuilder:
+        """Return a builder of an index like this one."""
+        analyzers = {name: field.analyzer for name, field in self.fields.items()}
+        names = self._content.attribute_names
+        return IndexBuilder(analyzers, self.id_column, names, self.has_positions, self.has_texts, workspace)
+
+    def _become(self, content: IndexContent) -> None:
+        """Take new content, and forget all that was derived from the old."""
+        folder = self._folder
+        vars(self).clear()
+        self._content, self._folder = content, folder
+
+    @cached_property
+    def _row_of(self) -> dict[str, int]:
+        """The row of each live document."""
+        return {key: row for row, (key, live) in enumerate(zip(self.ids, self.is_live.tolist(), strict=True)) if live}
+
+    def rows(self, ids: Iterable[Any]) -> Ints:
+        """Return the row of each document, −1 where the index does not have it."""
+        row_of = self._row_of
+        return np.array([row_of.get(str(key), -1) for key in ids], np.int64)
+
+    def text(self, row: int) -> dict[str, str]:
+        """Return the stored text of a document's fields."""
+        if self._content.texts is None:
+            raise DataError("the index has no text: build it with store_text=True")
+        return {name: strings[row] for name, strings in self._content.texts.items()}
+
+    def digest(self) -> str:
+        """Return a digest of the collection statistics: the same for the same documents in any order."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        digest = hashlib.sha256()
+        for name, field in self.fields.items():
+            order = field.vocabulary.order()
+            order = order[field.document_frequency[order] > 0]
+            head = [name, str(field.analyzer), field.n_documents, field.n_words, len(order)]
+            digest.update(json.dumps(head).encode())
+            vocabulary = list(field.vocabulary)
+            digest.update("\0".join(vocabulary[k] for k in order.tolist()).encode())
+            digest.update(field.document_frequency[order].astype("<i4").tobytes())
+            digest.update(field.occurrences[order].astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    def describe(self) -> dict[str, Any]:
+        """Return the figures of the index: documents, fields with their words and terms, attributes, digest."""
+        fields = {
+            name: {
+                "analyzer": str(field.analyzer),
+                "words": field.n_words,
+                "mean_length": field.mean_length,
+                "terms": int(np.count_nonzero(field.document_frequency)),
+                "empty_documents": int(np.count_nonzero(self.is_live & (field.lengths == 0))),
+                "positions": field.has_positions,
+            }
+            for name, field in self.fields.items()
+        }
+        attributes = {name: int(np.isnan(values[self.is_live]).sum()) for name, values in self.attributes.items()}
+        return {
+            "documents": len(self),
+            "removed_rows": self.n_rows - len(self),
+            "fields": fields,
+            "attributes": {name: {"missing": missing} for name, missing in attributes.items()},
+            "stores_text": self.has_texts,
+            "digest": self.digest(),
+        }
+
+    def search(self, text: str, k: int = 10, by: str | Feature = "bm25") -> Hits:
+        """Return the best k documents for a query, exactly.
+
+        Args:
+            text: the query. A document matches if it holds any of the terms; repeated terms count once.
+            k: how many documents, at most.
+            by: the feature that ranks, with the same scores: `bm25` of all fields as one, `bm25(title, b=0.3)`,
+                `bm25f(title:3, body)`, … BM25 skips documents that cannot be among the best; for all others, every
+                document that matches is scored.
+
+        """
+        if not isinstance(text, str):
+            raise DataError(f"a query is a text, but got {text!r:.40}")
+        return self.search_many([text], k, by)[0]
+
+    def search_many(
+        self, texts: Sequence[str], k: int = 10, by: str | Feature = "bm25", n_threads: int | None = None
+    ) -> list[Hits]:
+        """Return the best k documents for each of several queries, on threads."""
+        from podium.features.feature import parse
+        from podium.features.search import search
+
+        require_whole("k", k, 1)
+        tops = search(self, list(texts), k, parse(by) if isinstance(by, str) else by, n_threads)
+        return [Hits([self.ids[row] for row in rows.tolist()], scores, rows) for rows, scores in tops]
+
+    @cached_property
+    def id_ranks(self) -> Int32s:
+        """The place of each row's id among all ids in ascending order."""
+        ranks = np.empty(self.n_rows, np.int32)
+        ranks[self.ids.order()] = np.arange(self.n_rows)
+        return ranks
+
+
+@contextmanager
+def _workspace(folder: Path | None) -> Iterator[Path | None]:
+    """Give a temporary folder next to an index in files, None for one in memory.
+
+    Arrays in its files stay mapped, and so readable, after the folder is removed.
+    """
+    with nullcontext() if folder is None else unfinished_folder(folder) as workspace:
+        yield workspace
+
+
+def _checked_fields(fields: Any, id_column: str) -> Mapping[str, str | Analyzer]:
+    """Return the analyzers by field, or raise if they cannot be right."""
+    if not isinstance(fields, Mapping) or not fields:
+        raise DataError(f"fields must name the analyzer of each field, as in {{'title': 'english'}}, but is {fields!r}")
+    for name in fields:
+        if not isinstance(name, str) or not name:
+            raise DataError(f"fields: expected the name of a column, but got {name!r}")
+        if name == id_column:
+            raise DataError(f"fields: {name!r} is the column of document ids")
+    return fields
+
+
+def _read_into(builder: IndexBuilder, documents: Any) -> None:
+    """Add all documents of a source, with a bar on terminals."""
+    with progress("indexing", _total(documents)) as advance:
+        for record in read_records(documents, [builder.id_column, *builder.fields], advance):
+            builder.add(record)
+            if record.file is None:
+                advance(1)
+
+
+def _total(documents: Any) -> float | None:
+    """Return the bytes of a file, or the number of documents, where it is known."""
+    if isinstance(documents, str | os.PathLike):
+        path = Path(documents)
+        return path.stat().st_size if path.is_file() else None
+    if isinstance(documents, Sequence) and documents and isinstance(documents[0], str | os.PathLike):
+        return None
+    return len(documents) if hasattr(documents, "__len__") else None

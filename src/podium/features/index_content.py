@@ -1,0 +1,241 @@
+"""What an index stores: its arrays by label, the description in its manifest, and the checks of both.
+
+Kernels do not check indices, so these checks prove once that an opened index is safe to search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.array_types import Bools, Floats, Int, Int32s, Ints
+from podium.core.compiling import kernel
+from podium.core.manifests import check_array, require
+from podium.core.validation import require_whole
+from podium.errors import DataError
+from podium.features.analyzer import Analyzer
+from podium.features.field import Field
+from podium.features.postings import Postings
+from podium.features.spool import StoredFile
+from podium.features.strings import Strings
+
+FIELD_ARRAYS = {
+    "document_frequency": np.int32, "occurrences": np.int64, "lengths": np.int32, "starts": np.int64,
+    "terms": np.int32, "counts": np.int32,
+}  # fmt: skip
+POSITION_ARRAYS = {"position_starts": np.int64, "positions": np.int32}
+POSTING_ARRAYS = {"starts": np.int64, "rows": np.int32, "counts": np.int32}
+
+
+@dataclass(frozen=True)
+class IndexContent:
+    """Everything that an index consists of.
+
+    Attributes:
+        fields: the text fields, in the order given.
+        ids: the document id of each row.
+        is_live: whether each row's document is still in the index.
+        attributes: the numeric attributes of each row.
+        texts: the stored text of fields; None if it is not stored.
+        id_column: the column that the ids came from.
+        attribute_names: the attributes that were asked for; None for all columns of numbers.
+        files: the files of arrays that have one, by the identity of the array.
+
+    """
+
+    fields: dict[str, Field]
+    ids: Strings
+    is_live: Bools
+    attributes: dict[str, Floats]
+    texts: dict[str, Strings] | None
+    id_column: str
+    attribute_names: Sequence[str] | None
+    files: Mapping[int, StoredFile] = field(default_factory=dict)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all arrays by label."""
+        arrays: dict[str, NDArray[Any]] = {"is_live": self.is_live, **_string_arrays("ids", self.ids)}
+        arrays |= {f"attribute{k}": values for k, values in enumerate(self.attributes.values())}
+        for k, one in enumerate(self.fields.values()):
+            names = [*FIELD_ARRAYS, *(POSITION_ARRAYS if one.has_positions else ())]
+            arrays |= {f"field{k}.{name}": getattr(one, name) for name in names}
+            arrays |= {f"field{k}.posting_{name}": getattr(one.postings, name) for name in POSTING_ARRAYS}
+            arrays |= _string_arrays(f"field{k}.vocabulary", one.vocabulary)
+            if self.texts is not None:
+                arrays |= _string_arrays(f"field{k}.texts", self.texts[one.name])
+        return arrays
+
+    def description(self) -> dict[str, Any]:
+        """Return what the manifest says of the index."""
+        fields = [
+            {
+                "name": one.name,
+                "analyzer": str(one.analyzer),
+                "n_words": one.n_words,
+                "has_positions": one.has_positions,
+            }
+            for one in self.fields.values()
+        ]
+        return {
+            "fields": fields,
+            "attributes": list(self.attributes),
+            "n_documents": int(np.count_nonzero(self.is_live)),
+            "id_column": self.id_column,
+            "attribute_names": None if self.attribute_names is None else list(self.attribute_names),
+            "has_texts": self.texts is not None,
+        }
+
+
+def _string_arrays(label: str, strings: Strings) -> dict[str, NDArray[Any]]:
+    return {f"{label}.starts": strings.starts, f"{label}.text": strings.text}
+
+
+def restored(
+    manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], analyzers: Sequence[Analyzer],
+    files: Mapping[int, StoredFile],
+) -> IndexContent:  # fmt: skip
+    """Return the content that a manifest and arrays describe, or raise if arrays do not fit together."""
+
+    def strings(label: str, size: int | None) -> Strings:
+        starts, text = arrays[f"{label}.starts"], arrays[f"{label}.text"]
+        check_array(label, text, np.uint8)
+        check_starts(f"{label}.starts", starts, None if size is None else size + 1, len(text))
+        return Strings(starts, text)
+
+    is_live = arrays["is_live"]
+    check_array("is_live", is_live, np.bool_)
+    n_rows, n_documents = len(is_live), manifest["n_documents"]
+    require_whole("n_documents", n_documents, 0)
+    require(n_documents == np.count_nonzero(is_live), "n_documents is not the number of live rows")
+    names, described = manifest["attributes"], manifest["fields"]
+    attributes = {str(name): arrays[f"attribute{k}"] for k, name in enumerate(names)}
+    for name, values in attributes.items():
+        check_array(name, values, np.float64, n_rows)
+    fields, texts = {}, {}
+    for k, (one, analyzer) in enumerate(zip(described, analyzers, strict=True)):
+        vocabulary = strings(f"field{k}.vocabulary", None)
+        kinds = FIELD_ARRAYS | (POSITION_ARRAYS if one["has_positions"] else {})
+        parts = {name: arrays[f"field{k}.{name}"] for name in kinds}
+        postings = Postings(*(arrays[f"field{k}.posting_{name}"] for name in POSTING_ARRAYS))
+        _check_field(parts, postings, kinds, n_rows, len(vocabulary))
+        require_whole("n_words", one["n_words"], 0, most=2**62)
+        require(isinstance(one["name"], str) and one["name"] not in fields, "two fields have one name")
+        fields[one["name"]] = Field(
+            name=one["name"], analyzer=analyzer, vocabulary=vocabulary, n_documents=n_documents, n_words=one["n_words"],
+            stored_postings=postings, **parts,
+        )  # fmt: skip
+        if manifest["has_texts"]:
+            texts[one["name"]] = strings(f"field{k}.texts", n_rows)
+    require(fields, "there are no fields")
+    return IndexContent(
+        fields, strings("ids", n_rows), is_live, attributes, texts if manifest["has_texts"] else None,
+        str(manifest["id_column"]), manifest["attribute_names"], files,
+    )  # fmt: skip
+
+
+def _check_field(
+    parts: Mapping[str, NDArray[Any]], postings: Postings, kinds: Mapping[str, Any], n_rows: int, n_terms: int
+) -> None:
+    """Raise if the arrays of a field have other types or sizes than they must have."""
+    for name, dtype in kinds.items():
+        check_array(name, parts[name], dtype)
+    for name, dtype in POSTING_ARRAYS.items():
+        check_array(f"posting_{name}", getattr(postings, name), dtype)
+    n_entries = len(parts["terms"])
+    check_array("document_frequency", parts["document_frequency"], np.int32, n_terms)
+    check_array("occurrences", parts["occurrences"], np.int64, n_terms)
+    check_array("lengths", parts["lengths"], np.int32, n_rows)
+    check_array("counts", parts["counts"], np.int32, n_entries)
+    check_starts("starts", parts["starts"], n_rows + 1, n_entries)
+    check_starts("posting_starts", postings.starts, n_terms + 1, n_entries)
+    check_array("posting_rows", postings.rows, np.int32, n_entries)
+    check_array("posting_counts", postings.counts, np.int32, n_entries)
+    if "positions" in parts:
+        check_starts("position_starts", parts["position_starts"], n_entries + 1, len(parts["positions"]))
+
+
+def check_starts(name: str, starts: NDArray[Any], size: int | None, last: int) -> None:
+    """Raise if an array does not ascend from 0 to `last`."""
+    check_array(name, starts, np.int64, size)
+    require(len(starts) > 0 and starts[0] == 0 and starts[-1] == last, f"{name} do not go from 0 to {last}")
+    require((starts[1:] >= starts[:-1]).all(), f"{name} do not ascend")
+
+
+def check_content(content: IndexContent) -> None:
+    """Raise if a term, a row or a statistic is not what the other arrays say; reads everything."""
+    for strings in (content.ids, *(one.vocabulary for one in content.fields.values()), *(content.texts or {}).values()):
+        try:
+            for string in strings:
+                del string
+        except UnicodeDecodeError as error:
+            raise DataError(f"a string is not UTF-8: {error}") from None
+    live_ids = [key for key, live in zip(content.ids, content.is_live.tolist(), strict=True) if live]
+    require(len(set(live_ids)) == len(live_ids), "two documents have one id")
+    for one in content.fields.values():
+        frequency, occurrences = np.zeros(one.n_terms, np.int64), np.zeros(one.n_terms, np.int64)
+        is_right = rows_are_right(
+            one.starts, one.terms, one.counts, one.lengths, content.is_live, frequency, occurrences
+        )
+        require(is_right, f"{one.name}: terms, counts or lengths are out of range")
+        require(np.array_equal(frequency, one.document_frequency), f"{one.name}: document_frequency")
+        require(np.array_equal(occurrences, one.occurrences), f"{one.name}: occurrences")
+        require(occurrences.sum() == one.n_words, f"{one.name}: n_words")
+        is_right = postings_are_right(*one.postings, len(content.is_live))
+        require(is_right, f"{one.name}: postings are out of range")
+        require(len(set(one.vocabulary)) == one.n_terms, f"{one.name}: a term is there twice")
+        if one.positions is not None and one.position_starts is not None:
+            is_right = positions_are_right(one.position_starts, one.positions, one.counts, one.starts, one.lengths)
+            require(is_right, f"{one.name}: positions are out of range")
+
+
+@kernel
+def rows_are_right(
+    starts: Ints, terms: Int32s, counts: Int32s, lengths: Int32s, is_live: Bools, frequency: Ints, occurrences: Ints
+) -> Any:
+    """Return whether terms ascend within rows and counts add up to lengths; count those of live rows."""
+    for row in range(len(lengths)):
+        before, length = -1, 0
+        for entry in range(starts[row], starts[row + 1]):
+            term, count = terms[entry], counts[entry]
+            if term <= before or term >= len(frequency) or count < 1:
+                return False
+            before = term
+            length += count
+            if is_live[row]:
+                frequency[term] += 1
+                occurrences[term] += count
+        if length != lengths[row]:
+            return False
+    return True
+
+
+@kernel
+def postings_are_right(starts: Ints, rows: Int32s, counts: Int32s, n_rows: Int) -> Any:
+    """Return whether rows ascend within terms and counts are positive."""
+    for term in range(len(starts) - 1):
+        before = -1
+        for entry in range(starts[term], starts[term + 1]):
+            if rows[entry] <= before or rows[entry] >= n_rows or counts[entry] < 1:
+                return False
+            before = rows[entry]
+    return True
+
+
+@kernel
+def positions_are_right(position_starts: Ints, positions: Int32s, counts: Int32s, starts: Ints, lengths: Int32s) -> Any:
+    """Return whether each entry has as many positions as its count, ascending within the length of its row."""
+    for row in range(len(lengths)):
+        for entry in range(starts[row], starts[row + 1]):
+            begin, end = position_starts[entry], position_starts[entry + 1]
+            before = -1
+            if end - begin != counts[entry]:
+                return False
+            for k in range(begin, end):
+                if positions[k] <= before or positions[k] >= lengths[row]:
+                    return False
+                before = positions[k]
+    return True

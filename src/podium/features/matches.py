@@ -1,0 +1,363 @@
+"""Where the terms of queries occur: term frequencies of a block of (query, document) pairs, and their statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from podium.core.array_types import Floats, Int, Int32s, Ints
+from podium.core.compiling import helper, kernel
+from podium.features.bm25 import bm25_idf
+from podium.features.stream_statistics import StreamStatistics, TermIds, statistics_of
+
+if TYPE_CHECKING:
+    from podium.features.analyzer import Analyzer
+    from podium.features.field import Field
+    from podium.features.index import Index
+
+STATISTICS = ("sum", "min", "max", "mean", "variance")
+
+
+class PairBlock:
+    """A block of (query, document) pairs with all candidates of each of its queries.
+
+    What features share (term frequencies, lengths, idf) is computed once, when a feature first asks for it.
+
+    Args:
+        index: the documents.
+        texts: the queries.
+        rows: the documents of all pairs, query after query.
+        pair_starts: where the pairs of each query begin, and the end of the last.
+
+    """
+
+    def __init__(self, index: Index, texts: Sequence[str], rows: Ints, pair_starts: Ints) -> None:
+        self.index, self.texts, self.rows, self.pair_starts = index, texts, rows, pair_starts
+        self._layouts: dict[tuple[Analyzer, ...], Layout] = {}
+        self._matches: dict[tuple[str, ...], Matches] = {}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def query(self) -> Ints:
+        """The number of each pair's query within the block."""
+        return np.repeat(np.arange(len(self.texts)), np.diff(self.pair_starts))
+
+    def layout(self, fields: Sequence[Field]) -> Layout:
+        """Return the terms of the queries as the analyzers of these fields make them."""
+        analyzers = tuple(dict.fromkeys(field.analyzer for field in fields))
+        if analyzers not in self._layouts:
+            self._layouts[analyzers] = Layout(analyzers, self.texts, self.pair_starts)
+        return self._layouts[analyzers]
+
+    def matches(self, fields: tuple[str, ...] = ()) -> Matches:
+        """Return where the terms occur in a stream: these fields taken as one, or all fields of the index."""
+        if fields not in self._matches:
+            stream = statistics_of(self.index, fields)
+            self._matches[fields] = Matches(self, stream, self.layout(stream.fields))
+        return self._matches[fields]
+
+    def filled_with_minimum(self, column: Floats) -> Floats:
+        """Return a column in which NaN is replaced by the smallest other value of the same query, if it has one."""
+        smallest = np.full(len(self.texts), np.inf)
+        np.fmin.at(smallest, self.query, column)
+        return np.where(np.isnan(column) & np.isfinite(smallest)[self.query], smallest[self.query], column)
+
+
+class Layout:
+    """The distinct terms of each query, in the order of first occurrence; an entry for each pair and term.
+
+    Where fields have different analyzers, a term has one form for each of them: the forms of one word are one term.
+
+    Attributes:
+        forms: for each analyzer the forms of the terms of all queries, "" where it drops the word.
+        words: of each query, the number of each of its words' terms in `forms`; repeated words are repeated.
+        starts: where the terms of each query begin, and the end of the last.
+        entry_starts: where the entries of each pair begin, and the end of the last.
+
+    """
+
+    def __init__(self, analyzers: tuple[Analyzer, ...], texts: Sequence[str], pair_starts: Ints) -> None:
+        self.analyzers = analyzers
+        self.words: list[list[int]] = []
+        terms: list[tuple[str, ...]] = []
+        starts = [0]
+        for text in texts:
+            numbers: dict[tuple[str, ...], int] = {}
+            words = query_words(analyzers, text)
+            self.words.append([numbers.setdefault(word, len(terms) + len(numbers)) for word in words])
+            terms.extend(numbers)
+            starts.append(len(terms))
+        self.forms = [[term[k] for term in terms] for k in range(len(analyzers))]
+        self.starts = np.array(starts, np.int64)
+        self.pair_starts = pair_starts
+        n_terms = np.repeat(np.diff(self.starts), np.diff(pair_starts))
+        self.entry_starts = np.concatenate([[0], np.cumsum(n_terms)])
+        self._ids: dict[str, Int32s] = {}
+        self._tf: dict[str, Floats] = {}
+
+    def ids(self, field: Field) -> Int32s:
+        """Return the number of each term in a field, −1 where it has none."""
+        if field.name not in self._ids:
+            self._ids[field.name] = field.term_ids(self.forms[self.analyzers.index(field.analyzer)])
+        return self._ids[field.name]
+
+    def tf(self, field: Field, rows: Ints) -> Floats:
+        """Return how often the term of each entry occurs in a field of its document; streams share the result."""
+        if field.name not in self._tf:
+            tf = np.zeros(self.entry_starts[-1])
+            fill_counts(
+                field.starts, field.terms, field.counts, rows, self.pair_starts, self.starts, self.ids(field),
+                self.entry_starts, tf,
+            )  # fmt: skip
+            self._tf[field.name] = tf
+        return self._tf[field.name]
+
+    @cached_property
+    def n_terms(self) -> Floats:
+        """T, the distinct terms of each pair's query."""
+        return np.diff(self.entry_starts).astype(np.float64)
+
+    @cached_property
+    def entries(self) -> tuple[Ints, Ints]:
+        """The pair and the term of each entry."""
+        pair, term = np.empty(self.entry_starts[-1], np.int64), np.empty(self.entry_starts[-1], np.int64)
+        number_entries(self.starts, self.pair_starts, pair, term)
+        return pair, term
+
+
+def query_words(analyzers: tuple[Analyzer, ...], text: str) -> list[tuple[str, ...]]:
+    """Return the words of a query, each in the form that every analyzer gives it."""
+    if len(analyzers) == 1:
+        return [(term,) for term in analyzers[0].terms(text)]
+    words: list[tuple[str, ...]] = []
+    for part in text.split():  # so that words stay aligned if one analyzer makes more words of a part than another
+        forms = ([analyzer.term(word) for word in analyzer.words(part)] for analyzer in analyzers)
+        words += [word for word in zip_longest(*forms, fillvalue="") if any(word)]
+    return words
+
+
+class Matches:
+    """The terms of queries in one stream of documents: an *entry* for each pair and each distinct term of its query.
+
+    Attributes:
+        block: the pairs.
+        stream: the collection statistics of the stream.
+        layout: the terms, and how entries are laid out.
+
+    """
+
+    def __init__(self, block: PairBlock, stream: StreamStatistics, layout: Layout) -> None:
+        self.block, self.stream, self.layout = block, stream, layout
+        self._kept: dict[Any, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self.block)
+
+    def once(self, key: Any, compute: Callable[[], Any]) -> Any:
+        """Return what a function computes; the second time under the same key, what it returned before."""
+        if key not in self._kept:
+            self._kept[key] = compute()
+        return self._kept[key]
+
+    @property
+    def pair(self) -> Ints:
+        """The pair of each entry."""
+        return self.layout.entries[0]
+
+    @property
+    def term(self) -> Ints:
+        """The number of each entry's term, for arrays by term such as `idf()`."""
+        return self.layout.entries[1]
+
+    @cached_property
+    def ids(self) -> TermIds:
+        """The number of each term in each field of the stream."""
+        return [self.layout.ids(field) for field in self.stream.fields]
+
+    @cached_property
+    def tf(self) -> Floats:
+        """How often the term of each entry occurs in the stream of its document."""
+        first, *others = map(self.field_tf, self.stream.fields)
+        return sum(others, first)
+
+    def field_tf(self, field: Field) -> Floats:
+        """Return how often the term of each entry occurs in one field of its document."""
+        return self.layout.tf(field, self.block.rows)
+
+    @cached_property
+    def slots(self) -> Ints:
+        """The place of each entry's term among the terms of the stream's only field, −1 where it does not occur."""
+        (field,) = self.stream.fields
+        slots = np.empty(self.layout.entry_starts[-1], np.int64)
+        find_slots(
+            field.starts, field.terms, self.block.rows, self.block.pair_starts, self.layout.starts, self.ids[0],
+            self.layout.entry_starts, slots,
+        )  # fmt: skip
+        return slots
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """L, the words of the stream in each pair's document."""
+        return self.stream.lengths(self.block.rows)
+
+    @cached_property
+    def distinct_words(self) -> Floats:
+        """U, the distinct words of the stream in each pair's document."""
+        return self.stream.distinct_words(self.block.rows)
+
+    @cached_property
+    def document_frequency(self) -> Floats:
+        """n, the documents whose stream contains each term, by term."""
+        return self.stream.document_frequency(self.ids)
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """p, the share of each term in all words of the stream, by term."""
+        return self.stream.occurrences(self.ids) / max(self.stream.n_words, 1)
+
+    @cached_property
+    def covered(self) -> Floats:
+        """How many terms of its query each document contains."""
+        return self.sum((self.tf > 0).astype(np.float64))
+
+    def idf(self, kind: str = "lucene") -> Floats:
+        """Return the inverse document frequency of each term, by term.
+
+        Args:
+            kind: `lucene`, ln(1 + (N − n + ½)/(n + ½)); `robertson`, ln((N − n + ½)/(n + ½)); `plain`, ln(N/(n + 1));
+                `classic`, 1 + ln(N/(n + 1)).
+
+        """
+
+        def compute() -> Floats:
+            n, N = self.document_frequency, self.stream.n_documents
+            if kind == "lucene":
+                return np.array([bm25_idf(N, one) for one in n.tolist()])
+            if kind == "robertson":
+                return logarithm((N - n + 0.5) / (n + 0.5))
+            return logarithm(N / (n + 1.0)) + (kind == "classic")
+
+        return self.once(("idf", kind), compute)  # type: ignore[no-any-return]
+
+    def sum(self, values: Floats) -> Floats:
+        """Return the sum of a value per entry for each pair, added in the order of the query's terms."""
+        sums = np.empty(len(self))
+        sum_entries(values, self.layout.entry_starts, sums)
+        return sums
+
+    def statistics(self, key: Any, values: Callable[[], Floats]) -> Floats:
+        """Return a row for each of `STATISTICS` of a value per entry; `key` names the values."""
+
+        def compute() -> Floats:
+            rows = np.empty((len(STATISTICS), len(self)))
+            entry_statistics(values(), self.layout.entry_starts, rows)
+            return rows
+
+        return self.once(("statistics", key), compute)  # type: ignore[no-any-return]
+
+
+def logarithm(values: Floats) -> Floats:
+    """Return natural logarithms, one by one: the bits do not depend on the place in the array, as SIMD code's may."""
+    result = np.empty(len(values))
+    fill_logarithms(np.ascontiguousarray(values), result)
+    return result
+
+
+@kernel
+def fill_logarithms(values: Floats, out: Floats) -> None:
+    """Compute logarithms."""
+    for k in range(len(values)):
+        out[k] = np.log(values[k])
+
+
+@kernel
+def number_entries(starts: Ints, pair_starts: Ints, pairs: Ints, terms: Ints) -> None:
+    """Write the pair and the term of each entry."""
+    entry = 0
+    for query in range(len(starts) - 1):
+        for pair in range(pair_starts[query], pair_starts[query + 1]):
+            for term in range(starts[query], starts[query + 1]):
+                pairs[entry], terms[entry] = pair, term
+                entry += 1
+
+
+@helper
+def find_term(terms: Int32s, first: Int, last: Int, term: Int) -> Int:
+    """Return the place of a term among the terms of a document, which ascend, or −1; without a branch in the loop."""
+    if term < 0 or first == last:
+        return -1
+    low, size = first, last - first
+    while size > 1:
+        half = size >> 1
+        low = low + half if terms[low + half] <= term else low
+        size -= half
+    return low if terms[low] == term else -1
+
+
+@kernel
+def fill_counts(
+    starts: Ints, terms: Int32s, counts: Int32s, rows: Ints, pair_starts: Ints, term_starts: Ints, ids: Int32s,
+    entry_starts: Ints, tf: Floats,
+) -> None:  # fmt: skip
+    """Write the frequency of each entry's term in one field, where it occurs."""
+    for query in range(len(term_starts) - 1):
+        first_term, n_terms = term_starts[query], term_starts[query + 1] - term_starts[query]
+        for pair in range(pair_starts[query], pair_starts[query + 1]):
+            first, last = starts[rows[pair]], starts[rows[pair] + 1]
+            for k in range(n_terms):
+                slot = find_term(terms, first, last, ids[first_term + k])
+                if slot >= 0:
+                    tf[entry_starts[pair] + k] = counts[slot]
+
+
+@kernel
+def find_slots(
+    starts: Ints, terms: Int32s, rows: Ints, pair_starts: Ints, term_starts: Ints, ids: Int32s, entry_starts: Ints,
+    slots: Ints,
+) -> None:  # fmt: skip
+    """Find the place of each entry's term among the terms of one field, −1 where the document lacks it."""
+    for query in range(len(term_starts) - 1):
+        first_term, n_terms = term_starts[query], term_starts[query + 1] - term_starts[query]
+        for pair in range(pair_starts[query], pair_starts[query + 1]):
+            first, last = starts[rows[pair]], starts[rows[pair] + 1]
+            for k in range(n_terms):
+                slots[entry_starts[pair] + k] = find_term(terms, first, last, ids[first_term + k])
+
+
+@kernel
+def sum_entries(values: Floats, starts: Ints, sums: Floats) -> None:
+    """Add up the entries of each pair, in their order."""
+    for pair in range(len(starts) - 1):
+        total = 0.0
+        for entry in range(starts[pair], starts[pair + 1]):
+            total += values[entry]
+        sums[pair] = total
+
+
+@kernel
+def entry_statistics(values: Floats, starts: Ints, out: Floats) -> None:
+    """Write sum, minimum, maximum, mean and variance of the entries of each pair; NaN but the sum without entries."""
+    for pair in range(len(starts) - 1):
+        first, last = starts[pair], starts[pair + 1]
+        if first == last:
+            out[0, pair] = 0.0
+            out[1:, pair] = np.nan
+            continue
+        total, least, most = 0.0, values[first], values[first]
+        for entry in range(first, last):
+            value = values[entry]
+            total += value
+            least = value if value < least else least
+            most = value if value > most else most
+        mean = total / (last - first)
+        squares = 0.0
+        for entry in range(first, last):
+            squares += (values[entry] - mean) * (values[entry] - mean)
+        out[0, pair], out[1, pair], out[2, pair], out[3, pair] = total, least, most, mean
+        out[4, pair] = squares / (last - first)

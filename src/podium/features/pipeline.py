@@ -1,0 +1,337 @@
+"""A search pipeline: an index, features and a model that answer queries together, saved as one folder.
+
+Candidates are the first documents of the index by BM25. The features of these documents become ranking data as in
+`FeatureSet.compute`, and the model ranks them: training, evaluation and search share one code path.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from podium.core.array_types import Floats, Ints
+from podium.core.files import locked_folder, write_text
+from podium.core.manifests import FolderFormat, checksums
+from podium.core.validation import require_whole, to_path
+from podium.data import RankingData
+from podium.errors import DataError, FileFormatError
+from podium.evaluation.tables import Table
+from podium.features.feature import Feature
+from podium.features.feature_set import FeatureSet
+from podium.features.index import Index
+from podium.features.search_explanation import SearchExplanation, term_occurrences
+from podium.models import Model, TreesOnBaseScores, load_model
+from podium.models.base import model_of
+
+FOLDER = FolderFormat("podium-pipeline.json", 1, "a search pipeline", "SearchPipeline.save", "save the pipeline again")
+ATTEMPTS = 3  # to open a pipeline that another process replaces at the same moment
+
+
+class RankedHits(NamedTuple):
+    """Documents as a pipeline ranks them, best first; equal scores are in the order of the ids.
+
+    Attributes:
+        ids: of the documents.
+        scores: of the model.
+        rows: of the index.
+        retrieval_ranks: the place of each document, from 1, in the search that chose the candidates, such as BM25.
+        retrieval_scores: the scores of that search.
+        features: a row for each document, if asked for.
+
+    Example:
+        >>> import numpy as np, podium
+        >>> from podium.features import Index, SearchPipeline
+        >>> index = Index.build([{"id": "a", "title": "Red shoes"}], fields={"title": "english"})
+        >>> shortest_first = podium.models.LinearModel(np.array([-1.0]), np.zeros(1))
+        >>> hits = SearchPipeline(index, ["stream_length(title)"], shortest_first).search("shoes")
+        >>> hits.ids, hits.scores.tolist(), hits.retrieval_ranks.tolist()
+        (['a'], [-2.0], [1])
+
+    """
+
+    ids: list[str]
+    scores: Floats
+    rows: Ints
+    retrieval_ranks: Ints
+    retrieval_scores: Floats
+    features: Floats | None = None
+
+
+class SearchPipeline:
+    """An index, features and a model: `search` retrieves candidates and ranks them.
+
+    Args:
+        index: the documents.
+        features: what the model was trained on, in any order.
+        model: a Podium model, or a fitted estimator.
+        candidates: how many documents the index retrieves for the model to rank.
+        by: the feature that the index retrieves by, see `Index.search`.
+        index_digest: the digest of the index that the training data was computed with; that of `index` by default.
+        allow_other_index: whether `index` may have other statistics than that one. The values of features then differ
+            from those that the model was trained on.
+
+    Attributes:
+        index, features, candidates, by, index_digest: as given.
+        model: the model itself.
+
+    Example:
+        >>> import podium
+        >>> from podium.features import FeatureSet, Index, SearchPipeline
+        >>> titles = {"a": "Red shoes", "b": "Red hat", "c": "Hat"}
+        >>> documents = [{"id": key, "title": title} for key, title in titles.items()]
+        >>> index = Index.build(documents, fields={"title": "english"})
+        >>> features = FeatureSet(["bm25(title)", "stream_length(title)"])
+        >>> judgements = {"1": {"b": 0, "c": 1}, "2": {"a": 1, "b": 0}}
+        >>> data = features.compute(index, {"1": "hat", "2": "red"}, judgements)
+        >>> pipeline = SearchPipeline(index, features, podium.LinearRanker().fit(data))
+        >>> pipeline.search("a red hat", k=2).ids
+        ['b', 'c']
+
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        features: FeatureSet | Iterable[Feature | str],
+        model: Any,
+        candidates: int = 100,
+        by: str | Feature = "bm25",
+        *,
+        index_digest: str | None = None,
+        allow_other_index: bool = False,
+    ) -> None:
+        require_whole("candidates", candidates, 1)
+        self.index, self.candidates, self.by = index, candidates, str(by)
+        self.features = features if isinstance(features, FeatureSet) else FeatureSet(features)
+        self.model = _checked_model(model, self.features)
+        self.features.check(index)
+        self.index_digest = index.digest() if index_digest is None else index_digest
+        self.allow_other_index = allow_other_index
+        self._checked: list[Any] = []  # the arrays of the index when its digest was last compared
+        self._normalize = self.model.reading.get("normalize")
+        self._needs_all = self._normalize is not None or self.model.sees_lists
+        self._scorer = self.model.scorer(n_threads=1)
+        self.search("", 1)  # what cannot work raises here
+
+    def __repr__(self) -> str:
+        return (
+            f"<SearchPipeline: {len(self.index)} documents, {len(self.features)} features, {self.model!r}, "
+            f"{self.candidates} candidates by {self.by}>"
+        )
+
+    def search(self, text: str, k: int = 10, *, features: bool = False) -> RankedHits:
+        """Return the best k documents for a query.
+
+        Args:
+            text: the query.
+            k: how many documents, at most; there are never more than `candidates`.
+            features: whether the answer has the features of the documents.
+
+        """
+        require_whole("k", k, 1)
+        self._check_index()
+        hits = self.index.search(text, self.candidates, self.by)
+        matrix = self.features.rows(self.index, text, hits.rows)
+        scores = self._scores(matrix, hits.ids)
+        order = np.array(sorted(range(len(scores)), key=lambda one: (-scores[one], hits.ids[one]))[:k], np.int64)
+        return RankedHits(
+            [hits.ids[one] for one in order], scores[order], hits.rows[order], order + 1, hits.scores[order],
+            matrix[order] if features else None,
+        )  # fmt: skip
+
+    def explain(self, text: str, document: Any) -> SearchExplanation:
+        """Return why a document has its score for a query, down to features and terms.
+
+        Args:
+            text: the query.
+            document: its id; any document of the index, not only a candidate.
+
+        """
+        (row,) = self._rows_of([document])
+        explanation = self._explanation(text, [row])
+        found = explanation.of_document(0)
+        added = {one.feature: one.terms for one in self.features.explain(self.index, text, document)}
+        return SearchExplanation(
+            text, found.document, found.base, found.score, explanation.method, Table(found.columns, found.rows), added,
+            term_occurrences(self.index, text, row),
+        )  # fmt: skip
+
+    def why(self, text: str, a: Any, b: Any) -> Any:
+        """Return why document `a` is above document `b` for a query, feature by feature.
+
+        Args:
+            text: the query.
+            a: the id of a document.
+            b: the id of another.
+
+        Returns:
+            A `podium.explain.PairExplanation`.
+
+        """
+        return self._explanation(text, self._rows_of([a, b])).why(0, 1)
+
+    def _rows_of(self, documents: list[Any]) -> list[int]:
+        self._check_index()
+        rows: list[int] = self.index.rows(documents).tolist()
+        for row, document in zip(rows, documents, strict=True):
+            if row < 0:
+                raise DataError(f"the index has no document {document!r}")
+        return rows
+
+    def _explanation(self, text: str, rows: list[int]) -> Any:
+        """Attribute the scores of some documents to features; other candidates follow them if their scores matter."""
+        if self._needs_all:
+            others = self.index.search(text, self.candidates, self.by).rows.tolist()
+            rows = [*rows, *(row for row in others if row not in rows)]
+        ids = [self.index.ids[row] for row in rows]
+        found = self.model.explain(self._data(self.features.rows(self.index, text, rows), ids), n_threads=1)
+        names = {f"column {k}": name for k, name in enumerate(self.features.names)}  # of a model without names
+        return replace(found, names=tuple(names.get(name, name) for name in found.names))
+
+    def _scores(self, matrix: Floats, ids: list[str]) -> Floats:
+        """Score the candidates of a query."""
+        if not len(matrix):
+            return np.empty(0)
+        scores = self._scorer(self._data(matrix, ids))
+        if not np.isfinite(scores).all():
+            place = int(np.argmin(np.isfinite(scores)))
+            raise DataError(f"the model gives document {ids[place]!r} the score {scores[place]}")
+        return scores
+
+    def _data(self, matrix: Floats, ids: list[str]) -> RankingData:
+        """Return the candidates of a query as ranking data, as `FeatureSet.compute` makes it."""
+        needs_float64 = bool(self.model.encoding) or not self.model.has_one_schema  # for columns that the model shifts
+        data = RankingData(
+            matrix if needs_float64 else matrix.astype(np.float32), qid=np.zeros(len(matrix), np.int64),
+            document_ids=ids, feature_names=self.features.names,
+        )  # fmt: skip
+        return data if self._normalize is None else data.normalized(self._normalize)
+
+    def _check_index(self) -> None:
+        """Raise if the index has other statistics than the one of the training data; look only after a change."""
+        state = [self.index.is_live, *self.index.fields.values()]
+        if len(state) == len(self._checked) and all(map(_is_same, state, self._checked)):
+            return
+        if not self.allow_other_index and self.index.digest() != self.index_digest:
+            raise DataError(
+                "the index has other statistics than the index that the model was trained with, so features would have "
+                "other values: compute the features and train again, or pass allow_other_index=True"
+            )
+        self._checked = state
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Save index, features and model as one folder, which `SearchPipeline.load` opens.
+
+        A saved pipeline is replaced. A process that is killed while it saves leaves the old pipeline or the new one.
+        """
+        path = to_path(folder)
+        if path.exists() and not is_pipeline(path) and not (path.is_dir() and not any(path.iterdir())):
+            raise FileFormatError(path, "exists and is not a search pipeline: choose another folder")
+        path = path.resolve()
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            with locked_folder(path):
+                self._write(path)
+        except OSError as error:
+            raise FileFormatError(path, f"cannot be written: {error.strerror or error}") from error
+
+    def _write(self, folder: Path) -> None:
+        """Write the parts under names that no other state has, then the manifest; remove the parts of the old state."""
+        index = f"index-{self.index.digest()[:16]}"
+        self.index.save(folder / index)
+        features, model = folder / ".features.unfinished", folder / ".model.unfinished"
+        self.features.save(features)
+        self.model.save(model)
+        features = _named_by_content(features, "features-{}.json")
+        model = _named_by_content(model, "model-{}.podium")
+        parts = {"index": index, "features": features.name, "model": model.name}
+        content = {"candidates": self.candidates, "by": self.by, "index_digest": self.index_digest, "parts": parts}
+        write_text(folder / FOLDER.manifest, FOLDER.manifest_text(content, [features, model]))
+        for path in folder.iterdir():
+            if path.name.startswith(("index-", "features-", "model-")) and path.name not in parts.values():
+                with suppress(OSError):  # a file that is open elsewhere cannot be removed on Windows
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    @classmethod
+    def load(
+        cls, folder: str | os.PathLike[str], index: Index | None = None, *, allow_other_index: bool = False
+    ) -> SearchPipeline:
+        """Open a saved pipeline.
+
+        Args:
+            folder: that `save` wrote.
+            index: an index in place of the saved one.
+            allow_other_index: whether the index may have other statistics than the index of the training data.
+
+        """
+        path = to_path(folder).resolve()
+        for attempt in range(ATTEMPTS):
+            manifest = FOLDER.read(path)
+            try:
+                return cls._read(path, manifest, index, allow_other_index)
+            except FileFormatError:
+                if attempt == ATTEMPTS - 1 or FOLDER.read(path) == manifest:  # not replaced meanwhile
+                    raise
+        raise AssertionError
+
+    @classmethod
+    def _read(
+        cls, folder: Path, manifest: dict[str, Any], index: Index | None, allow_other_index: bool
+    ) -> SearchPipeline:
+        with FOLDER.naming_damage(folder):
+            FOLDER.check_files(folder, manifest, reads_all=True)
+            parts = {part: folder / _plain_name(manifest["parts"][part]) for part in ("index", "features", "model")}
+            candidates, by, digest = (manifest[key] for key in ("candidates", "by", "index_digest"))
+        return cls(
+            Index.load(parts["index"]) if index is None else index, FeatureSet.load(parts["features"]),
+            load_model(parts["model"]), candidates, by, index_digest=digest, allow_other_index=allow_other_index,
+        )  # fmt: skip
+
+
+def is_pipeline(path: Any) -> bool:
+    """Return whether a path is the folder of a search pipeline."""
+    return isinstance(path, str | os.PathLike) and (Path(path) / FOLDER.manifest).is_file()
+
+
+def model_file(folder: Path) -> Path:
+    """Return the model file of a saved pipeline."""
+    return folder / _plain_name(FOLDER.read(folder)["parts"]["model"])
+
+
+def _plain_name(name: Any) -> str:
+    """Return the name of a file in a folder, or raise if it leads out of the folder."""
+    if not isinstance(name, str) or Path(name).name != name or name in ("", ".", ".."):
+        raise DataError(f"{name!r} is not the name of a file in the folder")
+    return name
+
+
+def _named_by_content(path: Path, name: str) -> Path:
+    """Rename a file so that its name has its checksum: it then replaces no file of another content."""
+    return path.replace(path.with_name(name.format(checksums([path])[0][:16])))
+
+
+def _checked_model(model: Any, features: FeatureSet) -> Model:
+    """Return the model of an estimator, or raise if it cannot rank by these features."""
+    inner = model_of(model)
+    if not isinstance(inner, Model):
+        fitted = "; fit it first" if hasattr(model, "fit") else ""
+        raise DataError(f"a pipeline takes a Podium model or a fitted estimator, not {type(model).__name__}{fitted}")
+    if isinstance(inner, TreesOnBaseScores):
+        raise DataError("this model adds its trees to the scores of another model, which a pipeline does not have")
+    if inner.feature_names is None and inner.n_features != len(features):
+        raise DataError(f"the model takes {inner.n_features} features, and the feature set has {len(features)}")
+    missing = [name for name in inner.feature_names or () if name not in features.names]
+    if missing:
+        raise DataError(f"the feature set lacks the model's feature {missing[0]!r} ({len(missing)} in all)")
+    return inner
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return one is other

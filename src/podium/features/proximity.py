@@ -1,0 +1,234 @@
+"""Features of the positions of the query's words in a field: the smallest span, bigrams, the phrase."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from podium.core.array_types import Floats, Int, Int32s, Ints
+from podium.core.compiling import helper, kernel
+from podium.core.parameters import integer
+from podium.errors import DataError
+from podium.features.feature import Feature, register
+from podium.features.matches import PairBlock
+
+if TYPE_CHECKING:
+    from podium.features.index import Index
+
+WINDOW = integer("window", 8, least=2, help="words in the window that must contain both words")
+
+
+@dataclass(frozen=True, eq=False)
+class Proximity(Feature):
+    """A feature of positions in one field."""
+
+    takes: ClassVar[str] = "field"
+
+    def check(self, index: Index) -> None:
+        """Raise if the index does not store positions."""
+        super().check(index)
+        if not index.fields[self.fields[0]].has_positions:
+            raise DataError(
+                f"{self} needs the positions of words, which the index does not store: build it with positions=True"
+            )
+
+    def slots(self, pairs: PairBlock) -> tuple[Ints, Ints, Ints, Int32s]:
+        """Return for each entry where its positions begin in the field, the starts of positions, and the positions."""
+        self.check(pairs.index)
+        matches = pairs.matches(self.fields)
+        (field,) = matches.stream.fields
+        assert field.position_starts is not None
+        assert field.positions is not None
+        return matches.slots, matches.layout.entry_starts, field.position_starts, field.positions
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class MinSpan(Proximity):
+    """Words in the smallest part of the field that contains every query term which the field contains.
+
+    Example:
+        >>> from podium.features import FeatureSet, Index
+        >>> index = Index.build([{"id": 1, "body": "red or blue shoes"}], fields={"body": "english"}, positions=True)
+        >>> FeatureSet(["min_span(body)"]).rows(index, "red shoes", [0]).tolist()
+        [[4.0]]
+
+    """
+
+    name: ClassVar[str] = "min_span"
+    formula: ClassVar[str] = "min over parts that contain each t with tf > 0 of their number of words"
+    source: ClassVar[str] = "Tao and Zhai 2007 (MinCover)"
+    undefined: ClassVar[str] = "fewer than two terms occur"
+
+    def values(self, pairs: PairBlock) -> Floats:
+        """Return the spans."""
+        spans = np.empty(len(pairs))
+        smallest_spans(*self.slots(pairs), spans)
+        return spans
+
+
+@dataclass(frozen=True, eq=False)
+class Bigrams(Proximity):
+    """Occurrences of pairs of neighbouring query words."""
+
+    undefined: ClassVar[str] = "the query has fewer than two words"
+    is_ordered: ClassVar[bool] = False
+
+    def _window(self) -> int:
+        raise NotImplementedError
+
+    def values(self, pairs: PairBlock) -> Floats:
+        """Return the counts."""
+        slots = self.slots(pairs)
+        layout = pairs.matches(self.fields).layout
+        by_query = [list(dict.fromkeys(pairwise(words))) for words in layout.words]
+        starts = np.cumsum([0, *map(len, by_query)])
+        bigrams = np.array([bigram for query in by_query for bigram in query], np.int64).reshape(-1, 2)
+        counts = np.empty(len(pairs))
+        count_bigrams(
+            *slots, pairs.query, layout.starts, starts, bigrams, self._window(), self.is_ordered, counts
+        )  # fmt: skip
+        return counts
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class OrderedBigrams(Bigrams):
+    """Occurrences of neighbouring query words in their order, next to each other by default."""
+
+    window: int = WINDOW(2)
+
+    name: ClassVar[str] = "ordered_bigrams"
+    formula: ClassVar[str] = "Σ over pairs (v, w) of neighbouring query words of |{(i, j) : 0 < j − i < window}|"
+    source: ClassVar[str] = "Metzler and Croft 2005"
+    is_ordered: ClassVar[bool] = True
+
+    def _window(self) -> int:
+        return self.window
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class UnorderedBigrams(Bigrams):
+    """Occurrences of neighbouring query words near each other, in any order."""
+
+    window: int = WINDOW()
+
+    name: ClassVar[str] = "unordered_bigrams"
+    formula: ClassVar[str] = "Σ over pairs (v, w) of neighbouring query words of |{(i, j) : 0 < |j − i| < window}|"
+    source: ClassVar[str] = "Metzler and Croft 2005"
+
+    def _window(self) -> int:
+        return self.window
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class Phrase(Proximity):
+    """Occurrences of the whole query as a phrase."""
+
+    name: ClassVar[str] = "phrase"
+    formula: ClassVar[str] = "|{i : the query's words are at i, i + 1, …}|"
+    undefined: ClassVar[str] = "the query has no words"
+
+    def values(self, pairs: PairBlock) -> Floats:
+        """Return the counts."""
+        slots = self.slots(pairs)
+        layout = pairs.matches(self.fields).layout
+        starts = np.cumsum([0, *map(len, layout.words)])
+        words = np.array([word for query in layout.words for word in query], np.int64)
+        counts = np.empty(len(pairs))
+        count_phrases(*slots, pairs.query, layout.starts, starts, words, counts)
+        return counts
+
+
+@kernel
+def smallest_spans(slots: Ints, entry_starts: Ints, position_starts: Ints, positions: Int32s, out: Floats) -> None:
+    """Find the smallest span: the list that is at the smallest position moves on until one list ends."""
+    places = np.empty(len(slots), np.int64)
+    for pair in range(len(out)):
+        first, last = entry_starts[pair], entry_starts[pair + 1]
+        n_lists = 0
+        for entry in range(first, last):
+            if slots[entry] >= 0:
+                places[entry] = position_starts[slots[entry]]
+                n_lists += 1
+        out[pair] = np.nan
+        while n_lists > 1:
+            lowest, smallest, largest = -1, 0, 0
+            for entry in range(first, last):
+                if slots[entry] >= 0:
+                    position = positions[places[entry]]
+                    if lowest < 0 or position < smallest:
+                        smallest, lowest = position, entry
+                    largest = max(largest, position)
+            span = largest - smallest + 1.0
+            out[pair] = span if out[pair] != out[pair] else min(out[pair], span)
+            places[lowest] += 1
+            if places[lowest] == position_starts[slots[lowest] + 1]:
+                break
+
+
+@kernel
+def count_bigrams(
+    slots: Ints, entry_starts: Ints, position_starts: Ints, positions: Int32s, queries: Ints, term_starts: Ints,
+    bigram_starts: Ints, bigrams: Ints, window: Int, is_ordered: Any, out: Floats,
+) -> None:  # fmt: skip
+    """Count the pairs of positions of two words that are less than `window` apart."""
+    for pair in range(len(out)):
+        query = queries[pair]
+        entry = entry_starts[pair] - term_starts[query]
+        count = 0
+        for k in range(bigram_starts[query], bigram_starts[query + 1]):
+            left, right = slots[entry + bigrams[k, 0]], slots[entry + bigrams[k, 1]]
+            if left >= 0 and right >= 0:
+                goes_back = not is_ordered and left != right  # of a repeated word, each pair counts once
+                first, last = position_starts[right], position_starts[right + 1]
+                for place in range(position_starts[left], position_starts[left + 1]):
+                    position = positions[place]
+                    while first < last and positions[first] <= position - window:
+                        first += 1
+                    for other in range(first, last):
+                        distance = positions[other] - position
+                        if distance >= window:
+                            break
+                        count += distance > 0 or (goes_back and distance < 0)
+        out[pair] = count if bigram_starts[query + 1] > bigram_starts[query] else np.nan
+
+
+@helper
+def holds(positions: Int32s, first: Int, last: Int, position: Int) -> bool:
+    """Whether a position is among some ascending ones."""
+    place = first + np.searchsorted(positions[first:last], position)
+    return place < last and positions[place] == position  # type: ignore[no-any-return]
+
+
+@kernel
+def count_phrases(
+    slots: Ints, entry_starts: Ints, position_starts: Ints, positions: Int32s, queries: Ints, term_starts: Ints,
+    word_starts: Ints, words: Ints, out: Floats,
+) -> None:  # fmt: skip
+    """Count the positions from which all words of the query follow each other."""
+    for pair in range(len(out)):
+        query = queries[pair]
+        entry = entry_starts[pair] - term_starts[query]
+        first, last = word_starts[query], word_starts[query + 1]
+        if first == last:
+            out[pair] = np.nan
+            continue
+        count = 0
+        slot = slots[entry + words[first]]
+        for place in range(position_starts[slot] if slot >= 0 else 0, position_starts[slot + 1] if slot >= 0 else 0):
+            follows = True
+            for k in range(first + 1, last):
+                other = slots[entry + words[k]]
+                if other < 0 or not holds(
+                    positions, position_starts[other], position_starts[other + 1], positions[place] + k - first
+                ):
+                    follows = False
+                    break
+            count += follows
+        out[pair] = count

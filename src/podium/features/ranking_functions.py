@@ -1,0 +1,268 @@
+"""Classical ranking functions as features: vector space, BM25, BM25F, Lucene's classic score, language models."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from podium.core.array_types import Floats, Ints, Number
+from podium.core.compiling import kernel
+from podium.core.parameters import flag, number
+from podium.errors import DataError
+from podium.features import bm25
+from podium.features.bm25 import bm25_norm, bm25_weight
+from podium.features.feature import Feature, TermSum, _quoted, register, shown_value
+from podium.features.matches import Matches, PairBlock, logarithm
+from podium.features.term_features import IDF, divided
+
+K1 = number("k1", bm25.K1, least=0, help="how late the weight of further occurrences of a term levels off")
+B = number("b", bm25.B, least=0, most=1, help="how much the length of the stream counts, from 0 to 1")
+SCALED = flag("scaled", False, help="multiply by k1 + 1, as Lucene did before version 8, and as MSLR-WEB does")
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class BM25(TermSum):
+    """BM25.
+
+    The defaults are Lucene's since version 8. MSLR-WEB has `k1=2.5, b=0.8, idf=robertson, scaled=true`.
+
+    Args:
+        k1: how late the weight of further occurrences of a term levels off.
+        b: how much the length of the stream counts, from 0 to 1.
+        idf: the kind of idf, see `Matches.idf`.
+        scaled: multiply by k1 + 1, which changes no ranking.
+
+    Example:
+        >>> from podium.features import parse
+        >>> str(parse("bm25(title, b=0.3)"))
+        'bm25(title, b=0.3)'
+
+    """
+
+    k1: float = K1()
+    b: float = B()
+    idf: str = IDF()
+    scaled: bool = SCALED()
+
+    name: ClassVar[str] = "bm25"
+    formula: ClassVar[str] = "Σ_t idf(t) · tf / (tf + k1·(1 − b + b·L/mean L)), times k1 + 1 if scaled"
+    source: ClassVar[str] = "Robertson and Zaragoza 2009; Lucene 8"
+
+    def term_values(self, pairs: PairBlock) -> Floats:
+        """Return what each term adds."""
+        matches = pairs.matches(self.fields)
+        weights = matches.idf(self.idf) * (self.k1 + 1.0 if self.scaled else 1.0)
+        result = np.empty(len(matches.tf))
+        bm25_entries(
+            matches.tf, matches.pair, matches.term, matches.lengths, weights, matches.stream.mean_length, self.k1,
+            self.b, result,
+        )  # fmt: skip
+        return result
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class BM25F(TermSum):
+    """BM25 over several fields with weights: frequencies are weighted before they level off.
+
+    Args:
+        weights: of the fields, 1 by default.
+        k1: how late the weight of further occurrences of a term levels off.
+        b: how much the length of each field counts, from 0 to 1.
+        idf: the kind of idf, see `Matches.idf`.
+        scaled: multiply by k1 + 1, which changes no ranking.
+
+    Example:
+        >>> from podium.features import parse
+        >>> parse("bm25f(title:3, overview)").weights
+        (3.0, 1.0)
+
+    """
+
+    weights: tuple[float, ...] = ()
+    k1: float = K1()
+    b: float = B()
+    idf: str = IDF()
+    scaled: bool = SCALED()
+
+    name: ClassVar[str] = "bm25f"
+    formula: ClassVar[str] = (
+        "Σ_t idf(t) · x / (x + k1), x = Σ_f weight_f · tf_f / (1 − b + b·L_f/mean L_f), times k1 + 1 if scaled; "
+        "n counts documents that have t in any of the fields"
+    )
+    source: ClassVar[str] = "Robertson, Zaragoza and Taylor 2004; Zaragoza et al. 2004"
+    takes: ClassVar[str] = "weights"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        weights = tuple(float(weight) for weight in self.weights) or (1.0,) * len(self.fields)
+        if len(weights) != len(self.fields):
+            raise DataError(f"bm25f has {len(self.fields)} fields, but {len(weights)} weights")
+        if not all(0 <= weight < math.inf for weight in weights):
+            raise DataError(f"weights of bm25f must be finite and not negative, but are {weights}")
+        object.__setattr__(self, "weights", weights)
+
+    def _shown_field(self, k: int) -> str:
+        weight = "" if self.weights[k] == 1 else f":{shown_value(self.weights[k])}"
+        return _quoted(self.fields[k]) + weight
+
+    def term_values(self, pairs: PairBlock) -> Floats:
+        """Return what each term adds."""
+        matches = pairs.matches(self.fields)
+        weighted = np.zeros(len(matches.term))
+        weights = self.weights or (1.0,) * len(matches.stream.fields)
+        for field, weight in zip(matches.stream.fields, weights, strict=True):
+            lengths = field.lengths[pairs.rows].astype(np.float64)
+            add_weighted(matches.field_tf(field), matches.pair, lengths, field.mean_length, self.b, weight, weighted)
+        factors = matches.idf(self.idf) * (self.k1 + 1.0 if self.scaled else 1.0)
+        return factors[matches.term] * divided(weighted, weighted + self.k1, 0.0)
+
+
+@kernel
+def bm25_entries(
+    tf: Floats, pairs: Ints, terms: Ints, lengths: Floats, weights: Floats, mean: Number, k1: Number, b: Number,
+    out: Floats,
+) -> None:  # fmt: skip
+    """Compute what each entry adds to BM25, 0 for a term that does not occur."""
+    for k in range(len(tf)):
+        norm = bm25_norm(lengths[pairs[k]], mean, k1, b)
+        out[k] = bm25_weight(weights[terms[k]], tf[k], norm) if tf[k] > 0 else 0.0
+
+
+@kernel
+def add_weighted(
+    tf: Floats, pairs: Ints, lengths: Floats, mean: Number, b: Number, weight: Number, out: Floats
+) -> None:
+    """Add the weighted frequency of each entry in one field, divided by the norm of the field's length."""
+    for k in range(len(tf)):
+        if tf[k] > 0:
+            out[k] += weight * tf[k] / bm25_norm(lengths[pairs[k]], mean, 1.0, b)
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class VectorSpace(Feature):
+    """Cosine of query and document over the query's terms, with weights tf·w in the document and w in the query."""
+
+    idf: str = IDF("plain")
+
+    name: ClassVar[str] = "vsm"
+    formula: ClassVar[str] = "Σ_t tf·w² / (√Σ_t (tf·w)² · √Σ_t w²), w = idf(t); 0 if no term occurs"
+    source: ClassVar[str] = "Salton, Wong and Yang 1975; MSLR-WEB"
+    undefined: ClassVar[str] = "T = 0, or w = 0 for every term that the formula divides by"
+
+    def values(self, pairs: PairBlock) -> Floats:
+        """Return the cosines."""
+        matches = pairs.matches(self.fields)
+        weights = matches.idf(self.idf)[matches.term]
+        in_document = matches.tf * weights
+        norms = np.sqrt(matches.sum(in_document * in_document)) * np.sqrt(matches.sum(weights * weights))
+        cosines = divided(matches.sum(in_document * weights), norms)
+        return np.where((matches.covered == 0) & (matches.layout.n_terms > 0), 0.0, cosines)
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class LuceneClassic(TermSum):
+    """Lucene's score before version 6, without boosts and with exact lengths (Lucene stored them in one byte)."""
+
+    name: ClassVar[str] = "lucene_classic"
+    formula: ClassVar[str] = "(matched terms / T) · (1 / √Σ_t idf²) · Σ_t √tf · idf² / √L, idf = 1 + ln(N/(n + 1))"
+    source: ClassVar[str] = "Lucene 5, ClassicSimilarity"
+    undefined: ClassVar[str] = "T = 0"
+
+    def term_values(self, pairs: PairBlock) -> Floats:
+        """Return what each term adds, all factors included."""
+        matches = pairs.matches(self.fields)
+        idf = matches.idf("classic")
+        squares = (idf * idf)[matches.term]
+        factors = divided(matches.covered, matches.layout.n_terms) * divided(
+            np.ones(len(matches)), np.sqrt(matches.sum(squares)) * np.sqrt(matches.lengths), 0.0
+        )
+        return np.sqrt(matches.tf) * squares * factors[matches.pair]
+
+    def values(self, pairs: PairBlock) -> Floats:
+        """Return the sums, NaN without terms."""
+        return np.where(pairs.matches(self.fields).layout.n_terms > 0, super().values(pairs), np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class LanguageModel(TermSum):
+    """The logarithm of the probability of the query in a smoothed language model of the document.
+
+    Terms that no document of the collection has are left out: with p = 0 they would make every document −∞.
+    """
+
+    undefined: ClassVar[str] = "no term of the query occurs"
+    left_out: ClassVar[str] = "; terms with p = 0 are left out"
+
+    def mixture(self, matches: Matches) -> tuple[float, Floats, Floats]:
+        """Return what is subtracted from tf, and the weights of tf and of p by pair."""
+        raise NotImplementedError
+
+    def term_values(self, pairs: PairBlock) -> Floats:
+        """Return the logarithm of each term's probability, 0 for terms that are left out."""
+        matches = pairs.matches(self.fields)
+        discount, by_tf, by_p = self.mixture(matches)
+        p = matches.probabilities[matches.term]
+        seen = np.maximum(matches.tf - discount, 0.0) if discount else matches.tf
+        probabilities = seen * by_tf[matches.pair] + by_p[matches.pair] * p
+        return logarithm(np.where(p > 0, probabilities, 1.0))
+
+    def values(self, pairs: PairBlock) -> Floats:
+        """Return the sums, NaN where no term occurs."""
+        return np.where(pairs.matches(self.fields).covered > 0, super().values(pairs), np.nan)
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class LMJelinekMercer(LanguageModel):
+    """Language model with Jelinek-Mercer smoothing."""
+
+    smoothing: float = number("smoothing", 0.1, above=0, below=1, help="λ, the weight of the collection")()
+
+    name: ClassVar[str] = "lm_jm"
+    formula: ClassVar[str] = "Σ_t ln((1 − λ)·tf/L + λ·p), λ = smoothing" + LanguageModel.left_out
+    source: ClassVar[str] = "Zhai and Lafferty 2001; MSLR-WEB"
+
+    def mixture(self, matches: Matches) -> tuple[float, Floats, Floats]:
+        """Return the weights (1 − λ)/L and λ."""
+        by_tf = divided(np.full(len(matches), 1.0 - self.smoothing), matches.lengths)
+        return 0.0, by_tf, np.full(len(matches), self.smoothing)
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class LMDirichlet(LanguageModel):
+    """Language model with Dirichlet smoothing."""
+
+    mu: float = number("mu", 2000.0, above=0, help="how many words of the collection are added to a document")()
+
+    name: ClassVar[str] = "lm_dirichlet"
+    formula: ClassVar[str] = "Σ_t ln((tf + μ·p)/(L + μ)), μ = mu" + LanguageModel.left_out
+    source: ClassVar[str] = "Zhai and Lafferty 2001; MSLR-WEB"
+
+    def mixture(self, matches: Matches) -> tuple[float, Floats, Floats]:
+        """Return the weights 1/(L + μ) and μ/(L + μ)."""
+        return 0.0, 1.0 / (matches.lengths + self.mu), self.mu / (matches.lengths + self.mu)
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class LMAbsolute(LanguageModel):
+    """Language model with absolute discounting; U is the number of distinct words of the stream."""
+
+    delta: float = number("delta", 0.7, above=0, below=1, help="δ, what is subtracted from each frequency")()
+
+    name: ClassVar[str] = "lm_absolute"
+    formula: ClassVar[str] = "Σ_t ln(max(tf − δ, 0)/L + δ·(U/L)·p), δ = delta" + LanguageModel.left_out
+    source: ClassVar[str] = "Zhai and Lafferty 2001; MSLR-WEB"
+
+    def mixture(self, matches: Matches) -> tuple[float, Floats, Floats]:
+        """Return δ and the weights 1/L and δ·U/L."""
+        by_tf = divided(np.ones(len(matches)), matches.lengths)
+        return self.delta, by_tf, self.delta * divided(matches.distinct_words, matches.lengths)

@@ -1,0 +1,97 @@
+"""The part of a text that best shows why it matches a query, with the matching words marked."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection
+
+from podium.features.analyzer import Analyzer, _unicode_word
+
+CHARACTERS = 240  # of a snippet, about
+SEARCHED = 20_000  # characters of a text that are looked at: documents may be long
+SEPARATED = str.maketrans("_’ʼ", " ''")  # as the analyzer has it, each character in its place
+PAIR = 2  # characters of a word in scripts that are written without spaces
+
+Span = tuple[int, int, str]  # begin, end and term of a match
+
+
+def snippet(text: str, analyzer: Analyzer, terms: Collection[str], characters: int = CHARACTERS) -> list[str]:
+    """Return a part of a text as pieces, in turn outside and inside of a match: every second piece matches.
+
+    Args:
+        text: the text.
+        analyzer: of the field that the text belongs to.
+        terms: the terms of the query, as this analyzer gives them.
+        characters: the length of the part, about; it begins and ends between words.
+
+    Example:
+        >>> english = Analyzer.parse("english")
+        >>> snippet("Red and blue shoes", english, english.terms("a red shoe"))
+        ['', 'Red', ' and blue ', 'shoes', '']
+
+    """
+    spans = matches_in(text[:SEARCHED], analyzer, frozenset(terms))
+    begin, end = _window(text, spans, characters)
+    pieces, at = [], begin
+    for first, last, _ in spans:
+        if at <= first and last <= end:
+            pieces += [text[at:first], text[first:last]]
+            at = last
+    pieces.append(text[at:end])
+    pieces[0] = ("… " if begin > 0 else "") + pieces[0]
+    pieces[-1] += " …" if end < len(text) else ""
+    return pieces
+
+
+def matches_in(text: str, analyzer: Analyzer, terms: frozenset[str]) -> list[Span]:
+    """Return where words of a text match, in their order and without overlaps."""
+    spans: list[Span] = []
+    if not terms:
+        return spans
+    known: dict[str, str] = {}
+    for word in _unicode_word().finditer(text.translate(SEPARATED)):
+        shown = word.group()
+        if shown not in known:
+            given = analyzer.terms(shown)
+            known[shown] = next((term for term in given if term in terms), "")
+            if known[shown] and len(given) > 1 and not shown.isascii():  # pairs of an unspaced script
+                spans += _pairs(shown, word.start(), analyzer, terms)
+                del known[shown]
+                continue
+        if known[shown]:
+            spans.append((word.start(), word.end(), known[shown]))
+    return spans
+
+
+def _pairs(word: str, start: int, analyzer: Analyzer, terms: frozenset[str]) -> list[Span]:
+    """Return the matching pairs of characters of a word; those that touch become one."""
+    spans: list[Span] = []
+    for k in range(len(word) - PAIR + 1):
+        term = next((one for one in analyzer.terms(word[k : k + PAIR]) if one in terms), None)
+        if term is None:
+            continue
+        if spans and spans[-1][1] >= start + k:
+            spans[-1] = (spans[-1][0], start + k + PAIR, spans[-1][2])
+        else:
+            spans.append((start + k, start + k + PAIR, term))
+    return spans
+
+
+def _window(text: str, spans: list[Span], characters: int) -> tuple[int, int]:
+    """Return begin and end of the part with the most distinct terms, then the most matches, then the earliest."""
+    if len(text) <= characters:
+        return 0, len(text)
+    starts = [first for first, _, _ in spans]
+    best, chosen = (-1, -1), 0
+    for k, first in enumerate(starts):
+        inside = spans[k : bisect_left(starts, first + characters * 3 // 4)]
+        value = len({term for _, _, term in inside}), len(inside)
+        if value > best:
+            best, chosen = value, first
+    begin = max(0, min(chosen - characters // 4, len(text) - characters))
+    end = min(len(text), begin + characters)
+    if begin > 0 and (gap := text.find(" ", begin, chosen)) >= 0:
+        begin = gap + 1
+    if end < len(text) and (gap := text.rfind(" ", chosen, end)) > begin:
+        end = gap
+    return begin, end

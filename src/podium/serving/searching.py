@@ -1,0 +1,283 @@
+"""Search over HTTP: the pipelines of a service, and the way from a request to an answer with snippets and reasons."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from podium.errors import DataError, PodiumError
+from podium.features.pipeline import RankedHits, SearchPipeline
+from podium.features.search_explanation import term_occurrences
+from podium.features.snippets import snippet
+from podium.serving.bodies import FeatureOfPair, Refused, decode
+from podium.serving.monitoring import Metrics
+from podium.serving.settings import Settings
+
+K = 10  # documents of an answer, unless the request says otherwise
+PARAMETERS = ("q", "k", "pipeline", "features", "compare")  # of GET /search
+
+QueryText = Annotated[str, Meta(max_length=1000)]  # every term costs time in every document
+Count = Annotated[int, Meta(ge=1, le=1000)] | Annotated[float, Meta(ge=1, le=1000, multiple_of=1)]
+DocumentId = Annotated[str, Meta(max_length=4096)]
+
+
+class SearchBody(Struct, forbid_unknown_fields=True):
+    """A query; `compare` also asks for the ranking before the model, `pair` why one document is above another."""
+
+    query: QueryText
+    k: Count = K
+    pipeline: str | None = None
+    features: bool = False
+    compare: bool = False
+    pair: Annotated[list[DocumentId], Meta(min_length=2, max_length=2)] | None = None
+
+
+class Hit(Struct, omit_defaults=True):
+    """A document: its place and score by the model and in the retrieval before it, and parts of its text.
+
+    A text is a list of pieces; every second piece matches the query.
+    """
+
+    id: str
+    rank: int
+    score: float
+    retrieval_rank: int
+    retrieval_score: float
+    text: dict[str, list[str]]
+    features: dict[str, float | None] | None = None
+
+
+class SearchedFeature(FeatureOfPair):
+    """A feature of two documents, and what each term of the query adds to its values."""
+
+    terms: dict[str, tuple[float | None, float | None]]
+
+
+class SearchedTerm(Struct):
+    """A term of the query in a field: how often it occurs in the two documents, and how many documents contain it."""
+
+    term: str
+    field: str
+    occurrences: tuple[int, int]
+    documents: int
+
+
+class SearchWhy(Struct):
+    """Why one document is above another: the differences, largest first, sum to the difference of the scores."""
+
+    above: str
+    below: str
+    scores: tuple[float, float]
+    features: list[SearchedFeature]
+    terms: list[SearchedTerm]
+
+
+class SearchAnswer(Struct, omit_defaults=True):
+    """The best documents of a query; `retrieved` has those before the model, if the request compares."""
+
+    pipeline: str
+    retrieval: str
+    hits: list[Hit]
+    retrieved: list[Hit] | None = None
+    why: SearchWhy | None = None
+
+
+class PipelineDescription(Struct):
+    """A pipeline, without any path on the host."""
+
+    name: str
+    documents: int
+    fields: dict[str, str]
+    features: list[str]
+    retrieval: str
+    candidates: int
+    loaded: str
+
+
+class ServedPipeline:
+    """A pipeline that is ready to answer.
+
+    Attributes:
+        name: the name that clients use.
+        pipeline: the pipeline.
+        loaded: the time of loading.
+
+    """
+
+    def __init__(self, name: str, pipeline: SearchPipeline) -> None:
+        self.name, self.pipeline, self.loaded = name, pipeline, datetime.now(UTC)
+        self._warm_up()
+
+    def answer(self, request: SearchBody) -> SearchAnswer:
+        """Return the answer to a request."""
+        pipeline, k = self.pipeline, int(request.k)
+        try:
+            ranked = pipeline.search(request.query, pipeline.candidates, features=request.features)
+            why = None if request.pair is None else self._why(request.query, *request.pair)
+        except DataError as error:
+            raise Refused(422, str(error)) from None
+        order = sorted(range(len(ranked.ids)), key=lambda place: ranked.retrieval_ranks[place])[:k]
+        return SearchAnswer(
+            self.name, pipeline.by, [self._hit(request, ranked, place) for place in range(min(k, len(ranked.ids)))],
+            [self._hit(request, ranked, place) for place in order] if request.compare else None, why,
+        )  # fmt: skip
+
+    def description(self) -> PipelineDescription:
+        """Return what clients may know."""
+        pipeline = self.pipeline
+        fields = {name: str(field.analyzer) for name, field in pipeline.index.fields.items()}
+        return PipelineDescription(
+            self.name, len(pipeline.index), fields, list(pipeline.features.names), pipeline.by, pipeline.candidates,
+            self.loaded.isoformat(timespec="seconds"),
+        )  # fmt: skip
+
+    def _hit(self, request: SearchBody, ranked: RankedHits, place: int) -> Hit:
+        features = None
+        if ranked.features is not None:
+            features = dict(zip(self.pipeline.features.names, ranked.features[place].tolist(), strict=True))
+        return Hit(
+            ranked.ids[place], place + 1, float(ranked.scores[place]), int(ranked.retrieval_ranks[place]),
+            float(ranked.retrieval_scores[place]), self._text(request.query, int(ranked.rows[place])), features,
+        )  # fmt: skip
+
+    def _text(self, query: str, row: int) -> dict[str, list[str]]:
+        index = self.pipeline.index
+        if not index.has_texts:
+            return {}
+        analyzers = {name: field.analyzer for name, field in index.fields.items()}
+        return {
+            name: snippet(text, analyzers[name], analyzers[name].terms(query))
+            for name, text in index.text(row).items()
+            if text
+        }
+
+    def _why(self, query: str, above: str, below: str) -> SearchWhy:
+        pipeline = self.pipeline
+        found = pipeline.why(query, above, below)
+        added = [
+            {one.feature: one.terms for one in pipeline.features.explain(pipeline.index, query, document)}
+            for document in (above, below)
+        ]
+        features = [
+            SearchedFeature(
+                name, (value, other_value), (adds, other_adds), difference,
+                {term: (amount, added[1][name][term]) for term, amount in added[0][name].items()},
+            )
+            for name, value, other_value, adds, other_adds, difference in found.rows
+        ]  # fmt: skip
+        rows = pipeline.index.rows([above, below]).tolist()
+        tables = [term_occurrences(pipeline.index, query, row).rows for row in rows]
+        terms = [
+            SearchedTerm(term, field, (count, other[2]), n)
+            for (term, field, count, n), other in zip(*tables, strict=True)
+        ]
+        return SearchWhy(found.a, found.b, (found.score_a, found.score_b), features, terms)
+
+    def _warm_up(self) -> None:
+        """Answer a query of two frequent terms, so that no request compiles anything."""
+        index = self.pipeline.index
+        field = max(index.fields.values(), key=lambda one: one.n_words)
+        query = " ".join(field.vocabulary[int(k)] for k in field.document_frequency.argsort()[-2:])
+        hits = self.answer(SearchBody(query, compare=True)).hits
+        if len(hits) > 1:
+            try:
+                self.answer(SearchBody(query, pair=[hits[0].id, hits[1].id]))
+            except Refused:  # a model that cannot be explained still ranks
+                pass
+
+
+class PipelineRegistry:
+    """The pipelines by name. A changed folder replaces its pipeline in one step, once it is loaded and warm.
+
+    Args:
+        settings: of the service.
+        tell: called with an event and facts about it.
+
+    Attributes:
+        pipelines: by name; never changed in place, but replaced as a whole.
+
+    """
+
+    def __init__(self, settings: Settings, tell: Callable[..., None]) -> None:
+        self._folders, self._tell = settings.pipelines, tell
+        self._seen = {folder: _signature(folder) for folder in self._folders.values()}
+        self.pipelines: Mapping[str, ServedPipeline] = {
+            name: ServedPipeline(name, SearchPipeline.load(folder)) for name, folder in self._folders.items()
+        }
+
+    def choose(self, name: str | None) -> ServedPipeline:
+        """Return the pipeline that a request names, or else the first."""
+        pipeline = next(iter(self.pipelines.values())) if name is None else self.pipelines.get(name)
+        if pipeline is None:
+            raise Refused(404, f"there is no pipeline {str(name)[:80]!r}; GET /models lists the pipelines")
+        return pipeline
+
+    def reload(self, everything: bool = False) -> None:
+        """Load the folders that have changed since the last look, or all; the old pipeline answers if one is bad."""
+        for name, folder in self._folders.items():
+            signature = _signature(folder)
+            if signature is None or (signature == self._seen[folder] and not everything):
+                continue
+            self._seen[folder] = signature
+            try:
+                pipeline = ServedPipeline(name, SearchPipeline.load(folder))
+            except Exception as error:  # whatever is wrong with it, the other pipelines are served
+                reason = str(error) if isinstance(error, PodiumError | OSError) else f"{type(error).__name__}: {error}"
+                self._tell("pipeline refused", level="error", pipeline=name, reason=reason)
+            else:
+                self.pipelines = {**self.pipelines, name: pipeline}
+                self._tell("pipeline loaded", pipeline=name)
+
+
+def _signature(folder: Path) -> tuple[int, int, int] | None:
+    """Return what changes when a pipeline is saved again."""
+    from podium.features.pipeline import FOLDER
+
+    try:
+        status = (folder / FOLDER.manifest).stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+class SearchRequests:
+    """Answers requests to search, and counts them."""
+
+    def __init__(self, registry: PipelineRegistry, metrics: Metrics) -> None:
+        self._registry, self._metrics = registry, metrics
+
+    def of_body(self, body: bytes) -> SearchAnswer:
+        """Answer POST /search."""
+        return self._answered(decode(_DECODER, body))
+
+    def of_parameters(self, parameters: list[tuple[str, str]]) -> SearchAnswer:
+        """Answer GET /search."""
+        names = [name for name, _ in parameters]
+        for name in names:
+            if name not in PARAMETERS or names.count(name) > 1:
+                problem = "is given twice" if name in PARAMETERS else f"is not one of {', '.join(PARAMETERS)}"
+                raise Refused(400, f"the parameter {name[:80]!r} {problem}")
+        if "q" not in names:
+            raise Refused(400, "the parameter 'q', the query, is missing")
+        try:
+            values = {"query" if name == "q" else name: value for name, value in parameters}
+            return self._answered(msgspec.convert(values, SearchBody, strict=False))
+        except msgspec.ValidationError as error:
+            raise Refused(400, f"the parameters do not fit: {str(error).replace('`', '')[:300]}") from None
+
+    def _answered(self, request: SearchBody) -> SearchAnswer:
+        served = self._registry.choose(request.pipeline)
+        started = time.perf_counter()
+        answer = served.answer(request)
+        self._metrics.scoring_seconds.labels(served.name).observe(time.perf_counter() - started)
+        self._metrics.documents.labels(served.name).inc(len(answer.hits))
+        return answer
+
+
+_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(SearchBody)
