@@ -1,0 +1,122 @@
+"""`podium clicks`: check a click log, and make labels and features of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+clicks = typer.Typer(
+    help="Turn click logs into labels and features: generate, check, labels, features, bias.",
+    add_completion=False,
+    no_args_is_help=True,
+)
+Logs = Annotated[list[Path], typer.Argument(help="Files that are one log: JSONL, CSV, TSV or Parquet.")]
+Form = Annotated[str, typer.Option("--format", help="metarank, ubi, or flat: a row for each shown document.")]
+Unit = Annotated[str | None, typer.Option(help="Unit of times that are numbers: s, ms, us or ns.")]
+Column = Annotated[list[str] | None, typer.Option(help="ROLE=NAME of a flat table's column. Repeatable.")]
+Least = Annotated[int, typer.Option(help="Impressions that a pair of query and document needs for a label.", min=1)]
+Smoothing = Annotated[float, typer.Option(help="Impressions at the overall rate that are added to each pair.", min=0)]
+
+
+def _read(logs: list[Path], form: str, unit: str | None, columns: list[str] | None) -> Any:
+    from podium.clicks import ClickLog
+
+    options: dict[str, str] = {} if unit is None else {"time_unit": unit}
+    for text in columns or []:
+        role, equals, name = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"--column takes ROLE=NAME, such as query=search_text, not {text!r}")
+        options[role] = name
+    return ClickLog.read(logs[0] if len(logs) == 1 else logs, form, **options)
+
+
+@clicks.command()
+def generate(
+    output: Annotated[Path, typer.Argument(help="A JSONL file to write.")],
+    rankings: Annotated[int, typer.Option(help="How many rankings are shown.", min=1)] = 2000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same log.", min=0)] = 0,
+) -> None:
+    """Write a log of simulated users in Metarank's format."""
+    from podium.clicks.simulating import write_events
+
+    write_events(output, rankings, seed)
+
+
+@clicks.command()
+def check(logs: Logs, form: Form = "flat", time_unit: Unit = None, column: Column = None) -> None:
+    """Say what is in a log, and what is wrong with it."""
+    log = _read(logs, form, time_unit, column)
+    typer.echo(log)
+    for finding in log.check():
+        typer.echo(finding)
+
+
+@clicks.command()
+def labels(
+    logs: Logs,
+    form: Form = "flat",
+    kind: Annotated[str, typer.Option(help="ctr, last_click, coec, dwell or skip_above.")] = "ctr",
+    min_impressions: Least = 5,
+    smoothing: Smoothing = 0.0,
+    similar: Annotated[bool, typer.Option("--similar", help="Count queries with the same words together.")] = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A CSV file; else standard output.")] = None,
+    time_unit: Unit = None,
+    column: Column = None,
+) -> None:
+    """Write a label for each pair of query and document, with its interval, as CSV."""
+    table = _read(logs, form, time_unit, column).labels(
+        kind, min_impressions=min_impressions, smoothing=smoothing, queries="similar" if similar else "equal"
+    )
+    if output is None:
+        typer.echo(table.as_csv(), nl=False)
+    else:
+        table.save(output)
+        typer.echo(f"{output}: {table}")
+
+
+@clicks.command()
+def features(
+    logs: Logs,
+    feature: Annotated[list[str], typer.Option("--feature", "-f", help="Such as 'rate(click, by=document)'.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the ranking data.")],
+    form: Form = "flat",
+    label: Annotated[list[str] | None, typer.Option(help="clicked, or a kind of labels. Repeatable.")] = None,
+    min_impressions: Least = 5,
+    smoothing: Smoothing = 0.0,
+    time_unit: Unit = None,
+    column: Column = None,
+) -> None:
+    """Write ranking data: for each shown document, features of the past and labels."""
+    from podium.data import write
+
+    log = _read(logs, form, time_unit, column)
+    data = log.ranking_data(feature, label or "clicked", min_impressions=min_impressions, smoothing=smoothing)
+    write(data, output)
+    typer.echo(f"{output}: {data}")
+
+
+@clicks.command()
+def bias(
+    logs: Logs,
+    form: Form = "flat",
+    by: Annotated[str, typer.Option(help="em, or intervention: pairs that were shown at several positions.")] = "em",
+    time_unit: Unit = None,
+    column: Column = None,
+) -> None:
+    """Estimate how likely users look at each position, relative to the first, with the position-based model."""
+    import numpy as np
+
+    from podium.clicks import PositionBased
+
+    log = _read(logs, form, time_unit, column)
+    model = PositionBased(by=by).fit(log)
+    _, first = np.unique(log.position, return_index=True)
+    examination = model.examination(log)
+    typer.echo("position  examination  click rate  impressions")
+    for row in first.tolist():
+        here = log.position == log.position[row]
+        typer.echo(
+            f"{log.position[row]:8d}  {examination[row]:11.4f}  {log.clicked[here].mean():10.4f}  {here.sum():11,d}"
+        )

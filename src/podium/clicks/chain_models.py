@@ -1,0 +1,349 @@
+"""Users who go down the list and stop: the cascade model and the models that generalise it.
+
+A user examines the first result. After a result without a click the user goes on to the next with probability γ. After
+a click the user stops with probability σ, and otherwise goes on with probability γ:
+
+| model | σ | γ |
+|---|---|---|
+| `Cascade` | 1 | 1 |
+| `DependentClicks` | 1 − λ of the position | 1 |
+| `DBN`, simplified | of the pair | 1 |
+| `DBN` | of the pair | estimated or given |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from podium.clicks.click_model import ClickCounts, ClickModel, Fitted, PairValues, count_clicks
+from podium.clicks.em import Parameters, check_em, range_per_thread, run_em
+from podium.core.array_types import Bools, Floats, Ints
+from podium.core.compiling import kernel
+from podium.core.sums import group_exponent
+from podium.core.threads import map_threads, ranges
+from podium.core.validation import require_number
+from podium.errors import DataError
+
+if TYPE_CHECKING:
+    from podium.clicks.log import ClickLog
+
+
+class _ChainModel(ClickModel):
+    """A model with a probability to stop after a click, and one to go on."""
+
+    def _examination(self, log: ClickLog, rows: Ints, given_clicks: bool) -> Floats:
+        stopping, places = self._stopping(log, rows)
+        result = np.empty(len(rows))
+        attraction, continuation = self._extended("attraction"), self._continuation()
+
+        def work(bounds: tuple[int, int]) -> None:
+            fill_examination(
+                *bounds, log.starts, log.clicked, rows, places, attraction, stopping, continuation, given_clicks, result
+            )
+
+        for _ in map_threads(work, ranges(len(log.starts) - 1)):
+            pass
+        return result
+
+    def _stopping(self, log: ClickLog, rows: Ints) -> tuple[Floats, Ints]:
+        """Return the probabilities to stop after a click, and which of them each row has."""
+        raise NotImplementedError
+
+    def _continuation(self) -> float:
+        return 1.0
+
+    def _attraction(self, counts: ClickCounts) -> Floats:
+        return np.asarray((self.smoothing * counts.mean + counts.clicks) / (self.smoothing + counts.seen))
+
+
+@kernel
+def fill_examination(
+    first: int, last: int, starts: Ints, clicked: Bools, rows: Ints, places: Ints, attraction: Floats,
+    stopping: Floats, continuation: float, given_clicks: bool, result: Floats,
+) -> None:  # fmt: skip
+    """Fill P(E_r = 1) of the rows of some impressions, or P(E_r = 1 | clicks above)."""
+    for impression in range(first, last):
+        examined = 1.0
+        for row in range(starts[impression], starts[impression + 1]):
+            result[row] = examined
+            attracts, stops = attraction[rows[row]], stopping[places[row]]
+            if not given_clicks:
+                examined *= continuation * (1.0 - attracts * stops)
+            elif clicked[row]:
+                examined = continuation * (1.0 - stops)
+            else:
+                examined *= continuation * (1.0 - attracts) / (1.0 - examined * attracts)
+
+
+@dataclass
+class Cascade(_ChainModel):
+    """The cascade model: users go down the list to the first click, and stop there (Craswell et al. 2008).
+
+    `fit` uses every impression down to its first click: α = clicks / rows seen, with the prior of `smoothing`. A second
+    click has probability 0, so the log-likelihood of a log with one is −∞.
+
+    Args:
+        smoothing: the weight of the prior of attractiveness, in examined impressions.
+
+    Example:
+        >>> from podium.clicks import Cascade, ClickLog
+        >>> log = ClickLog.from_arrays(
+        ...     impression=[1, 1, 2, 2, 3, 3], query=["tea"] * 6, document=["a", "b", "b", "a", "a", "b"],
+        ...     position=[1, 2, 1, 2, 1, 2], clicked=[0, 1, 1, 0, 1, 0],
+        ... )
+        >>> table = Cascade().fit(log).attractiveness
+        >>> table.document.tolist(), table.value.round(3).tolist(), table.impressions.tolist()
+        (['a', 'b'], [0.583, 0.833], [3, 3])
+
+
+    """
+
+    name: ClassVar[str] = "cascade"
+
+    def _fitted(self, log: ClickLog, rows: Ints, n_pairs: int) -> Fitted:
+        counts = count_clicks(log, rows, n_pairs, first_only=True)
+        return Fitted({"attraction": self._attraction(counts)}, {"attraction": counts.mean})
+
+    def _stopping(self, log: ClickLog, rows: Ints) -> tuple[Floats, Ints]:
+        return np.ones(1), np.zeros(len(rows), np.int64)
+
+
+@dataclass
+class DependentClicks(_ChainModel):
+    """The dependent click model: after a click at position r users go on with probability λ_r (Guo et al. 2009).
+
+    `fit` has the closed form of the paper, which takes the last click as the end: α = clicks / rows at or above the
+    last click, and 1 − λ_r = last clicks at r / clicks at r. The prior of 1 − λ_r is one success in two trials.
+
+    Args:
+        smoothing: the weight of the prior of attractiveness, in examined impressions.
+
+    Example:
+        >>> from podium.clicks import ClickLog, DependentClicks
+        >>> log = ClickLog.from_arrays(
+        ...     impression=[1, 1, 2, 2, 3, 3], query=["tea"] * 6, document=["a", "b", "b", "a", "a", "b"],
+        ...     position=[1, 2, 1, 2, 1, 2], clicked=[0, 1, 1, 0, 1, 0],
+        ... )
+        >>> DependentClicks().fit(log).parameters["continuation"].round(3).tolist()
+        [0.25, 0.333]
+
+
+    """
+
+    name: ClassVar[str] = "dependent clicks"
+    other_parameters: ClassVar[tuple[str, ...]] = ("continuation",)
+
+    def _fitted(self, log: ClickLog, rows: Ints, n_pairs: int) -> Fitted:
+        counts = count_clicks(log, rows, n_pairs)
+        ends = counts.last_rows[counts.last_rows >= log.starts[:-1]]
+        n_positions = int(log.position.max())
+        clicks = np.bincount(log.position[log.clicked] - 1, minlength=n_positions)
+        last_clicks = np.bincount(log.position[ends] - 1, minlength=n_positions)
+        return Fitted(
+            {"attraction": self._attraction(counts), "continuation": 1.0 - (1.0 + last_clicks) / (2.0 + clicks)},
+            {"attraction": counts.mean},
+        )
+
+    def _stopping(self, log: ClickLog, rows: Ints) -> tuple[Floats, Ints]:
+        stopping = 1.0 - self.fitted_.parameters["continuation"]
+        return stopping, np.minimum(log.position, len(stopping)).astype(np.int64) - 1
+
+
+@dataclass
+class DBN(_ChainModel):
+    """The dynamic Bayesian network: a click satisfies with a probability of the pair (Chapelle and Zhang 2009).
+
+    A user who is not satisfied goes on with probability γ. The full model is fitted by expectation maximisation; the
+    expectations are exact, by one pass up and one pass down each impression. The simplified model has γ = 1 and the
+    closed form of the paper: α = clicks / rows at or above the last click, σ = last clicks / clicks.
+
+    Clicks on the last row of an impression do not show whether the user was satisfied. The full model leaves them
+    out of σ.
+
+    Args:
+        smoothing: the weight of the prior of attractiveness and of satisfaction, in examined impressions and in clicks.
+            The prior mean of satisfaction is the share of last clicks among all clicks.
+        simplified: fit the simplified model.
+        continuation: γ; by default it is estimated.
+        max_steps: of EM.
+        tolerance: EM ends when no parameter changes by more.
+
+    Example:
+        >>> from podium.clicks import DBN, ClickLog
+        >>> log = ClickLog.from_arrays(
+        ...     impression=[1, 1, 2, 2, 3, 3], query=["tea"] * 6, document=["a", "b", "b", "a", "a", "b"],
+        ...     position=[1, 2, 1, 2, 1, 2], clicked=[0, 1, 1, 0, 1, 0],
+        ... )
+        >>> model = DBN(continuation=0.9).fit(log)
+        >>> model.satisfaction.value.round(3).tolist(), model.labels(log).round(3).tolist()
+        ([0.853, 0.838], [0.489, 0.694, 0.694, 0.489, 0.489, 0.694])
+
+
+    """
+
+    simplified: bool = False
+    continuation: float | None = None
+    max_steps: int = 2000
+    tolerance: float = 1e-4
+    name: ClassVar[str] = "dbn"
+    pair_parameters: ClassVar[tuple[str, ...]] = ("attraction", "satisfaction")
+    other_parameters: ClassVar[tuple[str, ...]] = ("continuation",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.continuation is not None:
+            require_number("continuation", self.continuation, above=0, most=1)
+            if self.simplified and self.continuation != 1:
+                raise DataError(f"the simplified DBN has continuation=1, but got {self.continuation}")
+        check_em(self.max_steps, self.tolerance)
+
+    def _fitted(self, log: ClickLog, rows: Ints, n_pairs: int) -> Fitted:
+        counts = count_clicks(log, rows, n_pairs)
+        ends = counts.last_rows[counts.last_rows >= log.starts[:-1]]
+        last_clicks = np.bincount(rows[ends], minlength=n_pairs)
+        mean = (1.0 + len(ends)) / (2.0 + int(counts.clicks.sum()))
+        attraction = self._attraction(counts)
+        satisfaction = (self.smoothing * mean + last_clicks) / (self.smoothing + counts.clicks)
+        unknown, n_steps, continuation = {"attraction": counts.mean, "satisfaction": mean}, 0, 1.0
+        if not self.simplified:
+            em = _DBNSteps(self, log, rows, counts, unknown)
+            start = np.array([0.9 if self.continuation is None else self.continuation])
+            (attraction, satisfaction, start), n_steps = run_em(
+                em.step, (attraction, satisfaction, start), self.max_steps, self.tolerance
+            )
+            continuation = float(start[0])
+        parameters = {"attraction": attraction, "satisfaction": satisfaction, "continuation": np.array([continuation])}
+        return Fitted(parameters, unknown, n_steps)
+
+    @property
+    def satisfaction(self) -> PairValues:
+        """The probability that a click satisfies, for each pair of the log that the model was fitted to."""
+        return self.pairs_.table(self._require_fit().parameters["satisfaction"])
+
+    def labels(self, log: ClickLog) -> Floats:
+        """Return a relevance label between 0 and 1 for each row: attractiveness × satisfaction of its pair."""
+        rows = self._of(log)[1]
+        return self._values("attraction", rows) * self._values("satisfaction", rows)
+
+    def _stopping(self, log: ClickLog, rows: Ints) -> tuple[Floats, Ints]:
+        return self._extended("satisfaction"), rows
+
+    def _continuation(self) -> float:
+        return float(self.fitted_.parameters["continuation"][0])
+
+
+class _DBNSteps:
+    """EM steps of the full DBN.
+
+    Sums over impressions are integers, multiples of 2^-exponent, so neither threads nor the order of impressions change
+    a bit. The step counts only events that the clicks have a bearing on: an impression of a pair counts for its
+    attractiveness as far as it was examined. That has the same fixed points as the updates of the book, which also add
+    unexamined impressions with their present attractiveness, and gets there in fewer steps.
+    """
+
+    def __init__(self, model: DBN, log: ClickLog, rows: Ints, counts: ClickCounts, means: dict[str, float]) -> None:
+        self.log, self.rows, self.counts = log, rows, counts
+        self.smoothing, self.means, self.is_fixed = model.smoothing, means, model.continuation is not None
+        self.exponent = group_exponent(1.0, len(rows) + 1)
+        self.longest = int(np.diff(log.starts).max())
+        n_pairs = len(counts.clicks)
+        self.seen, self.judged = np.zeros(n_pairs, np.int64), counts.clicks.copy()
+        self.continued = count_certain(log.starts, rows, counts.last_rows, self.seen, self.judged)
+
+    def step(self, attraction: Floats, satisfaction: Floats, continuation: Floats) -> Parameters:
+        """Return the parameters after one step."""
+        n_pairs, n_impressions = len(attraction), len(self.log.starts) - 1
+
+        def work(bounds: tuple[int, int]) -> tuple[Ints, Ints, Ints]:
+            sums = np.zeros(n_pairs, np.int64), np.zeros(n_pairs, np.int64), np.zeros(2, np.int64)
+            add_expectations(
+                *bounds, self.log.starts, self.rows, self.counts.last_rows, attraction, satisfaction,
+                float(continuation[0]), 2.0**self.exponent, np.empty(self.longest + 1), *sums,
+            )  # fmt: skip
+            return sums
+
+        totals = np.zeros(n_pairs, np.int64), np.zeros(n_pairs, np.int64), np.zeros(2, np.int64)
+        for sums in map_threads(work, range_per_thread(n_impressions)):
+            for sum_, part in zip(totals, sums, strict=True):
+                np.add(sum_, part, out=sum_)
+        examined, satisfied, went_on = (np.ldexp(whole.astype(np.float64), -self.exponent) for whole in totals)
+        strength = self.smoothing
+        return (
+            (strength * self.means["attraction"] + self.counts.clicks) / (strength + self.seen + examined),
+            (strength * self.means["satisfaction"] + satisfied) / (strength + self.judged),
+            continuation if self.is_fixed
+            else np.array([(1.0 + self.continued + went_on[1]) / (2.0 + self.continued + went_on[0])]),
+        )  # fmt: skip
+
+
+@kernel
+def count_certain(starts: Ints, rows: Ints, last_rows: Ints, seen: Ints, judged: Ints) -> int:
+    """Count what clicks leave no doubt of, and return how often users certainly went on.
+
+    Args:
+        starts, rows, last_rows: of the log.
+        seen: is filled with the rows of each pair at or above a last click.
+        judged: loses the clicks on the last row of an impression.
+
+    """
+    continued = 0
+    for impression in range(len(starts) - 1):
+        begin, end, last = starts[impression], starts[impression + 1], last_rows[impression]
+        for row in range(begin, last + 1):
+            seen[rows[row]] += 1
+        if last >= begin:
+            continued += last - begin
+            if last == end - 1:
+                judged[rows[last]] -= 1
+    return continued
+
+
+@kernel
+def add_expectations(
+    first: int, last: int, starts: Ints, rows: Ints, last_rows: Ints, attraction: Floats, satisfaction: Floats,
+    continuation: float, scale: float, silent: Floats, examined: Ints, satisfied: Ints, went_on: Ints,
+) -> None:  # fmt: skip
+    """Add the expected events of some impressions, given their clicks, as multiples of 1 / scale.
+
+    Args:
+        first, last: the range of impressions.
+        starts, rows, last_rows: of the log.
+        attraction, satisfaction: of each pair.
+        continuation: γ.
+        scale: units of 1 in the sums.
+        silent: room for P(no click from row k on | row k is examined).
+        examined: rows of each pair below the last click that were examined.
+        satisfied: clicks of each pair that satisfied.
+        went_on: trials and successes of γ below the row before the last click.
+
+    """
+    for impression in range(first, last):
+        begin, end, last_click = starts[impression], starts[impression + 1], last_rows[impression]
+        below = last_click + 1
+        if below >= end:
+            continue
+        silent[end - below] = 1.0  # users who pass the end click nothing more
+        for row in range(end - 1, below - 1, -1):
+            goes_on = 1.0 if row == end - 1 else 1.0 - continuation + continuation * silent[row + 1 - below]
+            silent[row - below] = (1.0 - attraction[rows[row]]) * goes_on
+        chance = 1.0  # that the next row was examined
+        if last_click >= begin:
+            stops = satisfaction[rows[last_click]]
+            onward = (1.0 - stops) * continuation * silent[0]
+            evidence = stops + (1.0 - stops) * (1.0 - continuation) + onward
+            satisfied[rows[last_click]] += np.int64(np.rint(stops / evidence * scale))
+            went_on[0] += np.int64(np.rint((1.0 - stops / evidence) * scale))
+            chance = onward / evidence
+            went_on[1] += np.int64(np.rint(chance * scale))
+        for row in range(below, end):
+            whole = np.int64(np.rint(chance * scale))
+            examined[rows[row]] += whole
+            if row < end - 1:
+                went_on[0] += whole
+                onward = continuation * silent[row + 1 - below]
+                if continuation < 1.0:  # else `onward` of a long list may be 0
+                    chance *= onward / (onward + 1.0 - continuation)
+                went_on[1] += np.int64(np.rint(chance * scale))

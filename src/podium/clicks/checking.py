@@ -1,0 +1,237 @@
+"""What is wrong with a log, in plain words, and features that know the future."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from podium.clicks.assembling import number_rows
+from podium.clicks.log import ClickLog
+from podium.clicks.replay import combined, hashes_of
+from podium.clicks.times import PER_SECOND
+from podium.core.array_types import Bools, Floats, Ints, UInt64s
+from podium.errors import DataError
+
+MINUTE, HOUR, DAY = (seconds * PER_SECOND for seconds in (60, 3600, 86400))
+BOT = 100  # clicks in a minute
+SAME = 0.98  # the rank correlation from which two columns are the same statistic
+SAMPLE = 20_000  # rows that features are compared on
+SCOPES = (("document",), ("query",), ("document", "query"), ("user",), ("session",))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is wrong with a log.
+
+    Attributes:
+        kind: such as `"bots"`.
+        count: how often.
+        message: what it is and what to do.
+
+    """
+
+    kind: str
+    count: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}"
+
+
+def check(log: ClickLog, features: Mapping[str, Any] | None, clicks_per_minute: int) -> tuple[Finding, ...]:
+    """Return all findings; see `ClickLog.check`."""
+    findings = [*_notes(log), *_times(log), *_positions(log), *_repeats(log), *_bots(log, clicks_per_minute)]
+    if features:
+        findings += _leaks(log, {name: np.asarray(values, np.float64) for name, values in features.items()})
+    return tuple(findings)
+
+
+def _notes(log: ClickLog) -> Iterator[Finding]:
+    units, starts = log.notes.time_units, log.notes.first_positions
+    if len(units) > 1:
+        listed = ", ".join(f"{count:,} {unit}" for unit, count in units.most_common())
+        yield Finding("time units", sum(units.values()), f"times are written in several ways: {listed}. All were "
+                      "converted, each by its size; pass time_unit=… if one was taken for another")  # fmt: skip
+    if len(starts) > 1:
+        yield Finding("positions", starts[0], f"{starts[0]:,} shown documents have positions that count from 0, "
+                      f"{starts[1]:,} from 1. All count from 1 now; pass positions_from=… if not")  # fmt: skip
+    elif 0 in starts:
+        yield Finding("positions", starts[0], "positions count from 0; they count from 1 now")
+    for problem, (count, place) in log.notes.problems.items():
+        yield Finding("events", count, f"{problem}: {count:,} in all, first at {place}. They are left out")
+
+
+def _times(log: ClickLog) -> Iterator[Finding]:
+    if not log.has_times:
+        yield Finding("time", log.n_impressions, "the log has no times: features by replay are not possible")
+        return
+    early = log.clicked & (log.click_time < log.times[log.impression])
+    if early.any():
+        yield Finding("time", int(early.sum()), f"{early.sum():,} clicks come before their impression")
+    late = log.clicked & (log.click_time > log.times[log.impression] + DAY)
+    if late.any():
+        yield Finding("time", int(late.sum()), f"{late.sum():,} clicks come more than a day after their impression")
+    steps = np.diff(log.times)
+    shared = int((steps == 0).sum())
+    if shared:
+        yield Finding(
+            "ties", shared, f"{shared:,} of {log.n_impressions:,} impressions have the time of an earlier one; "
+            "features that are read at a time hold nothing of that time",
+        )  # fmt: skip
+    usual = float(np.quantile(steps, 0.99)) if len(steps) else 0.0
+    gaps = np.flatnonzero(steps >= max(HOUR, 20 * usual))
+    if len(gaps):
+        longest = int(gaps[np.argmax(steps[gaps])])
+        yield Finding("gaps", len(gaps), f"{len(gaps):,} gaps without impressions; the longest lasts "
+                      f"{steps[longest] / HOUR:.1f} hours from {_date(log.times[longest])}")  # fmt: skip
+
+
+def _date(time: Any) -> str:
+    return f"{np.datetime_as_string(np.datetime64(int(time), 'us'), 's')}Z"
+
+
+def _positions(log: ClickLog) -> Iterator[Finding]:
+    if not len(log):
+        return
+    same = (log.impression[1:] == log.impression[:-1]) & (log.position[1:] == log.position[:-1])
+    if same.any():
+        yield Finding("positions", int(same.sum()), f"{same.sum():,} documents share their position with another of "
+                      "the same impression")  # fmt: skip
+    lasts = log.position[log.starts[1:] - 1]
+    holes = int((lasts > np.diff(log.starts)).sum())
+    if holes:
+        yield Finding(
+            "positions", holes, f"{holes:,} impressions skip positions: what was shown there is not in the log"
+        )
+
+
+def _repeats(log: ClickLog) -> Iterator[Finding]:
+    """Impressions that another repeats: the same time, query, user, session and documents."""
+    if not log.has_times:
+        return
+    documents = np.add.reduceat(_mixed(log.document, log.position), log.starts[:-1]) if len(log) else np.empty(0)
+    distinct = int(number_rows(log.times, log.query, log.user, log.session, documents).max(initial=-1)) + 1
+    if distinct < log.n_impressions:
+        n = log.n_impressions - distinct
+        yield Finding("repeats", n, f"{n:,} impressions repeat another one exactly: the log may hold events twice")
+
+
+def _mixed(document: Any, position: Any) -> UInt64s:
+    return combined([document.astype(np.uint64) + np.uint64(1), position.astype(np.uint64)], len(document))
+
+
+def _bots(log: ClickLog, clicks_per_minute: int) -> Iterator[Finding]:
+    """Users, or sessions where users are unknown, with many clicks within a minute."""
+    rows = np.flatnonzero(log.clicked)
+    for who, codes, names in (("user", log.user, log.users), ("session", log.session, log.sessions)):
+        person = codes[log.impression[rows]]
+        known = rows[person >= 0]
+        if not len(known):
+            continue
+        person = person[person >= 0]
+        order = np.lexsort((log.click_time[known], person))
+        person, times = person[order], log.click_time[known][order]
+        ahead = clicks_per_minute
+        fast = (person[ahead:] == person[:-ahead]) & (times[ahead:] - times[:-ahead] < MINUTE)
+        bots = np.unique(person[ahead:][fast])
+        if len(bots):
+            clicks = int(np.isin(person, bots).sum())
+            yield Finding("bots", len(bots), f"{len(bots):,} {who}s click more than {clicks_per_minute} times within a "
+                          f"minute, {clicks:,} clicks in all, such as {names[bots[0]]!r}: leave them out")  # fmt: skip
+        return
+
+
+def _leaks(log: ClickLog, columns: Mapping[str, Floats]) -> Iterator[Finding]:
+    """Compare features with click statistics of the past, of the past and the present, and of the whole log.
+
+    A feature that is the same as one of the last two, up to a monotone function, and not the same as the first, holds
+    clicks that had not happened yet.
+    """
+    for name, values in columns.items():
+        if values.shape != (len(log),):
+            raise DataError(f"{name} has the shape {values.shape}, but the log has {len(log)} rows")
+    if not log.has_times:
+        raise DataError("only a log with times can show whether a feature uses the future")
+    rows = np.unique(np.linspace(0, len(log) - 1, min(len(log), SAMPLE)).astype(np.int64))
+    worst = dict.fromkeys(columns, (0.0, ""))
+    for scope in SCOPES:
+        key = _scope_keys(log, scope)
+        for statistic, versions in () if key is None else _statistics(log, key):
+            past, present, whole = (version[rows] for version in versions)
+            for name, values in columns.items():
+                known = _correlation(values[rows], past)
+                ahead = _correlation(values[rows], whole)
+                now = _correlation(values[rows], present)
+                words = ""
+                if ahead >= SAME and ahead > known + (1 - ahead) + 1e-3:
+                    words = f"over the whole log (rank correlation {ahead:.4f}; with the past alone {known:.4f})"
+                elif now >= SAME and now > known and _knows_own_click(values[rows], past, log.clicked[rows]):
+                    words, ahead = "with the clicks of the same moment: what it adds to the past shows the click", now
+                if words and ahead > worst[name][0]:
+                    worst[name] = (ahead, f"the {statistic} by {'+'.join(scope)} {words}")
+    for name, (_, text) in worst.items():
+        if text:
+            yield Finding(
+                "leak", len(log), f"{name!r} is {text}. It holds clicks that had not happened yet. Compute it with "
+                "log.features, which reads before it updates",
+            )  # fmt: skip
+
+
+def _scope_keys(log: ClickLog, scope: tuple[str, ...]) -> Ints | None:
+    """Return the number of each row's key, or None where the log does not know the scope."""
+    parts = []
+    for name in scope:
+        codes = log.document if name == "document" else getattr(log, name)[log.impression]
+        if (codes < 0).any() or (name == "query" and len(log.queries) == 1):
+            return None
+        parts.append(hashes_of(getattr(log, {"query": "queries"}.get(name, f"{name}s")))[codes])
+    return number_rows(combined(parts, len(log)))
+
+
+def _statistics(log: ClickLog, key: Ints) -> Iterator[tuple[str, tuple[Floats, Floats, Floats]]]:
+    """Yield click rate and number of clicks: before each row's time, up to and with it, and over the whole log.
+
+    Clicks count at the time of their impression here: a leak need not know when exactly they came.
+    """
+    times = log.times[log.impression]
+    order = np.lexsort((times, key))
+    sorted_key, sorted_time = key[order], times[order]
+    is_new_key = np.append(True, sorted_key[1:] != sorted_key[:-1])
+    is_new = is_new_key | np.append(True, sorted_time[1:] != sorted_time[:-1])
+    clicks = np.append(0, np.cumsum(log.clicked[order]))
+    first_of_key = np.maximum.accumulate(np.where(is_new_key, np.arange(len(order)), 0))
+    first_of_moment = np.maximum.accumulate(np.where(is_new, np.arange(len(order)), 0))
+    ends = np.append(np.flatnonzero(is_new)[1:], len(order))
+    end_of_moment = ends[np.cumsum(is_new) - 1]
+    key_ends = np.append(np.flatnonzero(is_new_key)[1:], len(order))
+    end_of_key = key_ends[np.cumsum(is_new_key) - 1]
+    counts, rates = [], []
+    for end in (first_of_moment, end_of_moment, end_of_key):
+        clicked, shown = np.empty(len(order)), np.empty(len(order))
+        clicked[order], shown[order] = clicks[end] - clicks[first_of_key], end - first_of_key
+        counts.append(clicked)
+        rates.append(np.where(shown > 0, clicked / np.maximum(shown, 1), np.nan))
+    yield "click rate", (rates[0], rates[1], rates[2])
+    yield "number of clicks", (counts[0], counts[1], counts[2])
+
+
+def _knows_own_click(values: Floats, past: Floats, clicked: Bools) -> bool:
+    """Return whether what a feature adds to a statistic of the past goes with the click of the same row."""
+    known = np.isfinite(values) & np.isfinite(past)
+    surplus = rankdata(values[known]) - rankdata(past[known])
+    return surplus.any() and _correlation(surplus, clicked[known].astype(np.float64)) > 0.3
+
+
+def _correlation(a: Floats, b: Floats) -> float:
+    """Return the absolute rank correlation of two columns where both are known; 0 where one is constant."""
+    known = np.isfinite(a) & np.isfinite(b)
+    if known.sum() < 10:
+        return 0.0
+    x, y = rankdata(a[known]), rankdata(b[known])
+    if x.min() == x.max() or y.min() == y.max():
+        return 0.0
+    return abs(float(np.corrcoef(x, y)[0, 1]))

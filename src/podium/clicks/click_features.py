@@ -1,0 +1,275 @@
+"""Features of clicks as texts that parse back: `rate(click, by=document)`, `count(impression, by=query, window=30d)`.
+
+A feature names counters; `podium.clicks.replay` keeps them.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from podium.clicks.times import PER_SECOND
+from podium.core.array_types import Floats
+from podium.core.parameters import Parameter, check_parameters, number, parameters
+from podium.core.validation import did_you_mean
+from podium.errors import DataError
+from podium.features.feature import CALL, entries_of, shown_value
+
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+LONGEST = 100 * 366 * SECONDS["d"]
+N_BUCKETS = 32  # of a window, and of a decay: 8 half-lives of 4 buckets
+PER_HALF_LIFE = 4
+# 2^(−k/4), correctly rounded, so that no platform's power function matters
+ROOTS = (1.0, 0.8408964152537145, 0.7071067811865476, 0.5946035575013605)
+COUNT, TOTAL, LATEST = range(3)  # what a counter keeps: a number of events, a sum of amounts, the time of the last
+ALL = "all"
+WORD = re.compile(r"[\w./-]+")
+
+BY = Parameter[str](
+    "by", str, "document", help="the scope: `document`, `query`, `user`, `session`, `all`, a field of the document, "
+    "or several of them, as in `query+document`",
+)  # fmt: skip
+WINDOW = Parameter[str]("window", str, "", help="count only the last time span, such as `30d`, `12h`, `90m` or `45s`")
+HALF_LIFE = Parameter[str]("half_life", str, "", help="let events fade: after this time span an event counts half")
+PER = Parameter[str]("per", str, "impression", help="the event that a rate divides by")
+SMOOTHING = number("smoothing", 0.0, least=0.0, help="add so many events at the overall rate to each scope")
+
+
+class Counter(NamedTuple):
+    """Integers by scope, in buckets of time.
+
+    Attributes:
+        event: the kind of event that counts.
+        by: the names whose values make the key of a scope, sorted; empty for everything.
+        keeps: COUNT, TOTAL or LATEST.
+        width: microseconds of a bucket; 0 for one bucket that holds all time.
+        fades: whether older buckets weigh less.
+
+    """
+
+    event: str
+    by: tuple[str, ...]
+    keeps: int = COUNT
+    width: int = 0
+    fades: bool = False
+
+    @property
+    def weights(self) -> Floats:
+        """The weight of each bucket, from the newest."""
+        if not self.width:
+            return np.ones(1)
+        if not self.fades:
+            return np.ones(N_BUCKETS)
+        return np.array([ROOTS[j % PER_HALF_LIFE] * 0.5 ** (j // PER_HALF_LIFE) for j in range(N_BUCKETS)])
+
+
+@dataclass(frozen=True)
+class ClickFeature(ABC):
+    """A number for each shown document, from events that happened before it was shown.
+
+    Attributes:
+        name: what the feature is called in texts.
+        takes_event: whether the brackets begin with an event.
+
+    Example:
+        >>> feature = parse("rate(click, by=query+document, window=30d)")
+        >>> type(feature).__name__, feature.scope
+        ('Rate', ('document', 'query'))
+
+    """
+
+    event: str = ""
+    _: KW_ONLY
+    by: str = BY()
+
+    name: ClassVar[str] = ""
+    takes_event: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+        if self.takes_event != bool(self.event):
+            expected = "an event, such as click, first" if self.takes_event else "no event"
+            raise DataError(f"{self.name} takes {expected}")
+        for word in (self.event, *self.by.split("+")):
+            if (word or word != self.event) and not WORD.fullmatch(word):
+                raise DataError(f"{word!r} is not a name of letters, digits, '_', '.', '/' and '-'")
+        if len(set(self.by.split("+"))) < len(self.by.split("+")) or (ALL in self.by.split("+") and self.by != ALL):
+            raise DataError(f"by={self.by} repeats a name or adds to 'all'")
+        if self.span("window") and self.span("half_life"):
+            raise DataError("give window or half_life, not both")
+
+    @classmethod
+    def word(cls) -> str:
+        """Return the name that texts use."""
+        return cls.name
+
+    def __str__(self) -> str:
+        entries = [self.event] * self.takes_event
+        for name, parameter in parameters(self).items():
+            value = getattr(self, name)
+            if name == "by" or value != parameter.default:
+                entries.append(f"{name}={value if isinstance(value, str) else shown_value(value)}")
+        return f"{self.name}({', '.join(entries)})"
+
+    def span(self, name: str) -> int:
+        """Return a time span in microseconds, 0 if it is not given."""
+        text = getattr(self, name, "")
+        if not text:
+            return 0
+        match = re.fullmatch(r"(\d{1,9})([smhdw])", text)
+        seconds = int(match[1]) * SECONDS[match[2]] if match else 0
+        if not 0 < seconds <= LONGEST:
+            raise DataError(f"{name} must be a time span such as 30d, 12h, 90m or 45s, not {text!r}")
+        return seconds * PER_SECOND
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """The names whose values make the key, sorted, so that query+document is document+query."""
+        return () if self.by == ALL else tuple(sorted(self.by.split("+")))
+
+    def counter(self, event: str, keeps: int = COUNT, scope: tuple[str, ...] | None = None) -> Counter:
+        """Return a counter of an event in the window or with the half-life of this feature."""
+        window, half_life = self.span("window"), self.span("half_life")
+        width = window // N_BUCKETS or half_life // PER_HALF_LIFE
+        return Counter(event, self.scope if scope is None else scope, keeps, width, half_life > 0)
+
+    @property
+    @abstractmethod
+    def counters(self) -> tuple[Counter, ...]:
+        """What the feature is computed from."""
+
+    @abstractmethod
+    def values(self, *counts: Floats) -> Floats:
+        """Return the feature from its counters; NaN counts are those of an unknown scope."""
+
+
+@dataclass(frozen=True)
+class Count(ClickFeature):
+    """The number of events."""
+
+    _: KW_ONLY
+    window: str = WINDOW()
+    half_life: str = HALF_LIFE()
+    name = "count"
+
+    @property
+    def counters(self) -> tuple[Counter, ...]:
+        """One."""
+        return (self.counter(self.event),)
+
+    def values(self, *counts: Floats) -> Floats:
+        """Return the count as it is."""
+        return counts[0]
+
+
+@dataclass(frozen=True)
+class Rate(ClickFeature):
+    """Events per other event, by default clicks per impression; NaN where there is none to divide by."""
+
+    _: KW_ONLY
+    per: str = PER()
+    window: str = WINDOW()
+    half_life: str = HALF_LIFE()
+    smoothing: float = SMOOTHING()
+    name = "rate"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not WORD.fullmatch(self.per):
+            raise DataError(f"per={self.per!r} is not an event")
+
+    @property
+    def counters(self) -> tuple[Counter, ...]:
+        """Both events, and with smoothing both over everything."""
+        overall = (self.counter(self.event, scope=()), self.counter(self.per, scope=())) if self.smoothing else ()
+        return (self.counter(self.event), self.counter(self.per), *overall)
+
+    def values(self, *counts: Floats) -> Floats:
+        """Return (events + s·overall rate) / (others + s)."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            if not self.smoothing:
+                return np.where(counts[1] > 0, counts[0] / counts[1], np.nan)
+            overall = np.where(counts[3] > 0, counts[2] / counts[3], np.nan)
+            return np.asarray((counts[0] + self.smoothing * overall) / (counts[1] + self.smoothing))
+
+
+@dataclass(frozen=True)
+class Recency(ClickFeature):
+    """Seconds since the last event; NaN where there was none."""
+
+    name = "recency"
+
+    @property
+    def counters(self) -> tuple[Counter, ...]:
+        """The time of the last event."""
+        return (self.counter(self.event, LATEST),)
+
+    def values(self, *counts: Floats) -> Floats:
+        """Return microseconds as seconds."""
+        return counts[0] / PER_SECOND
+
+
+@dataclass(frozen=True)
+class Dwell(ClickFeature):
+    """The mean time in seconds that users spent on a clicked document; known only when they have left it."""
+
+    _: KW_ONLY
+    window: str = WINDOW()
+    half_life: str = HALF_LIFE()
+    name = "dwell"
+    takes_event = False
+
+    @property
+    def counters(self) -> tuple[Counter, ...]:
+        """Milliseconds, and the number of visits."""
+        return self.counter("dwell", TOTAL), self.counter("dwell")
+
+    def values(self, *counts: Floats) -> Floats:
+        """Return the mean in seconds."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(counts[1] > 0, counts[0] / counts[1] / 1000.0, np.nan)
+
+
+FEATURES: dict[str, type[ClickFeature]] = {cls.name: cls for cls in (Rate, Count, Recency, Dwell)}
+
+
+def parse(text: str) -> ClickFeature:
+    """Return the feature that a text names.
+
+    Example:
+        >>> str(parse("rate(click,by=query+document , half_life=7d)"))
+        'rate(click, by=query+document, half_life=7d)'
+
+    """
+    match = CALL.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise DataError(f"{text!r} is not a feature of clicks; expected a text such as rate(click, by=document)")
+    cls = FEATURES.get(match["name"].lower())
+    if cls is None:
+        near = did_you_mean(match["name"], FEATURES)
+        raise DataError(f"there is no feature {match['name']!r} of clicks{near}; there are {', '.join(FEATURES)}")
+    names, weights, settings = entries_of(text, match, cls)
+    if len(names) > 1 or any(weight != 1.0 for weight in weights):
+        raise DataError(f"{text!r}: {cls.name} takes one event and parameters, such as by=document")
+    try:
+        return cls(*names, **settings)
+    except DataError as error:
+        raise DataError(f"{text!r}: {error}") from None
+
+
+def parse_all(texts: Sequence[str | ClickFeature]) -> tuple[ClickFeature, ...]:
+    """Return several features, or raise if there is none or one twice."""
+    if isinstance(texts, str):
+        raise DataError(f"expected a list of features, but got the text {texts!r}")
+    features = tuple(text if isinstance(text, ClickFeature) else parse(text) for text in texts)
+    if not features:
+        raise DataError("pass at least one feature, for example rate(click, by=document)")
+    names = list(map(str, features))
+    if len(set(names)) < len(names):
+        raise DataError(f"the feature {next(name for name in names if names.count(name) > 1)} is given twice")
+    return features

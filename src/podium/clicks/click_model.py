@@ -1,0 +1,432 @@
+"""What all click models share: parameters of (query, document) pairs, likelihood, perplexity and files.
+
+Every model explains a click by two events: the user examines a result (E), and the result attracts (A). A result is
+clicked if both happen, so P(C_r = 1 | clicks above) = α · P(E_r = 1 | clicks above), with α the attractiveness of the
+pair. The models differ in the examination. The formulas and their names follow Chuklin, Markov and de Rijke, *Click
+Models for Web Search*, 2015.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.array_types import Floats, Int32s, Ints
+from podium.core.compiling import kernel
+from podium.core.sums import GroupSums, group_exponent, total
+from podium.core.validation import require_number
+from podium.errors import DataError, FileFormatError, PodiumWarning
+from podium.features.strings import Strings
+from podium.models.archive import open_archive, write_archive
+
+if TYPE_CHECKING:
+    from podium.clicks.log import ClickLog
+
+FILE_KIND, VERSION = "podium click model", 1
+
+
+class PairValues(NamedTuple):
+    """A value of each (query, document) pair, sorted by query and document.
+
+    Attributes:
+        query, document: names.
+        value: between 0 and 1.
+        impressions: how often the document was shown for the query in the log that the model was fitted to.
+
+    """
+
+    query: NDArray[Any]
+    document: NDArray[Any]
+    value: Floats
+    impressions: Ints
+
+
+class Perplexity(NamedTuple):
+    """How well a model predicts clicks: 1 is perfect, 2 is a coin.
+
+    Attributes:
+        overall: the mean over positions.
+        by_position: of positions 1, 2, …; NaN where nothing was shown.
+
+    """
+
+    overall: float
+    by_position: Floats
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The (query, document) pairs that a model has parameters for, sorted by name.
+
+    Attributes:
+        queries, documents: names in ascending order.
+        query, document: their codes for each pair; pairs are sorted by both.
+        impressions: of each pair.
+
+    """
+
+    queries: Strings
+    documents: Strings
+    query: Int32s
+    document: Int32s
+    impressions: Ints
+
+    @classmethod
+    def of(cls, log: ClickLog) -> tuple[Pairs, Ints]:
+        """Return the pairs of a log, and the pair of each row."""
+        counts = np.bincount(log.pairs, minlength=len(log.pair_queries))
+        present = np.flatnonzero(counts)  # a part of a log keeps the codes of the whole
+        queries, query = np.unique(log.pair_queries[present], return_inverse=True)
+        documents, document = np.unique(log.pair_documents[present], return_inverse=True)
+        order = np.lexsort((document, query))
+        ranks = np.empty(len(counts), np.int64)
+        ranks[present[order]] = np.arange(len(order))
+        pairs = cls(
+            Strings.of(log.queries[k] for k in queries), Strings.of(log.documents[k] for k in documents),
+            query[order].astype(np.int32), document[order].astype(np.int32), counts[present[order]],
+        )  # fmt: skip
+        return pairs, ranks[log.pairs]
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def rows(self, log: ClickLog) -> Ints:
+        """Return the pair of each row of a log; `len(self)` where the pair is unknown."""
+        query = np.array([self.queries.place_of.get(name, -1) for name in log.queries], np.int64)
+        document = np.array([self.documents.place_of.get(name, -1) for name in log.documents], np.int64)
+        keys = self.query.astype(np.int64) * len(self.documents) + self.document
+        q, d = query[log.pair_queries], document[log.pair_documents]
+        wanted = q * len(self.documents) + d
+        places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        known = (q >= 0) & (d >= 0) & (keys[places] == wanted)
+        return np.asarray(np.where(known, places, len(self))[log.pairs])
+
+    def table(self, values: Floats) -> PairValues:
+        """Return the names of all pairs with their values."""
+        queries, documents = np.array(list(self.queries), object), np.array(list(self.documents), object)
+        return PairValues(queries[self.query], documents[self.document], values.copy(), self.impressions.copy())
+
+
+class Fitted(NamedTuple):
+    """What fitting a model gives.
+
+    Attributes:
+        parameters: arrays of probabilities by name; `attraction` has one for each pair.
+        unknown: the value that unknown pairs get, for the parameters of pairs.
+        n_steps: EM steps; 0 for closed forms.
+
+    """
+
+    parameters: dict[str, Floats]
+    unknown: dict[str, float]
+    n_steps: int = 0
+
+
+@dataclass
+class ClickModel(ABC):
+    """The base of click models.
+
+    Args:
+        smoothing: the weight of the prior, in impressions. The attractiveness of a pair is the mode of its likelihood
+            times a Beta distribution that counts as `smoothing` examined impressions with the mean attractiveness of
+            the log: clicks, by rows at or above the last click of their impression. Unknown pairs get this mean.
+            Parameters of positions have one success in two trials as their prior.
+
+    Example:
+        >>> from podium.clicks import Cascade, ClickLog, ClickModel
+        >>> log = ClickLog.from_arrays(
+        ...     impression=[1, 1, 2, 2, 3, 3], query=["tea"] * 6, document=["a", "b", "b", "a", "a", "b"],
+        ...     position=[1, 2, 1, 2, 1, 2], clicked=[0, 1, 1, 0, 1, 0],
+        ... )
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "clicks.model"
+        >>> Cascade().fit(log).save(path)
+        >>> ClickModel.load(path)
+        Cascade(smoothing=2.0)
+
+
+    """
+
+    smoothing: float = 2.0
+    pairs_: Pairs = field(init=False, repr=False, compare=False)
+    fitted_: Fitted = field(init=False, repr=False, compare=False)
+    name: ClassVar[str]
+    pair_parameters: ClassVar[tuple[str, ...]] = ("attraction",)
+    other_parameters: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        require_number("smoothing", self.smoothing, above=0)
+
+    def fit(self, log: ClickLog) -> Self:
+        """Estimate all parameters; the same bits for any order of the impressions and any number of threads."""
+        _check(log)
+        pairs, rows = Pairs.of(log)
+        self.fitted_ = self._fitted(log, rows, len(pairs))
+        self.pairs_ = pairs
+        return self
+
+    @abstractmethod
+    def _fitted(self, log: ClickLog, rows: Ints, n_pairs: int) -> Fitted:
+        """Estimate the parameters; `rows` has the pair of each row."""
+
+    @abstractmethod
+    def _examination(self, log: ClickLog, rows: Ints, given_clicks: bool) -> Floats:
+        """Return the examination of each row; `rows` has the pair, `n_pairs` for unknown ones."""
+
+    @property
+    def parameters(self) -> Mapping[str, Floats]:
+        """The estimated probabilities by name."""
+        return self._require_fit().parameters
+
+    @property
+    def attractiveness(self) -> PairValues:
+        """The probability of a click if examined, for each pair of the log that the model was fitted to."""
+        fitted = self._require_fit()
+        return self.pairs_.table(fitted.parameters["attraction"])
+
+    def examination(self, log: ClickLog, given_clicks: bool = False) -> Floats:
+        """Return the probability that the user examines each row of a log.
+
+        Args:
+            log: any log; its clicks count only if `given_clicks` is set.
+            given_clicks: condition on the clicks above each row. By default the result depends on what was shown, not
+                on what was clicked.
+
+        """
+        return self._examination(*self._of(log), given_clicks)
+
+    def click_probabilities(self, log: ClickLog, given_clicks: bool = False) -> Floats:
+        """Return the probability of a click on each row: attractiveness × examination."""
+        log, rows = self._of(log)
+        return self._values("attraction", rows) * self._examination(log, rows, given_clicks)
+
+    def labels(self, log: ClickLog) -> Floats:
+        """Return a relevance label between 0 and 1 for each row: the attractiveness of its pair."""
+        return self._values("attraction", self._of(log)[1])
+
+    def propensities(self, log: ClickLog) -> tuple[float, ...]:
+        """Return the mean examination of positions 1, 2, …, divided by the largest.
+
+        `podium.measures.PropensityNDCG` and `podium.objectives.Debiased` take it as `propensities`. Every position
+        up to the last must occur in the log.
+        """
+        examination = self.examination(log)
+        counts = np.bincount(log.position)[1:]
+        if not counts.all():
+            raise DataError(
+                f"no row of the log has position {1 + int(np.argmin(counts != 0))}, so it has no propensity"
+            )
+        means = _sums_by_position(log, examination) / counts
+        return tuple((means / means.max()).tolist())
+
+    def log_likelihood(self, log: ClickLog) -> float:
+        """Return Σ ln P(clicks of an impression) over all impressions; −∞, with a warning, if a click is impossible."""
+        chances = self._chances(log, given_clicks=True)
+        if not chances.all():
+            n = len(np.unique(np.searchsorted(log.starts, np.flatnonzero(chances == 0), side="right")))
+            warnings.warn(
+                f"{type(self).__name__} gives {n} of {len(log.starts) - 1} impressions the probability 0, so the "
+                "log-likelihood is -inf: use a model that allows several clicks", PodiumWarning, stacklevel=2,
+            )  # fmt: skip
+            return -np.inf
+        return total(np.log(chances))
+
+    def perplexity(self, log: ClickLog) -> Perplexity:
+        """Return how well the model predicts the clicks of a log that it was not fitted to.
+
+        For position r it is 2^(−mean of log₂ P(what happened)), with clicks predicted from what was shown alone (Dupret
+        and Piwowarski 2008).
+        """
+        bits = np.log2(self._chances(log, given_clicks=False))
+        counts = np.bincount(log.position)[1:]
+        means = np.full(len(counts), np.nan)
+        np.divide(_sums_by_position(log, bits), counts, out=means, where=counts > 0)
+        by_position = 2.0**-means
+        return Perplexity(float(np.nanmean(by_position)), by_position)
+
+    def _chances(self, log: ClickLog, given_clicks: bool) -> Floats:
+        """Return the probability of what happened in each row."""
+        clicks = self.click_probabilities(log, given_clicks)
+        return np.where(log.clicked, clicks, 1.0 - clicks)
+
+    def _values(self, parameter: str, rows: Ints) -> Floats:
+        """Return a parameter of pairs for each row."""
+        return self._extended(parameter)[rows]
+
+    def _extended(self, parameter: str) -> Floats:
+        """Return a parameter of all pairs, and after them its value for unknown pairs."""
+        return np.append(self.fitted_.parameters[parameter], self.fitted_.unknown[parameter])
+
+    def _of(self, log: ClickLog) -> tuple[ClickLog, Ints]:
+        self._require_fit()
+        _check(log)
+        return log, self.pairs_.rows(log)
+
+    def _require_fit(self) -> Fitted:
+        if not hasattr(self, "fitted_"):
+            raise DataError(f"this {type(self).__name__} is not fitted: call fit(log) first")
+        return self.fitted_
+
+    def describe(self) -> str:
+        """Return the parameters in words: those of positions in full, those of pairs by their quartiles."""
+        fitted, pairs = self._require_fit(), self.pairs_
+        lines = [
+            f"{self!r}, {len(pairs):,} pairs of {len(pairs.queries):,} queries and {len(pairs.documents):,} documents, "
+            f"{int(pairs.impressions.sum()):,} rows, {fitted.n_steps} EM steps"
+        ]
+        for name, values in fitted.parameters.items():
+            if name in fitted.unknown:
+                quartiles = " ".join(f"{value:.3f}" for value in np.quantile(values, [0, 0.25, 0.5, 0.75, 1]))
+                lines.append(f"{name}: {quartiles} (minimum, quartiles, maximum), unknown {fitted.unknown[name]:.3f}")
+            else:
+                more = " …" if len(values) > 20 else ""
+                lines.append(f"{name}: " + " ".join(f"{value:.3f}" for value in values[:20]) + more)
+        return "\n".join(lines)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as data: a zip of a JSON header and NumPy arrays, without pickles."""
+        fitted, pairs = self._require_fit(), self.pairs_
+        header = {
+            "kind": FILE_KIND, "version": VERSION, "model": self.name, "settings": self._settings(),
+            "unknown": fitted.unknown, "n_steps": fitted.n_steps, "parameters": list(fitted.parameters),
+        }  # fmt: skip
+        arrays = {
+            "queries": pairs.queries.text, "query_starts": pairs.queries.starts,
+            "documents": pairs.documents.text, "document_starts": pairs.documents.starts,
+            "query": pairs.query, "document": pairs.document, "impressions": pairs.impressions,
+        } | {f"parameter_{name}": values for name, values in fitted.parameters.items()}  # fmt: skip
+        write_archive(path, header, arrays)
+
+    def _settings(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.init}
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> ClickModel:
+        """Read a model that `save` wrote."""
+        from podium.clicks.browsing_models import PositionBased, UserBrowsing
+        from podium.clicks.chain_models import DBN, Cascade, DependentClicks
+
+        with open_archive(os.fspath(path)) as (header, array):
+            if header.get("kind") != FILE_KIND or header.get("version") != VERSION:
+                raise FileFormatError(os.fspath(path), f"is not a click model of version {VERSION}")
+            kinds: dict[str, type[ClickModel]] = {
+                kind.name: kind for kind in (Cascade, DependentClicks, DBN, PositionBased, UserBrowsing)
+            }
+            model = kinds[header["model"]](**header["settings"])
+            pairs = Pairs(
+                Strings(array("query_starts", np.int64), array("queries", np.uint8)),
+                Strings(array("document_starts", np.int64), array("documents", np.uint8)),
+                array("query", np.int32), array("document", np.int32), array("impressions", np.int64),
+            )  # fmt: skip
+            parameters = {name: array(f"parameter_{name}", np.float64) for name in header["parameters"]}
+            fitted = Fitted(parameters, dict(header["unknown"]), int(header["n_steps"]))
+        problem = model._problem(pairs, fitted)
+        if problem:
+            raise FileFormatError(os.fspath(path), f"is not a valid click model: {problem}")
+        model.pairs_, model.fitted_ = pairs, fitted
+        return model
+
+    def _problem(self, pairs: Pairs, fitted: Fitted) -> str:
+        """Return what is wrong with parts of a file; kernels do not check their indices."""
+        for strings, codes in ((pairs.queries, pairs.query), (pairs.documents, pairs.document)):
+            starts = strings.starts
+            if not len(starts) or starts[0] != 0 or starts[-1] != len(strings.text) or (np.diff(starts) < 0).any():
+                return "the places of its names are wrong"
+            if len(codes) != len(pairs) or not ((codes >= 0) & (codes < len(strings))).all():
+                return "its pairs have no names"
+        if not len(pairs) or len(pairs.impressions) != len(pairs):
+            return "its pairs have no impressions"
+        for name in self.pair_parameters:
+            if name not in fitted.unknown or len(fitted.parameters.get(name, ())) != len(pairs):
+                return f"it has no {name} for each pair"
+        for name in self.other_parameters:
+            if not len(fitted.parameters.get(name, ())):
+                return f"it has no {name}"
+        values = np.concatenate([*fitted.parameters.values(), np.array(list(fitted.unknown.values()), np.float64)])
+        return "" if ((values >= 0) & (values <= 1)).all() else "a parameter is not between 0 and 1"
+
+
+def _check(log: ClickLog) -> None:
+    """Raise if a log has no rows, or if positions do not increase within an impression."""
+    if not len(log.position):
+        raise DataError("the log has no rows: a click model needs at least one shown document")
+    row = int(first_bad_position(log.starts, log.position))
+    if row >= 0:
+        impression = int(np.searchsorted(log.starts, row, side="right")) - 1
+        raise DataError(
+            f"row {row}, in impression {impression}, has position {int(log.position[row])}: positions count from 1 and "
+            "increase within an impression"
+        )
+
+
+@kernel
+def first_bad_position(starts: Ints, position: Int32s) -> int:
+    """Return the first row whose position is below 1 or not above the one before it; −1 if there is none."""
+    for impression in range(len(starts) - 1):
+        before = 0
+        for row in range(starts[impression], starts[impression + 1]):
+            if position[row] <= before:
+                return row
+            before = position[row]
+    return -1
+
+
+def _sums_by_position(log: ClickLog, values: Floats) -> Floats:
+    """Return Σ of values for positions 1, 2, …, whatever the order of rows."""
+    groups = GroupSums(log.position - 1, int(log.position.max()))
+    exponent = group_exponent(float(np.abs(values).max()), len(values))
+    return np.ldexp(groups.whole(values, exponent).astype(np.float64), -exponent)
+
+
+class ClickCounts(NamedTuple):
+    """Counts of each pair that do not depend on a model's parameters.
+
+    Attributes:
+        clicks: counted ones.
+        seen: rows at or above the last counted click of their impression; all rows of impressions without clicks.
+        last_rows: the row of the last counted click of each impression; the row before the first if there is none.
+
+    """
+
+    clicks: Ints
+    seen: Ints
+    last_rows: Ints
+
+    @property
+    def mean(self) -> float:
+        """Clicks by seen rows over the whole log, with one more click in two more rows: never 0 or 1."""
+        return (1.0 + float(self.clicks.sum())) / (2.0 + float(self.seen.sum()))
+
+
+def count_clicks(log: ClickLog, rows: Ints, n_pairs: int, first_only: bool = False) -> ClickCounts:
+    """Count clicks and seen rows of each pair; `first_only` ignores what comes after the first click."""
+    clicks, seen = np.zeros(n_pairs, np.int64), np.zeros(n_pairs, np.int64)
+    last_rows = np.empty(len(log.starts) - 1, np.int64)
+    count_seen_rows(log.starts, log.clicked, rows, first_only, clicks, seen, last_rows)
+    return ClickCounts(clicks, seen, last_rows)
+
+
+@kernel
+def count_seen_rows(
+    starts: Ints, clicked: Any, rows: Ints, first_only: bool, clicks: Ints, seen: Ints, last_rows: Ints
+) -> None:
+    """Fill the arrays of `ClickCounts`."""
+    for impression in range(len(starts) - 1):
+        begin, end = starts[impression], starts[impression + 1]
+        last = begin - 1
+        for row in range(begin, end):
+            if clicked[row]:
+                last = row
+                clicks[rows[row]] += 1
+                if first_only:
+                    break
+        last_rows[impression] = last
+        for row in range(begin, last + 1 if last >= begin else end):
+            seen[rows[row]] += 1

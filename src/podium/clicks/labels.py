@@ -1,0 +1,235 @@
+"""Labels from clicks: rates of clicks and last clicks, COEC, grades of dwell time, and preferences from skips."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.clicks.assembling import number_rows
+from podium.clicks.log import ClickLog
+from podium.core.array_types import Bools, Floats, Int, Ints
+from podium.core.compiling import kernel
+from podium.core.files import write_text
+from podium.core.validation import did_you_mean, numbers_of, require_number, require_whole
+from podium.data.columns import PreferencePairs
+from podium.errors import DataError
+
+KINDS = ("ctr", "last_click", "coec", "dwell", "skip_above")
+SATISFIED = (10.0, 30.0)  # seconds; 30 is the usual bound of a satisfied click (Fox et al. 2005)
+
+
+@dataclass(frozen=True, eq=False)
+class ClickLabels:
+    """A label for each pair of query and document of a log, in the order of the log's `pairs`.
+
+    Attributes:
+        kind: such as `"ctr"`.
+        value: NaN where the pair has fewer than the least number of impressions.
+        impressions: how often the pair was shown; for `"skip_above"`, in how many preferences it occurs; for `"dwell"`,
+            without clicks of unknown duration. With similar queries, the impressions of all of them.
+        low, high: the bounds of Wilson's interval of the value without smoothing; NaN where nothing is known.
+
+    Example:
+        >>> log = ClickLog.from_arrays(
+        ...     impression=[1, 1, 2, 2], query=["tea"] * 4, document=["a", "b"] * 2, position=[1, 2] * 2,
+        ...     clicked=[True, False, True, True],
+        ... )
+        >>> labels = log.labels("ctr", min_impressions=2)
+        >>> labels.document.tolist(), labels.value.tolist()
+        (['a', 'b'], [1.0, 0.5])
+
+    """
+
+    kind: str
+    value: Floats
+    impressions: Ints
+    low: Floats
+    high: Floats
+    log: ClickLog
+
+    @cached_property
+    def query(self) -> NDArray[Any]:
+        """The query of each pair."""
+        return np.array(self.log.queries, object)[self.log.pair_queries]
+
+    @cached_property
+    def document(self) -> NDArray[Any]:
+        """The document of each pair."""
+        return np.array(self.log.documents, object)[self.log.pair_documents]
+
+    @property
+    def of_rows(self) -> Floats:
+        """The label of each row of the log."""
+        return self.value[self.log.pairs]
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __repr__(self) -> str:
+        known = int(np.isfinite(self.value).sum())
+        return f"ClickLabels({self.kind!r}: {known:,} of {len(self):,} pairs of query and document have a value)"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a CSV file with columns query, document, value, impressions, low and high; no value is empty."""
+        write_text(path, self.as_csv())
+
+    def as_csv(self) -> str:
+        """Return the table as CSV."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["query", "document", "value", "impressions", "low", "high"])
+        columns = (self.value, self.low, self.high)
+        value, low, high = (["" if x != x else repr(x) for x in column.tolist()] for column in columns)
+        writer.writerows(
+            zip(self.query.tolist(), self.document.tolist(), value, self.impressions.tolist(), low, high, strict=True)
+        )
+        return text.getvalue()
+
+
+def terms_of(query: str) -> tuple[str, ...]:
+    """Return the words of a query in lower case, sorted, each once: similar queries share them.
+
+    >>> terms_of("Shoes, red shoes") == terms_of("red shoes")
+    True
+    """
+    return tuple(sorted(set(re.findall(r"\w+", query.casefold()))))
+
+
+def labels(
+    log: ClickLog, kind: str, *, min_impressions: int = 1, smoothing: float = 0.0, confidence: float = 0.95,
+    queries: str | Callable[[str], Iterable[str]] = "equal", dwell_grades: Sequence[float] = SATISFIED,
+) -> ClickLabels:  # fmt: skip
+    """Return labels; see `ClickLog.labels`."""
+    if kind not in KINDS:
+        raise DataError(f"labels must be one of {', '.join(KINDS)}, not {kind!r}{did_you_mean(str(kind), KINDS)}")
+    require_whole("min_impressions", min_impressions, 1)
+    require_number("smoothing", smoothing, least=0)
+    require_number("confidence", confidence, above=0, below=1)
+    group = _groups(log, queries)
+    n_groups = int(group.max(initial=-1)) + 1
+    of_row = group[log.pairs]
+    scale: Floats | float = 1.0
+    if kind == "skip_above":
+        pairs = preferences(log)
+        total = np.bincount(of_row[pairs.i], minlength=n_groups)
+        n = total + np.bincount(of_row[pairs.j], minlength=n_groups)
+        overall = 0.5
+    else:
+        amount, is_known, scale = _amounts(log, kind, dwell_grades)
+        n = np.bincount(of_row[is_known], minlength=n_groups)
+        total = np.bincount(of_row[is_known], amount[is_known], n_groups).astype(np.int64)
+        overall = float(total.sum() / max(1, n.sum()))
+    if kind == "coec":
+        expected = _expected_clicks(log, of_row, n_groups)
+        value = _ratio(total + smoothing, expected + smoothing)
+        scale = _ratio(n.astype(np.float64), expected)
+    else:
+        value = _ratio(total + smoothing * overall, n + smoothing)
+    low, high = wilson(_ratio(total.astype(np.float64), n * (scale if kind == "dwell" else 1.0)), n, confidence)
+    value = np.where(n >= min_impressions, value, np.nan)
+    return ClickLabels(kind, value[group], n[group], (low * scale)[group], (high * scale)[group], log)
+
+
+def _amounts(log: ClickLog, kind: str, dwell_grades: Sequence[float]) -> tuple[Ints, Bools, float]:
+    """Return what each row adds to the label of its pair, which rows count, and the most that a row can add."""
+    everything = np.ones(len(log), np.bool_)
+    if kind == "last_click":
+        last = np.zeros(log.n_impressions, np.int32)
+        np.maximum.at(last, log.impression, log.click_order)
+        return (log.clicked & (log.click_order == last[log.impression])).astype(np.int64), everything, 1.0
+    if kind != "dwell":
+        return log.clicked.astype(np.int64), everything, 1.0
+    bounds = numbers_of("dwell_grades", dwell_grades)
+    if not bounds or list(bounds) != sorted(set(bounds)) or bounds[0] <= 0:
+        raise DataError(f"dwell_grades must be seconds in ascending order, such as (10, 30), not {dwell_grades!r}")
+    grade = np.where(log.clicked, 1 + np.searchsorted(bounds, log.dwell, side="right"), 0)
+    is_known = ~log.clicked | ~np.isnan(log.dwell)
+    if log.clicked.any() and np.isnan(log.dwell[log.clicked]).all():
+        raise DataError("the log has no dwell times: pass dwell=… when you read it")
+    return grade, is_known, float(len(bounds) + 1)
+
+
+def _groups(log: ClickLog, queries: str | Callable[[str], Iterable[str]]) -> Ints:
+    """Return for each pair the number of the group that it shares its impressions with."""
+    n_pairs = len(log.pair_queries)
+    if queries == "equal":
+        return np.arange(n_pairs)
+    analyze = terms_of if queries == "similar" else queries
+    if not callable(analyze):
+        raise DataError(f"queries must be 'equal', 'similar' or a function that returns terms, not {queries!r}")
+    numbers: dict[tuple[str, ...], int] = {}
+    similar = [numbers.setdefault(tuple(analyze(query)), len(numbers)) for query in log.queries]
+    keys = np.asarray(similar, np.int64)[log.pair_queries] * len(log.documents) + log.pair_documents
+    return number_rows(keys)
+
+
+def _expected_clicks(log: ClickLog, group: Ints, n_groups: int) -> Floats:
+    """Return the clicks that each group would have at the average click rate of the positions where it was shown.
+
+    The average is over all rows at a position, clicked or not.
+    """
+    shown, clicks = np.bincount(log.position), np.bincount(log.position, log.clicked)
+    rate = clicks / np.maximum(shown, 1)
+    stride = len(shown)
+    cells, counts = np.unique(group * stride + log.position, return_counts=True)  # summed in the order of positions
+    return np.asarray(np.bincount(cells // stride, counts * rate[cells % stride], n_groups), np.float64)
+
+
+def _ratio(numerator: Any, denominator: Any) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(denominator > 0, numerator / denominator, np.nan)
+
+
+def wilson(rate: Floats, n: Ints, confidence: float) -> tuple[Floats, Floats]:
+    """Return the bounds of Wilson's interval of a rate among n trials; NaN without trials."""
+    z2 = NormalDist().inv_cdf(0.5 + confidence / 2) ** 2
+    n = np.where(n > 0, n, np.nan)
+    middle = (rate + z2 / (2 * n)) / (1 + z2 / n)
+    half = np.sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
+    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
+
+
+def preferences(log: ClickLog) -> PreferencePairs:
+    """Return the preferences of clicked documents over those above them that were skipped (Joachims 2002)."""
+    n = count_skips(log.starts, log.clicked)
+    i, j = np.empty(n, np.int64), np.empty(n, np.int64)
+    list_skips(log.starts, log.clicked, i, j)
+    return PreferencePairs(i, j, np.ones(n, np.float32))
+
+
+@kernel
+def count_skips(starts: Ints, clicked: Bools) -> Int:
+    """Count pairs of a clicked row and a row above it in the same impression that was not clicked."""
+    n = 0
+    for k in range(len(starts) - 1):
+        skipped = 0
+        for row in range(starts[k], starts[k + 1]):
+            if clicked[row]:
+                n += skipped
+            else:
+                skipped += 1
+    return n
+
+
+@kernel
+def list_skips(starts: Ints, clicked: Bools, i: Ints, j: Ints) -> None:
+    """Write the pairs that `count_skips` counts."""
+    n = 0
+    for k in range(len(starts) - 1):
+        for row in range(starts[k], starts[k + 1]):
+            if clicked[row]:
+                for above in range(starts[k], row):
+                    if not clicked[above]:
+                        i[n] = row
+                        j[n] = above
+                        n += 1

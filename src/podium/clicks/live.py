@@ -1,0 +1,235 @@
+"""`LiveLog`: a log that a service appends to, and the state of click features that follows it."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from podium.clicks.log_formats import RESERVED
+from podium.clicks.replay import Replay
+from podium.core.array_types import Floats
+from podium.core.validation import to_path
+from podium.errors import DataError, FileFormatError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+RANKINGS = 100_000  # the latest rankings, which clicks may refer to
+SNAPSHOT_EVERY = 100_000  # lines
+LOG, STATE = "events.jsonl", "state.npz"
+
+
+class LiveLog:
+    """Events in Metarank's format, each written to a file before it changes the state.
+
+    An event has the time at which it arrives, so the file is in the order of time, and a replay of the file gives the
+    values that were read. A folder holds the file and a snapshot of the state; what the snapshot lacks is replayed from
+    the file when the folder is opened again. A line that a killed process left unfinished is dropped: nobody was told
+    that it was accepted.
+
+    Args:
+        folder: is made if it does not exist; one process at a time may use it.
+        features: texts such as `rate(click, by=document)`.
+        limit: the most keys that each scope keeps.
+
+    Attributes:
+        replay: the state.
+        lock: who reads features and then shows the ranking holds it in between.
+
+    Example:
+        >>> live = LiveLog("clicks", ["rate(click, by=document)"])
+        >>> with live.moment() as now:
+        ...     values = live.read(now, ["a"], query="tea", user=None, session=None)
+        ...     live.show(now, "r1", [{"id": "a", "fields": []}], query="tea", user=None, session=None)
+        >>> live.add([{"event": "interaction", "type": "click", "ranking": "r1", "item": "a"}])
+        0
+        >>> live.close()
+
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], features: Sequence[str], *, limit: int = 1_000_000) -> None:
+        self.folder = to_path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.lock = threading.RLock()
+        self._features, self._limit = list(features), limit
+        self._file = (self.folder / LOG).open("a+b")
+        self._take()
+        self.replay, self._rankings, offset = self._snapshot()
+        self._lines = 0
+        self._catch_up(offset)
+
+    def _take(self) -> None:
+        if fcntl is not None:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise DataError(f"{self.folder} is in use by another process: each service needs its own") from None
+
+    def _snapshot(self) -> tuple[Replay, OrderedDict[str, list[Any]], int]:
+        """Return the saved state, the latest rankings, and how many bytes of the file they hold."""
+        path = self.folder / STATE
+        if path.exists():
+            replay = Replay.load(path)
+            notes = replay.notes
+            is_same = replay.names == Replay(self._features).names and replay.limit == self._limit
+            if is_same and 0 <= notes.get("bytes", -1) <= (self.folder / LOG).stat().st_size:
+                return replay, OrderedDict(notes["rankings"]), notes["bytes"]
+        return Replay(self._features, limit=self._limit), OrderedDict(), 0
+
+    def _catch_up(self, offset: int) -> None:
+        """Apply the lines of the file from a place on, and drop an unfinished one."""
+        self._file.seek(offset)
+        for line in self._file:
+            if not line.endswith(b"\n"):
+                break
+            try:
+                self._apply(json.loads(line))
+            except (ValueError, TypeError, KeyError) as error:
+                raise FileFormatError(self.folder / LOG, f"byte {offset}: {error}") from None
+            offset += len(line)
+        self._file.truncate(offset)
+        self._file.seek(0, os.SEEK_END)
+
+    @contextmanager
+    def moment(self) -> Iterator[int]:
+        """Give the time, in microseconds, for a read and the ranking that it leads to; no event comes between them."""
+        with self.lock:
+            yield max(time.time_ns() // 1000, self.replay.now)
+
+    def read(self, now: int, documents: Sequence[str], **names: str | None) -> Floats:
+        """Return the features of documents at a time of `moment`; `names` are query, user and session."""
+        return self.replay.read({"time": _iso(now), "documents": list(documents), **names})
+
+    def show(
+        self, now: int, ranking: str, items: Sequence[Mapping[str, Any]], query: str | None, user: str | None,
+        session: str | None, **others: Any,
+    ) -> None:  # fmt: skip
+        """Write a ranking that is shown; each item has an `id` and `fields`."""
+        event: dict[str, Any] = {"event": "ranking", "id": ranking, "user": user, "session": session}
+        fields = [] if query is None else [{"name": "query", "value": query}]
+        self._write([event | {"fields": fields, "items": list(items)} | others], now)
+
+    def add(self, events: Sequence[Mapping[str, Any]]) -> int:
+        """Write events that arrive now, and wait until they are on the disk; none is written if one is wrong.
+
+        Returns:
+            How many of them are clicks that no feature counts: on a ranking that is not among the latest, on a
+            document that it did not show, or again on the same one.
+
+        """
+        with self.moment() as now:
+            seen = set(self._rankings)
+            for number, event in enumerate(events):
+                try:
+                    _check(event, seen)
+                except DataError as error:
+                    raise DataError(f"event {number}: {error}") from None
+            ignored = self._write(events, now)
+            os.fsync(self._file.fileno())
+            return ignored
+
+    def _write(self, events: Sequence[Mapping[str, Any]], now: int) -> int:
+        lines = []
+        for event in events:
+            stamped = {**event, "timestamp": str(now)}
+            if event.get("timestamp") is not None:
+                stamped["client_timestamp"] = event["timestamp"]
+            lines.append(stamped)
+        text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines).encode()
+        end = self._file.tell()
+        try:
+            self._file.write(text)
+            self._file.flush()
+        except OSError:
+            self._file.truncate(end)  # a full disk leaves no half of a line
+            raise
+        ignored = sum(self._apply(line) for line in lines)
+        self._lines += len(lines)
+        if self._lines >= SNAPSHOT_EVERY:
+            self.save()
+        return ignored
+
+    def _apply(self, event: Mapping[str, Any]) -> bool:
+        """Change the state as an event of the file says; return whether it is a click that does not count."""
+        now = _iso(int(event["timestamp"]))
+        if event["event"] == "ranking":
+            query = next((f["value"] for f in event.get("fields") or () if f["name"] == "query"), None)
+            names = {"query": query, "user": event.get("user"), "session": event.get("session")}
+            documents = [item["id"] for item in event["items"]]
+            self._rankings[event["id"]] = [names, dict.fromkeys(documents, False)]
+            if len(self._rankings) > RANKINGS:
+                self._rankings.popitem(last=False)
+            self.replay.update([{"event": "impression", "time": now, "document": d, **names} for d in documents])
+        elif event["event"] == "item":
+            fields = {f["name"]: str(f["value"]) for f in event["fields"] if _is_name(f["value"])}
+            self.replay.update({"event": "item", "time": now, "document": event["item"], "fields": fields})
+        elif event["event"] == "interaction":
+            return self._interact(event, now)
+        return False
+
+    def _interact(self, event: Mapping[str, Any], now: str) -> bool:
+        names: dict[str, Any]
+        shown: dict[str, bool]
+        names, shown = self._rankings.get(event.get("ranking") or "", [{}, {}])
+        kind, document = event["type"], event["item"]
+        update = {"event": kind, "time": now, "document": document, **names}
+        for name in ("user", "session"):
+            update[name] = event.get(name) or names.get(name)
+        if kind == "click":
+            if shown.get(document, True):
+                return True
+            shown[document] = True
+            update |= names  # as the rows of a log have them
+            update["dwell"] = next((f["value"] for f in event.get("fields") or () if f["name"] == "dwell"), None)
+        self.replay.update(update)
+        return False
+
+    def save(self) -> None:
+        """Write a snapshot of the state."""
+        with self.lock:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            notes = {"bytes": self._file.tell(), "rankings": list(self._rankings.items())}
+            self.replay.save(self.folder / STATE, notes)
+            self._lines = 0
+
+    def close(self) -> None:
+        """Write a snapshot, and let go of the folder."""
+        self.save()
+        self._file.close()
+
+
+def _iso(now: int) -> str:
+    """Return microseconds as a text that is not taken for another unit, whatever the clock says."""
+    return f"{np.datetime_as_string(np.datetime64(now, 'us'))}Z"
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool) and value != ""
+
+
+def _check(event: Mapping[str, Any], rankings: set[str]) -> None:
+    """Raise if an event would be read in another way from the file, or not at all."""
+    if event["event"] == "ranking":
+        documents = [item["id"] for item in event["items"]]
+        if event["id"] in rankings:
+            raise DataError(f"the ranking {event['id']!r:.80} is known already")
+        if len(set(documents)) < len(documents):
+            raise DataError("a ranking shows a document twice")
+        rankings.add(event["id"])
+    elif event["event"] == "interaction":
+        if event["type"] in RESERVED:
+            raise DataError(f"the type {event['type']!r} is taken: rankings make impressions, and clicks have 'dwell'")
+        for field in event.get("fields") or ():
+            if field["name"] == "dwell" and not (type(field["value"]) in (int, float) and field["value"] >= 0):
+                raise DataError("'dwell' must be seconds from 0")

@@ -1,0 +1,423 @@
+"""`ClickLog`: what was shown and what was clicked, as arrays in the order of time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from podium.core.array_types import Bools, Floats, Int32s, Ints
+from podium.data.frames import is_frame
+from podium.errors import DataError
+
+if TYPE_CHECKING:
+    import os
+
+    from podium.clicks.checking import Finding
+    from podium.clicks.labels import ClickLabels
+    from podium.data.columns import PreferencePairs
+    from podium.data.ranking_data import RankingData
+
+COLUMNS = (
+    "time", "query", "document", "position", "clicked", "impression", "user", "session", "dwell", "click_time",
+    "click_order",
+)  # fmt: skip
+
+
+class Events(NamedTuple):
+    """Events other than impressions and clicks, such as purchases, in the order of time.
+
+    Attributes:
+        times: microseconds since the epoch.
+        kind: code of the event's type, into `kinds`.
+        query, document, user, session: codes as in the log, −1 for unknown.
+        kinds: the types of events.
+
+    """
+
+    times: Ints
+    kind: Int32s
+    query: Int32s
+    document: Int32s
+    user: Int32s
+    session: Int32s
+    kinds: tuple[str, ...]
+
+    @classmethod
+    def none(cls) -> Events:
+        """Return an empty table."""
+        empty = np.empty(0, np.int32)
+        return cls(np.empty(0, np.int64), empty, empty, empty, empty, empty, ())
+
+
+class FieldValues(NamedTuple):
+    """The values of one field of documents, such as the brand, each known from a time on.
+
+    Attributes:
+        times: microseconds since the epoch, ascending.
+        document: codes as in the log.
+        value: codes into `values`; −1 where the field became unknown.
+        values: the texts.
+
+    """
+
+    times: Ints
+    document: Int32s
+    value: Int32s
+    values: tuple[str, ...]
+
+
+@dataclass
+class ReadingNotes:
+    """What a reader saw that the arrays of a log no longer show; `ClickLog.check` reports it.
+
+    Attributes:
+        time_units: how often times were written in each unit.
+        first_positions: how often rankings counted positions from 0 and from 1.
+        problems: counts by kind of problem, with the place of the first.
+
+    """
+
+    time_units: Counter[str] = field(default_factory=Counter)
+    first_positions: Counter[int] = field(default_factory=Counter)
+    problems: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def add(self, problem: str, place: str, count: int = 1) -> None:
+        """Count a problem; the first place stays."""
+        before, first = self.problems.get(problem, (0, place))
+        self.problems[problem] = (before + count, first)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClickLog:
+    """Rankings as they were shown, with clicks. Frozen; `read`, `from_frame` and `from_arrays` make one.
+
+    A row is a document that was shown. Rows are sorted by the time of the impression (one ranking, shown once), then by
+    impression, then by position. Codes are positions in the sorted lists of names, so they do not depend on the order
+    of the input.
+
+    Attributes:
+        starts: the rows of impression k are `starts[k]:starts[k + 1]`.
+        times: of each impression, in microseconds since the epoch; all 0 in a log without times.
+        query, user, session: codes of each impression; users and sessions are −1 where unknown.
+        document, position, clicked: of each row; positions count from 1.
+        click_order: 1 for the first click of the impression, 2 for the next, 0 for a row without a click. A document
+            that is clicked again counts once.
+        click_time: microseconds since the epoch, 0 without a click. An unknown time of a click is that of the
+            impression.
+        dwell: seconds that the user spent on the document, NaN where unknown.
+        pairs: code of each row's pair of query and document.
+        pair_queries, pair_documents: the query and the document of each pair.
+        queries, documents, users, sessions: the names.
+        events: other events, such as purchases.
+        fields: fields of documents by name, as `FieldValues`.
+        shown: numbers that were logged with each shown document, such as features and scores, by name.
+        notes: what reading the log turned up.
+
+    Example:
+        >>> from podium.clicks import ClickLog
+        >>> log = ClickLog.from_arrays(
+        ...     time=[10, 10, 20, 20], query=["tea", "tea", "tea", "tea"], document=["a", "b", "a", "b"],
+        ...     position=[1, 2, 2, 1], clicked=[True, False, False, True],
+        ... )
+        >>> log
+        ClickLog(2 impressions of 1 query, 4 shown documents, 2 clicks)
+        >>> [log.documents[d] for d in log.document]
+        ['a', 'b', 'b', 'a']
+
+    """
+
+    starts: Ints
+    times: Ints
+    query: Int32s
+    user: Int32s
+    session: Int32s
+    document: Int32s
+    position: Int32s
+    clicked: Bools
+    click_order: Int32s
+    click_time: Ints
+    dwell: Floats
+    pairs: Int32s
+    pair_queries: Int32s
+    pair_documents: Int32s
+    queries: tuple[str, ...]
+    documents: tuple[str, ...]
+    users: tuple[str, ...] = ()
+    sessions: tuple[str, ...] = ()
+    events: Events = field(default_factory=Events.none)
+    fields: Mapping[str, FieldValues] = field(default_factory=dict)
+    shown: Mapping[str, Floats] = field(default_factory=dict)
+    notes: ReadingNotes = field(default_factory=ReadingNotes)
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            elif isinstance(value, dict):
+                object.__setattr__(self, name, MappingProxyType(value))
+
+    def __len__(self) -> int:
+        return len(self.document)
+
+    def __repr__(self) -> str:
+        n, m = self.n_impressions, len(np.unique(self.query))
+        return (
+            f"ClickLog({n:,} impression{'' if n == 1 else 's'} of {m:,} quer{'y' if m == 1 else 'ies'}, "
+            f"{len(self):,} shown documents, {int(self.clicked.sum()):,} clicks)"
+        )
+
+    @property
+    def n_impressions(self) -> int:
+        """The number of rankings that were shown."""
+        return len(self.times)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether impressions have times."""
+        return bool(self.times.any())
+
+    @cached_property
+    def impression(self) -> Ints:
+        """The impression of each row."""
+        return np.repeat(np.arange(self.n_impressions), np.diff(self.starts))
+
+    @classmethod
+    def read(
+        cls, path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Any, format: str = "flat",  # noqa: A002
+        **options: Any,
+    ) -> ClickLog:  # fmt: skip
+        """Read a log from JSONL, CSV, TSV or Parquet files, compressed or not, or from a frame.
+
+        Args:
+            path: a file, several files that are one log, a frame or an iterable of dictionaries.
+            format: `"metarank"` (its events), `"ubi"` (OpenSearch's User Behavior Insights) or `"flat"` (a table with
+                a row for each shown document).
+            options: `time_unit` (s, ms, us or ns; by default the size of each number decides); `positions_from` (0 or
+                1; by default 0 if position 0 occurs); for `"flat"` the names of columns, as in `from_frame`; for
+                `"metarank"`, `query_field` (by default `"query"`); for `"ubi"`, `clicks`, the names of events that
+                are clicks.
+
+        """
+        from podium.clicks.log_formats import read_log
+
+        return read_log(path, format, options)
+
+    @classmethod
+    def from_frame(
+        cls, frame: Any, *, time_unit: str | None = None, positions_from: int | None = None, **columns: str
+    ) -> ClickLog:
+        """Return the log of a frame (pandas, polars, pyarrow) with a row for each shown document.
+
+        Args:
+            frame: columns named `query`, `document`, `position`, `clicked`, and optionally `time`, `impression`,
+                `user`, `session`, `dwell` (seconds), `click_time`, `click_order`; other columns are left out.
+            columns: other names of these columns, such as `query="search_text"`.
+            time_unit: of times that are numbers: s, ms, us or ns.
+            positions_from: whether positions count from 0 or from 1.
+
+        """
+        from podium.data.frames import columns_by_name
+
+        if not is_frame(frame):
+            raise DataError(f"expected a data frame, but got {type(frame).__name__}; from_arrays takes columns")
+        _, series = columns_by_name(frame)
+        chosen = chosen_columns(series, columns)
+        arrays: dict[str, Any] = {role: np.asarray(series[name].to_numpy()) for role, name in chosen.items()}
+        return cls.from_arrays(**arrays, time_unit=time_unit, positions_from=positions_from)
+
+    @classmethod
+    def from_arrays(
+        cls, *, query: ArrayLike, document: ArrayLike, position: ArrayLike, clicked: ArrayLike,
+        time: ArrayLike | None = None, impression: ArrayLike | None = None, user: ArrayLike | None = None,
+        session: ArrayLike | None = None, dwell: ArrayLike | None = None, click_time: ArrayLike | None = None,
+        click_order: ArrayLike | None = None, time_unit: str | None = None, positions_from: int | None = None,
+        place: Callable[[int], str] = lambda row: f"row {row}",
+    ) -> ClickLog:  # fmt: skip
+        """Return the log of columns with an entry for each shown document, in any order.
+
+        Args:
+            query, document, position, clicked: of each row.
+            time: of the impression; numbers since the epoch, ISO texts or datetimes.
+            impression: which rows were shown together; by default those with the same time, query, user and session.
+            user, session: names or numbers.
+            dwell: seconds spent on a clicked document.
+            click_time: when the document was clicked.
+            click_order: 1 for the first click of the impression, instead of `click_time`.
+            time_unit: of times that are numbers: s, ms, us or ns; by default the size of each number decides.
+            positions_from: whether positions count from 0 or from 1; by default 0 if position 0 occurs.
+            place: names a row in messages.
+
+        """
+        from podium.clicks.assembling import assemble, columns_of_rows
+
+        rows = {
+            "query": query, "document": document, "position": position, "clicked": clicked, "time": time,
+            "impression": impression, "user": user, "session": session, "dwell": dwell, "click_time": click_time,
+            "click_order": click_order,
+        }  # fmt: skip
+        return assemble(*columns_of_rows(rows, time_unit, positions_from, place))
+
+    def select(self, impressions: ArrayLike) -> ClickLog:
+        """Return the log of some impressions, by a mask or by their numbers; codes and other events stay the same.
+
+        Example:
+            `log.select(log.times < cut)` and `log.select(log.times >= cut)` split a log by time.
+
+        """
+        numbers = np.asarray(impressions)
+        if numbers.dtype == np.bool_:
+            if len(numbers) != self.n_impressions:
+                raise DataError(f"the mask has {len(numbers)} entries, but there are {self.n_impressions} impressions")
+            numbers = np.flatnonzero(numbers)
+        numbers = np.unique(numbers.astype(np.int64))
+        if len(numbers) and not 0 <= numbers[0] <= numbers[-1] < self.n_impressions:
+            raise DataError(f"impressions go from 0 to {self.n_impressions - 1}, but {numbers[-1]} was selected")
+        keep = np.zeros(self.n_impressions, np.bool_)
+        keep[numbers] = True
+        rows = keep[self.impression]
+        by_row = ("document", "position", "clicked", "click_order", "click_time", "dwell", "pairs")
+        by_impression = ("times", "query", "user", "session")
+        return replace(
+            self, starts=np.concatenate([[0], np.cumsum(np.diff(self.starts)[keep])]),
+            **{name: getattr(self, name)[rows] for name in by_row},
+            **{name: getattr(self, name)[keep] for name in by_impression},
+            shown={name: values[rows] for name, values in self.shown.items()},
+        )  # fmt: skip
+
+    def check(
+        self, features: RankingData | Mapping[str, ArrayLike] | None = None, *, clicks_per_minute: int = 100
+    ) -> tuple[Finding, ...]:
+        """Return what is wrong with the log, in plain words; nothing if all is well.
+
+        Finds mixed time units, positions that count from 0, clicks on documents that were not shown, repeated
+        impressions, gaps, bots, and features that use the future.
+
+        Args:
+            features: columns with a value for each row, to be checked for clicks that had not happened yet.
+            clicks_per_minute: users with more clicks within a minute are bots.
+
+        """
+        from podium.clicks.checking import check
+        from podium.data.ranking_data import RankingData
+
+        if isinstance(features, RankingData):
+            names = features.feature_names or [f"feature {k}" for k in range(features.n_features)]
+            features = {name: features.feature(k) for k, name in enumerate(names)}
+        return check(self, features, clicks_per_minute)
+
+    def labels(
+        self, kind: str = "ctr", *, min_impressions: int = 5, smoothing: float = 0.0, confidence: float = 0.95,
+        queries: str | Callable[[str], Iterable[str]] = "equal", dwell_grades: Sequence[float] = (10.0, 30.0),
+    ) -> ClickLabels:  # fmt: skip
+        """Return a label for each pair of query and document.
+
+        Args:
+            kind: `"ctr"` (clicks per impression), `"last_click"` (last clicks of an impression per impression),
+                `"coec"` (clicks over the clicks expected at the positions where the document was shown), `"dwell"`
+                (the mean grade of dwell times; no click has grade 0), or `"skip_above"` (the share of its preferences
+                that a document wins: a clicked document is preferred to those above it that were not clicked).
+            min_impressions: pairs with fewer impressions have the label NaN.
+            smoothing: adds so many impressions at the overall rate to each pair; for `"coec"`, so many expected clicks.
+            confidence: of the interval.
+            queries: `"equal"` counts equal queries together; `"similar"` those with the same words in lower case, in
+                any order; a function says which terms a query has, and queries with the same terms are similar.
+            dwell_grades: the seconds from which a click has the grades 2, 3, …; shorter ones have grade 1.
+
+        """
+        from podium.clicks.labels import labels
+
+        return labels(
+            self, kind, min_impressions=min_impressions, smoothing=smoothing, confidence=confidence, queries=queries,
+            dwell_grades=dwell_grades,
+        )  # fmt: skip
+
+    def preferences(self) -> PreferencePairs:
+        """Return pairs of rows (i, j): i was clicked, and j, above it in the same impression, was not.
+
+        `RankingData` takes them as `preferences`.
+        """
+        from podium.clicks.labels import preferences
+
+        return preferences(self)
+
+    def features(self, features: Sequence[str], *, limit: int = 1_000_000) -> RankingData:
+        """Return features of each row from the events before it, by a replay of the log in the order of time.
+
+        Args:
+            features: texts such as `rate(click, by=document)`; see `podium.clicks.Replay`.
+            limit: the most keys that each scope keeps.
+
+        Returns:
+            Data without labels: a row for each shown document, a query for each impression.
+
+        """
+        from podium.clicks.replay import Replay
+
+        replay = Replay(features, limit=limit)
+        return self._data(replay.replay(self), replay.names)
+
+    def ranking_data(
+        self, features: Any = None, labels: str | Sequence[str] = "clicked", *, relevance: ArrayLike | None = None,
+        preferences: bool = False, **options: Any,
+    ) -> RankingData:  # fmt: skip
+        """Return data for training: a row for each shown document, a query for each impression.
+
+        Args:
+            features: the result of `features`, texts of features, an array with a row for each row of the log, or None
+                for the numbers that were logged with the documents (`shown`).
+            labels: `"clicked"`, or a kind of `labels`, or several. Each becomes a label source of that name.
+            relevance: the main labels, such as human grades; by default the first of `labels`.
+            preferences: whether to add the pairs of `preferences`.
+            options: of `labels`, such as `min_impressions`.
+
+        """
+        from podium.data.ranking_data import RankingData
+
+        names = [labels] if isinstance(labels, str) else list(labels)
+        sources = {name: self.clicked if name == "clicked" else self.labels(name, **options).of_rows for name in names}
+        if features is None:
+            if not self.shown:
+                raise DataError("no numbers were logged with the documents: pass features, such as log.features([…])")
+            data = self._data(np.stack(list(self.shown.values()), axis=1), tuple(self.shown))
+        elif isinstance(features, RankingData):
+            data = features
+        elif isinstance(features, list | tuple) and all(isinstance(text, str) for text in features):
+            data = self.features(features)
+        else:
+            data = self._data(features, None)
+        if len(data) != len(self):
+            raise DataError(f"features have {len(data)} rows, but the log has {len(self)}")
+        main = next(iter(sources.values()), None) if relevance is None else relevance
+        pairs = {"preferences": self.preferences()} if preferences else {}
+        return data.replace(relevance=main, labels=sources, **pairs)
+
+    def _data(self, values: Any, names: tuple[str, ...] | None) -> RankingData:
+        from podium.data.ranking_data import RankingData
+
+        return RankingData(
+            values, qid=self.impression, positions=self.position, feature_names=names,
+            document_ids=np.array(self.documents, object)[self.document],
+        )  # fmt: skip
+
+
+def chosen_columns(names: Any, columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the column of a table for each role, or raise if one is missing."""
+    for role, name in columns.items():
+        if role not in COLUMNS:
+            raise DataError(f"there is no column {role!r} in a log; there are {', '.join(COLUMNS)}")
+        if name not in names:
+            raise DataError(f"{role}: there is no column {name!r}; the columns are {', '.join(map(repr, names))}")
+    chosen = {role: role for role in COLUMNS if role in names} | dict(columns)
+    missing = [role for role in ("query", "document", "position", "clicked") if role not in chosen]
+    if missing:
+        raise DataError(
+            f"there is no column {missing[0]!r}; name it with {missing[0]}=…, one of {', '.join(map(repr, names))}"
+        )
+    return chosen

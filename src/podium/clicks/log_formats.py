@@ -1,0 +1,415 @@
+"""Reads logs in Metarank's and OpenSearch's (UBI) formats, and flat tables.
+
+Events may come in any order: clicks find their rankings when all events are read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from podium.clicks.assembling import Coded, Impressions, ShownRows, assemble, code
+from podium.clicks.log import COLUMNS, ClickLog, Events, FieldValues, ReadingNotes, chosen_columns
+from podium.clicks.times import UNITS, microseconds
+from podium.core.array_types import Int32s, Ints
+from podium.core.validation import did_you_mean
+from podium.data.frames import is_frame
+from podium.data.io.parquet import import_pyarrow
+from podium.errors import DataError, FileFormatError
+from podium.features.documents import Record, kind_of, read_records
+
+NAMES = ("query", "document", "impression", "user", "session")
+UBI_CLICKS = ("click", "item_click")
+NOT_SHOWN = "a click is on a document that its impression does not show"
+RESERVED = ("impression", "dwell", "item")  # kinds of events that other things make
+NO_RANKING = "an event names a ranking that is not in the log"
+
+
+def read_log(source: Any, form: str, options: Mapping[str, Any]) -> ClickLog:
+    """Read a log; see `ClickLog.read`."""
+    known = {
+        "flat": {"time_unit", "positions_from", *COLUMNS},
+        "metarank": {"time_unit", "query_field"},
+        "ubi": {"time_unit", "positions_from", "clicks"},
+    }
+    if form not in known:
+        raise DataError(f"format must be {', '.join(map(repr, known))}, not {form!r}{did_you_mean(str(form), known)}")
+    for name in options:
+        if name not in known[form]:
+            near = did_you_mean(name, known[form])
+            raise DataError(
+                f"the format {form!r} has no option {name!r}{near}; it has {', '.join(sorted(known[form]))}"
+            )
+    unit = options.get("time_unit")
+    if unit not in (None, *UNITS):
+        raise DataError(f"time_unit must be one of {', '.join(UNITS)}, not {unit!r}")
+    if form == "flat":
+        return _read_flat(source, dict(options))
+    builder = LogBuilder(unit)
+    add = _metarank(builder, options.get("query_field", "query"))
+    if form == "ubi":
+        add = _ubi(builder, frozenset(options.get("clicks", UBI_CLICKS)))
+    for record in read_records(source):
+        try:
+            add(record)
+        except FileFormatError:
+            raise
+        except DataError as error:
+            raise record.error(str(error)) from None
+    return builder.build(options.get("positions_from"))
+
+
+def _read_flat(source: Any, options: dict[str, Any]) -> ClickLog:
+    """Read a table with a row for each shown document."""
+    if is_frame(source):
+        return ClickLog.from_frame(source, **options)
+    columns = {role: options.pop(role) for role in COLUMNS if role in options}
+    if isinstance(source, str | os.PathLike) and kind_of(source) == ".parquet":
+        return _read_flat_parquet(os.fspath(source), columns, options)
+    texts = {columns.get(name, name) for name in NAMES}
+    values: dict[str, list[Any]] = defaultdict(list)
+    lines: list[int] = []
+    files: list[tuple[int, str | None]] = []  # the first row of each file
+    chosen: dict[str, str] = {}
+    for record in read_records(source, texts | {columns.get("time", "time"), columns.get("click_time", "click_time")}):
+        if not files or files[-1][1] != record.file:
+            files.append((len(lines), record.file))
+            try:
+                chosen = chosen or chosen_columns(record.values, columns)
+            except DataError as error:
+                raise record.error(str(error)) from None
+        for role, name in chosen.items():
+            values[role].append(record.values.get(name))
+        lines.append(record.line)
+
+    def place(row: int) -> str:
+        file = next(name for first, name in reversed(files) if first <= row)
+        return f"{file}, line {lines[row]}" if file else f"record {lines[row]}"
+
+    if not lines:
+        raise DataError(f"the log is empty: {source!r:.80} holds no shown document")
+    return ClickLog.from_arrays(**values, **options, place=place)  # type: ignore[arg-type]
+
+
+def _read_flat_parquet(path: str, columns: Mapping[str, str], options: dict[str, Any]) -> ClickLog:
+    pyarrow = import_pyarrow()
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            chosen = chosen_columns(file.schema_arrow.names, columns)
+            table = file.read(sorted(set(chosen.values())))
+    except (pyarrow.ArrowException, OSError) as error:
+        raise FileFormatError(path, f"cannot be read: {error}") from None
+    except DataError as error:
+        raise FileFormatError(path, str(error)) from None
+    arrays = {role: table[name].to_numpy() for role, name in chosen.items()}
+    return ClickLog.from_arrays(**arrays, **options, place=lambda row: f"{path}, row {row + 1}")
+
+
+class LogBuilder:
+    """Collects events, in any order, and makes a log of them.
+
+    Args:
+        time_unit: of times that are numbers; None decides by size.
+
+    """
+
+    def __init__(self, time_unit: str | None = None) -> None:
+        self.notes = ReadingNotes()
+        self._unit = time_unit
+        self._numbers: dict[str, int] = {}  # impressions by their id
+        self._impressions: list[list[Any]] = []  # time, query, user, session
+        self._rows: list[tuple[int, str, int]] = []  # impression, document, position
+        self._places: list[str] = []
+        self._groups: list[str] = []  # what counts positions in the same way, by row
+        self._answers: dict[int, tuple[list[str], str]] = {}
+        self._shown: dict[str, dict[int, float]] = defaultdict(dict)
+        self._events: list[tuple[str, int, str | None, str | None, Any, Any, float, str]] = []
+        self._fields: dict[str, list[tuple[int, str, Any]]] = defaultdict(list)
+
+    def time(self, value: Any) -> int:
+        """Return a time in microseconds."""
+        return microseconds(value, self._unit, self.notes.time_units)
+
+    def impression(self, name: str, time: int | None, query: Any, user: Any, session: Any) -> int:
+        """Return the number of an impression; what is known of it is filled in."""
+        number = self._numbers.setdefault(name, len(self._impressions))
+        if number == len(self._impressions):
+            self._impressions.append([None, None, None, None])
+        known = self._impressions[number]
+        for k, value in enumerate((time, query, user, session)):
+            if known[k] is None:
+                known[k] = value
+        return number
+
+    def show(self, impression: int, document: str, position: int, place: str, group: str = "") -> int:
+        """Add a shown document, and return its row."""
+        self._rows.append((impression, document, position))
+        self._places.append(place)
+        self._groups.append(group)
+        return len(self._rows) - 1
+
+    def answer(self, impression: int, documents: list[str], place: str) -> None:
+        """Keep what a search returned: its impression shows that if nothing else says what it showed."""
+        self._answers[impression] = (documents, place)
+
+    def log_value(self, row: int, name: str, value: float) -> None:
+        """Keep a number that was logged with a shown document."""
+        self._shown[name][row] = value
+
+    def event(
+        self, kind: str, time: int, impression: str | None, document: str | None, user: Any, session: Any,
+        place: str, dwell: float = np.nan,
+    ) -> None:  # fmt: skip
+        """Add an event; one of kind `click` is a click if its impression shows its document."""
+        self._events.append((kind, time, impression, document, user, session, dwell, place))
+
+    def field(self, time: int, document: str, name: str, value: Any) -> None:
+        """Keep the value that a field of a document has from now on."""
+        self._fields[name].append((time, document, value))
+
+    def build(self, positions_from: int | None = None) -> ClickLog:
+        """Return the log."""
+        shown = {impression for impression, _, _ in self._rows}
+        for number, (hits, place) in self._answers.items():
+            if number not in shown:
+                for position, document in enumerate(hits, 1):
+                    self.show(number, document, position, place, "what searches returned")
+        if not self._rows:
+            raise DataError("the log is empty: there is no shown document")
+        n = len(self._rows)
+        impression = np.fromiter((row[0] for row in self._rows), np.int64, n)
+        used, impression = np.unique(impression, return_inverse=True)  # rankings that show nothing are left out
+        kept = [self._impressions[k] for k in used.tolist()]
+        clicks = self._click_columns(n)
+        others = [event for event in self._events if event[0] != "click"]
+        documents = code([row[1] for row in self._rows] + [e[3] for e in others] + self._field_documents())
+        queries, users, sessions = (
+            code([*(one[k] for one in kept), *(self._of(event, k) for event in others)]) for k in (1, 2, 3)
+        )
+        if (queries.codes[: len(kept)] < 0).any():  # no query is a query: the empty text, which sorts first
+            queries = Coded((queries.codes + 1).astype(np.int32), ("", *queries.names))
+        m = len(kept)
+        rows = ShownRows(
+            impression=impression.astype(np.int64), document=Coded(documents.codes[:n], documents.names),
+            position=self._positions(positions_from), **clicks,
+            shown={name: _dense(values, n) for name, values in sorted(self._shown.items())},
+        )  # fmt: skip
+        impressions = Impressions(
+            np.array([one[0] for one in kept], np.int64),
+            *(Coded(column.codes[:m], column.names) for column in (queries, users, sessions)),
+        )
+        of_events = (column.codes[m:] for column in (queries, users, sessions))
+        return assemble(
+            rows, impressions, self.notes, self._places.__getitem__,
+            events=_events(others, documents.codes[n : n + len(others)], *of_events),
+            fields=self._field_values(documents.codes[n + len(others) :]),
+        )  # fmt: skip
+
+    def _of(self, event: tuple[Any, ...], k: int) -> Any:
+        """Return an event's query (1), user (2) or session (3): its own, or that of its ranking."""
+        own = None if k == 1 else event[k + 2]
+        return self._impressions[self._numbers[event[2]]][k] if own is None and event[2] in self._numbers else own
+
+    def _click_columns(self, n: int) -> dict[str, Any]:
+        """Return what clicks add to the rows."""
+        columns: dict[str, Any] = {
+            "clicked": np.zeros(n, np.bool_), "click_order": np.zeros(n, np.int64),
+            "click_time": np.zeros(n, np.int64), "dwell": np.full(n, np.nan),
+        }  # fmt: skip
+        row_of: dict[tuple[int, str], int] = {}
+        for row, (impression, name, _) in enumerate(self._rows):
+            row_of.setdefault((impression, name), row)
+        clicks = sorted((event for event in self._events if event[0] == "click"), key=lambda event: event[1])
+        for _, time, ranking, document, _, _, dwell, place in clicks:
+            number = self._numbers.get(ranking or "", -1)
+            if number < 0:
+                self.notes.add(NO_RANKING if ranking else "a click names no ranking", place)
+                continue
+            row = row_of.get((number, document or ""), -1)
+            if row < 0:
+                self.notes.add(NOT_SHOWN, place)
+            elif columns["clicked"][row]:
+                self.notes.add("a document is clicked again in the same impression", place)
+            else:
+                columns["clicked"][row], columns["click_time"][row], columns["dwell"][row] = True, time, dwell
+        return columns
+
+    def _positions(self, positions_from: int | None) -> Ints:
+        """Return positions from 1; each group of rankings counts from 0 if its least position is 0."""
+        position = np.fromiter((row[2] for row in self._rows), np.int64, len(self._rows))
+        groups = code([f"={group}" for group in self._groups]).codes
+        for group in range(int(groups.max()) + 1):
+            inside = groups == group
+            least = min(int(position[inside].min()), 1)
+            if positions_from == 1 and least == 0:
+                row = int(np.flatnonzero(inside & (position == 0))[0])
+                raise DataError(f"{self._places[row]}: position is 0, but positions count from 1")
+            starts_at = least if positions_from is None else positions_from
+            self.notes.first_positions[starts_at] += int(inside.sum())
+            position[inside] += 1 - starts_at
+        return position
+
+    def _field_documents(self) -> list[str]:
+        return [document for name in sorted(self._fields) for _, document, _ in self._fields[name]]
+
+    def _field_values(self, documents: Int32s) -> dict[str, FieldValues]:
+        fields, at = {}, 0
+        for name in sorted(self._fields):
+            updates = self._fields[name]
+            values = code([value for _, _, value in updates])
+            times = np.array([time for time, _, _ in updates], np.int64)
+            order = np.lexsort((values.codes, documents[at : at + len(updates)], times))
+            fields[name] = FieldValues(
+                times[order], documents[at : at + len(updates)][order], values.codes[order], values.names
+            )
+            at += len(updates)
+        return fields
+
+
+def _dense(values: Mapping[int, float], n: int) -> Any:
+    column = np.full(n, np.nan)
+    column[list(values)] = list(values.values())
+    return column
+
+
+def _events(events: list[tuple[Any, ...]], document: Int32s, query: Int32s, user: Int32s, session: Int32s) -> Events:
+    if not events:
+        return Events.none()
+    kinds = code([event[0] for event in events])
+    times = np.array([event[1] for event in events], np.int64)
+    order = np.lexsort((kinds.codes, document, query, user, session, times))
+    return Events(
+        times[order], kinds.codes[order], query[order], document[order], user[order], session[order], kinds.names
+    )
+
+
+def _name(values: Mapping[str, Any], key: str) -> str | None:
+    """Return an entry that is a name, as text, or None."""
+    value = values.get(key)
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise DataError(f"{key!r} must be text, but got {value!r:.60}")
+    return str(value)
+
+
+def _required(values: Mapping[str, Any], key: str) -> Any:
+    if values.get(key) in (None, ""):
+        raise DataError(f"{key!r} is missing{did_you_mean(key, map(str, values))}")
+    return values[key]
+
+
+def _metarank(builder: LogBuilder, query_field: str) -> Callable[[Record], None]:
+    """Return a function that adds one of Metarank's events."""
+
+    def fields_of(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        fields = values.get("fields") or []
+        if not isinstance(fields, list) or not all(isinstance(one, dict) and "name" in one for one in fields):
+            raise DataError("'fields' must be a list of objects with a name and a value")
+        return [(str(one["name"]), one.get("value")) for one in fields]
+
+    def ranking(values: Mapping[str, Any], time: int, place: str) -> None:
+        query = next((value for name, value in fields_of(values) if name == query_field), None)
+        if query is not None and not isinstance(query, str):
+            raise DataError(f"the field {query_field!r} must be text, but got {query!r:.60}")
+        number = builder.impression(
+            str(_required(values, "id")), time, query, _name(values, "user"), _name(values, "session")
+        )
+        items = _required(values, "items")
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise DataError("'items' must be a list of objects with an id")
+        for position, item in enumerate(items, 1):
+            row = builder.show(number, str(_required(item, "id")), position, place)
+            for name, value in fields_of(item):
+                if isinstance(value, int | float) and not isinstance(value, bool):
+                    builder.log_value(row, name, float(value))
+
+    def interaction(values: Mapping[str, Any], time: int, place: str) -> None:
+        dwell = next((value for name, value in fields_of(values) if name == "dwell"), np.nan)
+        kind = str(_required(values, "type"))
+        if kind in RESERVED:
+            raise DataError(f"the type {kind!r} is taken: rankings make impressions, and clicks have a field 'dwell'")
+        builder.event(
+            kind, time, _name(values, "ranking"), str(_required(values, "item")),
+            _name(values, "user"), _name(values, "session"), place, _dwell(dwell),
+        )  # fmt: skip
+
+    def item(values: Mapping[str, Any], time: int, place: str) -> None:
+        for name, value in fields_of(values):
+            if isinstance(value, str | int) and not isinstance(value, bool):
+                builder.field(time, str(_required(values, "item")), name, value)
+
+    adders = {"ranking": ranking, "interaction": interaction, "item": item}
+
+    def add(record: Record) -> None:
+        kind = _required(record.values, "event")
+        if kind == "user":
+            return
+        if kind not in adders:
+            raise DataError(f"'event' must be ranking, interaction, item or user, not {kind!r:.60}")
+        adders[kind](record.values, builder.time(_required(record.values, "timestamp")), _place(record))
+
+    return add
+
+
+def _place(record: Record) -> str:
+    return f"{record.file}, line {record.line}" if record.file else f"record {record.line}"
+
+
+def _dwell(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        raise DataError(f"the dwell time must be seconds from 0, but got {value!r:.60}")
+    return float(value)
+
+
+def _ubi(builder: LogBuilder, clicks: frozenset[str]) -> Callable[[Record], None]:
+    """Return a function that adds a query or an event of OpenSearch's User Behavior Insights."""
+    shown: Counter[int] = Counter()  # documents by impression, for events without positions
+
+    def query(values: Mapping[str, Any], time: int, place: str) -> None:
+        number = builder.impression(
+            str(_required(values, "query_id")),
+            time,
+            values.get("user_query"),
+            _user(values),
+            _name(values, "session_id"),
+        )
+        hits = values.get("query_response_hit_ids") or []
+        if not isinstance(hits, list):
+            raise DataError("'query_response_hit_ids' must be a list")
+        builder.answer(number, list(map(str, hits)), place)
+
+    def event(values: Mapping[str, Any], time: int, place: str) -> None:
+        attributes = values.get("event_attributes") or {}
+        thing, position = attributes.get("object") or {}, attributes.get("position") or {}
+        document = None if thing.get("object_id") in (None, "") else str(thing["object_id"])
+        session = _name(values, "session_id") or _name(attributes, "session_id")
+        kind, ranking = str(_required(values, "action_name")), _name(values, "query_id")
+        if kind == "impression" and ranking and document:
+            number = builder.impression(ranking, time, values.get("user_query"), _user(values), session)
+            shown[number] += 1
+            ordinal = position.get("ordinal", shown[number])
+            if isinstance(ordinal, bool) or not isinstance(ordinal, int) or not 0 <= ordinal < 2**31 - 1:
+                raise DataError(f"'ordinal' must be a whole number from 0, but got {ordinal!r:.60}")
+            builder.show(number, document, ordinal, place, str(values.get("application", "")))
+            return
+        dwell = attributes.get("dwell_time", np.nan)
+        kind = "click" if kind in clicks else f"other {kind}" if kind == "click" else kind
+        builder.event(kind, time, ranking, document, _user(values), session, place, _dwell(dwell))
+
+    def add(record: Record) -> None:
+        values = record.values
+        if set(values) <= {"index", "create"}:  # a line of OpenSearch's bulk format
+            return
+        time = builder.time(_required(values, "timestamp"))
+        (event if values.get("action_name") else query)(values, time, _place(record))
+
+    return add
+
+
+def _user(values: Mapping[str, Any]) -> str | None:
+    return _name(values, "user_id") or _name(values, "client_id")

@@ -1,0 +1,215 @@
+"""The counters of one scope, by key: a hash table of integer rows that compiled code updates and reads.
+
+A key is a 64-bit hash of the scope's names; with a million keys, two of them share one by chance in one of 37 million
+tables. Key 0 is an unknown scope. When a table holds more than `limit` keys at the end of a moment, the keys that were
+updated least recently go, until three quarters of the limit remain. That depends on the events alone, not on how they
+were cut into batches or in which order those of one moment came.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from podium.clicks.click_features import COUNT, LATEST, TOTAL, Counter
+from podium.core.array_types import Floats, Int, Int32s, Ints, UInt64s
+from podium.core.compiling import helper, kernel
+
+NEVER = -(2**63)  # no bucket, no time
+DONE, FULL, CROWDED = range(3)  # why the kernel returned
+SMALLEST = 64  # slots of a new table
+
+
+class ScopeTable:
+    """The counters of all keys of a scope.
+
+    Args:
+        counters: of this scope.
+        kinds: the kinds of events, by their codes.
+        limit: the most keys that are kept.
+
+    Attributes:
+        keys, latest: of each slot in use, its key and the time of its last update.
+        counts: of each slot, the integers of its counters.
+        now: the time of the last update.
+
+    """
+
+    def __init__(self, counters: tuple[Counter, ...], kinds: tuple[str, ...], limit: int) -> None:
+        self.limit = limit
+        weights = [counter.weights for counter in counters]
+        sizes = [len(one) for one in weights]
+        self._weights = np.concatenate(weights)
+        self._layout = np.array(
+            [
+                [kinds.index(counter.event), counter.keeps, size, counter.width, offset + k, offset]
+                for k, (counter, size, offset) in enumerate(
+                    zip(counters, sizes, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True)
+                )
+            ],
+            np.int64,
+        )
+        self.width = sum(sizes) + len(counters)
+        self.set(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty((0, self.width), np.int64), NEVER)
+
+    def set(self, keys: UInt64s, latest: Ints, counts: Ints, now: int) -> None:
+        """Fill the table anew."""
+        n = len(keys)
+        room = max(SMALLEST, 1 << int(max(1, n)).bit_length())  # at least one more than n
+        self._keys, self._latest = np.zeros(room, np.uint64), np.full(room, NEVER, np.int64)
+        self._counts = np.zeros((room, self.width), np.int64)
+        self._keys[:n], self._latest[:n], self._counts[:n] = keys, latest, counts
+        self._state = np.array([n, now], np.int64)
+        self._slots = np.zeros(4 * room, np.int32)
+        insert_all(self._slots, self._keys, n)
+
+    def __len__(self) -> int:
+        return int(self._state[0])
+
+    @property
+    def keys(self) -> UInt64s:
+        """The keys, in the order of slots."""
+        return self._keys[: len(self)]
+
+    @property
+    def latest(self) -> Ints:
+        """The time of the last update of each key."""
+        return self._latest[: len(self)]
+
+    @property
+    def counts(self) -> Ints:
+        """The integers of each key."""
+        return self._counts[: len(self)]
+
+    @property
+    def now(self) -> int:
+        """The time of the last update."""
+        return int(self._state[1])
+
+    def run(self, times: Ints, keys: UInt64s, kinds: Int32s, amounts: Ints, rows: Ints, out: Floats) -> None:
+        """Go through reads and updates in the order of time, reads of a moment before its updates.
+
+        Args:
+            times: not descending.
+            keys: 0 for an unknown scope.
+            kinds: the code of the event; −1 for a read.
+            amounts: what an event adds to a total.
+            rows: the row of `out` that a read writes to.
+            out: a column for each counter.
+
+        """
+        at = 0
+        while at < len(times):
+            at, reason = advance(
+                times, keys, kinds, amounts, rows, out, at, self.limit, self._layout, self._weights, self._slots,
+                self._keys, self._latest, self._counts, self._state,
+            )  # fmt: skip
+            if reason == CROWDED:
+                self._drop_oldest()
+            elif reason == FULL:
+                self.set(self.keys, self.latest, self.counts, self.now)
+
+    def _drop_oldest(self) -> None:
+        """Keep the keys that were updated last; of the same time, those with the larger keys."""
+        newest = np.lexsort((self.keys, self.latest))[len(self) - (self.limit - self.limit // 4) :]
+        self.set(self.keys[newest], self.latest[newest], self.counts[newest], self.now)
+
+
+@helper
+def find(slots: Int32s, keys: UInt64s, key: np.uint64) -> Int:
+    """Return the place of a key in the hash table: one that holds it, or the empty one where it belongs."""
+    mask = np.uint64(len(slots) - 1)
+    place = np.int64((key ^ (key >> np.uint64(32))) & mask)
+    while slots[place] != 0 and keys[slots[place] - 1] != key:
+        place = np.int64((np.uint64(place) + np.uint64(1)) & mask)
+    return place
+
+
+@kernel
+def insert_all(slots: Int32s, keys: UInt64s, n: Int) -> None:
+    """Fill an empty hash table."""
+    for slot in range(n):
+        slots[find(slots, keys, keys[slot])] = slot + 1
+
+
+@kernel
+def advance(
+    times: Ints, keys: UInt64s, kinds: Int32s, amounts: Ints, rows: Ints, out: Floats, first: Int, limit: Int,
+    layout: Ints, weights: Floats, slots: Int32s, slot_keys: UInt64s, latest: Ints, counts: Ints, state: Ints,
+) -> tuple[int, int]:  # fmt: skip
+    """Read and update until all is done or the table must be rebuilt; return how far it went, and why it stopped."""
+    for at in range(first, len(times)):
+        time, key = times[at], keys[at]
+        if time > state[1] and state[0] > limit:
+            return at, CROWDED
+        if kinds[at] < 0:
+            _read(time, key, layout, weights, slots, slot_keys, counts, out, rows[at])
+            continue
+        state[1] = time
+        if key == np.uint64(0):
+            continue
+        place = find(slots, slot_keys, key)
+        slot = np.int64(slots[place]) - 1
+        if slot < 0:
+            slot = state[0]
+            if slot == len(slot_keys):
+                return at, FULL
+            slots[place] = slot + 1
+            slot_keys[slot] = key
+            state[0] += 1
+            for c in range(len(layout)):
+                counts[slot, layout[c, 4]] = NEVER
+        latest[slot] = time
+        for c in range(len(layout)):
+            if layout[c, 0] == kinds[at]:
+                _update(time, amounts[at], layout[c], counts[slot])
+    return len(times), DONE
+
+
+@helper
+def _update(time: Int, amount: Int, layout: Ints, counts: Ints) -> None:
+    """Add an event to a counter: its newest bucket comes first, then the ring of buckets."""
+    keeps, size, width, offset = layout[1], layout[2], layout[3], layout[4]
+    if keeps == LATEST:
+        counts[offset] = time
+        return
+    bucket = time // width if width > 0 else 0
+    newest = counts[offset]
+    if newest == NEVER:
+        counts[offset] = bucket
+    elif bucket > newest:
+        for old in range(max(newest + 1, bucket - size + 1), bucket + 1):
+            counts[offset + 1 + old % size] = 0
+        counts[offset] = bucket
+    counts[offset + 1 + bucket % size] += 1 if keeps == COUNT else amount
+
+
+@helper
+def _read(
+    time: Int, key: np.uint64, layout: Ints, weights: Floats, slots: Int32s, slot_keys: UInt64s, counts: Ints,
+    out: Floats, row: Int,
+) -> None:  # fmt: skip
+    """Write the counters of a key at a time; NaN for an unknown scope and for the time since no event."""
+    slot = np.int64(-1)
+    if key != np.uint64(0):
+        slot = np.int64(slots[find(slots, slot_keys, key)]) - 1
+    for c in range(len(layout)):
+        keeps, size, width, offset = layout[c, 1], layout[c, 2], layout[c, 3], layout[c, 4]
+        if key == np.uint64(0) or (keeps == LATEST and (slot < 0 or counts[slot, offset] == NEVER)):
+            out[row, c] = np.nan
+        elif slot < 0 or counts[slot, offset] == NEVER:
+            out[row, c] = 0.0
+        elif keeps == LATEST:
+            out[row, c] = np.float64(time - counts[slot, offset])
+        else:
+            newest = counts[slot, offset]
+            current = time // width if width > 0 else 0
+            total = 0.0
+            for age in range(max(0, current - newest), size):
+                bucket = current - age
+                if bucket <= newest - size:
+                    break
+                total += weights[layout[c, 5] + age] * np.float64(counts[slot, offset + 1 + bucket % size])
+            out[row, c] = total
+
+
+assert TOTAL == 1  # the kernels take everything else than COUNT and LATEST as a sum

@@ -1,0 +1,110 @@
+"""Times of events as microseconds since the epoch, from numbers of any unit, ISO texts and datetimes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.array_types import Ints
+from podium.errors import DataError
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+PER_SECOND = 1_000_000
+UNITS = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001}  # in microseconds
+WORDS = {"s": "epoch seconds", "ms": "epoch milliseconds", "us": "epoch microseconds", "ns": "epoch nanoseconds"}
+LARGEST = 2**61  # microseconds; the sum of two times stays within int64
+
+
+def unit_of(value: float) -> str:
+    """Return the unit of a number that is a time since the epoch, by its size: 1e11 seconds are the year 5138.
+
+    >>> unit_of(1_700_000_000), unit_of(1_700_000_000_000)
+    ('s', 'ms')
+    """
+    size = abs(value)
+    return "s" if size < 1e11 else "ms" if size < 1e14 else "us" if size < 1e17 else "ns"
+
+
+def microseconds(value: Any, unit: str | None = None, units: Counter[str] | None = None) -> int:
+    """Return a time as microseconds since the epoch; raise a `DataError` that says what was expected.
+
+    Args:
+        value: a number, a text that holds a number or an ISO 8601 time, or a datetime. A time without a zone is UTC.
+        unit: of numbers: s, ms, us or ns. None decides by the size of each number.
+        units: counts what the times were written as.
+
+    Example:
+        >>> microseconds("2024-12-10T00:01:29.378Z") == microseconds(1733788889378)
+        True
+
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        try:
+            value = int(text) if text.lstrip("+-").isdigit() else float(text)
+        except ValueError:
+            try:
+                value = datetime.fromisoformat(text)
+            except ValueError:
+                raise _not_a_time(value) from None
+    if isinstance(value, datetime):
+        if units is not None:
+            units["ISO times"] += 1
+        value = value if value.tzinfo else value.replace(tzinfo=UTC)
+        return int((value - EPOCH) // timedelta(microseconds=1))
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise _not_a_time(value)
+    if not abs(float(value)) < 1e25:  # nor NaN
+        raise _not_a_time(value)
+    unit = unit or unit_of(float(value))
+    if units is not None:
+        units[WORDS[unit]] += 1
+    if isinstance(value, int | np.integer):  # exactly, whatever the size
+        result = int(value) // 1000 if unit == "ns" else int(value) * int(UNITS[unit])
+    else:
+        result = round(float(value) * UNITS[unit])
+    if abs(result) > LARGEST:
+        raise _not_a_time(value)
+    return result
+
+
+def _not_a_time(value: Any) -> DataError:
+    return DataError(f"expected a time (a number since the epoch or an ISO 8601 text), but got {value!r:.60}")
+
+
+def microseconds_of(values: Sequence[Any] | NDArray[Any], unit: str | None, units: Counter[str]) -> Ints:
+    """Return a column of times as microseconds since the epoch; an error has the row as its attribute `row`."""
+    array = values if isinstance(values, np.ndarray) else np.asarray(values, object)
+    if array.dtype.kind == "M":
+        missing = np.flatnonzero(np.isnat(array))
+        if len(missing):
+            raise with_row(_not_a_time(None), int(missing[0]))
+        units["ISO times"] += len(array)
+        return array.astype("datetime64[us]").astype(np.int64)
+    if array.dtype.kind in "iu" and len(array):
+        found = {unit} if unit else {unit_of(float(array.min())), unit_of(float(array.max()))}
+        if len(found) == 1 and not (array.min() < 0 < array.max()):
+            (one,) = found
+            most = LARGEST / UNITS[str(one)]
+            if max(abs(float(array.min())), abs(float(array.max()))) <= most:
+                units[WORDS[str(one)]] += len(array)
+                whole = array.astype(np.int64)
+                return whole // 1000 if one == "ns" else whole * int(UNITS[str(one)])
+    result = np.empty(len(array), np.int64)
+    for row, value in enumerate(array.tolist()):
+        try:
+            result[row] = microseconds(value, unit, units)
+        except DataError as error:
+            raise with_row(error, row) from None
+    return result
+
+
+def with_row(error: DataError, row: int) -> DataError:
+    """Return an error that knows its row, from 0, so that a reader can name the line."""
+    error.row = row  # type: ignore[attr-defined]
+    return error
