@@ -1,8 +1,7 @@
 """Operations on 64 documents at a time, for binning and scoring: a word is an int64 with one bit for each of them.
 
-Kernels call these functions. `podium.core.llvm_bitwise` tells the compiler how each is done with vectors; the bodies
-here say what it means, and are what is compiled where the LLVM code is switched off
-(`podium.core.threads.USES_LLVM`).
+Kernels call these functions. `podium.core.llvm_bitwise` compiles each to vector instructions. The bodies here state
+what it does, and are compiled instead if those instructions cannot be used (`podium.core.compiling.uses_llvm`).
 
 A *block* is a tuple with one entry for each word that is worked on at once. Only its length counts: it is part of the
 type, so that kernels are compiled for it.

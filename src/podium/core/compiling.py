@@ -13,16 +13,17 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property, update_wrapper
 from pathlib import Path
 from typing import Any, TypeVar
 
 from podium.core import kernel_cache
-from podium.core.kernel_cache import numba_settings
-from podium.core.threads import USES_LLVM, thread_count
-from podium.errors import PodiumError
+from podium.core.kernel_cache import CHECKED, numba_settings
+from podium.core.threads import thread_count
+from podium.errors import PodiumError, PodiumWarning
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -60,6 +61,10 @@ class Kernel:
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the compiled function."""
+        try:
+            return self.dispatcher(*arguments)
+        except Exception as error:
+            _repair_cache(error)
         return self.dispatcher(*arguments)
 
     @cached_property
@@ -82,8 +87,22 @@ def compile_for(kernel: Callable[..., Any], *arguments: Any) -> Callable[..., An
     assert isinstance(kernel, Kernel)
     from numba import typeof
 
-    compiled: Callable[..., Any] = kernel.dispatcher.compile(tuple(map(typeof, arguments)))
+    types = tuple(map(typeof, arguments))
+    try:
+        compiled: Callable[..., Any] = kernel.dispatcher.compile(types)
+    except Exception as error:
+        _repair_cache(error)
+        compiled = kernel.dispatcher.compile(types)
     return compiled
+
+
+def _repair_cache(error: Exception) -> None:
+    """Raise the error again, unless cached kernels could not be read or written: then the caller tries once more.
+
+    A kernel is read, or compiled and written, before it runs, so nothing is done twice.
+    """
+    if not kernel_cache.repair(error, cache_folder()):
+        raise error
 
 
 def _decorated(function: Callable[..., Any]) -> Any:
@@ -142,15 +161,57 @@ def start_numba() -> None:
     event.register("numba:compile", Notice())  # type: ignore[no-untyped-call]
     from podium.core import bitwise, intrinsics, simd
 
-    if USES_LLVM:
-        import podium.core.llvm_bitwise  # noqa: F401  it and what it imports tell Numba of the operations
+    if uses_llvm():
+        import podium.core.llvm_bitwise
+        import podium.core.llvm_lanes  # noqa: F401  both register operations with Numba
     else:
         _new_helpers.extend((*intrinsics.OPERATIONS, *simd.OPERATIONS, *bitwise.OPERATIONS))
 
 
+@cache
+def uses_llvm() -> bool:
+    """Return whether `intrinsics`, `simd` and `bitwise` compile to the LLVM instructions of `llvm_lanes` and others.
+
+    If not, their Python bodies are compiled: the same results to the bit, but slowly, and with one thread in each team,
+    since threads that wait for each other need atomic operations. PODIUM_PLAIN_KERNELS=1 asks for that. It also
+    happens, with a warning, if the operations fail their check. The check runs once for each cache folder, in a process
+    of its own, because a wrong instruction can end a process.
+    """
+    if os.environ.get("PODIUM_PLAIN_KERNELS", "") not in ("", "0"):
+        return False
+    folder = kernel_cache.cache_folder(plain=False)
+    if folder is None or (folder / CHECKED).exists() or not sys.executable or hasattr(sys, "frozen"):
+        return True
+    check = "from podium.core.llvm_check import operations_work as work; assert work(), 'a wrong result'"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", check], env=_environment() | {"NUMBA_OPT": "0"},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    except OSError:  # no process can be started
+        return True
+    if done.returncode == 0:
+        with suppress(OSError):  # the disk may be full: the next process checks again
+            (folder / CHECKED).touch()
+        return True
+    reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+    warnings.warn(
+        "Podium's vector operations do not work with the installed versions of Numba and llvmlite, so Podium runs "
+        f"without them, many times slower: install versions that its requirements allow ({reason})",
+        PodiumWarning, stacklevel=2,
+    )  # fmt: skip
+    return False
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment for a process that imports what this one does."""
+    paths = os.pathsep.join(filter(None, sys.path))
+    return os.environ | {"PYTHONPATH": paths, "PYTHONSAFEPATH": "1", _COMPILES: "1"}
+
+
 def cache_folder() -> Path | None:
     """Return the folder where compiled kernels are kept, or None if no place is writable."""
-    return kernel_cache.cache_folder(plain=not USES_LLVM)
+    return kernel_cache.cache_folder(plain=not uses_llvm())
 
 
 _COMPILES = "PODIUM_COMPILES"  # set in a process that compiles for another, and starts no third
@@ -174,8 +235,7 @@ def compile_beside(kernel: Callable[..., Any], module: str, function: str) -> Ca
     command = [sys.executable, "-c", f"from {module} import {function}; {function}()"]
     try:
         _begun[kernel] = subprocess.Popen(
-            command, env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), _COMPILES: "1",
-                                       "PYTHONSAFEPATH": "1"},
+            command, env=_environment(),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         ).wait  # fmt: skip
     except OSError:

@@ -24,6 +24,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 UNFINISHED = ".unfinished"  # the mark of a temporary folder
+LOCK = ".lock"  # locked while files of a folder are replaced
 
 
 @contextmanager
@@ -43,10 +44,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         yield temporary
         temporary.chmod(0o666 & ~_umask())
-        _flush(temporary)
+        flush(temporary)
         temporary.replace(path)
         with suppress(OSError):  # some systems cannot open folders
-            _flush(path.parent)
+            flush(path.parent)
     except OSError as error:
         raise FileFormatError(path, f"cannot be written: {error.strerror or error}") from error
     finally:
@@ -79,6 +80,27 @@ def replacing_folder(path: str | os.PathLike[str], overwrite: bool) -> Iterator[
     path = to_path(path)
     if (path.exists() or path.is_symlink()) and not (overwrite and path.is_dir()):
         raise FileFormatError(path, "is there already: name another folder, or have it replaced with overwrite")
+    with _temporary_folder(path) as temporary:
+        with _marked(temporary):
+            yield temporary
+        temporary.chmod(0o777 & ~_umask())
+        for file in (*temporary.iterdir(), temporary):
+            flush(file)
+        _take_place(temporary, path.resolve())
+
+
+@contextmanager
+def unfinished_folder(path: Path) -> Iterator[Path]:
+    """Create a temporary folder next to `path`, on the same disk, and remove it at the end.
+
+    If this process is killed, the next call for the same path removes it.
+    """
+    with _temporary_folder(path) as temporary, _marked(temporary):
+        yield temporary
+
+
+@contextmanager
+def _temporary_folder(path: Path) -> Iterator[Path]:
     try:
         path = path.resolve()
         _remove_abandoned(path)
@@ -86,16 +108,20 @@ def replacing_folder(path: str | os.PathLike[str], overwrite: bool) -> Iterator[
     except OSError as error:
         raise FileFormatError(path, f"cannot be written: {error.strerror or error}") from error
     try:
-        with _marked(temporary):
-            yield temporary
-        temporary.chmod(0o777 & ~_umask())
-        for file in (*temporary.iterdir(), temporary):
-            _flush(file)
-        _take_place(temporary, path)
+        yield temporary
     except OSError as error:
         raise FileFormatError(path, f"cannot be written: {error.strerror or error}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Raise if another process writes to a folder; it is locked until the end, where the system has locks."""
+    with (folder / LOCK).open("ab") as file:
+        if fcntl is not None and not _lock(file.fileno()):
+            raise FileFormatError(folder, "is being written by another process: try again when it is done")
+        yield
 
 
 @contextmanager
@@ -169,7 +195,7 @@ def remove_leftovers(path: Path) -> None:
                 leftover.unlink()
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
     """Wait until a file, or the names in a folder, are on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:

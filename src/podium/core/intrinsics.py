@@ -1,7 +1,7 @@
 """Operations on memory and threads that Python has no words for, declared with what they mean.
 
-Kernels call these functions. `podium.core.llvm` tells the compiler how each is done; the bodies here say what it means,
-and are what is compiled where the LLVM code is switched off (`podium.core.threads.USES_LLVM`).
+Kernels call these functions. `podium.core.llvm_lanes` compiles each to LLVM instructions. The bodies here state what
+it does, and are compiled instead if those instructions cannot be used (`podium.core.compiling.uses_llvm`).
 """
 
 from __future__ import annotations
@@ -50,17 +50,12 @@ def read_atomically(array: Any, index: Any) -> Any:
     return array[index]
 
 
-def write_atomically(array: Any, index: Any, value: Any) -> None:
-    """array[index] = value, and all that was written before is seen by whoever reads it atomically."""
-    array[index] = value
-
-
 def yield_thread() -> None:
     """Let other threads run, for a thread that waits for them."""
 
 
 OPERATIONS = (
-    not_inlined, inlined, borrowed, prefetch, copy_16_bytes, add_atomically, read_atomically, write_atomically,
+    not_inlined, inlined, borrowed, prefetch, copy_16_bytes, add_atomically, read_atomically,
     yield_thread,
 )  # fmt: skip
 

@@ -10,7 +10,8 @@ from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
 from podium.core.interrupts import Cancelled, Stop, Stopped, between_steps, stop_of_thread, stopped_by
-from podium.core.threads import at_most_threads, thread_count
+from podium.core.threads import at_most_threads, starting_threads, thread_count
+from podium.errors import PodiumError
 
 Result = TypeVar("Result")
 POLL = 0.1  # seconds between two looks for signals
@@ -66,9 +67,7 @@ def run_jobs(
                 else:
                     yield outcome
         finally:
-            run.stop.tell(Cancelled())
-            while run.n_workers:
-                run.n_workers -= run.ended.get() is None
+            run.end()
         if interrupt is not None:
             raise interrupt
     if run.errors:
@@ -91,9 +90,21 @@ class _Run(Generic[Result]):
         self.errors: list[tuple[int, BaseException]] = []
         self.ended: SimpleQueue[tuple[int, Result] | None] = SimpleQueue()
         self.drawing = threading.Lock()
-        self.n_workers = min(n_threads, n_jobs)
-        for k in range(self.n_workers):
-            threading.Thread(target=self._work, name=f"podium-job-{k}", daemon=True).start()
+        self.n_workers = 0
+        try:
+            with starting_threads():
+                for k in range(min(n_threads, n_jobs)):
+                    threading.Thread(target=self._work, name=f"podium-job-{k}", daemon=True).start()
+                    self.n_workers += 1
+        except PodiumError:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """Tell all threads to stop at their next step, and wait for them."""
+        self.stop.tell(Cancelled())
+        while self.n_workers:
+            self.n_workers -= self.ended.get() is None
 
     def _work(self) -> None:
         number = -1

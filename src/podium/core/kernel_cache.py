@@ -26,6 +26,7 @@ import warnings
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 from podium import __version__
@@ -40,6 +41,7 @@ _CODE_SETTINGS = (
     "CPU_NAME", "CPU_FEATURES", "ENABLE_AVX", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK",
     "DEBUGINFO_DEFAULT", "DISABLE_INTEL_SVML",
 )  # fmt: skip
+CHECKED = "operations-checked"  # a file that says that the operations in LLVM code passed their check
 
 
 def numba_settings() -> Any:
@@ -54,7 +56,7 @@ def cache_folder(plain: bool) -> Path | None:
     """Return the folder to cache kernels in, or None if there is no place to write to.
 
     Args:
-        plain: whether kernels are compiled without the operations of `podium.core.llvm`.
+        plain: whether kernels are compiled from Python bodies alone (`podium.core.compiling.uses_llvm`).
 
     """
     name = f"kernels-{_digest(plain)}"
@@ -105,6 +107,26 @@ def _host() -> list[str]:
     except RuntimeError:  # not known on this system
         features = ""
     return [llvm.get_host_cpu_name(), features]
+
+
+def repair(error: Exception, folder: Path | None) -> bool:
+    """Remove cached kernels that cannot be read; return whether the error came from Numba's cache at all.
+
+    Files that a crash left empty, or a disk that is full, must not stop a run: kernels can be compiled again.
+    """
+    calls = [frame.f_code for frame, _ in walk_tb(error.__traceback__)
+             if frame.f_globals.get("__name__") == "numba.core.caching"]  # fmt: skip
+    if folder is None or not calls:
+        return False
+    reason = f"{type(error).__name__}: {error}"
+    if calls[0].co_name == "load_overload":
+        for path in folder.glob("*/*.nb?"):
+            path.unlink(missing_ok=True)
+        happened = f"The compiled kernels in {folder} are damaged ({reason:.200}): they are removed and compiled again"
+    else:
+        happened = f"Compiled kernels cannot be kept in {folder} ({reason:.200}): the next process compiles them again"
+    warnings.warn(happened, PodiumWarning, stacklevel=4)
+    return True
 
 
 def _exists(folder: Path) -> bool:
@@ -190,7 +212,7 @@ def _temporary_folder() -> Path | None:
 
 def _link(source: Path, target: Path) -> None:
     """Link the files of a folder into another; Numba replaces a link by a file when it adds to it."""
-    for path in source.glob("*/*.nb?"):
+    for path in (*source.glob("*/*.nb?"), *source.glob(CHECKED)):
         link = target / path.relative_to(source)
         link.parent.mkdir(exist_ok=True)
         try:

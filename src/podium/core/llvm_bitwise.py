@@ -1,9 +1,18 @@
-"""What the compiler does for the operations of `bitwise`, in LLVM's language: with vectors, of no certain machine.
+"""What calls of `bitwise` compile to: vectors that LLVM turns into AVX-512, AVX2 or what else the machine has.
 
-LLVM turns them into AVX-512, AVX2 or what else the machine has. One pattern matters for speed: elements of a vector
-taken in the order of another (`_picked`) become one instruction where the vectors are as long as the machine's.
+    transpose_tile(…)   load rows; log2 n times: interleave the first half of the rows with the second; store
+    find_ranks(…)       switch on the number of levels; for 16 values at once, or 8: for each level
+                            pivot = pivots of the level[answers so far]; answers |= (x > pivot) << level
+                        then reverse the bits of each byte of answers
+    compare_ranks(…)    icmp <64 x i8> with the bound; its 64 bits are a word
+    choose_words(…)     (condition & yes) | (~condition & no) of <n x i64>
+    gather_codes(…)     for each of 8 codes: byte of each document = Σ bit of plane j << j;
+                        then interleave the 8 vectors of 64 bytes: bytes, pairs, fours
 
-Like `podium.core.llvm` this stands on inner parts of Numba; `tests/core/test_bitwise.py` tries each operation alone.
+One pattern decides the speed: elements of a vector taken in the order of another (`_picked`) become one instruction if
+the vectors are as long as the machine's.
+
+`tests/core/test_bitwise.py` compares each operation with its Python body.
 """
 
 from __future__ import annotations
@@ -16,62 +25,41 @@ from numba import types
 
 from podium.core import bitwise
 from podium.core.bitwise import CODES, MAX_LEVELS, TILE, WORD, pivot_offset
-from podium.core.llvm import cgutils, element, means
+from podium.core.numba_extension import (
+    FLOAT,
+    I1,
+    I8,
+    I32,
+    I64,
+    array_memory,
+    call_on_vector,
+    compile_as,
+    element_memory,
+    filled,
+    int64,
+    load,
+    memory_at,
+    prefetch_line,
+    repeated,
+    shuffled,
+    store,
+)  # fmt: skip
 
-I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
-FLOAT = ir.FloatType()
 BYTES = ir.VectorType(I8, WORD)
-ROWS_AHEAD = 128  # whose values are asked for before they are needed
+ROWS_AHEAD = 128  # how far ahead `transpose_tile` prefetches
 
 
-def _number(value: int) -> Any:
-    return ir.Constant(I64, value)
-
-
-def _filled(kind: Any, n: int, value: int) -> Any:
-    """A constant vector of n equal elements."""
-    return ir.Constant(ir.VectorType(kind, n), [value] * n)
-
-
-def _repeated(builder: Any, value: Any, n: int) -> Any:
-    """A vector of n copies of a value."""
-    nothing = ir.Constant(ir.VectorType(value.type, n), ir.Undefined)
-    first = builder.insert_element(nothing, value, I32(0))
-    return builder.shuffle_vector(first, nothing, _filled(I32, n, 0))
-
-
-def _load(builder: Any, pointer: Any, index: Any, vector: Any, align: int) -> Any:
-    place = builder.bitcast(builder.gep(pointer, [index]), vector.as_pointer())
-    return builder.load(place, align=align)
-
-
-def _store(builder: Any, value: Any, pointer: Any, index: Any, align: int) -> None:
-    place = builder.bitcast(builder.gep(pointer, [index]), value.type.as_pointer())
-    builder.store(value, place, align=align)
-
-
-def _shuffled(builder: Any, one: Any, two: Any, order: Iterable[int]) -> Any:
-    places = list(order)
-    return builder.shuffle_vector(one, two, ir.Constant(ir.VectorType(I32, len(places)), places))
-
-
-def _lanes(context: Any) -> int:
+def _machine_lanes(context: Any) -> int:
     """Numbers in a vector of the machine that the code is for: 16 where it has AVX-512, else 8."""
     _, _, features = context.codegen().magic_tuple()
     return 16 if "+avx512f" in features else 8
 
 
-def _data(context: Any, builder: Any, signature: Any, arguments: Any, which: int) -> Any:
-    """A pointer to the first element of an array."""
-    return context.make_array(signature.args[which])(context, builder, arguments[which]).data
-
-
 # --- from rows to columns
 
 
-@means(bitwise.transpose_tile)
+@compile_as(bitwise.transpose_tile)
 def _transpose_tile(
-    _typing: Any,
     flat: Any,
     _row_stride: Any,
     _row: Any,
@@ -82,39 +70,37 @@ def _transpose_tile(
     _stride: Any,
 ) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        source, target = (_data(context, builder, signature, arguments, k) for k in (0, 5))
+        source, target = (array_memory(context, builder, signature, arguments, k) for k in (0, 5))
         _, row_stride, row, last_row, column, _, place, column_stride = arguments
-        n = _lanes(context)
+        n = _machine_lanes(context)
         for down in range(0, TILE, n):
             starts = [_row_start(builder, row, down + k, last_row, row_stride, column) for k in range(n)]
             ahead = [_row_start(builder, row, down + k + ROWS_AHEAD, last_row, row_stride, column) for k in range(n)]
             for start in ahead:
-                _prefetch(builder, builder.gep(source, [start]))
-                _prefetch(builder, builder.gep(source, [builder.add(start, _number(TILE - 1))]))
+                prefetch_line(builder, memory_at(builder, source, start), 2)
+                prefetch_line(builder, memory_at(builder, source, builder.add(start, int64(TILE - 1))), 2)
             for across in range(0, TILE, n):
                 vector = ir.VectorType(FLOAT, n)
-                rows = [_load(builder, source, builder.add(s, _number(across)), vector, 4) for s in starts]
+                rows = [load(builder, source, builder.add(s, int64(across)), vector, 4) for s in starts]
                 for k, values in enumerate(_transposed(builder, rows)):
-                    offset = builder.mul(column_stride, _number(across + k))
-                    at = builder.add(builder.add(place, _number(down)), offset)
-                    _store(builder, values, target, at, 4)
+                    offset = builder.mul(column_stride, int64(across + k))
+                    at = builder.add(builder.add(place, int64(down)), offset)
+                    store(builder, values, target, at, 4)
         return context.get_dummy_value()
 
     return types.void(flat, *[types.int64] * 4, columns, *[types.int64] * 2), generate
 
 
-@means(bitwise.transpose_bytes)
-def _transpose_bytes(
-    _typing: Any, source: Any, _start: Any, _stride: Any, target: Any, _place: Any, _target_stride: Any
-) -> Any:
+@compile_as(bitwise.transpose_bytes)
+def _transpose_bytes(source: Any, _start: Any, _stride: Any, target: Any, _place: Any, _target_stride: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer, to = (_data(context, builder, signature, arguments, k) for k in (0, 3))
+        pointer, to = (array_memory(context, builder, signature, arguments, k) for k in (0, 3))
         _, start, stride, _, place, target_stride = arguments
         vector = ir.VectorType(I8, TILE)
-        starts = [builder.add(start, builder.mul(stride, _number(k))) for k in range(TILE)]
-        rows = [_load(builder, pointer, at, vector, 1) for at in starts]
+        starts = [builder.add(start, builder.mul(stride, int64(k))) for k in range(TILE)]
+        rows = [load(builder, pointer, at, vector, 1) for at in starts]
         for k, column in enumerate(_transposed(builder, rows)):
-            _store(builder, column, to, builder.add(place, builder.mul(target_stride, _number(k))), 1)
+            store(builder, column, to, builder.add(place, builder.mul(target_stride, int64(k))), 1)
         return context.get_dummy_value()
 
     return types.void(source, types.int64, types.int64, target, types.int64, types.int64), generate
@@ -122,15 +108,9 @@ def _transpose_bytes(
 
 def _row_start(builder: Any, row: Any, k: int, last_row: Any, row_stride: Any, column: Any) -> Any:
     """Where column `column` of row `row + k` stands, or of the last row."""
-    number = builder.add(row, _number(k))
+    number = builder.add(row, int64(k))
     number = builder.select(builder.icmp_signed("<", number, last_row), number, last_row)
     return builder.add(builder.mul(number, row_stride), column)
-
-
-def _prefetch(builder: Any, pointer: Any) -> None:
-    kind = ir.FunctionType(ir.VoidType(), [I8.as_pointer(), I32, I32, I32])
-    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    builder.call(function, [builder.bitcast(pointer, I8.as_pointer()), I32(0), I32(2), I32(1)])
 
 
 def _transposed(builder: Any, rows: Sequence[Any]) -> Sequence[Any]:
@@ -140,31 +120,31 @@ def _transposed(builder: Any, rows: Sequence[Any]) -> Sequence[Any]:
     high = [k + n // 2 for k in low]
     for _ in range(n.bit_length() - 1):
         pairs = zip(rows[: n // 2], rows[n // 2 :], strict=True)
-        rows = [_shuffled(builder, one, two, order) for one, two in pairs for order in (low, high)]
+        rows = [shuffled(builder, one, two, order) for one, two in pairs for order in (low, high)]
     return rows
 
 
 # --- from values to ranks
 
 
-@means(bitwise.find_ranks)
+@compile_as(bitwise.find_ranks)
 def _find_ranks(
-    _typing: Any, values: Any, _start: Any, pivots: Any, _table: Any, _n_levels: Any, ranks: Any, _place: Any,
+    values: Any, _start: Any, pivots: Any, _table: Any, _n_levels: Any, ranks: Any, _place: Any,
     _missing: Any,
 ) -> Any:  # fmt: skip
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        source, tables, target = (_data(context, builder, signature, arguments, k) for k in (0, 2, 5))
+        source, tables, target = (array_memory(context, builder, signature, arguments, k) for k in (0, 2, 5))
         _, start, _, table, n_levels, _, place, missing = arguments
-        source, tables = builder.gep(source, [start]), builder.gep(tables, [table])
-        target = builder.gep(target, [place])
-        lanes = _lanes(context)
-        number_of_missing = _repeated(builder, _reversed(builder, builder.trunc(missing, I8)), lanes)
+        source, tables = memory_at(builder, source, start), memory_at(builder, tables, table)
+        target = memory_at(builder, target, place)
+        lanes = _machine_lanes(context)
+        number_of_missing = repeated(builder, _reversed(builder, builder.trunc(missing, I8)), lanes)
         number_of_missing = builder.zext(number_of_missing, ir.VectorType(I32, lanes))
         end = builder.append_basic_block("ranks_done")
         cases = {k: builder.append_basic_block(f"levels_{k}") for k in range(4, MAX_LEVELS + 1)}
         switch = builder.switch(n_levels, end)
         for k, case in cases.items():
-            switch.add_case(_number(k), case)
+            switch.add_case(int64(k), case)
         for k, case in cases.items():
             builder.position_at_end(case)
             pivots_of_levels = _load_pivots(builder, tables, k, lanes)
@@ -172,15 +152,15 @@ def _find_ranks(
             builder.branch(loop)
             builder.position_at_end(loop)
             first = builder.phi(I64)
-            first.add_incoming(_number(0), case)
-            x = _load(builder, source, first, ir.VectorType(FLOAT, lanes), 4)
+            first.add_incoming(int64(0), case)
+            x = load(builder, source, first, ir.VectorType(FLOAT, lanes), 4)
             number = _search(builder, x, pivots_of_levels)
             number = builder.select(builder.fcmp_unordered("uno", x, x), number_of_missing, number)
             answers = builder.trunc(number, ir.VectorType(I8, lanes))
-            _store(builder, _reversed(builder, answers), target, first, 1)
-            following = builder.add(first, _number(lanes))
+            store(builder, _reversed(builder, answers), target, first, 1)
+            following = builder.add(first, int64(lanes))
             first.add_incoming(following, loop)
-            builder.cbranch(builder.icmp_signed("<", following, _number(WORD)), loop, end)
+            builder.cbranch(builder.icmp_signed("<", following, int64(WORD)), loop, end)
         builder.position_at_end(end)
         return context.get_dummy_value()
 
@@ -193,7 +173,7 @@ def _load_pivots(builder: Any, tables: Any, n_levels: int, lanes: int) -> list[l
     vector = ir.VectorType(FLOAT, lanes)
     return [
         [
-            _load(builder, tables, _number(pivot_offset(level) + first), vector, 4)
+            load(builder, tables, int64(pivot_offset(level) + first), vector, 4)
             for first in range(0, max(1 << level, lanes), lanes)
         ]
         for level in range(n_levels)
@@ -208,7 +188,7 @@ def _search(builder: Any, x: Any, pivots_of_levels: list[list[Any]]) -> Any:
     number: Any = None
     for level, vectors in enumerate(pivots_of_levels):
         if level == 0:
-            pivot = _shuffled(builder, vectors[0], vectors[0], [0] * lanes)
+            pivot = shuffled(builder, vectors[0], vectors[0], [0] * lanes)
         else:
             picked = [_picked(builder, vector, number) for vector in vectors]
             for answer in answers[bits_of_lanes:level]:  # the upper bits of the number choose among the vectors
@@ -218,9 +198,9 @@ def _search(builder: Any, x: Any, pivots_of_levels: list[list[Any]]) -> Any:
         answer = builder.fcmp_ordered(">", x, pivot)  # not so for NaN
         answers.append(answer)
         if level == 0:
-            number = builder.select(answer, _filled(I32, lanes, 0), _filled(I32, lanes, 1))
+            number = builder.select(answer, filled(I32, lanes, 0), filled(I32, lanes, 1))
         else:
-            with_answer = builder.or_(number, _filled(I32, lanes, 1 << level))
+            with_answer = builder.or_(number, filled(I32, lanes, 1 << level))
             number = builder.select(answer, with_answer, number)
     return number
 
@@ -228,7 +208,7 @@ def _search(builder: Any, x: Any, pivots_of_levels: list[list[Any]]) -> Any:
 def _picked(builder: Any, vector: Any, numbers: Any) -> Any:
     """Elements of a vector by the lower bits of numbers."""
     n = vector.type.count
-    numbers = builder.and_(numbers, _filled(I32, n, n - 1))
+    numbers = builder.and_(numbers, filled(I32, n, n - 1))
     picked = ir.Constant(vector.type, ir.Undefined)
     for k in range(n):
         number = builder.extract_element(numbers, I32(k))
@@ -237,65 +217,60 @@ def _picked(builder: Any, vector: Any, numbers: Any) -> Any:
 
 
 def _reversed(builder: Any, value: Any) -> Any:
-    """The bits of a byte, or of each byte of a vector, in reversed order."""
-    name = "i8" if value.type == I8 else f"v{value.type.count}i8"
-    kind = ir.FunctionType(value.type, [value.type])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.bitreverse.{name}"), [value])
+    """Reverse the bits of a byte, or of each byte of a vector."""
+    return call_on_vector(builder, "bitreverse", "i8" if value.type == I8 else f"v{value.type.count}i8", value)
 
 
 # --- from ranks to words, and words to codes
 
 
-@means(bitwise.compare_ranks)
-def _compare_ranks(_typing: Any, ranks: Any, _start: Any, _bound: Any, words: Any, _place: Any, block: Any) -> Any:
+@compile_as(bitwise.compare_ranks)
+def _compare_ranks(ranks: Any, _start: Any, _bound: Any, words: Any, _place: Any, block: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        source = element(context, builder, signature, arguments, 0)
-        target = element(context, builder, signature, arguments, 3)
-        bound = _repeated(builder, arguments[2], WORD)
+        source, target = (element_memory(context, builder, signature, arguments, k) for k in (0, 3))
+        bound = repeated(builder, arguments[2], WORD)
         for k in range(block.count):
-            are_below = builder.icmp_signed(">", bound, _load(builder, source, _number(WORD * k), BYTES, 1))
-            builder.store(builder.bitcast(are_below, I64), builder.gep(target, [_number(k)]))
+            are_below = builder.icmp_signed(">", bound, load(builder, source, int64(WORD * k), BYTES, 1))
+            store(builder, builder.bitcast(are_below, I64), target, int64(k))
         return context.get_dummy_value()
 
     return types.void(ranks, types.int64, types.int8, words, types.int64, block), generate
 
 
-@means(bitwise.choose_words)
-def _choose_words(_typing: Any, choices: Any, _number_of_choice: Any, words: Any, block: Any) -> Any:
+@compile_as(bitwise.choose_words)
+def _choose_words(choices: Any, _number_of_choice: Any, words: Any, block: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        first = builder.mul(arguments[1], _number(4))
-        entries = builder.gep(_data(context, builder, signature, arguments, 0), [first])
-        rows = _data(context, builder, signature, arguments, 2)
+        first = builder.mul(arguments[1], int64(4))
+        entries = memory_at(builder, array_memory(context, builder, signature, arguments, 0), first)
+        rows = array_memory(context, builder, signature, arguments, 2)
         vector = ir.VectorType(I64, block.count)
 
         def row(which: int) -> Any:
-            return builder.zext(builder.load(builder.gep(entries, [_number(which)])), I64)
+            return builder.zext(load(builder, entries, int64(which)), I64)
 
         target = row(0)
-        condition, yes, no = (_load(builder, rows, row(k), vector, 8) for k in (1, 2, 3))
+        condition, yes, no = (load(builder, rows, row(k), vector, 8) for k in (1, 2, 3))
         chosen = builder.or_(builder.and_(condition, yes), builder.and_(builder.not_(condition), no))
-        _store(builder, chosen, rows, target, 8)
+        store(builder, chosen, rows, target, 8)
         return context.get_dummy_value()
 
     return types.void(choices, types.int64, words, block), generate
 
 
-@means(bitwise.gather_codes)
-def _gather_codes(
-    _typing: Any, words: Any, planes: Any, plane_offsets: Any, _first: Any, _word: Any, codes: Any, _place: Any
-) -> Any:
+@compile_as(bitwise.gather_codes)
+def _gather_codes(words: Any, planes: Any, plane_offsets: Any, _first: Any, _word: Any, codes: Any, _place: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rows, planes_of_codes, offsets, target = (
-            _data(context, builder, signature, arguments, k) for k in (0, 1, 2, 5)
+            array_memory(context, builder, signature, arguments, k) for k in (0, 1, 2, 5)
         )
         _, _, _, first, word, _, place = arguments
         bytes_of_codes = []
         for c in range(CODES):
-            code = builder.add(first, _number(c))
-            start, stop = (builder.load(builder.gep(offsets, [at])) for at in (code, builder.add(code, _number(1))))
+            code = builder.add(first, int64(c))
+            start, stop = (load(builder, offsets, at) for at in (code, builder.add(code, int64(1))))
             bytes_of_codes.append(_bytes_of_planes(builder, rows, planes_of_codes, start, stop, word))
         for documents, pair in _interleaved(builder, bytes_of_codes):
-            _store(builder, pair, target, builder.add(place, _number(documents)), 8)
+            store(builder, pair, target, builder.add(place, int64(documents)), 8)
         return context.get_dummy_value()
 
     kinds = (types.int64, types.int64, codes, types.int64)
@@ -309,18 +284,18 @@ def _bytes_of_planes(builder: Any, rows: Any, planes: Any, first: Any, last: Any
     builder.cbranch(builder.icmp_signed("<", first, last), loop, done)
     builder.position_at_end(loop)
     k, total, weight = builder.phi(I64), builder.phi(BYTES), builder.phi(BYTES)
-    for value, at_first in ((k, first), (total, _filled(I8, WORD, 0)), (weight, _filled(I8, WORD, 1))):
+    for value, at_first in ((k, first), (total, filled(I8, WORD, 0)), (weight, filled(I8, WORD, 1))):
         value.add_incoming(at_first, before)
-    row = builder.zext(builder.load(builder.gep(planes, [k])), I64)
-    bits = builder.bitcast(builder.load(builder.gep(rows, [builder.add(row, word)])), ir.VectorType(I1, WORD))
+    row = builder.zext(load(builder, planes, k), I64)
+    bits = builder.bitcast(load(builder, rows, builder.add(row, word)), ir.VectorType(I1, WORD))
     sum_with = builder.select(bits, builder.add(total, weight), total)
-    following = builder.add(k, _number(1))
+    following = builder.add(k, int64(1))
     for value, then in ((k, following), (total, sum_with), (weight, builder.add(weight, weight))):
         value.add_incoming(then, loop)
     builder.cbranch(builder.icmp_signed("<", following, last), loop, done)
     builder.position_at_end(done)
     result = builder.phi(BYTES)
-    result.add_incoming(_filled(I8, WORD, 0), before)
+    result.add_incoming(filled(I8, WORD, 0), before)
     result.add_incoming(sum_with, loop)
     return result
 
@@ -339,7 +314,7 @@ def _interleaved(builder: Any, vectors: list[Any]) -> Iterable[tuple[int, Any]]:
         high = [place + 8 // width for place in low]
         columns = [
             [
-                _shuffled(builder, builder.bitcast(x, kind), builder.bitcast(y, kind), order)
+                shuffled(builder, builder.bitcast(x, kind), builder.bitcast(y, kind), order)
                 for x, y in zip(one, two, strict=True)
                 for order in (low, high)
             ]
@@ -348,4 +323,4 @@ def _interleaved(builder: Any, vectors: list[Any]) -> Iterable[tuple[int, Any]]:
     for k, vector in enumerate(columns[0]):
         groups = builder.bitcast(vector, ir.VectorType(I64, CODES))
         for lane in range(WORD // 16):
-            yield 16 * lane + 2 * k, _shuffled(builder, groups, groups, (2 * lane, 2 * lane + 1))
+            yield 16 * lane + 2 * k, shuffled(builder, groups, groups, (2 * lane, 2 * lane + 1))

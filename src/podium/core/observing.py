@@ -12,6 +12,15 @@ from podium.errors import DataError
 Observer = Callable[[Any], object]
 
 
+def require_observers(observers: object) -> None:
+    """Raise if `observers` is not a list or tuple of functions."""
+    if not isinstance(observers, list | tuple):
+        raise DataError(f"observers must be a list of functions, but is {observers!r:.60}: pass observers=[…]")
+    for observer in observers:
+        if not callable(observer):
+            raise DataError(f"observers must be functions that take a round, but one is {observer!r:.60}")
+
+
 class Observations:
     """Numbers that observers return after each round, by name; NaN for rounds in which they said nothing.
 

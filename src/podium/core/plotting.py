@@ -9,12 +9,13 @@ from importlib import import_module
 from typing import Any
 
 _CHARTS = {
-    "comparison_charts": ("comparison", "path"),
+    "comparison_charts": ("comparison", "folds", "path"),
     "feature_charts": ("document", "explanation_comparison", "importance", "pair", "partial_dependence", "query"),
-    "optimality": ("optimality",),
     "query_charts": ("calibration", "lambda_arrows", "queries", "top_labels"),
-    "training_charts": ("agreement", "folds", "history", "lambda_shares", "line_search", "rank_changes", "tuning"),
-}
+    "training_charts": (
+        "agreement", "history", "lambda_shares", "line_search", "optimality", "rank_changes", "tuning",
+    ),
+}  # fmt: skip
 _HOMES = {chart: module for module, charts in _CHARTS.items() for chart in charts}
 
 

@@ -6,8 +6,8 @@ where the machine's vectors are shorter, LLVM cuts these into those.
 
 In a kernel, lanes have `+ - * /` and `< > ==`. They are values: `a = a + b` is compiled, `a += b` is refused, since it
 would change an array in place where lanes are arrays. Vectors of eight words (int64) have `+` and `-`.
-`podium.core.llvm` has the type; the bodies here say what each operation means. They are what is compiled, with arrays
-for lanes, where the LLVM code is switched off (`podium.core.threads.USES_LLVM`).
+`podium.core.llvm_lanes` defines the type. The bodies here state what each operation does. They are compiled, with
+arrays for lanes, if LLVM instructions cannot be used (`podium.core.compiling.uses_llvm`).
 """
 
 from __future__ import annotations

@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from podium.core.array_types import Ints
-from podium.core.compiling import helper, kernel
+from podium.core.compiling import helper, kernel, uses_llvm
 from podium.core.intrinsics import add_atomically, read_atomically, wait_at_barrier
-from podium.core.threads import n_threads_for, thread_count
+from podium.core.threads import n_threads_for, starting_threads, thread_count
+from podium.errors import PodiumError
 
 Result = TypeVar("Result")
 LOOKS = 1_000_000  # at the event before a thread falls asleep: some 0.6 ms
@@ -86,8 +87,17 @@ class Team:
 
     def __init__(self, n_threads: int | None = None) -> None:
         self.n_threads = thread_count(n_threads)
+        if self.n_threads > 1 and not uses_llvm():
+            self.n_threads = 1  # threads that wait for each other need atomic operations
         self.event = np.zeros(1, np.int64)
-        self._workers = [_Worker(k, self.event) for k in range(1, self.n_threads)]
+        self._workers: list[_Worker] = []
+        try:
+            with starting_threads():
+                for k in range(1, self.n_threads):
+                    self._workers.append(_Worker(k, self.event))
+        except PodiumError:
+            self.close()
+            raise
 
     def run(self, work: Callable[[int], Result]) -> list[Result]:
         """`work(thread)` for thread 0 … n_threads − 1, all at the same time; the results."""

@@ -11,19 +11,13 @@ from itertools import pairwise
 from typing import TypeVar
 
 from podium.core.validation import require_whole
-from podium.errors import DataError
+from podium.errors import DataError, PodiumError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 MOST_THREADS = 4096  # more is a mistake, and hardly a system can start them
 WORTH_SHARING = 1 << 16  # rows of a simple pass: fewer take less time than to wake a thread
 MULTIPLICATIONS_WORTH_SHARING = 1 << 26  # of a product of matrices
-
-# Whether `intrinsics` and `simd` are compiled from LLVM code, which stands on parts of Numba that are not documented.
-# With PODIUM_PLAIN_KERNELS=1 they are compiled from their Python bodies instead: the same bits, slowly, and on one
-# thread, since kernels whose threads wait for each other need atomic operations.
-USES_LLVM = os.environ.get("PODIUM_PLAIN_KERNELS", "") in ("", "0")
-
 
 # torch's random numbers, and the number of threads of torch and BLAS, belong to the process: who sets them takes turns.
 PROCESS_WIDE = threading.RLock()
@@ -50,7 +44,7 @@ def at_most_threads(n_threads: int | None) -> Iterator[None]:
 
 def thread_count(n_threads: int | None = None) -> int:
     """The number of threads to use: what was asked for, or the cores this process may run on; within the limit."""
-    if not USES_LLVM or _limit.n_threads == 1:
+    if _limit.n_threads == 1:
         return 1
     if n_threads is None:
         wanted = _n_cores()
@@ -85,6 +79,21 @@ def n_threads_for(work: float, n_threads: int | None = None, least: float = WORT
     return 1 if work < least else thread_count(n_threads)
 
 
+@contextmanager
+def starting_threads() -> Iterator[None]:
+    """Raise an error with a remedy where the system refuses to start a thread."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "start new thread" not in str(error):
+            raise
+        raise PodiumError(
+            f"the system refuses to start another thread, with {threading.active_count()} running in Python: pass a "
+            "smaller n_threads, or raise the limit of processes (ulimit -u, a container's pids limit) "
+            "or of memory"
+        ) from error
+
+
 def map_threads(
     function: Callable[[Item], Result], items: Iterable[Item], n_threads: int | None = None
 ) -> Iterator[Result]:
@@ -102,7 +111,8 @@ def map_threads(
         queue: list[Future[Result]] = []
         try:
             for item in items:
-                queue.append(pool.submit(function, item))
+                with starting_threads():
+                    queue.append(pool.submit(function, item))
                 while len(queue) > 2 * n_threads:
                     yield queue.pop(0).result()
             while queue:

@@ -49,7 +49,7 @@ def require_number(
     elif below is not None:
         expected = f"between {max(above, least):g} and {below:g}"
     else:
-        expected = "positive" if above == 0 else "not negative" if least == 0 else "finite"
+        expected = "positive" if above == 0 else "non-negative" if least == 0 else "finite"
     raise DataError(f"{name} must be {expected}, but is {value}")
 
 

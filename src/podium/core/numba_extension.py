@@ -1,0 +1,152 @@
+"""How Podium adds operations to Numba: the only module that registers anything with its compiler.
+
+An operation is declared without Numba, as a function whose Python body states what it does (`intrinsics`, `simd`,
+`bitwise`). `llvm_lanes` and `llvm_bitwise` define what a call of it compiles to, with the documented low-level API of
+`numba.extending`: `type_callable` gives the types of a call, `lower_builtin` its LLVM instructions. The caller contains
+the instructions themselves, without a function in between, so that `inlined` and `not_inlined` can mark the caller.
+
+`docs/architecture.md` lists what is used beyond that API.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+from numba import extending as _extending
+from numba import types
+from numba.core import cgutils as _cgutils
+
+cgutils: Any = _cgutils
+extending: Any = _extending
+
+I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
+FLOAT = ir.FloatType()
+ANY_ARGUMENTS: Any = types.VarArg(types.Any)  # type: ignore[no-untyped-call]
+
+
+def compile_as(declared: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register the decorated function as the definition of a declared operation.
+
+    The definition takes the types of the arguments and returns the signature, and a function that builds the
+    instructions from (context, builder, signature, arguments).
+    """
+
+    def register(definition: Callable[..., Any]) -> Callable[..., Any]:
+        def signature_of(*kinds: Any) -> Any:
+            return definition(*kinds)[0]
+
+        signature_of.__signature__ = inspect.signature(declared)  # type: ignore[attr-defined]
+        extending.type_callable(declared)(lambda _typing: signature_of)
+
+        @extending.lower_builtin(declared, ANY_ARGUMENTS)  # type: ignore[untyped-decorator]
+        def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return definition(*signature.args)[1](context, builder, signature, arguments)
+
+        return definition
+
+    return register
+
+
+class VectorType(types.Type):
+    """The type of a vector in a kernel."""
+
+    def __init__(self, name: str, element: Any, n: int) -> None:
+        super().__init__(name)
+        self.vector = ir.VectorType(element, n)
+
+
+@extending.register_model(VectorType)
+class _VectorModel(extending.models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: VectorType) -> None:
+        super().__init__(manager, kind, kind.vector)
+
+
+def add_operator(sign: Any, operands: tuple[VectorType, ...], result: VectorType, build: Callable[..., Any]) -> None:
+    """Define an operator of one or two vectors by the function of llvmlite's builder that emits it."""
+
+    def types_of_one(a: Any) -> Any:
+        return result if (a,) == operands else None
+
+    def types_of_two(a: Any, b: Any) -> Any:
+        return result if (a, b) == operands else None
+
+    extending.type_callable(sign)(lambda _typing: types_of_one if len(operands) == 1 else types_of_two)
+    extending.lower_builtin(sign, *operands)(lambda _c, builder, _s, arguments: build(builder, *arguments))
+
+
+class Memory(NamedTuple):
+    """A pointer and the type of the elements that it points to."""
+
+    pointer: Any
+    element: Any
+
+
+def array_memory(context: Any, builder: Any, signature: Any, arguments: Any, which: int) -> Memory:
+    """Return the memory of the array `arguments[which]`."""
+    array = context.make_array(signature.args[which])(context, builder, arguments[which])
+    return Memory(array.data, context.get_data_type(signature.args[which].dtype))
+
+
+def element_memory(context: Any, builder: Any, signature: Any, arguments: Any, which: int) -> Memory:
+    """Return the memory from element `arguments[which + 1]` of the array `arguments[which]` on."""
+    return memory_at(builder, array_memory(context, builder, signature, arguments, which), arguments[which + 1])
+
+
+def memory_at(builder: Any, memory: Memory, index: Any) -> Memory:
+    """Return the memory from an element on."""
+    return memory._replace(pointer=builder.gep(memory.pointer, [index], source_etype=memory.element))
+
+
+def load(builder: Any, memory: Memory, index: Any, kind: Any = None, align: int | None = None) -> Any:
+    """Load a value at an index; it has the elements' type unless another is given."""
+    kind = kind or memory.element
+    return builder.load(_pointer_to(builder, kind, memory_at(builder, memory, index)), align=align, typ=kind)
+
+
+def store(builder: Any, value: Any, memory: Memory, index: Any, align: int | None = None) -> None:
+    """Store a value at an index."""
+    builder.store(value, _pointer_to(builder, value.type, memory_at(builder, memory, index)), align=align)
+
+
+def _pointer_to(builder: Any, kind: Any, memory: Memory) -> Any:
+    """Return the pointer as one to values of a type: older versions of llvmlite have typed pointers only."""
+    return builder.bitcast(memory.pointer, kind.as_pointer())
+
+
+def prefetch_line(builder: Any, memory: Memory, locality: int) -> None:
+    """Prefetch the cache line at the pointer for reading; 0 ≤ locality ≤ 3 says how long to keep it."""
+    kind = ir.FunctionType(ir.VoidType(), [I8.as_pointer(), I32, I32, I32])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(function, [_pointer_to(builder, I8, memory), I32(0), I32(locality), I32(1)])
+
+
+def call_on_vector(builder: Any, name: str, suffix: str, value: Any) -> Any:
+    """Call an LLVM intrinsic of one value, such as `fabs`, on each element of a vector."""
+    kind = ir.FunctionType(value.type, [value.type])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.{suffix}"), [value])
+
+
+def int64(value: int) -> Any:
+    """Return an int64 constant."""
+    return ir.Constant(I64, value)
+
+
+def filled(kind: Any, n: int, value: int) -> Any:
+    """Return a constant vector of n equal elements."""
+    return ir.Constant(ir.VectorType(kind, n), [value] * n)
+
+
+def repeated(builder: Any, value: Any, n: int) -> Any:
+    """Return a vector of n copies of a value."""
+    undefined = ir.Constant(ir.VectorType(value.type, n), ir.Undefined)
+    first = builder.insert_element(undefined, value, I32(0))
+    return builder.shuffle_vector(first, undefined, filled(I32, n, 0))
+
+
+def shuffled(builder: Any, one: Any, two: Any, order: Iterable[int]) -> Any:
+    """Return elements of two vectors by number, where those of the second follow those of the first."""
+    places = list(order)
+    return builder.shuffle_vector(one, two, ir.Constant(ir.VectorType(I32, len(places)), places))
