@@ -1,4 +1,4 @@
-"""The commands, and what becomes of errors on the command line."""
+"""The table of commands, and how errors and signals end a command."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from podium import __version__
 from podium.core.interrupts import Stopped
 from podium.errors import DataError, PodiumError, PodiumWarning
 
-# Every command, with the first sentence of its help: a file of this name beside this one has a function, or a group of
-# commands, of this name. It is loaded when the command is called, so that `podium --help` stays quick.
+# Every command, with the first sentence of its help. The module that defines it has a function, or a group of commands,
+# of this name; it is loaded when the command is called, so that `podium --help` stays quick.
 COMMANDS = {
     "generate": "Make artificial ranking data: the same seed gives the same data everywhere.",
     "describe": "Say what is in ranking data, and what looks like a mistake.",
     "convert": "Convert ranking data from one format to another; several files become one.",
+    "clicks": "Turn click logs into labels and features: generate, check, labels, features, bias.",
     "bin": "Bin files that are larger than memory into a folder, which podium train takes in place of them.",
     "train": "Train a model: podium train MODEL DATA…, or podium train DATA… for lambdamart.",
     "tune": "Search the parameters of a model for a measure.",
@@ -40,42 +41,56 @@ COMMANDS = {
     "evaluate": "Measure a ranking: means with 95% intervals, or a value for each query.",
     "compare": "Compare rankings query by query: t-test, randomisation test, Holm's correction, equivalence.",
     "combine": "Find the α for which (1 − α) a + α b is best, of all α there are.",
-    "adapt": "Adapt a model to a domain, beside the background, an in-domain and an interpolated model.",
+    "adapt": "Adapt a model to a domain; compare with the background, an in-domain and an interpolated model.",
     "committee": "Just give me the best model: several objectives, bagged and weighed, in one ensemble of trees.",
     "import": "Read a model of another tool, and write it as one of Podium's.",
     "export": "Write a model for another system: LightGBM, XGBoost, RankLib, Solr, Elasticsearch, …",
     "formats": "List the formats of models, and what each can carry.",
+    "index": "Build an index of documents for search and features, and change it.",
+    "search": "Search an index by BM25, or a pipeline by its model: the best documents with their scores.",
+    "features": "Compute features of queries and documents, list them, explain and export them.",
     "serve": "Serve models over HTTP: POST /rank, GET /models, /health, /ready, /metrics and /openapi.json.",
     "info": "Say what is installed here, for bug reports: versions, processor, extras, where kernels are kept.",
     "warmup": "Compile all kernels into the cache: for container images, or once after installation.",
 }
 
+# The commands of each module of several; every other command has a module of its name.
+_SHARED_MODULES = {
+    "data_commands": ("generate", "describe", "convert", "bin"),
+    "training_commands": ("tune", "combine", "adapt", "committee"),
+    "model_commands": ("inspect", "import", "export", "formats"),
+    "evaluation_commands": ("evaluate", "compare"),
+    "explaining_commands": ("explain", "plot", "report"),
+    "scoring_commands": ("score", "serve"),
+}
+_MODULES = {name: module for module, names in _SHARED_MODULES.items() for name in names}
+
 
 class Commands(TyperGroup):
-    """All commands as they stand in the list, by name and help; the one that is called is loaded."""
+    """List all commands by name and help, and load the one that is called."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands = {name: TyperCommand(name, help=summary) for name, summary in COMMANDS.items()}
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names, in the order above."""
+        """Return the names, in the order of the table."""
         return list(COMMANDS)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
-        """The command that was called, whole."""
+        """Return the command that was called, with its options."""
         name, listed, rest = super().resolve_command(ctx, args)
         return name, load_command(name) if listed is not None and name else listed, rest
 
 
 def load_command(name: str) -> Any:
-    """A command with its options."""
+    """Load a command with its options."""
     from podium.cli.examples import EXAMPLES, as_epilog
     from podium.cli.options import Command
 
     taken = iskeyword(name) or hasattr(builtins, name)
-    python_name = f"{name}_" if taken else name  # podium import is import_ in import_.py
-    command = getattr(import_module(f"podium.cli.{python_name}"), python_name)
+    python_name = f"{name}_" if taken else name  # podium import is the function import_
+    command = getattr(import_module(f"podium.cli.{_MODULES.get(name, python_name)}"), python_name)
     if isinstance(command, typer.Typer):
         loaded: Any = typer.main.get_group(command)
     else:
@@ -120,8 +135,8 @@ def main() -> None:
     """Run a command; the exit code is 0 if it went well, 1 for an error, 2 for wrong usage, 128 + n for signal n."""
     warnings.showwarning = _show_warning
     debug = "--debug" in sys.argv
-    sys.argv = [argument for argument in sys.argv if argument != "--debug"]  # it may stand behind a command, too
-    _mend_streams()
+    sys.argv = [argument for argument in sys.argv if argument != "--debug"]  # also after a command
+    _repair_streams()
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             signal.signal(number, _stop)
@@ -130,22 +145,22 @@ def main() -> None:
             app()
         finally:
             if sys.stdout is not None and not sys.stdout.closed:
-                sys.stdout.flush()  # a full disk is an error, too
+                sys.stdout.flush()  # raises if the disk is full
     except Stopped as stop:
         sys.exit(128 + stop.number)
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader of the output, such as head, is done
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(1)
     except Exception as error:
         _complain(error, debug)
 
 
-_STOPS: list[float] = []  # when signals came
-CALM = 5.0  # seconds in which a second signal does not disturb the writing of what there is
+_STOPS: list[float] = []  # times of signals
+CALM = 5.0  # seconds after a signal in which another one does not interrupt the writing of results
 
 
 def _stop(number: int, _: FrameType | None) -> None:
-    """What a signal does: it ends the work."""
+    """Handle a signal: end the work."""
     now = time.monotonic()
     if not _STOPS or now - _STOPS[-1] > CALM:
         _STOPS.append(now)
@@ -153,19 +168,19 @@ def _stop(number: int, _: FrameType | None) -> None:
 
 
 class _ClosedInput(io.StringIO):
-    """In place of a standard input that is closed: says so when it is read."""
+    """Replaces a closed standard input; raises when it is read."""
 
     @property
     def buffer(self) -> Any:
         raise DataError("standard input is closed: there is nothing to read from -")
 
 
-def _mend_streams() -> None:
-    """Standard streams may be closed, or unable to show a λ."""
+def _repair_streams() -> None:
+    """Replace standard streams that are closed, and let them escape what their encoding cannot show."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
-        except OSError:  # or else the next file that is opened would take this place
+        except OSError:  # else the next file that is opened would get this descriptor
             os.open(os.devnull, os.O_RDWR)
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What stands at the end of each command's `--help`: examples that run, one after the other, in one folder."""
+"""Examples at the end of each command's `--help`; they run one after the other in one folder."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ EXAMPLES = {
     ),
     "describe": ("podium describe train.txt",),
     "convert": ("podium convert train.txt train.parquet",),
+    "clicks": (
+        "podium clicks generate events.jsonl --rankings 500",
+        "podium clicks labels events.jsonl --format metarank --kind coec -o labels.csv",
+    ),
     "bin": ("podium bin train.txt train.bins", "podium bin valid.txt valid.bins --like train.bins"),
     "train": (
         "podium train ranker train.txt --n-trees 50 -o ranker",
@@ -43,6 +47,15 @@ EXAMPLES = {
     ),
     "import": ("podium import model.txt imported.podium",),
     "formats": ("podium formats",),
+    "index": (
+        "podium index build documents.jsonl docs.index --field title=english",
+        "podium index describe docs.index",
+    ),
+    "search": ("podium search docs.index 'red shoes' -k 10",),
+    "features": (
+        "podium features list",
+        "podium features explain docs.index 'red shoes' 1 -f 'bm25(title)'",
+    ),
     "serve": (
         "podium serve run/model.podium",
         "podium serve old=ranker/model.podium new=run/model.podium --split new=0.1",
@@ -53,10 +66,10 @@ EXAMPLES = {
 
 
 def of_model(name: str) -> tuple[str, ...]:
-    """The examples of `podium train MODEL`."""
+    """Return the examples of `podium train MODEL`."""
     return (f"podium train {name} train.txt --valid valid.txt -o run",)
 
 
 def as_epilog(examples: tuple[str, ...]) -> str:
-    """Examples as the last lines of a help text."""
+    """Return examples as the last lines of a help text."""
     return "\n\n".join(["Example:" if len(examples) == 1 else "Examples:", *examples])

@@ -1,4 +1,4 @@
-"""`podium info`: what a bug report needs to know."""
+"""`podium info`: facts for bug reports."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def info(
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Say what is installed here, for bug reports: versions, processor, extras, where kernels are kept."""
-    found = _found()
+    facts = _facts()
     if as_json:
-        typer.echo(json.dumps(found, indent=1))
+        typer.echo(json.dumps(facts, indent=1))
         return
-    width = max(map(len, found))
-    for name, value in found.items():
+    width = max(map(len, facts))
+    for name, value in facts.items():
         typer.echo(f"{name:{width}}  {_shown(value)}")
 
 
-def _found() -> dict[str, Any]:
+def _facts() -> dict[str, Any]:
     from podium import __version__
     from podium.core.compiling import cache_folder
     from podium.core.threads import thread_count
@@ -48,13 +48,13 @@ def _found() -> dict[str, Any]:
 
 
 def _packages() -> list[str]:
-    """What Podium stands on, and what it works with where it is there."""
+    """Return the packages that Podium needs, and optional ones that it works with."""
     of_extras = {name for extra in _extras() for name in _required(extra)}
     return list(dict.fromkeys([*_required(""), "llvmlite", *sorted(of_extras | {"pandas", "polars"})]))
 
 
 def _memory() -> str:
-    """Of the machine, where the system tells it."""
+    """Return the memory of the machine, if the system reports it."""
     try:
         return f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.1f} GiB"
     except (AttributeError, OSError, ValueError):
@@ -62,9 +62,9 @@ def _memory() -> str:
 
 
 def _variables() -> dict[str, str]:
-    """What the environment says to Podium and Numba, but for secrets."""
-    of_ours = {name: os.environ[name] for name in sorted(os.environ) if name.startswith(("PODIUM_", "NUMBA_"))}
-    return {name: value for name, value in of_ours.items() if "TOKEN" not in name}
+    """Return the environment variables of Podium and Numba, without secrets."""
+    variables = {name: os.environ[name] for name in sorted(os.environ) if name.startswith(("PODIUM_", "NUMBA_"))}
+    return {name: value for name, value in variables.items() if "TOKEN" not in name}
 
 
 def _shown(value: Any) -> str:
@@ -79,7 +79,7 @@ def _shown(value: Any) -> str:
 
 
 def _processor() -> str:
-    """The name of the processor, and whether it has AVX-512."""
+    """Return the name of the processor, and whether it has AVX-512."""
     file = Path("/proc/cpuinfo")
     if not file.exists():
         return platform.processor() or platform.machine()
@@ -97,7 +97,7 @@ def _requirements() -> list[str]:
 
 
 def _required(extra: str) -> list[str]:
-    """The packages that an extra needs; those of Podium itself for none."""
+    """Return the packages that an extra needs; those of Podium itself for ""."""
     names = []
     for line in _requirements():
         name, _, condition = line.partition(";")
@@ -108,13 +108,13 @@ def _required(extra: str) -> list[str]:
 
 
 def _extras() -> list[str]:
-    """The extras that users install."""
-    found = {line.partition("extra ==")[2].strip(" '\"") for line in _requirements() if "extra ==" in line}
-    return sorted(found - {"dev", "docs", "bench", "all"})
+    """Return the extras that users install."""
+    extras = {line.partition("extra ==")[2].strip(" '\"") for line in _requirements() if "extra ==" in line}
+    return sorted(extras - {"dev", "docs", "bench", "all"})
 
 
 def _missing(extra: str) -> list[str]:
-    """What an extra needs and is not there."""
+    """Return the packages of an extra that are not installed."""
     return [name for name in _required(extra) if _version(name) is None]
 
 

@@ -18,7 +18,7 @@ PREFIX = "parameter_"  # before names of a command's arguments: reading data has
 
 
 def _option(parameter: Parameter[Any], default: str | bool) -> Any:
-    """The option of a parameter, with its help and the text of its default."""
+    """Return the option of a parameter, with its help and the text of its default."""
     flag = parameter.flag
     assert flag is not None, parameter.name
     names = [f"{flag}/--no-{flag[2:]}" if parameter.kind is bool else flag]
@@ -31,7 +31,7 @@ def _option(parameter: Parameter[Any], default: str | bool) -> Any:
 
 
 def options_in(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The keyword arguments of a function, which are the options of a command."""
+    """Return the keyword arguments of a function, which are the options of a command."""
     signature = inspect.signature(function, eval_str=True, locals={"RankingData": Any})  # typed only, not imported
     return [p for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
 
@@ -53,7 +53,7 @@ def with_options(function: Callable[..., Any], argument: str) -> Callable[[Calla
 def _as_command(
     wrapped: Callable[..., None], command: Callable[..., None], argument: str, options: list[inspect.Parameter]
 ) -> Callable[..., None]:
-    """A function that typer sees as a command with further options in the place of one argument."""
+    """Return a function that typer sees as a command with further options instead of one argument."""
     signature = inspect.signature(command, eval_str=True)
     arguments = [p for p in signature.parameters.values() if p.name != argument] + options
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -79,7 +79,7 @@ def with_parameters(cls: type, without: tuple[str, ...] = ()) -> Callable[[Calla
 
 
 def _options_of(cls: type) -> list[inspect.Parameter]:
-    """An argument of a command for each parameter of a class that has an option; None where it is not set."""
+    """Return an argument of a command for each parameter of a class that has an option; None if it is not set."""
     options = []
     for name, parameter in parameters(cls).items():
         if parameter.flag is None:
@@ -93,7 +93,7 @@ def _options_of(cls: type) -> list[inspect.Parameter]:
 
 
 def _chosen(cls: type, values: dict[str, Any]) -> dict[str, Any]:
-    """The parameters that were set on the command line, taken out of a command's arguments."""
+    """Remove the parameters that were set on the command line from a command's arguments, and return them."""
     chosen = {}
     for name, parameter in parameters(cls).items():
         value = values.pop(PREFIX + name, None)
@@ -103,10 +103,10 @@ def _chosen(cls: type, values: dict[str, Any]) -> dict[str, Any]:
 
 
 class Command(TyperCommand):
-    """A command that says which of its options was meant."""
+    """A command that suggests the right option for a wrong one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments; an option that another tool has gets Podium's name for it."""
+        """Read the arguments; the error for another tool's option names Podium's."""
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
@@ -118,4 +118,4 @@ class Command(TyperCommand):
             raise
 
     def explain(self, error: Any, flag: str) -> None:
-        """Say more about an option that does not exist."""
+        """Add to the error for an option that does not exist."""

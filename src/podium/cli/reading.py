@@ -1,4 +1,4 @@
-"""The options with which any command reads ranking data."""
+"""The options with which commands read ranking data."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from podium.data import RankingData
     from podium.models import Model
 
-Reader: TypeAlias = Any  # a partial `_read`: takes the files; its keywords are the options chosen
+Reader: TypeAlias = Any  # a partial `_read`: takes the files; its keywords are the chosen options
 Sources = Annotated[list[str], typer.Argument(help="Files to read as one; - is standard input.")]
 
 
-class Format(StrEnum):
+class DataFormat(StrEnum):
     """Formats of ranking data."""
 
     letor = "letor"
@@ -33,7 +33,7 @@ class Format(StrEnum):
 
 
 class Absent(StrEnum):
-    """What a feature is that a line of LETOR text does not name."""
+    """The value of a feature that a line of LETOR text does not name."""
 
     zero = "zero"
     missing = "missing"
@@ -43,7 +43,7 @@ def _read(
     sources: list[str],
     *,
     input_format: Annotated[
-        Format | None, typer.Option("--format", help="Format of the input; by default what the suffix says.")
+        DataFormat | None, typer.Option("--format", help="Format of the input; by default what the suffix says.")
     ] = None,
     absent: Annotated[
         Absent | None, typer.Option(help="LETOR: what a feature that a line does not name is; zero by default.")
@@ -62,10 +62,10 @@ def _read(
     categorical: Annotated[
         str | None, typer.Option(help="CSV, TSV, Parquet: features that hold categories, separated by commas.")
     ] = None,
-    unlabelled: Annotated[float | None, typer.Option(help="A label that stands for 'not labelled'.")] = None,
+    unlabelled: Annotated[float | None, typer.Option(help="The label that means 'not labelled'.")] = None,
     normalize: Annotated[str | None, typer.Option(help="Scale features within queries: sum, zscore or minmax.")] = None,
     max_bytes: Annotated[
-        int | None, typer.Option(help="Hold at most this much in memory; by default 3/4 of what is free.")
+        int | None, typer.Option(help="Hold at most this much in memory; by default half of what is free.")
     ] = None,
 ) -> RankingData:
     """Read files with the options of the command line; the data knows which columns they named."""
@@ -89,12 +89,12 @@ def bin_sources(reader: Reader, sources: list[str], folder: Path, **how: Any) ->
 
 
 def _open_binned(sources: list[str], chosen: dict[str, Any]) -> RankingData:
-    """The folder of binned data; options of reading must be those with which it was binned."""
+    """Open a folder of binned data; raise if options differ from those with which it was binned."""
     from podium.binned import open_binned
     from podium.errors import DataError
 
     if len(sources) > 1:
-        raise DataError("a folder of binned data stands alone: bin all files into one folder")
+        raise DataError("a folder of binned data must be the only source: bin all files into one folder")
     data = open_binned(sources[0])
     before = {**data.reading, **data.reading.get("columns", {})}
     for name in ("absent", "first_index", "normalize", *_COLUMNS):
@@ -108,19 +108,19 @@ def _open_binned(sources: list[str], chosen: dict[str, Any]) -> RankingData:
 
 
 def read_in_blocks(reader: Reader, sources: list[str], **how: Any) -> Iterator[RankingData]:
-    """The files that a reader would read, in blocks; `how` are arguments of `podium.read_blocks`."""
+    """Yield the files that a reader would read, in blocks; `how` are arguments of `podium.read_blocks`."""
     from podium.data import read_blocks
 
     return read_blocks(_files(sources), **_arguments(reader.keywords), **how)
 
 
 def read_one_in_blocks(reader: Reader, source: str, **how: Any) -> Iterator[RankingData]:
-    """The same for one file."""
+    """Yield the blocks of one file; a function that other processes can load."""
     return read_in_blocks(reader, [source], **how)
 
 
 def _arguments(chosen: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of `podium.read` for options of the command line."""
+    """Return the arguments of `podium.read` for options of the command line."""
     named: dict[str, str] = {}
     for entry in chosen["labels"] or ():
         name, equals, column = entry.partition("=")
@@ -155,7 +155,7 @@ def _standard_input() -> Any:
     return sys.stdin.buffer
 
 
-# What a model file may say of how its data was read.
+# Options of reading that a model file may hold, with a check of the value.
 _OPTIONS: dict[str, Callable[[Any], bool]] = {
     "absent": lambda value: value in list(Absent),
     "first_index": lambda value: type(value) is int,
@@ -171,7 +171,7 @@ _COLUMNS: dict[str, Callable[[Any], bool]] = {
 
 
 def _checked(stored: Any, checks: dict[str, Callable[[Any], bool]], name: str) -> dict[str, Any]:
-    """The options in a model file that the commands know; values that the commands cannot have written are refused."""
+    """Return the options in a model file that commands know; raise for values that no command writes."""
     from podium.errors import FileFormatError
 
     options = {option: stored[option] for option in checks if option in stored} if isinstance(stored, dict) else stored
@@ -181,7 +181,7 @@ def _checked(stored: Any, checks: dict[str, Callable[[Any], bool]], name: str) -
 
 
 def for_model(reader: Reader, model: Model, name: str) -> Reader:
-    """The reader with the options with which the model's training data was read; other ones are refused."""
+    """Return the reader with the options with which the model's training data was read; raise for others."""
     from podium.errors import DataError
 
     stored, options = _checked(model.reading, _OPTIONS, name), dict(reader.keywords)
@@ -201,7 +201,7 @@ def for_model(reader: Reader, model: Model, name: str) -> Reader:
 
 
 def require_alike(first: Model, second: Model, names: tuple[str, str]) -> None:
-    """Refuse two models for which one and the same file would have to be read in two ways."""
+    """Raise if two models need the same file to be read in different ways."""
     from podium.errors import DataError
 
     if "reading" not in first.info or "reading" not in second.info:
@@ -211,12 +211,12 @@ def require_alike(first: Model, second: Model, names: tuple[str, str]) -> None:
         if ways[0] != ways[1] and (option == "normalize" or None not in ways):
             raise DataError(
                 f"{names[0]} and {names[1]} need data that is read differently ({option.replace('_', '-')} {ways[0]} "
-                f"and {ways[1]}): train them on data that is read alike"
+                f"and {ways[1]}): train them on data that is read in the same way"
             )
 
 
 def with_columns(reader: Reader, model: Model, name: str) -> Reader:
-    """The reader with a model's names of columns, categories and first index, where the command line gives none."""
+    """Return the reader with a model's columns, categories and first index, unless the command line gives them."""
     options = dict(reader.keywords)
     if options["first_index"] is None:
         options["first_index"] = _checked(model.reading, _OPTIONS, name).get("first_index")
@@ -230,14 +230,14 @@ def with_columns(reader: Reader, model: Model, name: str) -> Reader:
 
 
 def configured(reader: Reader, table: dict[str, Any]) -> Reader:
-    """The reader with options from a config where the command line left the default."""
+    """Return the reader with options from a config, unless the command line sets them."""
     from podium.errors import DataError
 
     defaults = {p.name: p.default for p in options_in(_read)}
     unknown = set(table) - set(defaults)
     if unknown:
         raise DataError(f"[reading] has no option {min(unknown)!r}; there are {', '.join(sorted(defaults))}")
-    kinds: dict[str, Any] = {"absent": Absent, "input_format": Format}
+    kinds: dict[str, Any] = {"absent": Absent, "input_format": DataFormat}
     try:
         values = {name: kinds[name](value) if name in kinds else value for name, value in table.items()}
     except ValueError as error:
@@ -247,7 +247,7 @@ def configured(reader: Reader, table: dict[str, Any]) -> Reader:
 
 
 def chosen_options(reader: Reader) -> dict[str, Any]:
-    """The options that are not the default, as a config has them."""
+    """Return the options that are not the default, as values of a config."""
     defaults = {p.name: p.default for p in options_in(_read)}
     return {
         name: value.value if isinstance(value, StrEnum) else value

@@ -1,9 +1,10 @@
-"""The folder of a training run: what is in it, when it is finished, and how it goes on."""
+"""The folder of a training run, and the config files that `--config` reads and a run's folder keeps."""
 
 from __future__ import annotations
 
 import json
 import os
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -16,8 +17,8 @@ import typer
 class RunFolder:
     """A folder with `model.podium` once the run is finished, and `checkpoint.podium` until then.
 
-    `history.json`, `config.toml` and `run.json` (when, how long, which versions) stand beside them, and `history.svg`
-    and `report.html` where they were made. All files appear whole or not at all.
+    It also has `history.json`, `config.toml` and `run.json` (when, how long, which versions), and `history.svg` and
+    `report.html` if they were asked for. All files appear whole or not at all.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -28,7 +29,7 @@ class RunFolder:
         self.picture, self.report = folder / "history.svg", folder / "report.html"
 
     def require_unfinished(self, overwrite: bool) -> None:
-        """Refuse a folder whose run is finished."""
+        """Raise if the run of this folder is finished."""
         from podium.errors import DataError
 
         if (self.model.exists() or self.model.is_symlink()) and not overwrite:
@@ -38,7 +39,7 @@ class RunFolder:
             )
 
     def begin(self, overwrite: bool) -> None:
-        """Make the folder; what an earlier run left goes, but for the checkpoint that this one goes on from."""
+        """Make the folder; remove what an earlier run left, except for the checkpoint that this one resumes from."""
         from podium.core.files import remove_leftovers
         from podium.errors import FileFormatError
 
@@ -52,14 +53,14 @@ class RunFolder:
                 remove_leftovers(file)
                 if overwrite:
                     file.unlink(missing_ok=True)
-        except (OSError, RuntimeError) as error:  # a RuntimeError: links that go in a circle
+        except (OSError, RuntimeError) as error:  # RuntimeError: circular links
             reason = getattr(error, "strerror", None) or error
             raise FileFormatError(self.folder, f"cannot hold a run: {reason}") from error
         if self.checkpoint.exists():
             typer.echo(f"going on from {self.checkpoint}", err=True)
 
     def _lock(self) -> None:
-        """Keep other runs out of the folder until this process ends; where the system has no such locks, do without."""
+        """Keep other runs out of the folder until this process ends, if the system has locks."""
         from podium.errors import DataError
 
         try:
@@ -74,7 +75,7 @@ class RunFolder:
 
     @contextmanager
     def at_work(self, config: str) -> Iterator[None]:
-        """Write the config of a run, and say what becomes of one that was told to stop."""
+        """Write the config of a run; say how to resume a run that a signal stops."""
         from podium.core.files import write_text
         from podium.core.interrupts import Stopped
         from podium.errors import DataError
@@ -86,18 +87,18 @@ class RunFolder:
         except Stopped:
             self._say_stopped()
             raise
-        except DataError:  # such as other settings than the checkpoint's, which must still be found
+        except DataError:  # for example, settings differ from those of the checkpoint, which must stay
             if before is not None:
                 write_text(self.config, before)
             raise
 
     def read_history(self) -> dict[str, list[float]]:
-        """The history of a run; an error says why there is none."""
+        """Return the history of a run; raise with the reason if there is none."""
         from podium.errors import DataError, FileFormatError
 
         if not self.folder.is_dir():
             what = "it is a file" if self.folder.exists() else "there is no such folder"
-            raise DataError(f"{self.folder}: {what}; name the folder of a run, as podium train --output has made it")
+            raise DataError(f"{self.folder}: {what}; name the folder of a run, as podium train --output writes it")
         if not self.history.exists():
             going_on = "the run is not finished, and the same podium train command goes on with it"
             why = going_on if self.checkpoint.exists() else "it is written when a run of podium train ends"
@@ -108,7 +109,7 @@ class RunFolder:
         return dict(history)
 
     def write_facts(self, started: datetime, seconds: float) -> None:
-        """Keep when a run was, how long it took, and with which versions."""
+        """Record when a run was, how long it took, and with which versions."""
         from podium.core.files import write_text
         from podium.core.versions import versions
 
@@ -116,7 +117,7 @@ class RunFolder:
         write_text(self.facts, json.dumps(facts, indent=1) + "\n")
 
     def read_facts(self) -> dict[str, str]:
-        """What `write_facts` kept; nothing of runs before version 0.3."""
+        """Return what `write_facts` recorded; empty for runs before version 0.3."""
         from podium.errors import FileFormatError
 
         if not self.facts.exists():
@@ -127,11 +128,11 @@ class RunFolder:
         return {f"{name} (run)": text for name, text in facts.items()}
 
     def finish(self) -> None:
-        """The model is there; the checkpoint has done its work."""
+        """Remove the checkpoint: the model is complete."""
         self.checkpoint.unlink(missing_ok=True)
 
     def _say_stopped(self) -> None:
-        """What becomes of a run that was told to stop."""
+        """Return how a run that was stopped can be resumed."""
         if self.checkpoint.exists():
             typer.echo(f"podium: stopped; the same command goes on from {self.checkpoint}", err=True)
         else:
@@ -152,3 +153,70 @@ def _is_history(content: Any) -> bool:
         isinstance(values, list) and all(isinstance(value, int | float) for value in values)
         for values in content.values()
     )
+
+
+LARGEST_CONFIG = 1 << 20  # bytes
+
+
+def read_config(path: Path | None) -> dict[str, Any]:
+    """Return the content of a config file; empty if none is named."""
+    if path is None:
+        return {}
+    from podium.errors import FileFormatError
+
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_CONFIG + 1)
+        if len(content) > LARGEST_CONFIG:  # possibly an endless stream
+            raise FileFormatError(path, f"is not a TOML file: it has over {LARGEST_CONFIG >> 20} MB")
+        return tomllib.loads(content.decode())
+    except OSError as error:
+        raise FileFormatError(path, f"cannot be opened: {error.strerror}") from error
+    except RecursionError as error:
+        raise FileFormatError(path, "is nested too deeply") from error
+    except ValueError as error:  # errors of TOML, bytes that are not text, numbers of thousands of digits
+        raise FileFormatError(path, f"is not a TOML file: {error}") from error
+
+
+def reading_options(table: Any) -> dict[str, Any]:
+    """Return the table [reading] of a config, checked."""
+    from podium.errors import DataError
+
+    if not isinstance(table, dict):
+        raise DataError(f"[reading] must be a table of options, not {table!r}")
+    labels = table.get("labels", [])
+    if not isinstance(labels, list) or not all(isinstance(entry, str) for entry in labels):
+        raise DataError(f"[reading]: labels must be a list such as ['clicks=clicked'], not {labels!r}")
+    return table
+
+
+def files_of(configured: Any, named: list[str] | None) -> list[str]:
+    """Return the files named on the command line, else those of the config, which has one name or a list."""
+    if named:
+        return named
+    names = [configured] if isinstance(configured, str) else configured or []
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise typer.BadParameter(f"files in --config are given by name, not as {configured!r}")
+    return names
+
+
+def to_toml(parameters: dict[str, Any]) -> str:
+    """Return parameters as TOML: numbers, words and flags; leave out those that are not set."""
+    lines = []
+    for name, value in parameters.items():
+        if isinstance(value, bool):
+            lines.append(f"{name} = {str(value).lower()}")
+        elif isinstance(value, int | float):
+            lines.append(f"{name} = {value!r}")
+        elif isinstance(value, list):
+            lines += [f"{name} = {json.dumps(value)}"] if value else []
+        elif value is not None and value != ():
+            lines.append(f"{name} = {json.dumps(_text(value))}")
+    return "\n".join(lines) + "\n"
+
+
+def _text(value: Any) -> str:
+    """Return a parameter as text that can be read back: objectives by their grammar, measures by their names."""
+    from podium.objectives import Objective, describe
+
+    return describe(value) if isinstance(value, Objective) else str(value)

@@ -1,4 +1,4 @@
-"""`podium train`: a subcommand for each model, with the options of its own parameters."""
+"""`podium train`: a subcommand for each model, with options for its parameters."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from podium.cli.config import files_of, read_config, reading_options, to_toml
 from podium.cli.examples import as_epilog, of_model
 from podium.cli.options import Command, with_parameters
 from podium.cli.reading import Reader, chosen_options, configured, reads_data
-from podium.cli.runs import RunFolder
+from podium.cli.runs import RunFolder, files_of, read_config, reading_options, to_toml
 from podium.core.parameters import parameters, unknown_parameter
 from podium.core.validation import did_you_mean
 from podium.errors import DataError
 from podium.estimators.parameters import MODELS
 
 DEFAULT_MODEL = "lambdamart"
-LINES = 50  # trees or epochs from one line to the next, where no bar can be shown
+LINES = 50  # trees or epochs from one line to the next, if there is no terminal for a bar
 ON_CLUSTER = {
     "ranker": "DaskRanker", "lambdamart": "DaskLambdaMART", "mart": "DaskMART", "mcrank": "DaskMcRank",
     "ordinal-mart": "DaskOrdinalMART", "ranknet-trees": "DaskRankNetTrees",
 }  # fmt: skip
-FEW_ROUNDS = ("additive-groves", "committee")  # a line after each: a round takes as long as many of other models
+FEW_ROUNDS = (
+    "additive-groves",
+    "committee",
+)  # a line after each round: one takes as long as many rounds of other models
 
 
 class ModelCommand(Command):
@@ -45,10 +47,10 @@ class ModelCommand(Command):
 
 
 class Models(TyperGroup):
-    """The models; a command line that names none means the one of its config, or LambdaMART."""
+    """The models; without a name the model is that of the config, or LambdaMART."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the name of the model before the other arguments, where it is not there; a shell completes it."""
+        """Put the name of the model before the other arguments if it is missing."""
         if ctx.resilient_parsing and not args:
             return list(super().parse_args(ctx, args))
         if not (args and args[0] in ("--help", *MODELS)):
@@ -56,7 +58,7 @@ class Models(TyperGroup):
         return list(super().parse_args(ctx, args))
 
     def _unnamed_model(self, ctx: Any, args: list[str]) -> str:
-        """The model that is meant; a config is read once, and handed on in the context."""
+        """Return the model of the config, or LambdaMART; the context keeps the config, which is read once."""
         if (name := _value_of("--model", args)) is not None:
             require_model(name)
             raise DataError(f"a model is named first: podium train {name} DATA…")
@@ -71,20 +73,20 @@ class Models(TyperGroup):
         return str(name)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The models, in the order of their table."""
+        """Return the models, in the order of their table."""
         return list(MODELS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A model as `--help` lists it; its options are made where it is called."""
+        """Return a model as `--help` lists it; its options are made when it is called."""
         return TyperCommand(cmd_name, help=summary_of(cmd_name)) if cmd_name in MODELS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str, Any, list[str]]:
-        """The command of the model that is called."""
+        """Return the command of the model that is called."""
         return args[0], command_of(args[0]), args[1:]
 
 
 def _value_of(flag: str, args: list[str]) -> str | None:
-    """The last value of an option among some arguments, given as `--flag value` or `--flag=value`."""
+    """Return the last value of an option among arguments, given as `--flag value` or `--flag=value`."""
     values = [word.partition("=")[2] for word in args if word.startswith(f"{flag}=")]
     values += ["".join(args[k + 1 : k + 2]) for k, word in enumerate(args) if word == flag]
     return values[-1] if values else None
@@ -99,19 +101,19 @@ train = typer.Typer(
 
 
 def require_model(name: object) -> None:
-    """Refuse what is no model."""
+    """Raise if there is no model of this name."""
     if not isinstance(name, str) or name not in MODELS:
         near = did_you_mean(name, MODELS) if isinstance(name, str) else ""
         raise DataError(f"there is no model {name!r}{near}; there are {', '.join(MODELS)}")
 
 
 def summary_of(name: str) -> str:
-    """What a model is, in one line."""
+    """Return a description of a model in one line."""
     return (MODELS[name].parameters.__doc__ or "").partition("\n")[0]
 
 
 def command_of(name: str) -> Any:
-    """The command that trains one model."""
+    """Return the command that trains one model."""
     model = MODELS[name]
 
     def run(
@@ -196,7 +198,7 @@ class Training:
             self.ranker.set_params(verbose=1 if name in FEW_ROUNDS else LINES)
 
     def watch(self, has_validation: bool) -> None:
-        """Draw the curve while the model is trained; where no terminal can show it, all stays as it is."""
+        """Draw the curve while the model is trained, if there is a terminal."""
         from podium.reports.watching import Watch, can_draw
 
         if not has_validation and not self.ranker.measures_training_data:
@@ -206,7 +208,7 @@ class Training:
                 self.parameters[one] for one in ("n_trees", "epochs", "n_iterations") if one in self.parameters
             )
             self.watcher = Watch(rounds)
-            self.ranker.set_params(verbose=0)  # the curve takes the place of the bar
+            self.ranker.set_params(verbose=0)  # the curve replaces the bar
 
     def run(self, reader: Reader, files: list[str], valid_files: list[str], overwrite: bool) -> None:
         """Read the data, train, and write the run's folder."""
@@ -248,7 +250,7 @@ class Training:
             self.ranker.fit(documents, observers=[observer], **options)
 
     def _fit_options(self, overwrite: bool) -> dict[str, Any]:
-        """The options of `fit`; a folder that cannot hold this run is refused."""
+        """Return the options of `fit`; raise if the folder cannot hold this run."""
         from podium.boosting import Checkpoint
 
         self.folder.require_unfinished(overwrite)
@@ -261,12 +263,12 @@ class Training:
         return {"checkpoint": Checkpoint(self.folder.checkpoint, self.checkpoint_every)}
 
     def _result(self) -> str:
-        """The size of the model and what its best round measured, in one line."""
+        """Return the size of the model and the measures of its best round, in one line."""
         ranker = self.ranker
-        best = -1 if ranker.best_iteration_ is None else ranker.best_iteration_  # or else the last is what there is
+        best = -1 if ranker.best_iteration_ is None else ranker.best_iteration_  # -1: the last
         means = {key: values[best] for key, values in ranker.history_.items()}
         if ranker.best_iteration_ == -1:  # no tree is better than the submodel alone
             means = ranker.submodel_means_
-        is_one_ensemble = hasattr(ranker, "staged_predict")
+        is_one_ensemble = hasattr(ranker, "trees_") and ranker.trees_.n_trees == ranker.n_trees_
         size = f"{ranker.n_trees_} trees" if is_one_ensemble else repr(ranker.model_)
         return size + "".join(f", {key} {value:.4f}" for key, value in means.items())

@@ -25,7 +25,7 @@ def warmup() -> None:
 
 
 def use_everything(folder: Path) -> None:
-    """Run whatever has kernels, on a little data; a kernel is compiled for each combination of types it is called with.
+    """Run everything that has kernels, on a little data: a kernel is compiled for each combination of argument types.
 
     `tests/cli/test_warmup.py` runs commands after this, and fails if one of them compiles a kernel.
     """
@@ -34,6 +34,8 @@ def use_everything(folder: Path) -> None:
     data = podium.artificial(30, documents=20, features=6, clicks=True, feature_noise=0.1)
     podium.artificial_web(3, features=20)
     use_files(folder, data)
+    use_index(folder)
+    use_clicks()
     use_measures(data)
     use_trees(data)
     use_other_models(data)
@@ -52,6 +54,39 @@ def use_files(folder: Path, data: Any) -> None:
     documents.normalized("minmax")
     podium.bin_files(folder / "data.txt", folder / "bins")
     podium.LambdaMART(n_trees=1, n_leaves=4).fit(podium.open_binned(folder / "bins"))
+
+
+def use_index(folder: Path) -> None:
+    """Index documents, search them, and compute features."""
+    from podium.features import FeatureSet, Index, default, mslr
+
+    rows = [{"id": k, "title": "red shoes", "body": "a red hat"} for k in range(3)]
+    rows.append({"id": 3, "title": " ".join(map(str, range(20_000)))})  # more words than a new table has room for
+    Index.build(rows, {"title": "english", "body": "english"}, positions=True, folder=folder / "index")
+    index = Index.load(folder / "index")
+    for by in ("bm25", "bm25(title)"):
+        index.search("red hat", by=by)
+    index.remove(["1"])
+    index.search("red hat")
+    for features in (default(index), mslr(body="body", title="title"), FeatureSet(["phrase(body)"])):
+        features.compute(index, {"1": "red hat"}, {"1": {"0": 1, "2": 0}})
+
+
+def use_clicks() -> None:
+    """Replay a click log, make labels of it, and fit click models."""
+    from podium.clicks import DBN, Cascade, ClickLog, DependentClicks, PositionBased, UserBrowsing
+    from podium.clicks.simulating import simulate_events
+
+    log = ClickLog.read(list(simulate_events(60, n_documents=20)), format="metarank")
+    log.features(["rate(click, by=document)", "count(impression, by=query+document, window=30d)"])
+    for kind in ("ctr", "skip_above"):
+        log.labels(kind)
+    models: list[Any] = [PositionBased(), PositionBased(by="intervention"), Cascade(), DependentClicks()]
+    for model in (*models, DBN(), DBN(simplified=True), UserBrowsing()):
+        model.fit(log)
+        model.examination(log)
+        model.perplexity(log)
+        model.propensities(log)
 
 
 def use_measures(data: Any) -> None:

@@ -1,24 +1,26 @@
-"""What `podium evaluate` and `podium compare` share: labelled data, and the rankings of systems."""
+"""`podium evaluate` and `podium compare`, and how they read labelled data and the rankings of systems."""
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from podium.cli.options import with_options
-from podium.cli.reading import Reader, for_model, with_columns
+from podium.cli.reading import Reader, for_model, reads_data, with_columns
 
 if TYPE_CHECKING:
     from podium.evaluation.tables import Table
 
 
 class Shape(StrEnum):
-    """How a table is shown."""
+    """Formats of tables."""
 
     text = "text"
     markdown = "markdown"
@@ -28,7 +30,7 @@ class Shape(StrEnum):
 
 
 class Preset(StrEnum):
-    """Other people's conventions."""
+    """Conventions of other evaluation scripts."""
 
     letor3 = "letor3"
     letor4 = "letor4"
@@ -38,7 +40,7 @@ Data = Annotated[str, typer.Argument(help="Ranking data with labels, or with --q
 MeasureOption = Annotated[
     list[str] | None, typer.Option("--measure", "-m", help="Such as ndcg@10, err, 'ndcg(empty=skip)@5'; repeatable.")
 ]
-PresetOption = Annotated[Preset | None, typer.Option(help="Reckon as LETOR's evaluation scripts do.")]
+PresetOption = Annotated[Preset | None, typer.Option(help="Compute as LETOR's evaluation scripts do.")]
 QrelsOption = Annotated[bool, typer.Option("--qrels", help="The data are TREC judgements, the scores TREC runs.")]
 DropOption = Annotated[bool, typer.Option("--drop-uniform", help="Leave out queries whose labels are all equal.")]
 ShapeOption = Annotated[Shape, typer.Option("--as", help="How to show tables.")]
@@ -46,7 +48,7 @@ ShapeOption = Annotated[Shape, typer.Option("--as", help="How to show tables.")]
 
 @dataclass(frozen=True)
 class _Scored:
-    """Scores by a model, an array, with what the model knows of its training: the highest label, for one."""
+    """Scores by a model, as an array, with what the model knows of its training, such as the highest label."""
 
     scores: Any
     info: dict[str, Any]
@@ -56,7 +58,7 @@ class _Scored:
 
 
 def measures_of(names: list[str] | None, preset: Preset | None) -> list[Any]:
-    """The measures that were asked for, by the conventions of a preset."""
+    """Return the measures that were asked for, by the conventions of a preset."""
     from podium.measures import letor, parse
     from podium.measures.presets import DEFAULT
 
@@ -65,7 +67,7 @@ def measures_of(names: list[str] | None, preset: Preset | None) -> list[Any]:
 
 
 def models_of(systems: Iterable[str]) -> dict[str, Any]:
-    """Those of the systems that are model files, loaded."""
+    """Load the systems that are model files."""
     from podium.models import load
     from podium.models.archive import is_archive
 
@@ -73,7 +75,7 @@ def models_of(systems: Iterable[str]) -> dict[str, Any]:
 
 
 def named_systems(entries: list[str]) -> dict[str, str]:
-    """Where the scores of systems are, by name, of arguments NAME=SCORES."""
+    """Return where the scores of systems are, by name, from arguments NAME=SCORES."""
     named: dict[str, str] = {}
     for entry in entries:
         name, equals, where = entry.partition("=")
@@ -84,7 +86,7 @@ def named_systems(entries: list[str]) -> dict[str, str]:
 
 
 def reader_for(reader: Reader, models: dict[str, Any], n_systems: int) -> Reader:
-    """How to read the labelled data: as for the models, or else with what these know of its columns."""
+    """Return how to read the labelled data: as the models do, else with the columns that they know."""
     readers = [for_model(reader, model, where) for where, model in models.items()]
     if len(models) == n_systems and all(one.keywords == readers[0].keywords for one in readers):
         return readers[0]
@@ -94,7 +96,7 @@ def reader_for(reader: Reader, models: dict[str, Any], n_systems: int) -> Reader
 
 
 def read_labelled(source: str, is_qrels: bool, reader: Reader) -> Any:
-    """Ranking data, or TREC judgements."""
+    """Read ranking data, or TREC judgements."""
     if is_qrels:
         from podium.evaluation import read_qrels
 
@@ -105,7 +107,7 @@ def read_labelled(source: str, is_qrels: bool, reader: Reader) -> Any:
 def scores_by(
     where: str, data: Any, files: list[str], reader: Reader, data_reader: Reader, models: dict[str, Any]
 ) -> Any:
-    """Scores from a file or by a model file, or `feature:NAME`, a feature as the file names it."""
+    """Return scores from a file, by a model file, or of `feature:NAME`, a feature as the file names it."""
     from podium.errors import DataError
     from podium.evaluation.trec import read_scores
 
@@ -121,8 +123,8 @@ def scores_by(
     if not hasattr(data, "feature_names"):
         raise DataError(f"{where}: TREC judgements have no features for a model to score; give a run")
     model = models[where]
-    own_reader = for_model(reader, model, where)
-    documents = data if own_reader.keywords == data_reader.keywords else own_reader(files)
+    model_reader = for_model(reader, model, where)
+    documents = data if model_reader.keywords == data_reader.keywords else model_reader(files)
     return _Scored(model.predict(documents), model.info)
 
 
@@ -136,7 +138,7 @@ def show(table: Table, shape: Shape) -> None:
         typer.echo(table.render(shape.value))
 
 
-class Ranked(NamedTuple):
+class RankedSystems(NamedTuple):
     """Labelled data, the scores of each system by name, and what to measure."""
 
     documents: Any
@@ -154,13 +156,83 @@ def _rank(
     preset: PresetOption = None,
     qrels: QrelsOption = False,
     drop_uniform: DropOption = False,
-) -> Ranked:
+) -> RankedSystems:
     """Read the data and the scores of the systems, each as its model needs it."""
     models = models_of(systems.values())
     data_reader = reader_for(reader, models, len(set(systems.values())))
     documents = read_labelled(data, qrels, data_reader)
     scores = {name: scores_by(where, documents, [data], reader, data_reader, models) for name, where in systems.items()}
-    return Ranked(documents, scores, measures_of(measure, preset), drop_uniform)
+    return RankedSystems(documents, scores, measures_of(measure, preset), drop_uniform)
 
 
 ranks_systems = with_options(_rank, "rank")  # a command's argument `rank` takes the data, the systems and the reader
+
+
+@reads_data
+@ranks_systems
+def evaluate(
+    data: Data,
+    scores: Annotated[
+        str,
+        typer.Argument(help="A model file, a file with one score per line, a TREC run, or feature:NAME."),
+    ],
+    reader: Reader,
+    rank: Callable[..., RankedSystems],
+    by: Annotated[
+        str | None, typer.Option(help="Also apart by the values of this feature, constant within a query.")
+    ] = None,
+    per_query: Annotated[bool, typer.Option("--per-query", help="A row for each query.")] = False,
+    shape: ShapeOption = Shape.text,
+) -> None:
+    """Measure a ranking: means with 95% intervals, or a value for each query."""
+    import podium.evaluation
+
+    ranked = rank(data, {"system": scores}, reader)
+    result = podium.evaluation.evaluate(
+        ranked.documents, ranked.scores["system"], ranked.measures, drop_uniform=ranked.drop_uniform, by=by
+    )
+    show(result.query_table() if per_query else result.table(), shape)
+
+
+@reads_data
+@ranks_systems
+def compare(
+    data: Data,
+    systems: Annotated[list[str], typer.Argument(help="NAME=SCORES for each system, scores as for evaluate.")],
+    reader: Reader,
+    rank: Callable[..., RankedSystems],
+    baseline: Annotated[str | None, typer.Option(help="Compare the others with this system only.")] = None,
+    margin: Annotated[float | None, typer.Option(help="Also test whether means differ by less than this.")] = None,
+    moved: Annotated[
+        int, typer.Option(help="Show this number of queries that changed most between the first two.")
+    ] = 0,
+    html: Annotated[
+        Path | None, typer.Option(help="Also write a page with all of it, single queries included, as HTML.")
+    ] = None,
+    shape: ShapeOption = Shape.text,
+) -> None:
+    """Compare rankings query by query: t-test, randomisation test, Holm's correction, equivalence."""
+    import podium.evaluation
+
+    named = named_systems(systems)
+    ranked = rank(data, named, reader)
+    result = podium.evaluation.compare(
+        ranked.documents, ranked.scores, ranked.measures, baseline=baseline, margin=margin,
+        drop_uniform=ranked.drop_uniform,
+    )  # fmt: skip
+    if html is not None:
+        from podium.reports.page import comparison_report
+
+        comparison_report(ranked.scores, ranked.documents, html, result)
+    tables = {"means": result.means_table(), "pairs": result.table()}
+    if moved:
+        first, second = list(named)[:2]
+        tables["moved"] = result.moved(first, second, most=moved)
+    if shape is Shape.json:
+        typer.echo(json.dumps({name: table.records() for name, table in tables.items()}, indent=2))
+    elif shape is Shape.csv:
+        show(tables["pairs"], shape)
+    else:
+        for k, table in enumerate(tables.values()):
+            typer.echo("\n" * (k > 0), nl=False)
+            show(table, shape)

@@ -1,4 +1,4 @@
-"""`podium score`."""
+"""`podium score` and `podium serve`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from podium.cli.reading import Reader, for_model, read_in_blocks, read_one_in_blocks, reads_data
+from podium.errors import PodiumError
+from podium.serving.settings import HOST, PORT, Limits, Settings, model_files, read_token, shares
 
 NUMBERS_AT_ONCE = 1 << 25  # features of the documents that are in memory: 128 MiB
 
@@ -88,7 +90,7 @@ def _score_on_cluster(
 
 @contextmanager
 def _writer(output: Path | None) -> Iterator[Callable[[str], Any]]:
-    """A function that writes text to standard output, or to a file that appears when all is written."""
+    """Yield a function that writes text to standard output, or to a file that appears when all is written."""
     from podium.core.files import replacing
 
     if output is None:
@@ -96,3 +98,58 @@ def _writer(output: Path | None) -> Iterator[Callable[[str], Any]]:
     else:
         with replacing(output) as temporary, temporary.open("w", encoding="utf-8") as file:
             yield file.write
+
+
+DEFAULT = Limits()
+
+
+def serve(
+    models: Annotated[
+        list[str],
+        typer.Argument(metavar="MODEL…", help="Model files, NAME=FILE, folders with model files, or search pipelines."),
+    ],
+    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for all.")] = HOST,
+    port: Annotated[int, typer.Option(help="The port to listen on.", min=0, max=65535)] = PORT,
+    workers: Annotated[int, typer.Option(help="Number of processes that answer.", min=1, max=256)] = 1,
+    split: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=SHARE: a model's share of queries, by a hash of their id. Repeatable."),
+    ] = None,
+    shadow: Annotated[
+        str | None, typer.Option(help="A model to compare with; /metrics counts how often the top k differ.")
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="A file with the bearer token; else the variable PODIUM_TOKEN, else none.")
+    ] = None,
+    watch: Annotated[float, typer.Option(help="Seconds between looks for new model files; 0: only on SIGHUP.")] = 1.0,
+    max_bytes: Annotated[int, typer.Option(help="Bytes of a request's body, at most.")] = DEFAULT.body_bytes,
+    max_documents: Annotated[int, typer.Option(help="Documents of a request, at most.")] = DEFAULT.documents,
+    max_features: Annotated[int, typer.Option(help="Features of a model, at most.")] = DEFAULT.features,
+    max_seconds: Annotated[float, typer.Option(help="Seconds of a request, at most.")] = DEFAULT.seconds,
+    clicks: Annotated[
+        Path | None,
+        typer.Option(help="A folder for a click log: log what is shown, take POST /events, compute click features."),
+    ] = None,
+    log_requests: Annotated[bool, typer.Option(help="Log a line of JSON for each request.")] = True,
+) -> None:
+    """Serve models over HTTP: POST /rank, GET /models, /health, /ready, /metrics and /openapi.json.
+
+    A folder that SearchPipeline.save wrote adds /search, and a page with a search box at /.
+    """
+    from podium.serving.running import require_extra, run_service
+
+    require_extra()
+    from podium.serving.monitoring import log, set_up_log
+
+    set_up_log()
+    try:
+        files, folders = model_files(models)
+        settings = Settings(
+            files, folders, shares(split or []), shadow, token=read_token(token_file), watch_seconds=watch,
+            limits=Limits(max_bytes, max_documents, max_features, seconds=max_seconds), log_requests=log_requests,
+            clicks=clicks,
+        )  # fmt: skip
+        run_service(settings, host, port, workers)
+    except (PodiumError, OSError) as error:  # logged as JSON, like everything that a service reports
+        log("cannot serve", level="error", reason=str(error))
+        raise typer.Exit(1) from None

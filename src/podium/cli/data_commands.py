@@ -1,0 +1,137 @@
+"""Commands about data: `generate`, `describe`, `convert`, `bin`."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from podium.cli.reading import Absent, Reader, Sources, bin_sources, reads_data
+
+
+class Part(StrEnum):
+    """Parts of artificial data."""
+
+    train = "train"
+    valid = "valid"
+    test = "test"
+
+
+def generate(
+    output: Annotated[Path, typer.Argument(help="Where to write: LETOR text or .parquet, by suffix.")],
+    queries: Annotated[
+        int | None, typer.Option(help="Number of queries.  [default: 10000, with --web 6000]", show_default=False)
+    ] = None,
+    documents: Annotated[
+        str | None,
+        typer.Option(
+            help="Documents per query: a number, or FEWEST-MOST.  [default: 50, with --web 40-200]", show_default=False
+        ),
+    ] = None,
+    features: Annotated[
+        int | None, typer.Option(help="Number of features.  [default: 50, with --web 136]", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Chooses the polynomial behind the labels.")] = 0,
+    part: Annotated[Part, typer.Option(help="Different documents, the same polynomial.")] = Part.train,
+    label_noise: Annotated[float, typer.Option(help="Noise on the score before it is cut into labels.")] = 0,
+    feature_noise: Annotated[float, typer.Option(help="Noise on the features.")] = 0,
+    shift: Annotated[float, typer.Option(help="0 to 1: move the polynomial, for another domain.")] = 0,
+    clicks: Annotated[bool, typer.Option("--clicks", help="Simulate clicks too (Parquet only).")] = False,
+    web: Annotated[bool, typer.Option("--web", help="Web-like data in the shape of MSLR-WEB.")] = False,
+) -> None:
+    """Make artificial ranking data: the same seed gives the same data everywhere."""
+    from podium.data.datasets.artificial import artificial, artificial_web
+    from podium.errors import DataError
+
+    chosen: dict[str, Any] = {"queries": queries, "features": features}
+    if documents is not None:
+        low, dash, high = documents.partition("-")
+        if not low.isdecimal() or (dash and not high.isdecimal()):
+            raise typer.BadParameter(f"--documents takes a number or FEWEST-MOST, not {documents!r}")
+        chosen["documents"] = (int(low), int(high)) if dash else int(low)
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    if web:
+        if label_noise or feature_noise or shift or clicks:
+            raise DataError("--web makes data of one kind: no noise, shift or clicks")
+        data = artificial_web(**chosen, seed=seed, part=part.value)
+    else:
+        data = artificial(
+            **chosen, seed=seed, part=part.value, clicks=clicks, label_noise=label_noise,
+            feature_noise=feature_noise, shift=shift,
+        )  # fmt: skip
+    data.write(output)
+    typer.echo(f"{output}: {data}")
+
+
+@reads_data
+def describe(
+    sources: Sources,
+    reader: Reader,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
+) -> None:
+    """Say what is in ranking data, and what looks like a mistake."""
+    summary = reader(sources).summary()
+    typer.echo(json.dumps(summary.to_dict(), indent=2) if as_json else str(summary))
+
+
+@reads_data
+def convert(
+    sources: Sources,
+    output: Annotated[Path, typer.Argument(help="Where to write: LETOR text or .parquet, by suffix.")],
+    reader: Reader,
+    leave_out: Annotated[
+        Absent, typer.Option(help="LETOR text: which features to leave out of a line, zero or missing ones.")
+    ] = Absent.zero,
+    lossy: Annotated[
+        bool, typer.Option("--lossy", help="Leave out what LETOR text cannot hold, such as weights.")
+    ] = False,
+    feature_names: Annotated[
+        Path | None, typer.Option(help="A text file with the name of each feature, one a line, for .parquet.")
+    ] = None,
+) -> None:
+    """Convert ranking data from one format to another; several files become one."""
+    data = reader(sources)
+    if feature_names is not None:
+        data = data.replace(feature_names=_lines(feature_names))
+    data.write(output, absent=leave_out.value, lossy=lossy)
+    typer.echo(f"{output}: {data}")
+
+
+def _lines(file: Path) -> list[str]:
+    """Return the lines of a text file."""
+    from podium.errors import FileFormatError
+
+    try:
+        return file.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise FileFormatError(file, f"cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise FileFormatError(file, f"is not UTF-8: {error}") from error
+
+
+Files = Annotated[list[str], typer.Argument(help="Files to bin as one; rows of a query need not be adjacent.")]
+
+
+@reads_data
+def bin_(
+    sources: Files,
+    folder: Annotated[Path, typer.Argument(help="The folder to write.")],
+    reader: Reader,
+    max_bins: Annotated[int, typer.Option(help="Bins of a feature; training must ask for the same.")] = 255,
+    like: Annotated[
+        Path | None, typer.Option(help="For validation data: the folder of the training data, whose bins are used.")
+    ] = None,
+    keep_values: Annotated[
+        bool, typer.Option("--keep-values", help="Keep features as well, for scores, nets and linear rankers.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a folder of binned data.")] = False,
+) -> None:
+    """Bin files that are larger than memory into a folder, which podium train takes in place of them."""
+    data = bin_sources(
+        reader, sources, folder, max_bins=max_bins, like=like, keep_values=keep_values, overwrite=overwrite
+    )
+    typer.echo(f"{folder}: {data.n_documents:,} documents in {data.n_queries:,} queries, {data.n_features:,} features")
+    typer.echo(", ".join(f"{step} {seconds:.1f} s" for step, seconds in data.seconds.items()))

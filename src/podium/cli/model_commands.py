@@ -1,0 +1,121 @@
+"""Commands about model files: `inspect`, `import`, `export`, `formats`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def inspect(
+    model: Annotated[Path, typer.Argument(help="A model file.")],
+    trees: Annotated[bool, typer.Option("--trees", help="Show the trees.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
+) -> None:
+    """Say what is in a model file: its parameters, its most important features, its trees."""
+    from podium.errors import DataError
+    from podium.models import ClassEnsemble, Ensemble, load
+    from podium.models.over_trees import OverTrees
+
+    scorer = load(model)
+    of_trees = isinstance(scorer, Ensemble | OverTrees)
+    if trees:
+        if not isinstance(scorer, Ensemble | ClassEnsemble):
+            raise DataError(f"{model}: {scorer!r} has no trees")
+        typer.echo(scorer.dump("json" if as_json else "text"))
+        return
+    gains = scorer.importance("gain")
+    order = [int(k) for k in (-gains).argsort(kind="stable") if gains[k] > 0]
+    if as_json:
+        content = {
+            "model": repr(scorer), "n_features": scorer.n_features, "digest": scorer.digest(),
+            "parameters": scorer.info.get("parameters", {}),
+            "gain": {scorer.label_of_feature(k): float(gains[k]) for k in order},
+        }  # fmt: skip
+        if isinstance(scorer, Ensemble | ClassEnsemble):
+            content = {"n_trees": scorer.n_trees} | content
+        typer.echo(json.dumps(content, indent=2))
+        return
+    typer.echo(f"{scorer}\ndigest {scorer.digest()}")
+    parameters = scorer.info.get("parameters", {})
+    for name, value in parameters.items() if isinstance(parameters, dict) else ():
+        typer.echo(f"  {name} = {value}")
+    typer.echo(f"most important features, by their share of the {'gain' if of_trees else 'weights'}:")
+    for k in order[:20]:
+        typer.echo(f"  {gains[k] / gains.sum():6.1%}  {scorer.label_of_feature(k)}")
+
+
+def import_(
+    source: Annotated[Path, typer.Argument(help="A model file of another tool.")],
+    output: Annotated[Path, typer.Argument(help="Where to write Podium's model.")],
+    format_name: Annotated[
+        str | None, typer.Option("--format", help="One of `podium formats`; by default it is seen from the file.")
+    ] = None,
+    n_features: Annotated[
+        int | None,
+        typer.Option(help="Columns of the data, where the file does not state them; by default what the model needs."),
+    ] = None,
+) -> None:
+    """Read a model of another tool, and write it as one of Podium's."""
+    from podium.formats import import_model
+
+    model = import_model(source, format_name, n_features=n_features)
+    model.save(output)
+    typer.echo(f"{output}: {model!r}")
+
+
+def export(
+    model: Annotated[Path, typer.Argument(help="A model file.")],
+    output: Annotated[Path, typer.Argument(help="Where to write.")],
+    format_name: Annotated[str | None, typer.Option("--format", help="One of `podium formats`.")] = None,
+    name: Annotated[str | None, typer.Option(help="Of the model in the search engine.")] = None,
+    store: Annotated[str | None, typer.Option(help="Solr: the feature store.")] = None,
+    missing: Annotated[str | None, typer.Option(help="keep, or zero: no value will be missing, or only for 0.")] = None,
+    objective: Annotated[str | None, typer.Option(help="LightGBM, XGBoost: the objective that the file names.")] = None,
+    version: Annotated[int | None, typer.Option(help="ONNX: 5, in double, or 3, in float32.")] = None,
+    check: Annotated[
+        list[str] | None,
+        typer.Option(help="Score these files with the model and as the other system does; report differences."),
+    ] = None,
+) -> None:
+    """Write a model for another system: LightGBM, XGBoost, RankLib, Solr, Elasticsearch, …"""
+    from podium.formats import check_export
+    from podium.models import load
+
+    chosen: dict[str, Any] = {
+        "name": name, "store": store, "missing": missing, "objective": objective, "version": version,
+    }  # fmt: skip
+    loaded = load(model)
+    written = loaded.export(output, format_name, **{key: value for key, value in chosen.items() if value is not None})
+    typer.echo(str(written))
+    if check:
+        result = check_export(loaded, output, written.format, _read_as_trained(check, loaded.reading))
+        typer.echo(str(result))
+        if result.changed_queries:
+            raise typer.Exit(1)
+
+
+def _read_as_trained(files: list[str], reading: dict[str, Any]) -> Any:
+    """Read data with the options with which the model's training data was read."""
+    from podium.data import read
+
+    options = {key: reading[key] for key in ("absent", "first_index") if reading.get(key) is not None}
+    data = read(files, **options)
+    return data.normalized(reading["normalize"]) if reading.get("normalize") else data
+
+
+def formats() -> None:
+    """List the formats of models, and what each can carry."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from podium.formats import formats as all_formats
+
+    table = Table("format", "in", "out", "what it is", "does not carry")
+    for name, one in all_formats().items():
+        lacks = ", ".join(content for content, carries in one.carries.items() if carries == "no")
+        table.add_row(name, "yes" if one.can_read() or one.reads_objects() else "", "yes" if one.can_write() else "",
+                      one.title, lacks)  # fmt: skip
+    Console(width=None if typer.get_text_stream("stdout").isatty() else 160).print(table)
